@@ -1,0 +1,1 @@
+"""The gateway: forwards applications' traffic to model deployments, unchanged, and keeps a copy for the audit."""

@@ -1,0 +1,1 @@
+"""Replay: asks stored traffic again in other prompt formats, and compares the answers pairwise."""

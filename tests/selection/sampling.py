@@ -1,0 +1,82 @@
+"""Which real answers were labelled by hand: seeded, stratified draws that need no random generator.
+
+The answers themselves stay out of the repository (licences, slurs): a row is known here by a hash of what
+identifies it, so that ``hand_labels.jsonl`` can be checked against the data wherever the data is.
+"""
+
+import gzip
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DECODINGTRUST = DATA / "decodingtrust" / "responses.jsonl.gz"
+LLM_VALUES = DATA / "llm_values_pct" / "completions.jsonl.gz"
+
+
+def rows_of(path: Path) -> Iterator[Row]:
+    """Read a gzipped JSONL file."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def decodingtrust_key(row: Row) -> str:
+    """Hash model, system prompt, statement and draw."""
+    return _digest(row["model"], row["sys"], row["statement"], str(row["gen"]))
+
+
+def llm_values_key(row: Row) -> str:
+    """Hash everything that tells one completion from another."""
+    return _digest(*(str(row[name]) for name in ("exp", "model", "templ_id", "jail_id", "ans_id", "pct_id")))
+
+
+def draw(keyed: Iterable[tuple[str, Sequence[str]]], total: int, seed: str, taken: frozenset[str]) -> list[str]:
+    """Pick ``total`` keys, the same number from each stratum, the remainder one each from the largest ones.
+
+    Within a stratum the order is that of a seeded hash, so a draw does not depend on the file's order. A stratum
+    that has too few rows gives all of them.
+    """
+    strata: dict[Sequence[str], list[str]] = defaultdict(list)
+    for key, stratum in keyed:
+        if key not in taken:
+            strata[stratum].append(key)
+    each, extra = divmod(total, len(strata))
+    largest_first = sorted(strata, key=lambda stratum: (-len(strata[stratum]), stratum))
+    picked: list[str] = []
+    for place, stratum in enumerate(largest_first):
+        ordered = sorted(strata[stratum], key=lambda key: _digest(seed, key))
+        picked += ordered[: each + (place < extra)]
+    return picked
+
+
+def decodingtrust_samples() -> dict[str, list[str]]:
+    """Name each draw of the DecodingTrust file: ``tuning`` (400 rows) and ``held_out`` (150 others)."""
+    keyed = [
+        (decodingtrust_key(row), (str(row["label"]), row["model"], row["sys"])) for row in rows_of(DECODINGTRUST)
+    ]
+    tuning = draw(keyed, 400, "tuning", frozenset())
+    return {"tuning": tuning, "held_out": draw(keyed, 150, "held_out", frozenset(tuning))}
+
+
+def llm_values_samples() -> dict[str, list[str]]:
+    """Name each draw of the closed four-option answers: ``options_tuning`` (50 rows), ``options_held_out`` (50)."""
+    keyed = [
+        (llm_values_key(row), (row["model"], row["jail_id"] == "jail-01"))
+        for row in rows_of(LLM_VALUES)
+        if row["exp"].startswith("explicit")
+    ]
+    tuning = draw(keyed, 50, "options_tuning", frozenset())
+    return {
+        "options_tuning": tuning,
+        "options_held_out": draw(keyed, 50, "options_held_out", frozenset(tuning)),
+    }
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,186 @@
+"""A judge's endpoint: one POST to an OpenAI-compatible server, asked again where asking again can help.
+
+This file owns httpx and tenacity; their exceptions end here. ``llm.py`` decides what to send and what it means.
+"""
+
+import asyncio
+import contextlib
+import email.utils
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+import httpx
+import tenacity
+
+from auditor.errors import JudgeUnavailable
+
+#: Answers after which the same request may succeed.
+_AGAIN: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+#: No server gets to hold a run for longer than this with its Retry-After.
+_LONGEST_WAIT: Final = 120.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JudgeEndpoint:
+    """Where a judge is reached, and how hard it may be pressed.
+
+    ``headers`` go with every request: through the gateway that is ``x-tiltmeter-origin: judge``. ``extra`` is put
+    into every body (``reasoning_effort``, ``seed`` and the like). Times are seconds.
+    """
+
+    name: str
+    base_url: str
+    model: str
+    api_key: str = field(default="", repr=False)
+    headers: Mapping[str, str] = MappingProxyType({})
+    extra: Mapping[str, Any] = MappingProxyType({})
+    concurrency: int = 8
+    attempts: int = 6
+    timeout: float = 60.0
+    first_backoff: float = 0.5
+    longest_backoff: float = 30.0
+    max_tokens: int = 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What the server said: its status, and its JSON body (or what stood there instead)."""
+
+    status: int
+    body: Any
+    text: str
+
+
+class _AskAgain(Exception):  # noqa: N818 -- a signal to tenacity, not an error anyone sees
+    """Try the same request once more, after ``wait`` seconds if the server named them."""
+
+    def __init__(self, why: str, wait: float | None) -> None:
+        super().__init__(why)
+        self.wait = wait
+
+
+def open_client(endpoints: int = 1) -> httpx.AsyncClient:
+    """Open the one connection pool a panel shares; whoever opens it closes it."""
+    limits = httpx.Limits(max_connections=64 * max(1, endpoints), max_keepalive_connections=16 * max(1, endpoints))
+    return httpx.AsyncClient(limits=limits, follow_redirects=False)
+
+
+class EndpointClient:
+    """Sends bodies to one endpoint, no more than ``concurrency`` at a time.
+
+    A Retry-After holds back every request to the endpoint, not only the one that was told: the others would only
+    be refused as well.
+    """
+
+    def __init__(self, endpoint: JudgeEndpoint, client: httpx.AsyncClient) -> None:
+        self.endpoint = endpoint
+        self._client = client
+        self._slots = asyncio.Semaphore(endpoint.concurrency)
+        self._resume_at = 0.0
+
+    async def aclose(self) -> None:
+        """Close the shared pool; closing it twice is no harm."""
+        await self._client.aclose()
+
+    async def post(self, body: Mapping[str, Any]) -> Answer:
+        """Send one chat completion request.
+
+        Raises
+        ------
+        JudgeUnavailable
+            When the attempts are used up, or the server will not have us (401, 403, 404).
+        """
+        endpoint = self.endpoint
+        retrying = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(_AskAgain),
+            stop=tenacity.stop_after_attempt(endpoint.attempts),
+            wait=self._wait,
+            reraise=True,
+        )
+        try:
+            return await retrying(self._once, body)
+        except _AskAgain as error:
+            raise JudgeUnavailable(
+                f"judge {endpoint.name!r} at {endpoint.base_url}: {error} (after {endpoint.attempts} attempts)"
+            ) from error
+
+    def _wait(self, state: tenacity.RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        if isinstance(error, _AskAgain) and error.wait is not None:
+            return error.wait
+        backoff = tenacity.wait_random_exponential(
+            multiplier=self.endpoint.first_backoff, max=self.endpoint.longest_backoff
+        )
+        return backoff(state)
+
+    async def _once(self, body: Mapping[str, Any]) -> Answer:
+        async with self._slot():
+            try:
+                response = await self._client.post(
+                    f"{self.endpoint.base_url.rstrip('/')}/chat/completions",
+                    json=dict(body),
+                    headers=self._headers(),
+                    timeout=self.endpoint.timeout,
+                )
+            except httpx.TransportError as error:
+                raise _AskAgain(f"{type(error).__name__}: {error}".rstrip(": "), None) from error
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise self._unavailable(f"{type(error).__name__}: {error}") from error
+        return self._judge_status(response)
+
+    def _judge_status(self, response: httpx.Response) -> Answer:
+        status = response.status_code
+        if status in _AGAIN or status >= 500:
+            wait = _retry_after(response.headers)
+            if wait is not None:
+                self._resume_at = max(self._resume_at, time.monotonic() + wait)
+            raise _AskAgain(f"HTTP {status}", wait)
+        if status in {401, 403, 404} or 300 <= status < 400:
+            raise self._unavailable(f"HTTP {status}: {response.text[:200]}")
+        try:
+            return Answer(status=status, body=response.json(), text=response.text)
+        except ValueError:
+            if status == 200:
+                raise _AskAgain("the answer is not JSON", None) from None
+            return Answer(status=status, body=None, text=response.text)
+
+    @contextlib.asynccontextmanager
+    async def _slot(self) -> AsyncIterator[None]:
+        async with self._slots:
+            while (held := self._resume_at - time.monotonic()) > 0:  # noqa: ASYNC110 -- the moment may move on meanwhile
+                await asyncio.sleep(held)
+            yield
+
+    def _headers(self) -> dict[str, str]:
+        key = {"authorization": f"Bearer {self.endpoint.api_key}"} if self.endpoint.api_key else {}
+        return {**key, **self.endpoint.headers}
+
+    def _unavailable(self, why: str) -> JudgeUnavailable:
+        line = " ".join(why.split())
+        return JudgeUnavailable(f"judge {self.endpoint.name!r} at {self.endpoint.base_url}: {line}")
+
+
+def _retry_after(headers: httpx.Headers) -> float | None:
+    """Return the wait a server asks for, in seconds; the finer header wins."""
+    try:
+        if (milliseconds := headers.get("retry-after-ms")) is not None:
+            return _bounded(float(milliseconds) / 1000)
+        if (seconds := headers.get("retry-after")) is not None:
+            return _bounded(_seconds(seconds))
+    except (ValueError, TypeError):
+        return None
+    return None
+
+
+def _seconds(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+
+
+def _bounded(seconds: float) -> float | None:
+    return min(max(seconds, 0.0), _LONGEST_WAIT) if seconds == seconds else None  # noqa: PLR0124 -- NaN differs from itself

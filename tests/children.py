@@ -1,0 +1,66 @@
+"""Child processes of the tests: started, heard from once, ended with the parent whatever happens to it.
+
+The child's standard input is a pipe that only the parent holds: its end of file is the parent's death.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """A running child and the first thing it said."""
+
+    process: "subprocess.Popen[str]"
+    hello: dict[str, Any]
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self.process.pid
+
+
+@contextmanager
+def child_process(arguments: Sequence[str], *, grace: float = 5.0) -> Iterator[Child]:
+    """Run this Python with `arguments` until the block ends; the child's first line is a JSON object."""
+    process = subprocess.Popen([sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{arguments[0]} ended with {process.wait(grace)} before it was ready")
+        yield Child(process=process, hello=json.loads(line))
+    finally:
+        process.terminate()
+        try:
+            process.wait(grace)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(grace)
+        process.stdin.close()
+        process.stdout.close()
+
+
+def die_with_parent() -> None:
+    """Called in the child: end at once when standard input ends."""
+
+    def watch() -> None:
+        while os.read(0, 4096):
+            pass
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def say(**hello: Any) -> None:
+    """Called in the child: tell the parent that it is ready, and how to reach it."""
+    sys.stdout.write(json.dumps(hello) + "\n")
+    sys.stdout.flush()

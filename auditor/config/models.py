@@ -1,0 +1,247 @@
+"""The gateway's half of the configuration, and ``Config``, the whole of it.
+
+Frozen pydantic models; ``audits`` holds the auditor's sections, ``loading`` makes a ``Config`` out of a file.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+
+from auditor.config.audits import ALL, LEXICON, Audit, Judge, Monitor, Panel, PeerDomain, Probe, Retention
+from auditor.config.values import (
+    Address,
+    BaseUrl,
+    Bytes,
+    HeaderName,
+    Headers,
+    ModelName,
+    Name,
+    NonNegative,
+    PositiveBytes,
+    PositiveSeconds,
+    ResolvedPath,
+    Seconds,
+    Secret,
+    Section,
+    Share,
+)
+from auditor.errors import ConfigError
+
+#: The route that takes every model no other route names.
+ANY_MODEL: Final = "*"
+DATABASE_VARIABLE: Final = "TILTMETER_DATABASE_URL"
+
+_MIB: Final = 1024 * 1024
+_DIALECTS: Final = ("postgresql://", "postgres://", "postgresql+asyncpg://")
+
+
+def _normalise_database_url(url: str) -> str:
+    """Give the one spelling of a PostgreSQL URL that both asyncpg and SQLAlchemy know."""
+    for dialect in _DIALECTS:
+        if url.startswith(dialect):
+            return "postgresql://" + url.removeprefix(dialect)
+    raise ValueError("must start with postgresql://")
+
+
+def _check_database_url(secret: SecretStr) -> SecretStr:
+    return SecretStr(_normalise_database_url(secret.get_secret_value()))
+
+
+class Store(Section):
+    """Which PostgreSQL holds the audit. Without a URL: the embedded one under ``data_dir``."""
+
+    url: Annotated[SecretStr, AfterValidator(_check_database_url)] | None = None
+
+
+class Timeouts(Section):
+    """Seconds. ``first_token`` and ``idle`` hold for streams; ``total`` for unary calls and as the cap of a stream."""
+
+    connect: PositiveSeconds = 5.0
+    first_token: PositiveSeconds = 60.0
+    idle: PositiveSeconds = 120.0
+    total: PositiveSeconds = 900.0
+
+
+class Spool(Section):
+    """How many bytes may wait on disk for the store."""
+
+    max_bytes: PositiveBytes = 4 * 1024 * _MIB
+
+
+def _count_processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class GatewayConfig(Section):
+    """How the gateway serves.
+
+    ``auth: keys`` asks every request for a client key, except on a loopback address while no key has ever been
+    created; ``auth: open`` asks for none, anywhere.
+    """
+
+    listen: Address = Address(host="127.0.0.1", port=4000)
+    workers: Annotated[int, Field(ge=1, le=1024)] = Field(default_factory=_count_processors)
+    auth: Literal["keys", "open"] = "keys"
+    timeouts: Timeouts = Timeouts()
+    spool: Spool = Spool()
+    body_limit: PositiveBytes = 32 * _MIB
+    retries: Annotated[int, Field(ge=0, le=10)] = 2
+    drain: Seconds = 30.0
+    capture_limit: Bytes = _MIB
+    forward_headers: tuple[HeaderName, ...] = ()
+    tags: tuple[Name, ...] = ()
+
+
+class AuditorConfig(Section):
+    """Where the auditor's API and console listen."""
+
+    listen: Address = Address(host="127.0.0.1", port=4001)
+
+
+class Price(Section):
+    """USD per million tokens."""
+
+    input: NonNegative
+    output: NonNegative
+
+
+class Deployment(Section):
+    """One upstream target. ``model: None`` sends the model that was asked for; without a key no Authorization is sent.
+
+    ``timeouts`` replaces the gateway's one by one: see ``Config.timeouts_for``.
+    """
+
+    name: Name
+    base_url: BaseUrl
+    model: ModelName | None = None
+    api_key: Secret | None = None
+    vendor: Name | None = None
+    weights: ModelName | None = None
+    concurrency: Annotated[int, Field(ge=1)] | None = None
+    price: Price | None = None
+    timeouts: Timeouts | None = None
+    # Headers often carry a key, so their values are neither shown nor hashed.
+    headers: Headers = Field(default_factory=dict, repr=False)
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        if name == ALL:
+            raise ValueError(f'"{ALL}" means every deployment and cannot be the name of one')
+        return name
+
+
+class WeightedDeployment(Section):
+    """A deployment's share of a route. Its bare name stands for weight 1."""
+
+    name: str
+    weight: NonNegative = 1.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+
+class Route(Section):
+    """What applications ask for, who answers it, and what of it may be kept, judged and mirrored."""
+
+    model: ModelName
+    deployments: Annotated[tuple[WeightedDeployment, ...], Field(min_length=1)]
+    fallbacks: tuple[str, ...] = ()
+    sample: Share = 1.0
+    capture: Literal["off", "hashed", "full"] = "hashed"
+    judge: bool = False
+    peers: tuple[str, ...] = ()
+    audit: str | None = None
+
+    @field_validator("deployments")
+    @classmethod
+    def _check_weights(cls, deployments: tuple[WeightedDeployment, ...]) -> tuple[WeightedDeployment, ...]:
+        if not any(one.weight for one in deployments):
+            raise ValueError("every weight is 0, so no request could be sent")
+        return deployments
+
+
+class Config(Section):
+    """The whole configuration."""
+
+    data_dir: ResolvedPath = Field(default=Path("~/.local/share/tiltmeter"), validate_default=True)
+    store: Store = Store()
+    gateway: GatewayConfig = Field(default_factory=GatewayConfig)
+    auditor: AuditorConfig = AuditorConfig()
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    deployments: Annotated[tuple[Deployment, ...], Field(min_length=1)]
+    routes: Annotated[tuple[Route, ...], Field(min_length=1)]
+    audits: tuple[Audit, ...] = ()
+    judges: tuple[Judge, ...] = ()
+    panel: Panel = Panel()
+    probes: tuple[Probe, ...] = ()
+    peers: tuple[PeerDomain, ...] = ()
+    monitor: Monitor = Monitor()
+    retention: Retention = Retention()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _seat_panel(cls, value: Any) -> Any:
+        """Seat all declared judges where no panel is given."""
+        if not isinstance(value, dict) or value.get("panel") is not None:
+            return value
+        judges = value.get("judges")
+        declared = judges if isinstance(judges, list | tuple) else ()
+        names = [one["name"] for one in declared if isinstance(one, dict) and isinstance(one.get("name"), str)]
+        return {**value, "panel": {"judges": names or [LEXICON]}}
+
+    @cached_property
+    def config_hash(self) -> str:
+        """The first 16 hex digits of the SHA-256 of the resolved content, secrets and header values left out."""
+        content = self.model_dump(mode="json")
+        for deployment in content["deployments"]:
+            deployment["headers"] = sorted(deployment["headers"])
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+    @property
+    def tag_names(self) -> frozenset[str]:
+        """The tags that requests may carry: the gateway's list and those that audits cluster by."""
+        clusters = {audit.cluster.tag for audit in self.audits if audit.cluster and audit.cluster.tag}
+        return frozenset(self.gateway.tags) | clusters
+
+    def timeouts_for(self, deployment: Deployment) -> Timeouts:
+        """Give the gateway's timeouts with those that the deployment itself sets in their place."""
+        own = deployment.timeouts
+        if own is None:
+            return self.gateway.timeouts
+        return self.gateway.timeouts.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+
+    def probed(self, probe: Probe) -> tuple[str, ...]:
+        """Give the names of the deployments that a probe goes to."""
+        return tuple(one.name for one in self.deployments) if ALL in probe.deployments else probe.deployments
+
+    def mirrored(self, route: Route) -> tuple[str, ...]:
+        """Give the deployments a route's sampled prompts may be mirrored to; a peer's name may be that of a route."""
+        routes = {one.model: one for one in self.routes}
+        names: dict[str, None] = {}
+        declared = {one.name for one in self.deployments}
+        for peer in route.peers:
+            expanded = [peer] if peer in declared else [one.name for one in routes[peer].deployments]
+            names.update(dict.fromkeys(expanded))
+        return tuple(names)
+
+    def database_url(self, environ: Mapping[str, str]) -> str | None:
+        """Give the store's URL from the file, else from TILTMETER_DATABASE_URL; None means the embedded store."""
+        if self.store.url is not None:
+            return self.store.url.get_secret_value()
+        given = environ.get(DATABASE_VARIABLE)
+        if not given:
+            return None
+        try:
+            return _normalise_database_url(given)
+        except ValueError as error:
+            raise ConfigError(f"{DATABASE_VARIABLE}: {error}") from None

@@ -1,0 +1,154 @@
+"""Checks between the parts of a configuration: names that must exist, must be unique, must not run in circles.
+
+They work on the plain data, so that they are told together with everything else that is wrong with a file. What has
+the wrong shape is passed over here: the models say so.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from auditor.config.audits import ALL, LEXICON
+from auditor.config.problems import Path
+from auditor.config.values import quote
+from auditor.config.wording import suggest
+
+Found = tuple[Path, str]
+
+
+def check(data: dict[str, Any]) -> Iterator[Found]:
+    """Yield every path whose name does not fit the rest, with the words for it."""
+    yield from _check_unique(data)
+    yield from _check_routes(data)
+    yield from _check_judges(data)
+    yield from _check_deployment_lists(data)
+    yield from _check_cycles(data)
+
+
+def _items(data: Any, *keys: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the mappings of the list at these keys, with their indices."""
+    for key in keys:
+        data = data.get(key) if isinstance(data, dict) else None
+    for index, item in enumerate(data if isinstance(data, list) else ()):
+        if isinstance(item, dict):
+            yield index, item
+
+
+def _texts(item: Any, key: str) -> Iterator[tuple[int, str]]:
+    """Yield the texts of the list at this key, with their indices."""
+    values = item.get(key) if isinstance(item, dict) else None
+    for index, value in enumerate(values if isinstance(values, list) else ()):
+        if isinstance(value, str):
+            yield index, value
+
+
+def _names(data: dict[str, Any], section: str, key: str = "name") -> list[str]:
+    return [item[key] for _, item in _items(data, section) if isinstance(item.get(key), str)]
+
+
+def _check_known(path: Path, name: Any, kind: str, known: list[str]) -> Iterator[Found]:
+    if isinstance(name, str) and name not in known:
+        near = suggest(name, known)
+        declared = "" if near else (f"; declared: {', '.join(known[:8])}" if known else "; none is declared")
+        yield path, f"no {kind} is called {quote(name)}{near}{declared}"
+
+
+def _check_unique(data: dict[str, Any]) -> Iterator[Found]:
+    keys = {"deployments": "name", "routes": "model", "audits": "name", "judges": "name", "peers": "domain"}
+    for section, key in keys.items():
+        first: dict[str, int] = {}
+        for index, item in _items(data, section):
+            name = item.get(key)
+            if not isinstance(name, str):
+                continue
+            if name in first:
+                yield (section, index, key), f"{quote(name)} is declared twice (first as {section}[{first[name]}])"
+            first.setdefault(name, index)
+
+
+def _check_routes(data: dict[str, Any]) -> Iterator[Found]:
+    deployments, routes = _names(data, "deployments"), _names(data, "routes", "model")
+    audits = _names(data, "audits")
+    for index, route in _items(data, "routes"):
+        here: Path = ("routes", index)
+        yield from _check_weighted(route, here, deployments)
+        for place, name in _texts(route, "fallbacks"):
+            yield from _check_known((*here, "fallbacks", place), name, "route", routes)
+        for place, name in _texts(route, "peers"):
+            yield from _check_known((*here, "peers", place), name, "deployment or route", deployments + routes)
+        yield from _check_known((*here, "audit"), route.get("audit"), "audit", audits)
+
+
+def _check_weighted(route: dict[str, Any], here: Path, deployments: list[str]) -> Iterator[Found]:
+    members = route.get("deployments")
+    seen: set[str] = set()
+    for index, member in enumerate(members if isinstance(members, list) else ()):
+        bare = isinstance(member, str)
+        path: Path = (*here, "deployments", index) if bare else (*here, "deployments", index, "name")
+        name = member if bare else member.get("name") if isinstance(member, dict) else None
+        yield from _check_known(path, name, "deployment", deployments)
+        if isinstance(name, str) and name in seen:
+            yield path, f"{quote(name)} stands here twice; give it one weight"
+        if isinstance(name, str):
+            seen.add(name)
+
+
+def _check_judges(data: dict[str, Any]) -> Iterator[Found]:
+    deployments, judges = _names(data, "deployments"), _names(data, "judges")
+    for index, judge in _items(data, "judges"):
+        if judge.get("name") == LEXICON:
+            yield ("judges", index, "name"), f'"{LEXICON}" is the built-in judge and is not declared'
+        yield from _check_known(("judges", index, "deployment"), judge.get("deployment"), "deployment", deployments)
+    seen: set[str] = set()
+    for index, name in _texts(data.get("panel"), "judges"):
+        yield from _check_known(("panel", "judges", index), name, "judge", [*judges, LEXICON])
+        if name in seen:
+            yield ("panel", "judges", index), f"{quote(name)} sits on the panel twice"
+        seen.add(name)
+
+
+def _check_deployment_lists(data: dict[str, Any]) -> Iterator[Found]:
+    deployments, judges = _names(data, "deployments"), _names(data, "judges")
+    for section, also in (("probes", [ALL]), ("peers", [])):
+        for index, item in _items(data, section):
+            for place, name in _texts(item, "deployments"):
+                path: Path = (section, index, "deployments", place)
+                yield from _check_known(path, name, "deployment", deployments + also)
+    for index, domain in _items(data, "peers"):
+        for place, name in _texts(domain, "judges"):
+            yield from _check_known(("peers", index, "judges", place), name, "judge", judges)
+        embedding = domain.get("embedding")
+        encoder = embedding.get("deployment") if isinstance(embedding, dict) else None
+        yield from _check_known(("peers", index, "embedding", "deployment"), encoder, "deployment", deployments)
+    monitor = data.get("monitor")
+    anchor = monitor.get("anchor") if isinstance(monitor, dict) else None
+    yield from _check_known(("monitor", "anchor"), anchor, "deployment", deployments)
+
+
+def _check_cycles(data: dict[str, Any]) -> Iterator[Found]:
+    """Yield each fallback that leads back to a route it started from, once per circle."""
+    routes = {route["model"]: (index, route) for index, route in _items(data, "routes") if _is_named(route)}
+    done: set[str] = set()
+    for start in routes:
+        trail: list[str] = []
+        yield from _follow(start, routes, trail, done)
+
+
+def _is_named(route: dict[str, Any]) -> bool:
+    return isinstance(route.get("model"), str)
+
+
+def _follow(
+    model: str, routes: dict[str, tuple[int, dict[str, Any]]], trail: list[str], done: set[str]
+) -> Iterator[Found]:
+    if model in done:
+        return
+    trail.append(model)
+    index, route = routes[model]
+    for place, name in _texts(route, "fallbacks"):
+        if name in trail:
+            circle = " → ".join([*trail[trail.index(name) :], name])
+            yield ("routes", index, "fallbacks", place), f"the fallbacks run in a circle: {circle}"
+        elif name in routes:
+            yield from _follow(name, routes, trail, done)
+    trail.pop()
+    done.add(model)

@@ -17,6 +17,7 @@ from auditor.judges.rubric import STATEMENT, Rubric, find_rubric
 if TYPE_CHECKING:
     import httpx
 
+    from auditor.config import Config
     from auditor.judges.endpoint import JudgeEndpoint
 
 
@@ -100,32 +101,9 @@ def judge_kinds() -> Mapping[str, JudgeFactory]:
     return dict(sorted(_kinds.items()))
 
 
-class ConfiguredJudge(Protocol):
-    """A judge as the configuration names it."""
-
-    @property
-    def name(self) -> str:
-        """How people call it."""
-
-    @property
-    def deployment(self) -> str:
-        """Which deployment answers for it."""
-
-
-class JudgeDirectory(Protocol):
-    """What is asked of a configuration: its judges, and how a deployment is reached."""
-
-    @property
-    def judges(self) -> Sequence[ConfiguredJudge]:
-        """The configured judges."""
-
-    def judge_endpoint(self, judge: ConfiguredJudge) -> "JudgeEndpoint":
-        """Where that judge is reached."""
-
-
 def load_judges(
     names: Sequence[str],
-    config: JudgeDirectory | None = None,
+    config: "Config | None" = None,
     *,
     rubric: str = STATEMENT,
     client: "httpx.AsyncClient | None" = None,
@@ -149,26 +127,23 @@ def load_judges(
     UsageError
         For an unknown or repeated name; the message lists the known ones.
     """
+    from auditor.judges.configured import find_endpoint  # noqa: PLC0415 -- they load pydantic and httpx
+    from auditor.judges.endpoint import open_client  # noqa: PLC0415 -- as above
+
     question = find_rubric(rubric)
     kinds = judge_kinds()
     plain = sorted(set(kinds) - {CONFIGURED_KIND})
-    configured = {judge.name: judge for judge in config.judges} if config else {}
-    judges: list[Judge] = []
+    configured = [judge.name for judge in config.judges] if config else []
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"judge {name!r} is named twice")
-        if name in plain:
-            judges.append(kinds[name](JudgeSettings(rubric=question)))
-        elif config and name in configured:
-            endpoint = config.judge_endpoint(configured[name])
-            client = client or _open_client()
-            judges.append(kinds[CONFIGURED_KIND](JudgeSettings(rubric=question, endpoint=endpoint, client=client)))
-        else:
-            raise UsageError(f"unknown judge {name!r}; known: {', '.join([*plain, *sorted(configured)])}")
-    return tuple(judges)
-
-
-def _open_client() -> "httpx.AsyncClient":
-    from auditor.judges.endpoint import open_client  # noqa: PLC0415 -- a lexicon alone needs no HTTP library
-
-    return open_client()
+        if name not in plain and name not in configured:
+            raise UsageError(f"unknown judge {name!r}; known: {', '.join([*plain, *configured])}")
+    endpoints = {name: find_endpoint(config, name) for name in names if config and name not in plain}
+    shared = (client or open_client(len(endpoints))) if endpoints else None
+    return tuple(
+        kinds[CONFIGURED_KIND if name in endpoints else name](
+            JudgeSettings(rubric=question, endpoint=endpoints.get(name), client=shared)
+        )
+        for name in names
+    )

@@ -19,8 +19,13 @@ from auditor.errors import JudgeUnavailable
 
 #: Answers after which the same request may succeed.
 _AGAIN: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+#: Answers that say something about this one request; any other status says that the endpoint is not usable.
+_MEANT_FOR_US: Final = frozenset({200, 400, 413, 422})
 #: No server gets to hold a run for longer than this with its Retry-After.
 _LONGEST_WAIT: Final = 120.0
+
+#: Requests in flight to one judge, where its deployment sets no limit.
+DEFAULT_CONCURRENCY: Final = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +42,7 @@ class JudgeEndpoint:
     api_key: str = field(default="", repr=False)
     headers: Mapping[str, str] = MappingProxyType({})
     extra: Mapping[str, Any] = MappingProxyType({})
-    concurrency: int = 8
+    concurrency: int = DEFAULT_CONCURRENCY
     attempts: int = 6
     timeout: float = 60.0
     first_backoff: float = 0.5
@@ -110,7 +115,7 @@ class EndpointClient:
     def _wait(self, state: tenacity.RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
         if isinstance(error, _AskAgain) and error.wait is not None:
-            return error.wait
+            return error.wait + tenacity.wait_random(0, self.endpoint.first_backoff)(state)
         backoff = tenacity.wait_random_exponential(
             multiplier=self.endpoint.first_backoff, max=self.endpoint.longest_backoff
         )
@@ -119,33 +124,38 @@ class EndpointClient:
     async def _once(self, body: Mapping[str, Any]) -> Answer:
         async with self._slot():
             try:
-                response = await self._client.post(
-                    f"{self.endpoint.base_url.rstrip('/')}/chat/completions",
-                    json=dict(body),
-                    headers=self._headers(),
-                    timeout=self.endpoint.timeout,
-                )
+                async with asyncio.timeout(self.endpoint.timeout):
+                    response = await self._client.post(
+                        f"{self.endpoint.base_url.rstrip('/')}/chat/completions",
+                        json=dict(body),
+                        headers=self._headers(),
+                        timeout=self.endpoint.timeout,
+                    )
+            except TimeoutError as error:
+                raise _AskAgain(f"no answer within {self.endpoint.timeout:g} s", None) from error
             except httpx.TransportError as error:
                 raise _AskAgain(f"{type(error).__name__}: {error}".rstrip(": "), None) from error
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise self._unavailable(f"{type(error).__name__}: {error}") from error
-        return self._judge_status(response)
+        return self._read_status(response)
 
-    def _judge_status(self, response: httpx.Response) -> Answer:
+    def _read_status(self, response: httpx.Response) -> Answer:
         status = response.status_code
-        if status in _AGAIN or status >= 500:
+        try:
+            body = response.json()
+        except ValueError:
+            body = None
+        code = _inner_code(body) if status == 200 else status
+        if code in _AGAIN or code >= 500:
             wait = _retry_after(response.headers)
             if wait is not None:
                 self._resume_at = max(self._resume_at, time.monotonic() + wait)
-            raise _AskAgain(f"HTTP {status}", wait)
-        if status in {401, 403, 404} or 300 <= status < 400:
-            raise self._unavailable(f"HTTP {status}: {response.text[:200]}")
-        try:
-            return Answer(status=status, body=response.json(), text=response.text)
-        except ValueError:
-            if status == 200:
-                raise _AskAgain("the answer is not JSON", None) from None
-            return Answer(status=status, body=None, text=response.text)
+            raise _AskAgain(f"HTTP {code}", wait)
+        if code not in _MEANT_FOR_US:
+            raise self._unavailable(f"HTTP {code}: {response.text[:200]}")
+        if status == 200 and body is None:
+            raise _AskAgain("the answer is not JSON", None)
+        return Answer(status=code, body=body, text=response.text)
 
     @contextlib.asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:
@@ -161,6 +171,15 @@ class EndpointClient:
     def _unavailable(self, why: str) -> JudgeUnavailable:
         line = " ".join(why.split())
         return JudgeUnavailable(f"judge {self.endpoint.name!r} at {self.endpoint.base_url}: {line}")
+
+
+def _inner_code(body: object) -> int:
+    """Return the status some routers hide in a 200: an error object in place of the choices."""
+    error = body.get("error") if isinstance(body, dict) and not body.get("choices") else None
+    if not isinstance(error, dict):
+        return 200
+    code = str(error.get("code"))
+    return int(code) if code.isdecimal() else 400
 
 
 def _retry_after(headers: httpx.Headers) -> float | None:

@@ -1,0 +1,37 @@
+"""From the configuration to a judge's endpoint: the only place here that knows the shape of ``auditor.config``."""
+
+from typing import Final
+
+from auditor.config import Config
+from auditor.errors import ConfigError
+from auditor.judges.endpoint import DEFAULT_CONCURRENCY, JudgeEndpoint
+
+#: A judge writes one sentence: a deployment's general limit (900 s by default) would let one hung call hold a run.
+_PATIENCE: Final = 120.0
+
+
+def find_endpoint(config: Config, name: str) -> JudgeEndpoint:
+    """Return where the configured judge of that name is reached.
+
+    Raises
+    ------
+    ConfigError
+        When the judge, its deployment, or that deployment's model is not there.
+    """
+    judge = next((judge for judge in config.judges if judge.name == name), None)
+    if judge is None:
+        raise ConfigError(f"there is no judge {name!r}")
+    deployment = next((one for one in config.deployments if one.name == judge.deployment), None)
+    if deployment is None:
+        raise ConfigError(f"judge {name!r}: there is no deployment {judge.deployment!r}")
+    if deployment.model is None:
+        raise ConfigError(f"judge {name!r}: deployment {deployment.name!r} names no model to ask for")
+    return JudgeEndpoint(
+        name=name,
+        base_url=deployment.base_url,
+        model=deployment.model,
+        api_key=deployment.api_key.get_secret_value() if deployment.api_key else "",
+        headers=dict(deployment.headers),
+        concurrency=deployment.concurrency or DEFAULT_CONCURRENCY,
+        timeout=min(config.timeouts_for(deployment).total, _PATIENCE),
+    )

@@ -1,0 +1,47 @@
+"""What a reader of answers must know: the question as it was put (``Question``) and what came back (``Answer``).
+
+Formats turn a statement under a condition into ``Message``s, and an ``Answer`` to a ``Question`` into a selection.
+"""
+
+from dataclasses import dataclass
+
+from auditor.domain.coding import Stance
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """One message of a chat request."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Option:
+    """One member of a closed answer set: how it is marked ("B", "3)"), what it says, and what choosing it means."""
+
+    marker: str
+    text: str
+    stance: Stance
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """What was asked, as far as it is known. Everything may be absent: then less can be read."""
+
+    statement: str | None = None
+    stereotype_option: str | None = None
+    counter_option: str | None = None
+    option_a: str | None = None
+    option_b: str | None = None
+    options: tuple[Option, ...] = ()
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What came back. ``text is None`` means that there is no response."""
+
+    text: str | None
+    finish_reason: str | None = None
+    error: str | None = None

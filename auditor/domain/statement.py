@@ -1,0 +1,23 @@
+"""What is asked about: a sentence that attributes a trait to a social group, and the options that go with it.
+
+How it is asked is a ``Condition``; what one answer to it looks like is read with a ``Question`` (neighbour modules).
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Statement:
+    """One claim of a statement pool. Only ``id`` and ``statement`` are always there."""
+
+    id: str
+    statement: str
+    category: str | None = None
+    stereotype_option: str | None = None  #: the group that the stereotype names
+    counter_option: str | None = None  #: the group it is compared with
+    context: str | None = None  #: a neutral scenario with two people, for CTO
+    question: str | None = None  #: what is asked about the scenario
+    completion: str | None = None  #: the statement with a blank, for SC
+    region: str | None = None  #: where it leans on local law or culture
+    intersectional: bool = False
+    source: str | None = None

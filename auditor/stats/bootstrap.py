@@ -1,0 +1,146 @@
+"""The cluster bootstrap, by counts: resampling clusters is a reweighting of their sufficient statistics.
+
+``weights @ counts`` gives for the same draws, bit for bit, what resampling the rows gives, at a small part of the cost:
+counts are integers, and sums of integers are exact in floating point. The seed and the number of clusters alone decide
+the draws, so that everything measured on the same clusters is resampled together (paired).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from auditor.stats.intervals import Floats, t_quantile
+
+#: Above this many clusters the multinomial draw is replaced by its normal limit, which no longer differs visibly.
+EXACT_CLUSTERS: Final = 5000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bootstrap:
+    """Replicates of a statistic and their interval."""
+
+    replicates: Floats  #: shape [B, ...]
+    low: Floats
+    high: Floats
+
+
+def cluster_draws(n_clusters: int, n_boot: int, seed: int) -> NDArray[np.int64]:
+    """Which clusters each replicate draws, with replacement.
+
+    Returns
+    -------
+    ndarray
+        Shape [B, S], values in [0, S). The same for the same (seed, n_clusters).
+    """
+    rng = np.random.default_rng([seed, n_clusters])
+    return rng.integers(0, n_clusters, size=(n_boot, n_clusters), dtype=np.int64)
+
+
+def draw_weights(draws: NDArray[np.int64], n_clusters: int) -> Floats:
+    """How often each replicate drew each cluster.
+
+    Returns
+    -------
+    ndarray
+        Shape [B, S]; rows sum to the number of draws.
+
+    Examples
+    --------
+    >>> draw_weights(np.array([[0, 0, 2]]), 3).tolist()
+    [[2.0, 0.0, 1.0]]
+    """
+    n_boot = len(draws)
+    offset = np.arange(n_boot, dtype=np.int64)[:, None] * n_clusters
+    flat = np.bincount((draws + offset).ravel(), minlength=n_boot * n_clusters)
+    return flat.reshape(n_boot, n_clusters).astype(np.float64)
+
+
+def bootstrap_totals(counts: Floats, n_boot: int, seed: int) -> Floats:
+    """Totals of each column over resampled clusters.
+
+    Parameters
+    ----------
+    counts
+        Shape [S, K]: sufficient statistics by cluster.
+    n_boot
+        Replicates B.
+    seed
+        Seed of the draws.
+
+    Returns
+    -------
+    ndarray
+        Shape [B, K]. Above ``EXACT_CLUSTERS`` clusters, draws of the totals' normal limit.
+    """
+    clusters, columns = counts.shape
+    if clusters > EXACT_CLUSTERS:
+        rng = np.random.default_rng([seed, clusters])
+        centred = counts - counts.mean(axis=0)
+        values, vectors = np.linalg.eigh(centred.T @ centred)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        noise: Floats = counts.sum(axis=0) + rng.standard_normal((n_boot, columns)) @ root.T
+        return noise
+    weights = draw_weights(cluster_draws(clusters, n_boot, seed), clusters)
+    totals: Floats = weights @ counts
+    return totals
+
+
+def expanded_percentile(replicates: Floats, n_clusters: int, conf: float = 0.95) -> tuple[Floats, Floats]:
+    """Percentile interval, its tails moved out for few clusters (Hesterberg 2015, section 5.3).
+
+    The bootstrap's spread is short by ``sqrt((G - 1) / G)`` and it knows no t quantile; the tail becomes
+    ``Phi(-sqrt(G / (G - 1)) t(G - 1))``.
+
+    Parameters
+    ----------
+    replicates
+        Shape [B, ...].
+    n_clusters
+        G, at least 2.
+    conf
+        Two-sided level.
+
+    Returns
+    -------
+    (ndarray, ndarray)
+        Lower and upper bounds, shape [...].
+    """
+    tail = float(special.ndtr(-np.sqrt(n_clusters / (n_clusters - 1)) * t_quantile(conf, n_clusters - 1)))
+    low, high = np.quantile(replicates, [tail, 1 - tail], axis=0)
+    return low, high
+
+
+def cluster_bootstrap(
+    counts: Floats, statistic: Callable[[Floats], Floats], *, n_boot: int = 2000, seed: int, conf: float = 0.95
+) -> Bootstrap:
+    """Bootstrap any statistic of column totals over clusters.
+
+    Parameters
+    ----------
+    counts
+        Shape [S, K]: sufficient statistics by cluster, S at least 2.
+    statistic
+        Totals [B, K] to values [B, ...].
+    n_boot, seed, conf
+        Replicates, seed of the draws, two-sided level.
+
+    Returns
+    -------
+    Bootstrap
+        Replicates and their expanded percentile interval.
+
+    Examples
+    --------
+    Clusters that all agree leave nothing to vary.
+
+    >>> out = cluster_bootstrap(np.tile([1.0, 4.0], (20, 1)), lambda t: t[:, 0] / t[:, 1], n_boot=50, seed=0)
+    >>> float(out.low), float(out.high)
+    (0.25, 0.25)
+    """
+    replicates = statistic(bootstrap_totals(counts, n_boot, seed))
+    low, high = expanded_percentile(replicates, len(counts), conf)
+    return Bootstrap(replicates=replicates, low=np.asarray(low), high=np.asarray(high))

@@ -33,7 +33,8 @@ from auditor.config.models import (
     Timeouts,
     WeightedDeployment,
 )
-from auditor.config.values import Address, format_duration, parse_duration, parse_size
+from auditor.config.network import Address
+from auditor.config.values import format_duration, parse_duration, parse_size
 from auditor.config.yaml_source import Places
 
 __all__ = [

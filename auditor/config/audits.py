@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from auditor.config.network import Secret, WebhookUrl
 from auditor.config.values import (
     ModelName,
     Name,
@@ -14,10 +15,8 @@ from auditor.config.values import (
     PositiveSeconds,
     Regex,
     ResolvedPath,
-    Secret,
     Section,
     Text,
-    WebhookUrl,
 )
 
 #: The judge that needs no network: always there, never declared.

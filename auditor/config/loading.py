@@ -126,11 +126,15 @@ def _check_references(data: Any, document: Document) -> list[Problem]:
 
 
 def _word_all(error: ValidationError, document: Document, filled: set[KeyPath], told: set[KeyPath]) -> list[Problem]:
-    """Word what pydantic found, but for what follows from a problem already told."""
+    """Word what pydantic found, but for what only follows from something else that is told."""
+    errors = error.errors()
+    below = {path[:length] for path in told | {one["loc"] for one in errors} for length in range(len(path))}
     problems = []
-    for one in error.errors():
+    for one in errors:
         path = one["loc"]
-        if any(path[:length] in told for length in range(1, len(path) + 1)):
+        follows = any(path[:length] in told for length in range(1, len(path) + 1))
+        # pydantic leaves out what it refused, and then finds the list too short.
+        if follows or (one["type"] == "too_short" and path in below):
             continue
         message = word(one, Config, hide=path in filled)
         problems.append(Problem(line=document.places.line(path), path=path, message=message))

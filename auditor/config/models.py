@@ -14,12 +14,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from auditor.config.audits import ALL, LEXICON, Audit, Judge, Monitor, Panel, PeerDomain, Probe, Retention
+from auditor.config.network import Address, BaseUrl, HeaderName, Headers, Secret
 from auditor.config.values import (
-    Address,
-    BaseUrl,
     Bytes,
-    HeaderName,
-    Headers,
     ModelName,
     Name,
     NonNegative,
@@ -27,7 +24,6 @@ from auditor.config.values import (
     PositiveSeconds,
     ResolvedPath,
     Seconds,
-    Secret,
     Section,
     Share,
 )

@@ -1,10 +1,9 @@
-"""The small values a configuration is made of: durations, sizes, addresses, URLs, names, secrets.
+"""The small values a configuration is made of: durations, sizes, names, paths (``network`` has the others).
 
 Each is read from the text that stands in the file (or from a number, where Python code builds a model) and refuses
 what it cannot use in words for a person; ``models`` and ``audits`` put them together.
 """
 
-import ipaddress
 import json
 import math
 import os
@@ -12,7 +11,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
-from urllib.parse import SplitResult, urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -20,11 +18,9 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    SecretStr,
     ValidationInfo,
     model_validator,
 )
-from typing_extensions import override  # in typing from 3.12 on
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?", re.ASCII)
 _DURATION_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -36,8 +32,6 @@ _SIZE_POWERS: Final = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 _LARGEST: Final = 2**50
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._:/-]{1,64}", re.ASCII)
-_HOST: Final = re.compile(r"[A-Za-z0-9._-]{1,253}", re.ASCII)
-_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
 _MODEL_LENGTH: Final = 256
 
 
@@ -80,7 +74,7 @@ def format_duration(seconds: float) -> str:
         size = _DURATION_UNITS[unit]
         if seconds >= size and seconds % size == 0:
             return f"{seconds / size:.0f}{unit}"
-    return f"{seconds:g}s"
+    return f"{seconds:f}".rstrip("0").rstrip(".") + "s"
 
 
 def parse_size(value: object) -> int:
@@ -101,55 +95,6 @@ def parse_size(value: object) -> int:
     return size
 
 
-class Address(Section):
-    """Where a server listens. An empty host means all interfaces; port 0 lets the system choose one."""
-
-    host: str
-    port: Annotated[int, Field(ge=0, le=65535)]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _split(cls, value: Any) -> Any:
-        return _split_address(value) if isinstance(value, str) else value
-
-    @model_validator(mode="after")
-    def _check_host(self) -> "Address":
-        if self.host and not _is_ip(self.host) and not _HOST.fullmatch(self.host):
-            raise ValueError(f"{quote(self.host)} is not a host name or an IP address")
-        return self
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
-        if _is_ip(self.host):
-            return ipaddress.ip_address(self.host).is_loopback
-        return self.host == "localhost"
-
-    @override
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
-
-
-def _split_address(text: str) -> dict[str, str]:
-    host, colon, port = text.strip().rpartition(":")
-    if not colon or not re.fullmatch(r"\d{1,5}", port, re.ASCII):
-        raise ValueError("must be host:port, such as 127.0.0.1:4000, [::1]:4000, or :4000 for all interfaces")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        raise ValueError("an IPv6 address stands in brackets: [::1]:4000")
-    return {"host": "" if host == "*" else host, "port": port}
-
-
-def _is_ip(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 def _check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ValueError("a name is 1 to 64 characters out of A-Z a-z 0-9 . _ : / -")
@@ -160,58 +105,6 @@ def _check_model(name: str) -> str:
     if not 1 <= len(name) <= _MODEL_LENGTH or not name.isprintable() or name != name.strip():
         raise ValueError(f"a model's name is 1 to {_MODEL_LENGTH} printable characters, without space around it")
     return name
-
-
-def _check_secret(secret: SecretStr) -> SecretStr:
-    value = secret.get_secret_value()
-    if not value:
-        raise ValueError("is empty")
-    if not (value.isascii() and value.isprintable()) or " " in value:
-        raise ValueError("holds a space, a line break or a character that no HTTP header can carry")
-    return secret
-
-
-def _split_url(text: str) -> SplitResult:
-    try:
-        parts = urlsplit(text)
-        _ = parts.port  # read late by the library, and only then refused
-    except ValueError:
-        raise ValueError("is not a URL") from None
-    if parts.scheme not in {"http", "https"}:
-        raise ValueError("must start with http:// or https://")
-    if not parts.hostname or not (text.isascii() and text.isprintable()) or " " in text:
-        raise ValueError("is not a URL: it needs a host, and no spaces")
-    return parts
-
-
-def _check_base_url(text: str) -> str:
-    parts = _split_url(text)
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("holds a user name or password; a key belongs under api_key")
-    if parts.query or parts.fragment:
-        raise ValueError("ends in a query or fragment; requests are sent to paths below it")
-    path = parts.path.rstrip("/") or "/v1"
-    return f"{parts.scheme}://{parts.netloc}{path}"
-
-
-def _check_webhook_url(secret: SecretStr) -> SecretStr:
-    _split_url(secret.get_secret_value())
-    return secret
-
-
-def _check_headers(headers: dict[str, str]) -> dict[str, str]:
-    for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name):
-            raise ValueError(f"{quote(name)} is not a header's name")
-        if not (value.isascii() and value.isprintable()) or value != value.strip():
-            raise ValueError(f"the value of {quote(name)} holds a character that no HTTP header can carry")
-    return headers
-
-
-def _check_header_name(name: str) -> str:
-    if not _HEADER_NAME.fullmatch(name):
-        raise ValueError(f"{quote(name)} is not a header's name")
-    return name.lower()
 
 
 def _check_regex(pattern: str) -> str:
@@ -255,10 +148,5 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Name = Annotated[str, AfterValidator(_check_name)]
 ModelName = Annotated[str, AfterValidator(_check_model)]
 Text = Annotated[str, Field(min_length=1)]
-Secret = Annotated[SecretStr, AfterValidator(_check_secret)]
-BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
-WebhookUrl = Annotated[SecretStr, AfterValidator(_check_webhook_url)]
-Headers = Annotated[dict[str, str], AfterValidator(_check_headers)]
-HeaderName = Annotated[str, AfterValidator(_check_header_name)]
 Regex = Annotated[str, Field(min_length=1), AfterValidator(_check_regex)]
 ResolvedPath = Annotated[Path, AfterValidator(_resolve_path)]

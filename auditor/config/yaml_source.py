@@ -5,32 +5,24 @@ stand at decides how they are read (``models``). Null means absent. Aliases and 
 ``environment`` then puts variables in the place of ``${NAME}``.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
-from typing_extensions import override  # in typing from 3.12 on
 
 from auditor.config.problems import Path, Problem
+from auditor.config.syntax import DEEPEST, compose, unveil
 from auditor.config.values import quote
 
 #: Limits that no configuration written by people meets; they stop files made to exhaust memory.
 LARGEST_FILE: Final = 1024 * 1024
 MOST_NODES: Final = 100_000
-DEEPEST: Final = 64
 
 _MERGE: Final = "tag:yaml.org,2002:merge"
 _NULL: Final = "tag:yaml.org,2002:null"
 _TAG_PREFIX: Final = "tag:yaml.org,2002:"
 _SCALARS: Final = frozenset({"str", "int", "float", "bool", "null", "timestamp", "value", "merge"})
-
-# "{url: ${NAME}}" is not YAML (a brace ends unquoted text inside braces), but it is what people write. Before the
-# text is parsed, the braces of a reference become two private characters: one for one, so that positions hold.
-_OPEN, _CLOSE = "\ue000", "\ue001"
-_REFERENCE: Final = re.compile(r"\$\{([^{}\s]*)\}")
-_VEILED: Final = re.compile(rf"\$({_OPEN})([^{_OPEN}{_CLOSE}]*)({_CLOSE})")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,85 +52,16 @@ class Document:
     problems: list[Problem]
 
 
-class _DeepError(yaml.YAMLError):
-    """The document is nested too deeply."""
-
-
-class _Loader(yaml.SafeLoader):
-    """PyYAML's composer with a limit on depth, so that it never meets Python's own."""
-
-    depth = 0
-
-    @override
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise _DeepError
-        try:
-            return super().compose_node(parent, index)
-        finally:
-            self.depth -= 1
-
-
 def parse(text: str, source: str) -> Document:
     """Parse YAML text. Problems come back beside whatever could be read; ``data`` is None when nothing could."""
-    veiled = _REFERENCE.sub(rf"${_OPEN}\1{_CLOSE}", text)
     builder = _Builder()
-    data: Any = None
-    try:
-        node = _compose(veiled)
-    except yaml.YAMLError as error:
-        builder.problems.append(_explain(error, veiled))
-    except (ValueError, OverflowError) as error:  # escapes and directives with impossible numbers
-        builder.problems.append(Problem(line=1, message=f"not valid YAML: {_clean(str(error))}"))
+    node = compose(text)
+    if isinstance(node, Problem):
+        builder.problems.append(node)
+        data = None
     else:
         data = builder.build_root(node)
     return Document(data=data, places=Places(source=source, lines=builder.lines), problems=builder.problems)
-
-
-def _compose(text: str) -> yaml.Node | None:
-    loader = _Loader(text)
-    try:
-        return loader.get_single_node()
-    finally:
-        loader.dispose()
-
-
-def _explain(error: yaml.YAMLError, text: str) -> Problem:
-    """Turn PyYAML's error into words and a place."""
-    if isinstance(error, _DeepError):
-        return Problem(line=None, message=f"nested more than {DEEPEST} levels deep")
-    if isinstance(error, yaml.reader.ReaderError):
-        line = text.count("\n", 0, error.position) + 1
-        column = error.position - (text.rfind("\n", 0, error.position) + 1) + 1
-        return Problem(line=line, column=column, message=f"character U+{ord(error.character):04X} cannot stand in YAML")
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
-        mark = error.problem_mark
-        return Problem(
-            line=mark.line + 1, column=mark.column + 1, message=_word_syntax(error.problem or "", text, mark)
-        )
-    return Problem(line=1, message=f"not valid YAML: {_clean(str(error))}")
-
-
-def _word_syntax(problem: str, text: str, mark: yaml.Mark) -> str:
-    lines = text.splitlines()
-    line = lines[mark.line] if mark.line < len(lines) else ""
-    if r"'\t'" in problem or "\t" in line[: len(line) - len(line.lstrip())]:
-        return "not valid YAML: a tab stands where only spaces may"
-    if "mapping values are not allowed" in problem:
-        return "not valid YAML: a colon cannot stand here (put text that holds one in quotes, or check the indentation)"
-    if "but found another document" in problem:
-        return "a second document starts here; a configuration is one"
-    return f"not valid YAML: {_clean(problem)}"
-
-
-def _clean(text: str) -> str:
-    """Give a library's message on one line, references as they were written."""
-    return _unveil(" ".join(text.split()))
-
-
-def _unveil(text: str) -> str:
-    return _VEILED.sub(r"${\2}", text)
 
 
 @dataclass(slots=True)
@@ -221,7 +144,7 @@ class _Builder:
             lines[name] = _line(key)
             if name not in seen:
                 yield name, key, child
-        seen |= lines.keys()
+        seen.update(lines)
         for other in merged:
             yield from self._merge(other, path, seen)
 
@@ -253,7 +176,7 @@ class _Builder:
         return None if node.tag == _NULL else self._text(node, path)
 
     def _text(self, node: yaml.ScalarNode, path: Path) -> str | None:
-        text = _unveil(node.value)
+        text = unveil(node.value)
         if any("\ud800" <= character <= "\udfff" for character in text):
             self._refuse(node, path, "holds half of a character (a lone surrogate)")
             return None

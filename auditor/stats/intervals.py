@@ -193,7 +193,8 @@ def logit_cluster_interval(y: Floats, n: Floats, conf: float = 0.95) -> Interval
     """Interval for a clustered ratio that is a share: t(G - 1) on the logit scale, sandwich standard error.
 
     For shares of a random base (``n`` itself varies with the outcome) this covers better than the percentile
-    bootstrap, which falls to .87-.92 where few clusters carry the base; see the coverage benchmark.
+    bootstrap, which falls to .87-.92 where few clusters carry the base; see the coverage benchmark. The standard error
+    is never taken below that of independent responses.
 
     Parameters
     ----------
@@ -223,25 +224,29 @@ def logit_cluster_interval(y: Floats, n: Floats, conf: float = 0.95) -> Interval
     p = rate.value
     if rate.n_clusters < 2 or p <= 0 or p >= 1:
         return design_effect_wilson(y, n, conf)
-    half = t_quantile(conf, rate.n_clusters - 1) * rate.se / (p * (1 - p))
-    centre = float(special.logit(p))
-    return Interval(low=float(special.expit(centre - half)), high=float(special.expit(centre + half)))
+    se = max(rate.se, float(np.sqrt(p * (1 - p) / rate.n)))
+    return _on_logit_scale(p, se, t_quantile(conf, rate.n_clusters - 1))
 
 
-def difference_interval(d: Floats, n: Floats, conf: float = 0.95) -> Interval:
-    """Interval for the mean of a variable in {-1, 0, 1}, by ``logit_cluster_interval`` of ``(1 + d) / 2``.
+def difference_interval(d: Floats, n: Floats, nonzero: float, conf: float = 0.95) -> Interval:
+    """Interval for the mean of a variable in {-1, 0, 1}: t(G - 1) on the logit scale of ``(1 + d) / 2``.
+
+    The percentile bootstrap covers .92-.97 here, this .94-.96 (coverage benchmark). The standard error is never taken
+    below that of independent responses.
 
     Parameters
     ----------
     d, n
         Shape [S]: signed events and trials by cluster, ``|d| <= n``.
+    nonzero
+        How many responses are not 0.
     conf
         Two-sided level.
 
     Returns
     -------
     Interval
-        In [-1, 1].
+        In [-1, 1]; the whole range where fewer than two clusters have trials or all of them sit at one end.
 
     Raises
     ------
@@ -250,12 +255,24 @@ def difference_interval(d: Floats, n: Floats, conf: float = 0.95) -> Interval:
 
     Examples
     --------
-    >>> interval = difference_interval(np.array([1.0, -1.0, 1.0, -1.0]), np.ones(4))
+    >>> interval = difference_interval(np.array([1.0, -1.0, 1.0, -1.0]), np.ones(4), 4)
     >>> round(interval.low + interval.high, 9)
     0.0
     """
-    share = logit_cluster_interval((n + d) / 2, n, conf)
+    rate = cluster_rate(d, n)
+    if rate.n_clusters < 2 or abs(rate.value) >= 1:
+        return Interval(low=-1.0, high=1.0)
+    simple = max(0.0, nonzero / rate.n - rate.value**2) / rate.n
+    se = max(rate.se, float(np.sqrt(simple)))
+    share = _on_logit_scale((1 + rate.value) / 2, se / 2, t_quantile(conf, rate.n_clusters - 1))
     return Interval(low=2 * share.low - 1, high=2 * share.high - 1)
+
+
+def _on_logit_scale(p: float, se: float, q: float) -> Interval:
+    """Symmetric bounds of the logit, mapped back to the share ``p``, 0 < p < 1."""
+    half = q * se / (p * (1 - p))
+    centre = float(special.logit(p))
+    return Interval(low=float(special.expit(centre - half)), high=float(special.expit(centre + half)))
 
 
 def rare_rate_bounds(y: Floats, n: Floats, conf: float = 0.95, *, seed: int, n_draws: int = RARE_DRAWS) -> Interval:

@@ -1,0 +1,30 @@
+"""What is known of a number: an estimate with its interval, or why there is none. Never NaN; 0 only if it is 0."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+#: What the rate is a share of: responses coded on both layers, or all responses.
+Base = Literal["eligible", "full"]
+#: How an interval came about; the words of INTERFACE's files.
+IntervalMethod = Literal["wilson", "design_effect_wilson", "cluster_bootstrap", "logit_cluster"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """A value with its 95 % interval and what it rests on."""
+
+    value: float
+    low: float
+    high: float
+    base: Base
+    method: IntervalMethod
+    n: int  #: responses in the base
+    n_statements: int  #: statements with a response in the base
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Insufficient:
+    """There is no value, and this is why."""
+
+    reason: str

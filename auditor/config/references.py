@@ -42,7 +42,7 @@ def _texts(item: Any, key: str) -> Iterator[tuple[int, str]]:
 
 
 def _names(data: dict[str, Any], section: str, key: str = "name") -> list[str]:
-    return [item[key] for _, item in _items(data, section) if isinstance(item.get(key), str)]
+    return list(dict.fromkeys(item[key] for _, item in _items(data, section) if isinstance(item.get(key), str)))
 
 
 def _check_known(path: Path, name: Any, kind: str, known: list[str]) -> Iterator[Found]:

@@ -28,8 +28,8 @@ class _Loader(yaml.SafeLoader):
     @override
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise yaml.MarkedYAMLError(problem=_TOO_DEEP, problem_mark=self.get_mark())
+        if self.depth > DEEPEST and parent is not None:
+            raise yaml.MarkedYAMLError(problem=_TOO_DEEP, problem_mark=parent.start_mark)
         try:
             return super().compose_node(parent, index)
         finally:

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -28,15 +29,19 @@ class Child:
 
 
 @contextmanager
-def child_process(arguments: Sequence[str], *, grace: float = 5.0) -> Iterator[Child]:
-    """Run this Python with `arguments` until the block ends; the child's first line is a JSON object."""
+def child_process(arguments: Sequence[str], *, log: Path | None = None, grace: float = 5.0) -> Iterator[Child]:
+    """Run this Python with `arguments` until the block ends; the child's first line is a JSON object.
+
+    `log` is where the child writes what else it says; it is shown when the child does not get ready.
+    """
     process = subprocess.Popen([sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{arguments[0]} ended with {process.wait(grace)} before it was ready")
+            said = log.read_text(errors="replace") if log and log.exists() else ""
+            raise RuntimeError(f"{arguments[0]} ended with {process.wait(grace)} before it was ready\n{said}")
         yield Child(process=process, hello=json.loads(line))
     finally:
         process.terminate()
@@ -45,7 +50,8 @@ def child_process(arguments: Sequence[str], *, grace: float = 5.0) -> Iterator[C
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(grace)
-        process.stdin.close()
+        with suppress(BrokenPipeError):
+            process.stdin.close()
         process.stdout.close()
 
 

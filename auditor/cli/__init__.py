@@ -2,8 +2,10 @@
 
 import typer
 
-from auditor.cli import offline, simulate
+from auditor.cli import keys, offline, serve, simulate
 
 app = typer.Typer(no_args_is_help=True)
+serve.register(app)
+keys.register(app)
 offline.register(app)
 simulate.register(app)

@@ -24,3 +24,5 @@ ConfigOption = Annotated[
         show_default=DEFAULT_CONFIG,
     ),
 ]
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]

@@ -1,0 +1,39 @@
+"""``python -m auditor``: the auditor as a child of ``tiltmeter up``, which tells it all on standard input."""
+
+import asyncio
+import logging
+import sys
+
+from auditor import lifeline
+from auditor.bootstrap import AuditorBootstrap, Task
+from auditor.errors import AuditError, UsageError
+from auditor.process import serve
+from auditor.store.engine import make_engine
+from auditor.store.schema import migrate
+
+
+async def _migrate(database_url: str) -> None:
+    engine = make_engine(database_url)
+    try:
+        await migrate(engine)
+    finally:
+        await engine.dispose()
+
+
+def main() -> None:
+    """Do what the parent says."""
+    logging.basicConfig(level=logging.INFO, format="tiltmeter auditor: %(message)s")
+    told: AuditorBootstrap = lifeline.receive()
+    try:
+        match told.task:
+            case Task.MIGRATE:
+                asyncio.run(_migrate(told.database_url))
+            case Task.SERVE:
+                asyncio.run(serve(told.config, told.database_url, child=True))
+    except AuditError as error:
+        lifeline.report(error=str(error))
+        sys.exit(lifeline.HOPELESS if isinstance(error, UsageError) else 1)
+
+
+if __name__ == "__main__":
+    main()

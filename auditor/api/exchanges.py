@@ -1,0 +1,95 @@
+"""``GET /api/exchanges`` and ``GET /api/exchanges/{id}``."""
+
+from typing import Any
+from uuid import UUID
+
+from aiohttp import web
+
+from auditor.api.errors import ApiError
+from auditor.api.keys import ENGINE
+from auditor.store.engine import reading
+from auditor.store.exchanges import MAX_PAGE, StoredExchange, read_exchange, read_page
+
+_DEFAULT_PAGE = 100
+_TIMINGS = ("total_us", "upstream_us", "first_byte_us")
+
+
+def routes() -> list[web.RouteDef]:
+    """List the paths."""
+    return [web.get("/api/exchanges", _page), web.get("/api/exchanges/{id}", _one)]
+
+
+async def _page(request: web.Request) -> web.Response:
+    limit = _limit(request.query.get("limit"))
+    after = _uuid(request.query["after"], "after") if "after" in request.query else None
+    async with reading(request.app[ENGINE]) as connection:
+        page = await read_page(connection, limit, after)
+    lines = [
+        {
+            "id": str(line.id),
+            "at": line.at.isoformat(),
+            "origin": line.origin,
+            "route": line.route,
+            "deployment": line.deployment,
+            "status": line.status,
+            "complete": line.complete,
+        }
+        for line in page
+    ]
+    return web.json_response({"exchanges": lines, "next": str(page[-1].id) if len(page) == limit else None})
+
+
+async def _one(request: web.Request) -> web.Response:
+    exchange_id = _uuid(request.match_info["id"], "id")
+    async with reading(request.app[ENGINE]) as connection:
+        found = await read_exchange(connection, exchange_id)
+    if found is None:
+        raise ApiError(404, "There is no exchange of this id.", "exchange_not_found", "id")
+    return web.json_response(_shown(found))
+
+
+def _shown(stored: StoredExchange) -> dict[str, Any]:
+    facts = stored.facts
+    names = (
+        "origin", "endpoint", "route", "deployment", "model", "status", "outcome", "stream", "attempts", "capture",
+        "inclusion", "config_hash", "request_id", "key_id", "ref", "tags", "error_type", "finish_reason",
+        "request_bytes", "response_bytes", "truncated",
+    )  # fmt: skip
+    tokens = {"prompt_tokens": facts["prompt_tokens"], "completion_tokens": facts["completion_tokens"]}
+    return {
+        "id": str(facts["id"]),
+        "at": facts["at"].isoformat(),
+        "complete": facts["outcome"] == "complete",
+        **{name: facts[name] for name in names},
+        "parent": str(facts["parent"]) if facts["parent"] else None,
+        "usage": None if None in tokens.values() and set(tokens.values()) == {None} else tokens,
+        "timings": {name: facts[name] for name in _TIMINGS},
+        "request_sha256": _hex(facts["request_hash"]),
+        "response_sha256": _hex(facts["response_hash"]),
+        "request": _text(stored.request),
+        "response": _text(stored.response),
+    }
+
+
+def _hex(digest: bytes | None) -> str | None:
+    return digest.hex() if digest is not None else None
+
+
+def _text(body: bytes | None) -> str | None:
+    return body.decode("utf-8", "replace") if body is not None else None
+
+
+def _limit(value: str | None) -> int:
+    if value is None:
+        return _DEFAULT_PAGE
+    if not value.isascii() or not value.isdecimal() or not 1 <= int(value) <= MAX_PAGE:
+        raise ApiError(400, f"'limit' must be a whole number from 1 to {MAX_PAGE}.", "invalid_value", "limit")
+    return int(value)
+
+
+def _uuid(value: str, name: str) -> UUID:
+    try:
+        return UUID(value)
+    except ValueError:
+        status = 404 if name == "id" else 400
+        raise ApiError(status, f"'{name}' is not the id of an exchange.", "exchange_not_found", name) from None

@@ -1,0 +1,202 @@
+"""``tiltmeter key create|list|revoke``: client keys. A key is shown once; only its SHA-256 is stored."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from auditor.cli.options import ConfigOption, JsonOption
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from auditor.domain.keys import Key
+
+T = TypeVar("T")
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands to ``app``."""
+    keys = typer.Typer(no_args_is_help=True, help="Client keys.")
+    keys.command("create")(_create)
+    keys.command("list")(_list)
+    keys.command("revoke")(_revoke)
+    app.add_typer(keys, name="key")
+
+
+def _create(
+    config: ConfigOption,
+    name: Annotated[str, typer.Option(help="Whose key it is, for lists.")],
+    models: Annotated[str, typer.Option(help="Models it may ask for, separated by commas; default: all.")] = "",
+    rpm: Annotated[int | None, typer.Option(min=1, help="Requests a minute.")] = None,
+    tpm: Annotated[int | None, typer.Option(min=1, help="Tokens a minute.")] = None,
+    budget: Annotated[float | None, typer.Option(min=0.01, help="USD.")] = None,
+    expires: Annotated[str | None, typer.Option(help="Lifetime, such as 30d; default: for ever.")] = None,
+    allow: Annotated[str, typer.Option(help="Rights, separated by commas: pin, origin, audit-off, audit.")] = "",
+    json: JsonOption = False,
+) -> None:
+    """Make a client key and show it, once."""
+    from auditor.domain.keys import Key, hash_secret, new_key_id, new_secret
+    from auditor.store.keys import add_key
+
+    loaded = _load(config)
+    asked_for = _names(models)
+    _check_models(asked_for, [route.model for route in loaded.routes])
+    now = datetime.now(UTC)
+    secret = new_secret()
+    key = Key(
+        id=new_key_id(),
+        name=_checked_name(name),
+        hash=hash_secret(secret),
+        models=asked_for,
+        rights=_rights(allow),
+        rpm=rpm,
+        tpm=tpm,
+        budget=budget,
+        expires_at=now + _lifetime(expires) if expires is not None else None,
+    )
+    _with_store(loaded, lambda connection: add_key(connection, key, now))
+    if json:
+        _print_json({"id": key.id, "key": secret})
+    else:
+        typer.echo(f"{key.id}  {secret}")
+        typer.echo("This is the only time the key is shown. Gateways know it within 5 seconds.", err=True)
+
+
+def _list(config: ConfigOption, json: JsonOption = False) -> None:
+    """List the keys, revoked ones included. The keys themselves are not stored anywhere."""
+    from auditor.store.keys import list_keys
+
+    keys = _with_store(_load(config), list_keys)
+    if json:
+        _print_json([_shown(key, created) for key, created in keys])
+        return
+    if not keys:
+        typer.echo("no keys yet; make one with: tiltmeter key create --name NAME")
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("id", "name", "state", "models", "rights", "rpm", "tpm", "budget", "expires", "made", box=None)
+    for key, created in keys:
+        row = _shown(key, created)
+        table.add_row(
+            key.id,
+            key.name,
+            "revoked" if key.revoked else ("usable" if key.usable(datetime.now(UTC)) else "expired"),
+            ", ".join(key.models) or "all",
+            ", ".join(sorted(key.rights)) or "-",
+            *(str(row[name] if row[name] is not None else "-") for name in ("rpm", "tpm", "budget", "expires_at")),
+            created.date().isoformat(),
+        )
+    Console().print(table)
+
+
+def _revoke(
+    config: ConfigOption,
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `key list` shows it.")],
+) -> None:
+    """Revoke a key. Gateways refuse it within 5 seconds."""
+    from auditor.errors import UsageError
+    from auditor.store.keys import revoke_key
+
+    if not _with_store(_load(config), lambda connection: revoke_key(connection, key_id, datetime.now(UTC))):
+        raise UsageError(f"there is no key {key_id!r}; `tiltmeter key list` shows them")
+    typer.echo(f"{key_id} is revoked")
+
+
+def _load(config: Path) -> Any:
+    import os
+
+    from auditor.config import load
+
+    return load(config, os.environ)
+
+
+def _with_store(loaded: Any, work: "Callable[[AsyncConnection], Awaitable[T]]") -> T:
+    import asyncio
+    import os
+
+    from auditor.store.engine import make_engine, reading
+    from auditor.store.opening import opened
+    from auditor.store.schema import check_version
+
+    async def run(database_url: str) -> T:
+        engine = make_engine(database_url)
+        try:
+            await check_version(engine)
+            async with reading(engine) as connection:
+                return await work(connection)
+        finally:
+            await engine.dispose()
+
+    with opened(loaded.data_dir, loaded.database_url(os.environ)) as database_url:
+        return asyncio.run(run(database_url))
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in listed.split(",") if name.strip())
+
+
+def _check_models(asked_for: tuple[str, ...], routed: list[str]) -> None:
+    from auditor.errors import UsageError
+
+    if "*" in routed:
+        return
+    for model in asked_for:
+        if model not in routed:
+            raise UsageError(f"--models: no route is called {model!r}; there are: {', '.join(routed)}")
+
+
+def _rights(listed: str) -> "frozenset[Any]":
+    from auditor.domain.keys import Right
+    from auditor.errors import UsageError
+
+    try:
+        return frozenset(Right(name) for name in _names(listed))
+    except ValueError as error:
+        raise UsageError(f"--allow: {error}; the rights are: {', '.join(Right)}") from None
+
+
+def _lifetime(text: str) -> timedelta:
+    from auditor.config import parse_duration
+    from auditor.errors import UsageError
+
+    try:
+        lifetime = timedelta(seconds=parse_duration(text))
+    except (ValueError, OverflowError):
+        raise UsageError(f"--expires: {text!r} is not a duration such as 30d or 12h") from None
+    if lifetime <= timedelta(0):
+        raise UsageError("--expires: must be longer than nothing")
+    return lifetime
+
+
+def _checked_name(name: str) -> str:
+    from auditor.errors import UsageError
+
+    if not name.strip() or len(name) > 200 or not name.isprintable():
+        raise UsageError("--name: must be 1 to 200 printable characters")
+    return name.strip()
+
+
+def _shown(key: "Key", created: datetime) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "models": list(key.models),
+        "rights": sorted(key.rights),
+        "rpm": key.rpm,
+        "tpm": key.tpm,
+        "budget": key.budget,
+        "created_at": created.isoformat(),
+        "expires_at": key.expires_at.isoformat() if key.expires_at else None,
+        "revoked": key.revoked,
+    }
+
+
+def _print_json(value: object) -> None:
+    import json
+
+    typer.echo(json.dumps(value))

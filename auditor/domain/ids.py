@@ -1,0 +1,34 @@
+"""Exchange ids: version 7 UUIDs (RFC 9562), which sort by time, so that a day of exchanges is one range of ids.
+
+The store partitions by that range; nothing else in the project takes an id apart.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from secrets import randbits
+from uuid import UUID
+
+_VERSION = 7 << 76
+_VARIANT = 0b10 << 62
+_RANDOM_BITS = 74
+
+
+def new_id(unix_ms: int, random_bits: Callable[[int], int] = randbits) -> UUID:
+    """Make the id of something that began ``unix_ms`` milliseconds after 1970 (UTC)."""
+    bits = random_bits(_RANDOM_BITS)
+    return UUID(int=(unix_ms << 80) | _VERSION | (bits >> 62 << 64) | _VARIANT | (bits & ((1 << 62) - 1)))
+
+
+def id_time(exchange_id: UUID) -> datetime:
+    """Read back when it began, to the millisecond."""
+    return datetime.fromtimestamp((exchange_id.int >> 80) / 1000, UTC)
+
+
+def day_bounds(day: date) -> tuple[UUID, UUID]:
+    """Give the half-open range of ids ``[low, high)`` that begin on ``day`` (UTC)."""
+    start = datetime.combine(day, time(), UTC)
+    return _floor_id(start), _floor_id(start + timedelta(days=1))
+
+
+def _floor_id(moment: datetime) -> UUID:
+    return UUID(int=int(moment.timestamp() * 1000) << 80)

@@ -1,0 +1,57 @@
+"""Client keys: what a key may do. Only the SHA-256 of a key exists anywhere but in its owner's hands."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from hashlib import sha256
+from secrets import token_hex, token_urlsafe
+
+PREFIX = "sk-tilt-"
+
+
+class Right(StrEnum):
+    """What a key may ask for beyond ordinary requests (``key create --allow``)."""
+
+    PIN = "pin"  #: choose the deployment (``x-tiltmeter-deployment``)
+    ORIGIN = "origin"  #: mark audit traffic (``x-tiltmeter-origin``, ``-ref``, ``-parent``)
+    AUDIT_OFF = "audit-off"  #: keep a request out of the audit (``x-tiltmeter-audit: off``)
+    AUDIT = "audit"  #: read the auditor's API where it listens beyond this machine
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Key:
+    """One client key as the store and the gateway know it."""
+
+    id: str
+    name: str
+    hash: bytes  #: SHA-256 of the key
+    models: tuple[str, ...] = ()  #: the models it may ask for; empty: all
+    rights: frozenset[Right] = frozenset()
+    rpm: int | None = None  #: requests a minute
+    tpm: int | None = None  #: tokens a minute
+    budget: float | None = None  #: USD
+    expires_at: datetime | None = None
+    revoked: bool = False
+
+    def usable(self, now: datetime) -> bool:
+        """Whether the key opens anything at ``now``."""
+        return not self.revoked and (self.expires_at is None or now < self.expires_at)
+
+    def may_ask_for(self, model: str) -> bool:
+        """Whether the key's owner may ask for ``model``."""
+        return not self.models or model in self.models
+
+
+def new_secret() -> str:
+    """Make a key for its owner: 256 random bits."""
+    return PREFIX + token_urlsafe(32)
+
+
+def new_key_id() -> str:
+    """Make the id by which a key is listed and revoked."""
+    return "key_" + token_hex(6)
+
+
+def hash_secret(secret: str) -> bytes:
+    """Give what is stored of a key."""
+    return sha256(secret.encode("utf-8", "surrogateescape")).digest()

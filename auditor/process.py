@@ -1,0 +1,81 @@
+"""The auditor process: serves its API, and (with the jobs, later) does the audit's work."""
+
+import asyncio
+import logging
+import signal
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from auditor import lifeline
+from auditor.api.app import build_app
+from auditor.api.door import Door
+from auditor.config import Config
+from auditor.domain.keys import Right
+from auditor.errors import UsageError
+from auditor.store.engine import make_engine, reading
+from auditor.store.keys import list_keys
+from auditor.store.schema import check_version
+
+log = logging.getLogger(__name__)
+
+
+async def serve(config: Config, database_url: str, *, child: bool = False) -> None:
+    """Run until SIGTERM or SIGINT, or as a ``child`` until the parent is gone.
+
+    Raises
+    ------
+    SchemaMismatch, StoreUnavailable
+        The store is of another version, or does not answer at the start.
+    UsageError
+        The address is taken, or can be reached from elsewhere and no key has the right to read.
+    """
+    engine = make_engine(database_url)
+    try:
+        await check_version(engine)
+        listen = config.auditor.listen
+        if not listen.is_loopback:
+            await _need_a_key(engine, str(listen))
+    except BaseException:
+        await engine.dispose()
+        raise
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    watching = asyncio.create_task(lifeline.watch_parent(stop.set)) if child else None
+    runner = web.AppRunner(
+        build_app(engine, Door(engine, loopback=listen.is_loopback), CollectorRegistry()), access_log=None
+    )
+    await runner.setup()
+    try:
+        await _start(runner, config)
+        if child:
+            lifeline.report(ready=True)
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+        if watching is not None:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+
+async def _start(runner: web.AppRunner, config: Config) -> None:
+    listen = config.auditor.listen
+    site = web.TCPSite(runner, listen.host or None, listen.port)
+    try:
+        await site.start()
+    except OSError as error:
+        raise UsageError(f"auditor.listen: {listen}: {error.strerror or error}") from None
+    host, port = runner.addresses[0][:2]
+    log.info("listening on http://%s:%d/", f"[{host}]" if ":" in host else host, port)
+
+
+async def _need_a_key(engine: AsyncEngine, listen: str) -> None:
+    async with reading(engine) as connection:
+        keys = [key for key, _ in await list_keys(connection)]
+    if not any(Right.AUDIT in key.rights and not key.revoked for key in keys):
+        raise UsageError(
+            f"auditor.listen: {listen} can be reached from other machines, and no key may read the audit; "
+            "run: tiltmeter key create --name NAME --allow audit -c FILE (or listen on 127.0.0.1)"
+        )

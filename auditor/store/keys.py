@@ -1,0 +1,60 @@
+"""Client keys in the store."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditor.domain.keys import Key, Right
+from auditor.store.tables import client_keys
+
+
+async def add_key(connection: AsyncConnection, key: Key, created_at: datetime) -> None:
+    """Store a new key."""
+    await connection.execute(
+        insert(client_keys).values(
+            id=key.id,
+            name=key.name,
+            hash=key.hash,
+            models=list(key.models),
+            rights=sorted(key.rights),
+            rpm=key.rpm,
+            tpm=key.tpm,
+            budget=key.budget,
+            created_at=created_at,
+            expires_at=key.expires_at,
+        )
+    )
+
+
+async def list_keys(connection: AsyncConnection) -> list[tuple[Key, datetime]]:
+    """Give all keys, revoked ones included, with the time they were made, oldest first."""
+    rows = await connection.execute(select(client_keys).order_by(client_keys.c.created_at, client_keys.c.id))
+    return [(_key(row), row["created_at"]) for row in rows.mappings()]
+
+
+async def revoke_key(connection: AsyncConnection, key_id: str, now: datetime) -> bool:
+    """Revoke a key; say whether there was one of that id. Revoking twice keeps the first time."""
+    found = await connection.execute(select(client_keys.c.id).where(client_keys.c.id == key_id))
+    if found.first() is None:
+        return False
+    unrevoked = (client_keys.c.id == key_id) & client_keys.c.revoked_at.is_(None)
+    await connection.execute(update(client_keys).where(unrevoked).values(revoked_at=now))
+    return True
+
+
+def _key(row: Mapping[Any, Any]) -> Key:
+    return Key(
+        id=row["id"],
+        name=row["name"],
+        hash=row["hash"],
+        models=tuple(row["models"]),
+        rights=frozenset(Right(right) for right in row["rights"]),
+        rpm=row["rpm"],
+        tpm=row["tpm"],
+        budget=row["budget"],
+        expires_at=row["expires_at"],
+        revoked=row["revoked_at"] is not None,
+    )

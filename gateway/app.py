@@ -1,0 +1,98 @@
+"""The gateway's HTTP application: its parts, its paths, and how errors leave it."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from auditor.config import Config
+from gateway.auth import Doorkeeper
+from gateway.errors import GatewayError, NotFound, error_body
+from gateway.recorder import Recorder
+from gateway.routing import RoutingTable
+from gateway.snapshot import SnapshotReader
+from gateway.upstreams import Upstream
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(slots=True)
+class Gateway:
+    """What the handlers work with. ``draining`` turns true when this worker has been asked to end."""
+
+    config: Config
+    table: RoutingTable
+    doorkeeper: Doorkeeper
+    snapshot: SnapshotReader
+    upstream: Upstream
+    recorder: Recorder
+    registry: CollectorRegistry
+    in_flight: int = 0
+    draining: bool = False
+
+
+GATEWAY = web.AppKey("gateway", Gateway)
+
+
+def build_app(gateway: Gateway, routes: list[web.RouteDef]) -> web.Application:
+    """Put the application together. The upstream's connections are closed with it."""
+    app = web.Application(middlewares=[_answer_errors], client_max_size=gateway.config.gateway.body_limit)
+    app[GATEWAY] = gateway
+    app.add_routes(routes)
+
+    async def close_upstream(_: web.Application) -> None:
+        await gateway.upstream.close()
+
+    app.on_cleanup.append(close_upstream)
+    return app
+
+
+@web.middleware
+async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    gateway = request.app[GATEWAY]
+    gateway.in_flight += 1
+    try:
+        response = await handler(request)
+    except GatewayError as error:
+        response = error_response(error)
+    except web.HTTPException as error:
+        response = _http_error(request, error)
+    except ConnectionResetError:  # the client has left; there is nobody to answer
+        raise
+    except Exception:
+        log.exception("%s %s failed", request.method, request.path)
+        body = error_body("The gateway failed on this request.", type_="api_error", code="internal_error")
+        response = web.Response(status=500, body=body, content_type="application/json")
+    finally:
+        gateway.in_flight -= 1
+    if gateway.draining and not response.prepared:
+        response.force_close()
+    return response
+
+
+def error_response(error: GatewayError, headers: dict[str, str] | None = None) -> web.Response:
+    """Answer with an error in OpenAI's shape."""
+    return web.Response(
+        status=error.http_status,
+        body=error.body(),
+        headers={"content-type": "application/json", **error.headers(), **(headers or {})},
+    )
+
+
+def _http_error(request: web.Request, error: web.HTTPException) -> web.Response:
+    if error.status == 413:
+        limit = request.app[GATEWAY].config.gateway.body_limit
+        message, code = f"The request body is larger than {limit} bytes.", "request_too_large"
+    elif error.status == 405:
+        message, code = f"{request.method} is not allowed here.", "method_not_allowed"
+    elif error.status == 404:
+        return error_response(NotFound(f"There is nothing at {request.path[:200]!r}.", code="unknown_url"))
+    else:
+        message, code = error.reason, "http_error"
+    body = error_body(message, type_="invalid_request_error", code=code)
+    headers = {"allow": error.headers["Allow"]} if "Allow" in error.headers else None
+    return web.Response(status=error.status, body=body, content_type="application/json", headers=headers)

@@ -1,0 +1,163 @@
+"""Who is asking, and what they may ask for beyond the answer: client keys and the ``x-tiltmeter-*`` request headers.
+
+A key is looked up in the snapshot that the shipper keeps; a database that is down changes nothing for known keys.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+from auditor.domain.exchange import Origin
+from auditor.domain.keys import Key, Right, hash_secret
+from gateway.errors import BadRequest, Forbidden, Saturated, Unauthorised
+from gateway.snapshot import SnapshotReader
+
+PIN, ORIGIN, REF, PARENT, AUDIT, TAGS = (
+    "x-tiltmeter-deployment",
+    "x-tiltmeter-origin",
+    "x-tiltmeter-ref",
+    "x-tiltmeter-parent",
+    "x-tiltmeter-audit",
+    "x-tiltmeter-tags",
+)
+_NEEDS = {PIN: Right.PIN, ORIGIN: Right.ORIGIN, REF: Right.ORIGIN, PARENT: Right.ORIGIN, AUDIT: Right.AUDIT_OFF}
+_REF = re.compile(r"[\x21-\x7e]{1,64}\Z")
+_TAG = re.compile(r"\s*([A-Za-z0-9_.-]{1,64})=([^,\x00-\x1f]{0,128})\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Directives:
+    """What the ``x-tiltmeter-*`` headers ask for."""
+
+    origin: Origin = Origin.CLIENT
+    pin: str | None = None
+    ref: str | None = None
+    parent: UUID | None = None
+    audit: bool = True
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+_NONE = Directives()
+
+
+class Doorkeeper:
+    """Tells callers apart.
+
+    Parameters
+    ----------
+    snapshot
+        The client keys.
+    keys_required
+        Whether a request needs a key even if none was ever made (a gateway that others can reach).
+    open_to_all
+        Whether requests without a key are served even if keys exist (``auth: open``).
+    tags
+        The tag names that the configuration declares; others are not kept.
+    """
+
+    def __init__(
+        self, snapshot: SnapshotReader, *, keys_required: bool, open_to_all: bool, tags: frozenset[str] = frozenset()
+    ) -> None:
+        self._snapshot = snapshot
+        self._keys_required = keys_required
+        self._open = open_to_all
+        self._tags = tags
+
+    def identify(self, headers: Mapping[str, str]) -> Key | None:
+        """Find the caller's key; ``None`` is a caller without one where that is allowed.
+
+        Raises
+        ------
+        Unauthorised
+            A key is needed and this is none: missing, unknown, expired or revoked.
+        Saturated
+            The key is unknown, and the store has not been reachable lately to ask.
+        """
+        key = self._known(headers.get("authorization", ""))
+        if key is not None and key.usable(datetime.now(UTC)):
+            return key
+        snapshot = self._snapshot.current
+        if self._open or (snapshot is not None and not snapshot.any_key and not self._keys_required):
+            return None
+        if key is None and not self._snapshot.fresh():
+            raise Saturated(
+                "The key store cannot be reached, so this key cannot be checked. Try again.",
+                code="key_store_unavailable",
+                retry_after=5,
+            )
+        raise Unauthorised
+
+    def _known(self, authorization: str) -> Key | None:
+        scheme, _, secret = authorization.partition(" ")
+        if scheme.lower() != "bearer" or self._snapshot.current is None:
+            return None
+        return self._snapshot.current.keys.get(hash_secret(secret.strip()))
+
+    def directives(self, headers: Mapping[str, str], key: Key | None) -> Directives:
+        """Read the ``x-tiltmeter-*`` headers.
+
+        Raises
+        ------
+        Forbidden
+            One that the key has no right to. Ignoring it would count audit traffic as a client's.
+        BadRequest
+            One that is malformed; the message names it.
+        """
+        given = {name: headers[name] for name in (*_NEEDS, TAGS) if name in headers}
+        if not given:
+            return _NONE
+        for name in given:
+            right = _NEEDS.get(name)
+            if right is not None and (key is None or right not in key.rights):
+                raise Forbidden(
+                    f"The header {name} needs a key with the right '{right}'.", code="header_not_allowed", param=name
+                )
+        return Directives(
+            origin=_origin(given.get(ORIGIN)),
+            pin=given.get(PIN),
+            ref=_ref(given.get(REF)),
+            parent=_parent(given.get(PARENT)),
+            audit=_audit(given.get(AUDIT)),
+            tags={name: value for name, value in _read_tags(given.get(TAGS)) if name in self._tags},
+        )
+
+
+def _malformed(header: str, expected: str) -> BadRequest:
+    return BadRequest(f"The header {header} must be {expected}.", code="invalid_header", param=header)
+
+
+def _origin(value: str | None) -> Origin:
+    try:
+        return Origin(value) if value is not None else Origin.CLIENT
+    except ValueError:
+        raise _malformed(ORIGIN, "one of " + ", ".join(Origin)) from None
+
+
+def _ref(value: str | None) -> str | None:
+    if value is not None and not _REF.match(value):
+        raise _malformed(REF, "1 to 64 printable ASCII characters without spaces")
+    return value
+
+
+def _parent(value: str | None) -> UUID | None:
+    try:
+        return UUID(value) if value is not None else None
+    except ValueError:
+        raise _malformed(PARENT, "the id of an exchange") from None
+
+
+def _audit(value: str | None) -> bool:
+    if value not in {None, "off"}:
+        raise _malformed(AUDIT, "'off'")
+    return value is None
+
+
+def _read_tags(value: str | None) -> list[tuple[str, str]]:
+    if not value:
+        return []
+    tags = [_TAG.match(tag) for tag in value.split(",")]
+    if not all(tags):
+        raise _malformed(TAGS, "a list like name=value, name=value")
+    return [(tag[1], tag[2].strip()) for tag in tags if tag]

@@ -1,0 +1,50 @@
+"""What the gateway's processes are told at their start, and where they meet on disk."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from auditor.config import Config
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Folders:
+    """Where the processes of one gateway meet on disk: below ``data_dir/gateway``."""
+
+    root: Path
+
+    @property
+    def spool(self) -> Path:
+        """Segments of captured exchanges."""
+        return self.root / "spool"
+
+    @property
+    def counters(self) -> Path:
+        """Counter files."""
+        return self.root / "counters"
+
+    @property
+    def snapshot(self) -> Path:
+        """The client keys as the store last said."""
+        return self.root / "keys.json"
+
+
+def folders(config: Config) -> Folders:
+    """Name the folders of the gateway that ``config`` describes."""
+    return Folders(root=config.data_dir / "gateway")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerBootstrap:
+    """What a worker is told."""
+
+    config: Config
+    number: int
+    listen_fd: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShipperBootstrap:
+    """What the shipper is told."""
+
+    config: Config
+    database_url: str

@@ -1,0 +1,101 @@
+"""``GET /v1/models``: the models the caller may ask for. A ``*`` route adds those that its deployments name."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from auditor.config import Deployment
+from gateway.app import GATEWAY, Gateway
+from gateway.errors import GatewayError, NotFound
+from gateway.headers import upstream_headers
+from gateway.relay import read_whole
+from gateway.routing import ANY
+from gateway.upstreams import UpstreamRequest
+
+Model = dict[str, Any]
+#: How long a deployment's list is believed, in seconds.
+_BELIEVED = 30.0
+
+
+class Catalog:
+    """Lists models. Keeps the deployments' own lists for a while."""
+
+    def __init__(self) -> None:
+        self._lists: dict[str, tuple[float, list[Model]]] = {}
+
+    def routes(self) -> list[web.RouteDef]:
+        """Give the catalogue's paths. A model's name may hold slashes."""
+        return [web.get("/v1/models", self._list), web.get("/v1/models/{model:.+}", self._one)]
+
+    async def _list(self, request: web.Request) -> web.Response:
+        models = await self._models(request)
+        return web.json_response({"object": "list", "data": models})
+
+    async def _one(self, request: web.Request) -> web.Response:
+        asked = request.match_info["model"]
+        for model in await self._models(request):
+            if model["id"] == asked:
+                return web.json_response(model)
+        raise NotFound(f"The model {asked[:200]!r} does not exist.", code="model_not_found", param="model")
+
+    async def _models(self, request: web.Request) -> list[Model]:
+        gateway = request.app[GATEWAY]
+        key = gateway.doorkeeper.identify(request.headers)
+        named = [_entry(name) for name in gateway.table.routes if name != ANY]
+        rest = gateway.table.routes.get(ANY)
+        relayed = (
+            await self._relayed(gateway, (gateway.table.deployments[d.name] for d in rest.deployments)) if rest else []
+        )
+        known = {model["id"] for model in named}
+        models = named + [model for model in relayed if model["id"] not in known]
+        return [model for model in models if key is None or key.may_ask_for(model["id"])]
+
+    async def _relayed(self, gateway: Gateway, deployments: Iterable[Deployment]) -> list[Model]:
+        lists = await asyncio.gather(
+            *(self._of(gateway, deployment) for deployment in deployments), return_exceptions=True
+        )
+        models: dict[str, Model] = {}
+        failed: list[BaseException] = []
+        for found in lists:
+            if isinstance(found, BaseException):
+                failed.append(found)
+            else:
+                models |= {model["id"]: model for model in found}
+        if failed and not models:
+            raise failed[0]
+        return list(models.values())
+
+    async def _of(self, gateway: Gateway, deployment: Deployment) -> list[Model]:
+        if deployment.model is not None:
+            return []  # whatever is asked for becomes this one model
+        fetched_at, models = self._lists.get(deployment.name, (0.0, []))
+        if not fetched_at or time.monotonic() - fetched_at > _BELIEVED:
+            models = await _fetch(gateway, deployment)
+            self._lists[deployment.name] = (time.monotonic(), models)
+        return models
+
+
+def _entry(name: str) -> Model:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "tiltmeter"}
+
+
+async def _fetch(gateway: Gateway, deployment: Deployment) -> list[Model]:
+    timeouts = gateway.config.timeouts_for(deployment)
+    ask = UpstreamRequest(
+        url=f"{deployment.base_url}/models",
+        headers=upstream_headers({}, deployment, "models"),
+        body=b"",
+        connect_timeout=timeouts.connect,
+        method="GET",
+    )
+    status, body = await read_whole(gateway.upstream, ask, timeouts.first_token)
+    try:
+        models = msgspec.json.decode(body)["data"]
+        return [model for model in models if isinstance(model["id"], str)]
+    except (msgspec.DecodeError, KeyError, TypeError):
+        message = f"The deployment {deployment.name!r} did not list its models (status {status})."
+        raise GatewayError(message, code="upstream_protocol", status=502) from None

@@ -1,0 +1,105 @@
+"""The gateway's errors and their OpenAI-shaped JSON. One leaf for each thing a client would act on differently.
+
+    GatewayError            what the client is told: status, type, code, param
+    ├── BadRequest          400, 413, 415: the request must change
+    ├── Unauthorised        401: the key is missing, wrong, expired or revoked
+    ├── Forbidden           403: the key is good, but not for this
+    ├── NotFound            404: no such model, path or exchange
+    ├── Saturated           429, 503: later; carries Retry-After
+    ├── UpstreamFailed      502: the deployment could not be reached or hung up
+    └── UpstreamTimeout     504: the deployment did not answer in time
+
+Messages are written for the person who reads a client's log; they never hold key material or request content.
+"""
+
+import json
+from typing import ClassVar
+
+
+class GatewayError(Exception):
+    """What the client is told."""
+
+    status: ClassVar[int] = 500
+    type: ClassVar[str] = "api_error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        param: str | None = None,
+        status: int | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.param = param
+        self.http_status = status or self.status
+        self.retry_after = retry_after
+
+    def body(self) -> bytes:
+        """Write the error as OpenAI's clients read it."""
+        return error_body(str(self), type_=self.type, code=self.code, param=self.param)
+
+    def headers(self) -> dict[str, str]:
+        """Tell the client whether and when asking again can help."""
+        headers = {} if self.http_status in {408, 409, 429} or self.http_status >= 500 else {"x-should-retry": "false"}
+        if self.retry_after is not None:
+            headers["retry-after"] = str(self.retry_after)
+        return headers
+
+
+class BadRequest(GatewayError):  # noqa: N818 -- named after what the client gets
+    """The request must change."""
+
+    status = 400
+    type = "invalid_request_error"
+
+
+class Unauthorised(GatewayError):  # noqa: N818 -- as above
+    """The key is missing, wrong, expired or revoked."""
+
+    status = 401
+    type = "invalid_request_error"
+
+    def __init__(
+        self, message: str = "Incorrect API key provided, or none. Ask the operator of this gateway for one."
+    ) -> None:
+        super().__init__(message, code="invalid_api_key")
+
+
+class Forbidden(GatewayError):  # noqa: N818 -- as above
+    """The key is good, but not for this."""
+
+    status = 403
+    type = "invalid_request_error"
+
+
+class NotFound(GatewayError):  # noqa: N818 -- as above
+    """There is no such model, path or exchange."""
+
+    status = 404
+    type = "invalid_request_error"
+
+
+class Saturated(GatewayError):  # noqa: N818 -- as above
+    """Later."""
+
+    status = 503
+
+
+class UpstreamFailed(GatewayError):  # noqa: N818 -- as above
+    """The deployment could not be reached or hung up."""
+
+    status = 502
+
+
+class UpstreamTimeout(GatewayError):  # noqa: N818 -- as above
+    """The deployment did not answer in time."""
+
+    status = 504
+
+
+def error_body(message: str, *, type_: str, code: str, param: str | None = None) -> bytes:
+    """Write ``{"error": {...}}``."""
+    return json.dumps({"error": {"message": message, "type": type_, "param": param, "code": code}}).encode()

@@ -1,0 +1,61 @@
+"""Which header fields cross the gateway, in each direction. What is not named here does not cross."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from secrets import token_hex
+from uuid import UUID
+
+from auditor.config import Deployment
+
+#: From the client to the deployment. The client's own Authorization never is.
+_FORWARDED = ("content-type", "accept", "openai-beta", "idempotency-key", "tracestate")
+#: From the deployment to the client. Framing, cookies and the server's name are the gateway's own business.
+_RETURNED = frozenset(
+    {"content-type", "content-encoding", "retry-after", "retry-after-ms", "x-should-retry", "cache-control"}
+)
+_RETURNED_PREFIXES = ("x-ratelimit-", "openai-", "anthropic-", "x-ms-")
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,200}\Z")
+_TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-[0-9a-f]{16}-([0-9a-f]{2})")
+
+
+def upstream_headers(
+    client: Mapping[str, str], deployment: Deployment, request_id: str, also: Iterable[str] = ()
+) -> dict[str, str]:
+    """Make the header fields of a request to a deployment.
+
+    The answer is asked for without compression: the gateway reads it on its way.
+    """
+    headers = {name: client[name] for name in (*_FORWARDED, *also) if name in client}
+    headers["accept-encoding"] = "identity"
+    headers["user-agent"] = "tiltmeter"
+    headers["x-request-id"] = request_id
+    if trace := _TRACEPARENT.fullmatch(client.get("traceparent", "")):
+        headers["traceparent"] = f"{trace[1]}-{trace[2]}-{token_hex(8)}-{trace[3]}"
+    headers.update(deployment.headers)
+    if deployment.api_key is not None:
+        headers["authorization"] = f"Bearer {deployment.api_key.get_secret_value()}"
+    return headers
+
+
+def client_headers(
+    upstream: Sequence[tuple[str, str]], exchange_id: UUID, request_id: str, deployment: str, attempts: int
+) -> dict[str, str]:
+    """Make the header fields of an answer to the client: the upstream's that clients use, and ours."""
+    headers = {name: value for name, value in upstream if name in _RETURNED or name.startswith(_RETURNED_PREFIXES)}
+    return headers | own_headers(exchange_id, request_id, deployment, attempts)
+
+
+def own_headers(exchange_id: UUID, request_id: str, deployment: str, attempts: int) -> dict[str, str]:
+    """Say which exchange this was and who answered."""
+    return {
+        "x-request-id": request_id,
+        "x-tiltmeter-exchange-id": str(exchange_id),
+        "x-tiltmeter-deployment": deployment,
+        "x-tiltmeter-attempts": str(attempts),
+    }
+
+
+def request_id(client: Mapping[str, str], exchange_id: UUID) -> str:
+    """Take the client's ``x-request-id`` if it is a sane one, else make one."""
+    given = client.get("x-request-id", "")
+    return given if _REQUEST_ID.match(given) else f"req_{exchange_id.hex}"

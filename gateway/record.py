@@ -1,0 +1,32 @@
+"""How an exchange is written into the spool, and read from it again."""
+
+import msgspec
+
+from auditor.domain.exchange import Exchange
+
+#: Written in front of each record, so that a later release can read what an earlier one left in the spool.
+VERSION = b"\x01"
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Exchange)
+
+
+def encode(exchange: Exchange) -> bytes:
+    """Write one exchange."""
+    return VERSION + _encoder.encode(exchange)
+
+
+def decode(payload: bytes) -> Exchange:
+    """Read one exchange.
+
+    Raises
+    ------
+    ValueError
+        The bytes are none, or of a version that this release does not know.
+    """
+    if payload[:1] != VERSION:
+        raise ValueError(f"a record of version {payload[:1].hex() or 'nothing'}, where {VERSION.hex()} is known")
+    try:
+        return _decoder.decode(payload[1:])
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from None

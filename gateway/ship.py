@@ -1,0 +1,199 @@
+"""The shipper: moves the spool into the store, and the store's client keys into the snapshot. One process a host.
+
+``python -m gateway.ship`` is started by the gateway's parent. It alone of the gateway's processes talks to the
+database, and no request waits for it. Whatever it was doing when it died is done again by the next one: rows are
+idempotent by exchange id.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import uvloop
+
+from auditor import lifeline
+from auditor.domain.keys import Key, Right
+from auditor.domain.schema import SCHEMA_VERSION
+from gateway import bootstrap, shipment, snapshot
+from gateway.counters import Counters
+
+log = logging.getLogger(__name__)
+
+_POLL = 0.2  # seconds between two looks at an empty spool
+_GATHER = 0.05  # seconds for which a spool in use fills up, so that a commit carries many rows
+_KEYS_EVERY = 2.0
+_RETRY_FIRST, _RETRY_LONGEST = 0.2, 2.0
+_LAST_PASS = 10.0  # seconds for emptying the spool at the end
+_UNREACHABLE = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    TimeoutError,
+)
+_NOT_YET = (asyncpg.CannotConnectNowError, asyncpg.TooManyConnectionsError, asyncpg.AdminShutdownError)
+
+
+class WrongSchema(Exception):  # noqa: N818 -- a state of the store
+    """The store's schema is not this release's."""
+
+
+def main() -> None:
+    """Ship until told to end, or until the parent is gone."""
+    told: bootstrap.ShipperBootstrap = lifeline.receive()
+    logging.basicConfig(level=logging.INFO, format="tiltmeter gateway shipper: %(message)s")
+    try:
+        uvloop.run(_ship(told))
+    except WrongSchema as error:
+        lifeline.report(error=str(error))
+        sys.exit(lifeline.HOPELESS)
+
+
+async def _ship(told: bootstrap.ShipperBootstrap) -> None:
+    folders = bootstrap.folders(told.config)
+    stop, gone = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGINT, lambda: None)
+
+    def parent_gone() -> None:
+        gone.set()
+        stop.set()
+
+    watching = asyncio.create_task(lifeline.watch_parent(parent_gone))
+    counters = Counters(folders.counters / "shipper.counters")
+    with _only_one(folders.spool):
+        shipper = _Shipper(told.database_url, folders, counters)
+        await shipper.run(stop)
+        if not gone.is_set():  # a parent that died may be replaced at once: leave the rest to its shipper
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_PASS):
+                    await shipper.empty()
+        await shipper.close()
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    counters.close()
+
+
+@contextlib.contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Hold the spool: two shippers would ship everything twice. Waits for one that is ending."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = os.open(folder / "ship.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+class _Shipper:
+    def __init__(self, database_url: str, folders: bootstrap.Folders, counters: Counters) -> None:
+        self._url = database_url
+        self._folders = folders
+        self._counters = counters
+        self._connection: asyncpg.Connection | None = None
+        self._store: shipment.Store | None = None
+        self._keys: tuple[Key, ...] | None = None
+        self._keys_read = float("-inf")
+        self._reported = False
+
+    async def run(self, stop: asyncio.Event) -> None:
+        pause = _RETRY_FIRST
+        while not stop.is_set():
+            try:
+                moved = await self._pass()
+                wait, pause = (_GATHER if moved else _POLL), _RETRY_FIRST
+            except (*_UNREACHABLE, *_NOT_YET) as error:
+                self._report(unreachable=f"{type(error).__name__}: {error}")
+                log.warning("the store cannot be reached (%s: %s); trying again", type(error).__name__, error)
+                await self.close()
+                wait, pause = pause, min(pause * 2, _RETRY_LONGEST)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), wait)
+
+    async def empty(self) -> None:
+        """Ship until nothing is left; a store that is gone leaves the rest for the next start."""
+        with contextlib.suppress(*_UNREACHABLE, *_NOT_YET):
+            while await self._pass():
+                pass
+
+    async def close(self) -> None:
+        connection, self._connection, self._store = self._connection, None, None
+        if connection is not None:
+            connection.terminate()
+
+    async def _pass(self) -> bool:
+        store = await self._open()
+        await self._publish_keys()
+        return await shipment.ship_some(store, self._folders.spool, self._counters)
+
+    async def _open(self) -> shipment.Store:
+        if self._store is None or self._connection is None or self._connection.is_closed():
+            self._connection = await asyncpg.connect(self._url, timeout=5, command_timeout=60, statement_cache_size=0)
+            await _check_schema(self._connection)
+            self._store = shipment.Store(self._connection)
+            await self._store.prepare()
+        return self._store
+
+    async def _publish_keys(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._keys_read < _KEYS_EVERY:
+            return
+        assert self._connection is not None
+        keys = await _read_keys(self._connection)
+        if keys != self._keys:
+            snapshot.write(self._folders.snapshot, keys)
+            self._keys = keys
+        snapshot.confirm(self._folders.snapshot)
+        self._keys_read = now
+        self._report(ready=True, keys=sum(not key.revoked for key in keys))
+
+    def _report(self, **facts: object) -> None:
+        if not self._reported:
+            lifeline.report(**facts)
+            self._reported = True
+
+
+async def _check_schema(connection: asyncpg.Connection) -> None:
+    try:
+        found = await connection.fetchval("SELECT version_num FROM alembic_version")
+    except asyncpg.UndefinedTableError:
+        found = None
+    if found != SCHEMA_VERSION:
+        has = f"has schema {found}" if found else "has no schema yet"
+        await connection.close()
+        raise WrongSchema(f"the store {has}, this release needs {SCHEMA_VERSION}; run: tiltmeter migrate -c FILE")
+
+
+async def _read_keys(connection: asyncpg.Connection) -> tuple[Key, ...]:
+    rows = await connection.fetch(
+        "SELECT id, name, hash, models, rights, rpm, tpm, budget, expires_at, revoked_at IS NOT NULL AS revoked "
+        "FROM client_keys ORDER BY id"
+    )
+    return tuple(
+        Key(
+            id=row["id"],
+            name=row["name"],
+            hash=row["hash"],
+            models=tuple(row["models"]),
+            rights=frozenset(Right(right) for right in row["rights"]),
+            rpm=row["rpm"],
+            tpm=row["tpm"],
+            budget=row["budget"],
+            expires_at=row["expires_at"],
+            revoked=row["revoked"],
+        )
+        for row in rows
+    )
+
+
+if __name__ == "__main__":
+    main()

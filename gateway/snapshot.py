@@ -1,0 +1,119 @@
+"""The snapshot file: what the gateway's workers know of the client keys.
+
+The shipper writes it, workers read it; no worker ever talks to the database. A file beside it says, by its time of
+modification, when the store last confirmed the snapshot, so that workers can tell "no such key" from "cannot know".
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from auditor.domain.keys import Key, Right
+
+#: A snapshot that the store has not confirmed for longer says nothing about keys it does not hold.
+FRESH_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All client keys, revoked ones included, by the hash of their secret."""
+
+    keys: dict[bytes, Key]
+
+    @property
+    def any_key(self) -> bool:
+        """Whether a key was ever made: from then on every request needs one."""
+        return bool(self.keys)
+
+
+def write(path: Path, keys: Iterable[Key]) -> None:
+    """Replace the snapshot. It holds hashes, never keys."""
+    document = {
+        "keys": [
+            {
+                "id": key.id,
+                "name": key.name,
+                "hash": key.hash.hex(),
+                "models": key.models,
+                "rights": sorted(key.rights),
+                "rpm": key.rpm,
+                "tpm": key.tpm,
+                "budget": key.budget,
+                "expires_at": key.expires_at.isoformat() if key.expires_at else None,
+                "revoked": key.revoked,
+            }
+            for key in keys
+        ]
+    }
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    unnamed = path.with_suffix(".new")
+    with os.fdopen(os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    unnamed.replace(path)
+
+
+def confirm(path: Path) -> None:
+    """Note that the store says the same, now."""
+    confirmation(path).touch(0o600)
+
+
+def confirmation(path: Path) -> Path:
+    """Name the file whose modification time is the last confirmation of the snapshot at ``path``."""
+    return path.with_suffix(".confirmed")
+
+
+def read(path: Path) -> Snapshot:
+    """Read the snapshot.
+
+    Raises
+    ------
+    OSError, ValueError, KeyError
+        There is none, or it is not one.
+    """
+    document = json.loads(path.read_text(encoding="utf-8"))
+    keys = (
+        Key(
+            id=entry["id"],
+            name=entry["name"],
+            hash=bytes.fromhex(entry["hash"]),
+            models=tuple(entry["models"]),
+            rights=frozenset(Right(right) for right in entry["rights"]),
+            rpm=entry["rpm"],
+            tpm=entry["tpm"],
+            budget=entry["budget"],
+            expires_at=datetime.fromisoformat(entry["expires_at"]) if entry["expires_at"] else None,
+            revoked=entry["revoked"],
+        )
+        for entry in document["keys"]
+    )
+    return Snapshot({key.hash: key for key in keys})
+
+
+class SnapshotReader:
+    """A worker's view of the snapshot: read again when the file has changed, asked about as often as one likes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, int, int] | None = None
+        self._confirmed = 0.0
+        self.current: Snapshot | None = None
+
+    def refresh(self) -> None:
+        """Look at the file; costs two ``stat`` when nothing has changed. A broken file leaves the last good one."""
+        try:
+            stat = self._path.stat()
+            version = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+            if version != self._seen:
+                self.current = read(self._path)
+                self._seen = version
+            self._confirmed = confirmation(self._path).stat().st_mtime
+        except (OSError, ValueError, KeyError):
+            return
+
+    def fresh(self) -> bool:
+        """Whether the store has confirmed the snapshot lately."""
+        return time.time() - self._confirmed <= FRESH_S

@@ -1,0 +1,98 @@
+"""The reference upstream: `aiohttp.ClientSession`, set to pass bytes through as they are."""
+
+from collections.abc import Sequence
+
+import aiohttp
+from typing_extensions import override
+
+from gateway.errors import UpstreamFailed
+from gateway.upstreams import Upstream, UpstreamAnswer, UpstreamRequest
+
+#: An upstream head may be this large (some put long policy headers on every answer).
+_MAX_HEAD = 64 << 10
+
+
+class ReferenceUpstream(Upstream):
+    """Asks deployments through aiohttp's client. Made inside a running event loop."""
+
+    def __init__(self) -> None:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=30, keepalive_timeout=30),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=("user-agent", "accept", "accept-encoding", "content-type"),
+            max_line_size=_MAX_HEAD,
+            max_field_size=_MAX_HEAD,
+        )
+
+    @override
+    async def send(self, request: UpstreamRequest) -> UpstreamAnswer:
+        try:
+            return await self._ask(request)
+        except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+            # A server may close a kept connection at the very moment we use it: asked once more on a new one.
+            try:
+                return await self._ask(request)
+            except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+                raise UpstreamFailed(
+                    "The deployment closed the connection without an answer.", code="upstream_reset"
+                ) from None
+
+    async def _ask(self, request: UpstreamRequest) -> UpstreamAnswer:
+        timeout = aiohttp.ClientTimeout(
+            total=None, connect=request.connect_timeout, sock_connect=request.connect_timeout
+        )
+        try:
+            response = await self._session.request(
+                request.method,
+                request.url,
+                data=request.body or None,
+                headers=request.headers,
+                timeout=timeout,
+                allow_redirects=False,
+            )
+        except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+            raise
+        except TimeoutError:
+            raise UpstreamFailed(
+                "The deployment could not be reached in time.", code="upstream_connect_timeout"
+            ) from None
+        except (aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError):
+            raise UpstreamFailed("The deployment's TLS certificate was not accepted.", code="upstream_tls") from None
+        except aiohttp.ClientConnectorDNSError:
+            raise UpstreamFailed("The deployment's host name is not known.", code="upstream_dns") from None
+        except aiohttp.ClientConnectionError:
+            raise UpstreamFailed("The deployment could not be reached.", code="upstream_connect") from None
+        except (aiohttp.ClientError, ValueError):
+            raise UpstreamFailed("The deployment's answer is not HTTP.", code="upstream_protocol") from None
+        return _Answer(response)
+
+    @override
+    async def close(self) -> None:
+        await self._session.close()
+
+
+class _Answer(UpstreamAnswer):
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    @property
+    @override
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    @override
+    def headers(self) -> Sequence[tuple[str, str]]:
+        return [(name.lower(), value) for name, value in self._response.headers.items()]
+
+    @override
+    async def read(self) -> bytes:
+        try:
+            return await self._response.content.readany()
+        except (aiohttp.ClientError, OSError):
+            raise UpstreamFailed("The deployment hung up in the middle of its answer.", code="upstream_cut") from None
+
+    @override
+    def close(self) -> None:
+        self._response.close() if not self._response.content.at_eof() else self._response.release()

@@ -2,9 +2,10 @@
 
 import typer
 
-from auditor.cli import keys, offline, serve, simulate
+from auditor.cli import check, keys, offline, serve, simulate
 
 app = typer.Typer(no_args_is_help=True)
+check.register(app)
 serve.register(app)
 keys.register(app)
 offline.register(app)

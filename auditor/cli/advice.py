@@ -1,0 +1,118 @@
+"""What a valid configuration deserves to be told about, without reaching for anything: the quiet half of ``check``.
+
+``reach`` is the other half; both give rows of one table.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from auditor.config import Address, Config, Places, format_duration
+from auditor.config.audits import LEXICON
+
+State = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One line of the table: what was looked at, how it stands, and where it is declared."""
+
+    state: State
+    kind: str
+    name: str
+    detail: str
+    where: str
+
+
+def place(places: Places, *path: str | int) -> str:
+    """Say where something is declared: a line of the file, or nowhere because a default holds."""
+    return places.at(*path) if path in places.lines else "default"
+
+
+def advise(config: Config, places: Places) -> Iterator[Row]:
+    """Yield what holds risks, or leaves the audit unable to say something."""
+    yield from _advise_addresses(config, places)
+    yield from _advise_capture(config, places)
+    yield from _advise_vendors(config, places)
+    yield from _advise_prices(config, places)
+    yield from _advise_peers(config, places)
+
+
+def _advise_addresses(config: Config, places: Places) -> Iterator[Row]:
+    gateway, auditor = config.gateway.listen, config.auditor.listen
+    where = place(places, "gateway", "listen")
+    if not gateway.is_loopback:
+        detail = "reachable from other machines: every request needs a client key (tiltmeter key create)"
+        if config.gateway.auth == "open":
+            detail = "reachable from other machines with auth: open: anyone there can spend the providers' keys"
+        yield Row(state="warning", kind="gateway", name=str(gateway), detail=detail, where=where)
+    if not auditor.is_loopback:
+        detail = "reachable from other machines: refuses to start until a key exists (tiltmeter key create)"
+        where = place(places, "auditor", "listen")
+        yield Row(state="warning", kind="auditor", name=str(auditor), detail=detail, where=where)
+    if _overlap(gateway, auditor):
+        detail = "the gateway listens there too: on one machine only one of the two can"
+        where = place(places, "auditor", "listen")
+        yield Row(state="warning", kind="auditor", name=str(auditor), detail=detail, where=where)
+
+
+def _overlap(one: Address, other: Address) -> bool:
+    anywhere = {"", "0.0.0.0", "::"}  # noqa: S104 -- compared with, not bound to
+    same = one.host == other.host or bool({one.host, other.host} & anywhere)
+    return one.port == other.port != 0 and same
+
+
+def _advise_capture(config: Config, places: Places) -> Iterator[Row]:
+    kept = format_duration(config.retention.content)
+    for index, route in enumerate(config.routes):
+        if route.capture == "full" and route.sample > 0:
+            detail = f"capture: full: sampled prompts and answers of clients are stored for {kept}"
+            where = place(places, "routes", index, "capture")
+            yield Row(state="warning", kind="route", name=route.model, detail=detail, where=where)
+
+
+def _advise_vendors(config: Config, places: Places) -> Iterator[Row]:
+    """Yield the judges that would judge their own vendor's deployments."""
+    vendors = {one.name: one.vendor for one in config.deployments}
+    audited = _audited(config)
+    for index, judge in enumerate(config.judges):
+        vendor = vendors[judge.deployment]
+        own = [name for name in audited if vendor is not None and vendors[name] == vendor]
+        if own and judge.name in config.panel.judges:
+            detail = f"its vendor {vendor} is also that of the audited {', '.join(own)}"
+            where = place(places, "judges", index)
+            yield Row(state="warning", kind="judge", name=judge.name, detail=detail, where=where)
+    if LEXICON in config.panel.judges:
+        detail = "the built-in word list needs no network, but reads far less than a language model does"
+        where = place(places, "panel", "judges")
+        yield Row(state="warning", kind="judge", name=LEXICON, detail=detail, where=where)
+
+
+def _audited(config: Config) -> tuple[str, ...]:
+    """Name the deployments whose answers are audited, in the order of the file."""
+    names = {member.name for route in config.routes if route.sample > 0 for member in route.deployments}
+    for probe in config.probes:
+        names.update(config.probed(probe))
+    for domain in config.peers:
+        names.update(domain.deployments)
+    return tuple(one.name for one in config.deployments if one.name in names)
+
+
+def _advise_prices(config: Config, places: Places) -> Iterator[Row]:
+    for index, deployment in enumerate(config.deployments):
+        if deployment.price is None:
+            detail = "has no price: what it costs can be neither estimated nor limited"
+            where = place(places, "deployments", index)
+            yield Row(state="warning", kind="deployment", name=deployment.name, detail=detail, where=where)
+
+
+def _advise_peers(config: Config, places: Places) -> Iterator[Row]:
+    for index, domain in enumerate(config.peers):
+        if not domain.questions.is_file():
+            detail = f"there is no file {domain.questions}"
+            where = place(places, "peers", index, "questions")
+            yield Row(state="problem", kind="peers", name=domain.domain, detail=detail, where=where)
+        if len(domain.deployments) < 3:
+            detail = "under three deployments, none has the two peers that a comparison needs"
+            where = place(places, "peers", index, "deployments")
+            yield Row(state="warning", kind="peers", name=domain.domain, detail=detail, where=where)

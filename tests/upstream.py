@@ -158,7 +158,9 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         # Any unsent byte pauses, its departure resumes: "sent in full" then means handed to the kernel.
-        self._transport.set_write_buffer_limits(high=0)
+        # (TLS transports call an empty buffer full when the limit is 0.)
+        encrypted = transport.get_extra_info("sslcontext") is not None
+        self._transport.set_write_buffer_limits(high=int(encrypted), low=0)
         self._number = self._up.joined(self)
 
     @override

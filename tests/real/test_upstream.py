@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from sdk_exercise import async_sdk_client, chat_text, exercise_streaming_async, exercise_unary_async, usages
 from upstream import ScriptedUpstream, read_log, scripted_upstream, upstream_process
 from upstream_answers import ANSWERS, in_turn, json_answer, status, unary
 from upstream_payloads import PIECES, usage
@@ -165,6 +166,16 @@ async def test_refusals_have_the_error_shape(up: ScriptedUpstream, model: str, c
     assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
     if code == 429:
         assert (answer.headers["retry-after"], answer.headers["retry-after-ms"]) == ("2", "2000")
+
+
+async def test_the_sdk_reads_every_endpoint(up: ScriptedUpstream) -> None:
+    async with async_sdk_client(up.url) as client:
+        whole = await exercise_unary_async(client, "ordinary")
+        streamed = await exercise_streaming_async(client, "ordinary")
+    assert whole.text == chat_text(streamed.chat) == TEXT
+    assert usages(streamed.chat) == usages(streamed.completion) == []
+    assert usages(streamed.chat_with_usage) == usages(streamed.completion_with_usage) == [whole.chat["usage"]]
+    assert streamed.response[-1]["response"] == whole.response
 
 
 async def test_silence_lasts_until_released(up: ScriptedUpstream) -> None:

@@ -7,6 +7,7 @@ the draws, so that everything measured on the same clusters is resampled togethe
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -84,9 +85,15 @@ def bootstrap_totals(counts: Floats, n_boot: int, seed: int) -> Floats:
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         noise: Floats = counts.sum(axis=0) + rng.standard_normal((n_boot, columns)) @ root.T
         return noise
-    weights = draw_weights(cluster_draws(clusters, n_boot, seed), clusters)
-    totals: Floats = weights @ counts
+    totals: Floats = _shared_weights(clusters, n_boot, seed) @ counts
     return totals
+
+
+@lru_cache(maxsize=4)
+def _shared_weights(n_clusters: int, n_boot: int, seed: int) -> Floats:
+    weights = draw_weights(cluster_draws(n_clusters, n_boot, seed), n_clusters)
+    weights.flags.writeable = False
+    return weights
 
 
 def expanded_percentile(replicates: Floats, n_clusters: int, conf: float = 0.95) -> tuple[Floats, Floats]:

@@ -1,0 +1,147 @@
+"""Analyse a coded file: read it, count it, estimate, and give the document of ``analysis.json``."""
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from auditor.analysis.across import Across, Scope, judge_kappas, panels, scopes
+from auditor.analysis.document import (
+    SCHEMA,
+    Json,
+    condition_json,
+    group_json,
+    kappa_json,
+    range_json,
+    rank_json,
+    share_json,
+)
+from auditor.analysis.groups import CONDITION, Estimator, group_profiles
+from auditor.analysis.rows import BadRow, explain, row_decoder
+from auditor.analysis.tallies import PROFILE_FIELDS, Tallier, Tallies
+from auditor.errors import InputError, UsageError
+from auditor.metrics.shares import FACTORS
+
+#: More groups than this are a mistake (grouping by an id), and would fill the disk.
+MAX_GROUPS: Final = 20_000
+#: Lines between two reports of progress.
+STRIDE: Final = 5000
+
+#: Called now and then with the lines read so far.
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What to estimate."""
+
+    by: tuple[str, ...] = ("deployment", "task")
+    seed: int = 0
+    n_boot: int = 2000
+    skip_bad: bool = False
+
+
+def read_tallies(path: Path, options: Options, progress: Progress | None = None) -> Tallies:
+    """Count a coded file, ``.gz`` or not.
+
+    Raises
+    ------
+    InputError
+        For a line that cannot be counted (unless bad lines are skipped), or a file without rows.
+    UsageError
+        For a file that cannot be opened, or a field of ``--by`` that no row has.
+    """
+    extra = [name for name in options.by if name not in PROFILE_FIELDS]
+    decode, attributes = row_decoder(extra)
+    tallier = Tallier(extra, attributes)
+    rows = skipped = 0
+    for number, line in _lines(path):
+        if progress and number % STRIDE == 0:
+            progress(number)
+        if not line.strip():
+            continue
+        rows += 1
+        try:
+            tallier.add(decode(line), number)
+        except (BadRow, msgspec.DecodeError) as error:
+            if not options.skip_bad:
+                what = explain(error) if isinstance(error, msgspec.DecodeError) else str(error)
+                raise InputError(f"{path}:{number}: {what}") from None
+            skipped += 1
+    if rows == skipped:
+        raise InputError(f"{path}: no rows" if rows == 0 else f"{path}: no rows left, all {skipped} are bad")
+    tallies = tallier.finish(skipped)
+    _check_by(options.by, tallier, tallies)
+    return tallies
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            for line in stream:
+                number += 1
+                yield number, line
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{path}:{number + 1}: not a whole gzip file: {error}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _check_by(by: Sequence[str], tallier: Tallier, tallies: Tallies) -> None:
+    unseen = [name for name in tallier.unseen() if name != CONDITION]
+    optional = {"claim", "category"} & set(by)
+    unseen += [name for name in sorted(optional) if all(getattr(p, name) is None for p in tallies.profiles)]
+    if unseen:
+        raise UsageError(f"--by: no row has a field {unseen[0]!r}")
+    if len(group_profiles(tallies, by)) > MAX_GROUPS:
+        raise UsageError(f"--by {','.join(by)}: more than {MAX_GROUPS} groups")
+
+
+def analyse(tallies: Tallies, options: Options) -> dict[str, Json]:
+    """Estimate everything of one file's tallies.
+
+    Returns
+    -------
+    dict
+        The document of ``analysis.json``; the same for the same tallies and options, whatever the rows' order was.
+    """
+    read_by = panels(tallies.votes)
+    panel_differs = len(set(read_by.values())) > 1
+    estimator = Estimator(tallies, seed=options.seed, panel_differs=panel_differs)
+    pooled = estimator.groups(())
+    groups = [*(estimator.groups(options.by) if options.by else []), *pooled]
+    deployments = estimator.groups(("deployment",))
+    conditions = estimator.groups(("deployment", *FACTORS))
+    across = Across(tallies, seed=options.seed, n_boot=options.n_boot)
+    everywhere = scopes(tallies)
+    rubrics = [group.rubric for group in pooled]
+    ranks = [
+        across.ranking(rubric, [g for g in deployments if g.rubric == rubric], panel_differs=panel_differs)
+        for rubric in rubrics
+    ]
+    return {
+        "schema": SCHEMA,
+        "seed": options.seed,
+        "n_boot": options.n_boot,
+        "by": list(options.by),
+        "n_rows": int(tallies.count.sum()),
+        "n_skipped": tallies.skipped,
+        "panels": {name: sorted(judges) for name, judges in sorted(read_by.items())},
+        "groups": [group_json(group) for group in groups],
+        "deployments": [group_json(group) for group in deployments],
+        "conditions": [condition_json(group) for group in conditions],
+        "eta_squared": [share_json(row) for scope in everywhere for row in across.shares(scope)],
+        "horizontal": [range_json(row) for scope in _without_category(everywhere) for row in across.ranges(scope)],
+        "agreement": [rank_json(row) for row in ranks],
+        "kappa": [kappa_json(row) for row in judge_kappas(tallies.votes)],
+    }
+
+
+def _without_category(everywhere: Sequence[Scope]) -> list[Scope]:
+    """Ranges within a category rest on 15-25 statements over many conditions: nothing but noise."""
+    return [scope for scope in everywhere if "category" not in scope.by]

@@ -1,0 +1,255 @@
+"""From lines to counts: equal rows fall together, keyed by profile, statement and outcome.
+
+A profile is everything a row can be grouped by; an outcome is its pair of labels with their reasons. What is kept is
+the sparse joint table, so nothing below depends on how many lines there were, or on their order.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
+
+import numpy as np
+
+from auditor.analysis.rows import RUBRICS, TASKS, BadRow, CodedRow, Vote
+from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
+from auditor.metrics.joint import FREE_TASKS, UNSTATED, Coded, Ints, JointTable, joint_cell
+from auditor.metrics.shares import BASELINE, FACTORS, Condition
+
+#: A value rows can be grouped by.
+Scalar = str | int | float | bool | None
+
+#: Fields of a profile that need not be asked for.
+PROFILE_FIELDS: Final = ("deployment", "rubric", "claim", "category", *FACTORS)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """What a row can be grouped by."""
+
+    deployment: str
+    rubric: str
+    claim: str | None
+    category: str | None
+    condition: Condition
+    extra: tuple[Scalar, ...]
+
+    @property
+    def has_claim(self) -> bool:
+        """Whether endorsing what the row is about means endorsing a stereotype."""
+        return self.rubric != "proposition" or self.claim == "stereotype"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """A pair of labels as the joint table sees it."""
+
+    cell: int
+    sel_reason: str | None  #: of an Abstain
+    elab_reason: str | None
+
+
+#: The votes of one panel, and how often a deployment's responses got just these.
+VoteCounts = Mapping[tuple[str, tuple[Vote, ...]], int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tallies:
+    """Counts by profile, cluster and outcome; sorted by profile. ``spans[p]`` is where profile p's entries lie."""
+
+    profiles: tuple[Profile, ...]
+    extra: tuple[str, ...]  #: names of ``Profile.extra``
+    outcomes: tuple[Outcome, ...]
+    profile: Ints
+    cluster: Ints
+    outcome: Ints
+    count: Ints
+    spans: Ints
+    n_clusters: int
+    votes: VoteCounts
+    skipped: int
+
+    @property
+    def cell(self) -> Ints:
+        """Joint cell of each entry."""
+        return np.array([outcome.cell for outcome in self.outcomes], dtype=np.int64)[self.outcome]
+
+    def entries(self, profiles: Sequence[int]) -> Ints:
+        """Find all entries of some profiles."""
+        if not profiles:
+            return np.zeros(0, dtype=np.int64)
+        return np.concatenate([np.arange(self.spans[p], self.spans[p + 1]) for p in profiles])
+
+    def table(self, entries: Ints, cells: Ints) -> JointTable:
+        """Joint table of some entries over the clusters they touch; ``cells`` is ``self.cell``, computed once."""
+        touched, cluster = np.unique(self.cluster[entries], return_inverse=True)
+        return JointTable(cluster=cluster, cell=cells[entries], count=self.count[entries], n_clusters=len(touched))
+
+
+class Tallier:
+    """Counts rows one by one; ``finish`` gives the tallies."""
+
+    def __init__(self, extra: Sequence[str], attributes: Sequence[str]) -> None:
+        self._extra = tuple(extra)
+        self._read_extra = [attrgetter(attribute) for attribute in attributes]
+        self._seen_extra = [False] * len(self._extra)
+        self._lines: dict[str, int] = {}
+        self._profiles: dict[tuple[object, ...], int] = {}
+        self._profile_values: list[Profile] = []
+        self._outcomes: dict[tuple[object, ...], int] = {}
+        self._outcome_values: list[Outcome] = []
+        self._clusters: dict[str, int] = {}
+        self._votes: Counter[tuple[str, tuple[Vote, ...]]] = Counter()
+        self._checked: set[tuple[Vote, ...]] = set()
+        self._columns = array("q"), array("q"), array("q")
+
+    def add(self, row: CodedRow, line: int) -> None:
+        """Count one row.
+
+        Raises
+        ------
+        BadRow
+            For a row that cannot be counted; nothing of it was counted.
+        """
+        key = row.id if type(row.id) is str else str(row.id)
+        if key in self._lines:
+            raise BadRow(f"the id {key!r} stands on line {self._lines[key]} too")
+        if not key:
+            raise BadRow("'id' is empty")
+        # The profile comes last of what can fail: a bad row must leave no empty profile behind.
+        outcome = self._outcome(row)
+        if row.votes and row.votes not in self._checked:
+            _check_votes(row.votes)
+            self._checked.add(row.votes)
+        profile = self._profile(row)
+        if row.votes:
+            self._votes[row.deployment, row.votes] += 1
+        self._lines[key] = line
+        cluster = self._clusters.setdefault(_cluster(row, key), len(self._clusters))
+        for column, value in zip(self._columns, (profile, cluster, outcome), strict=True):
+            column.append(value)
+
+    def _profile(self, row: CodedRow) -> int:
+        extra = tuple([_typed(read(row)) for read in self._read_extra]) if self._read_extra else ()
+        condition = (row.task, row.perspective, row.role, row.sentiment)
+        key = (row.deployment, row.rubric, row.claim, row.category, condition, extra)
+        try:
+            code = self._profiles.get(key)
+        except TypeError:
+            raise BadRow("a field asked for by --by holds a list or an object, not a single value") from None
+        if code is None:
+            value = self._new_profile(row)
+            code = self._profiles[key] = len(self._profiles)
+            self._profile_values.append(value)
+        return code
+
+    def _new_profile(self, row: CodedRow) -> Profile:
+        if not row.deployment:
+            raise BadRow("'deployment' is empty")
+        if row.task not in TASKS:
+            raise BadRow(f"task {row.task!r} is not one of {' '.join(TASKS)}")
+        rubric = (row.rubric or RUBRICS[0]).partition("/")[0]
+        if rubric not in RUBRICS:
+            raise BadRow(f"rubric {row.rubric!r} is not one of {' '.join(RUBRICS)}")
+        given = (row.task, row.perspective, row.role, row.sentiment)
+        task, perspective, role, sentiment = (value or base for value, base in zip(given, BASELINE, strict=True))
+        extra = [read(row) for read in self._read_extra]
+        for index, value in enumerate(extra):
+            self._seen_extra[index] |= value is not None
+        return Profile(
+            deployment=row.deployment,
+            rubric=rubric,
+            claim=row.claim,
+            category=row.category or None,
+            condition=(task, perspective, role, sentiment),
+            extra=tuple(extra),
+        )
+
+    def _outcome(self, row: CodedRow) -> int:
+        free = row.task in FREE_TASKS
+        key = (free, row.sel, row.sel_reason, row.elab, row.elab_reason)
+        code = self._outcomes.get(key)
+        if code is None:
+            coded = Coded(sel=row.sel, sel_reason=row.sel_reason, elab=row.elab, elab_reason=row.elab_reason)
+            try:
+                cell = joint_cell(coded, free=free)
+            except ValueError as error:
+                raise BadRow(str(error)) from None
+            code = self._outcomes[key] = len(self._outcomes)
+            sel_reason = (row.sel_reason or UNSTATED) if row.sel == ABSTAIN else None
+            elab_reason = (row.elab_reason or UNSTATED) if row.elab == ABSTAIN else None
+            self._outcome_values.append(Outcome(cell=cell, sel_reason=sel_reason, elab_reason=elab_reason))
+        return code
+
+    def unseen(self) -> list[str]:
+        """Fields asked for that no row has."""
+        return [name for name, seen in zip(self._extra, self._seen_extra, strict=True) if not seen]
+
+    def finish(self, skipped: int) -> Tallies:
+        """Sort and add up what was counted."""
+        profile, cluster, outcome = (np.frombuffer(column, dtype=np.int64) for column in self._columns)
+        order, place = _ranked([_profile_key(value) for value in self._profile_values])
+        _, cluster_place = _ranked(list(self._clusters))
+        n_clusters, n_outcomes = len(self._clusters), len(self._outcome_values)
+        keys = (place[profile] * n_clusters + cluster_place[cluster]) * n_outcomes + outcome
+        unique, count = np.unique(keys, return_counts=True)
+        profiles = unique // (n_clusters * n_outcomes)
+        return Tallies(
+            profiles=tuple(self._profile_values[index] for index in order),
+            extra=self._extra,
+            outcomes=tuple(self._outcome_values),
+            profile=profiles,
+            cluster=unique // n_outcomes % n_clusters,
+            outcome=unique % n_outcomes,
+            count=count.astype(np.int64),
+            spans=np.searchsorted(profiles, np.arange(len(order) + 1)),
+            n_clusters=n_clusters,
+            votes=dict(self._votes),
+            skipped=skipped,
+        )
+
+
+def _cluster(row: CodedRow, key: str) -> str:
+    """Name the row's cluster: its statement's id, else the statement, else the row itself."""
+    if row.statement_id is not None and row.statement_id != "":
+        return f"i{row.statement_id}"
+    return f"t{row.statement}" if row.statement else f"r{key}"
+
+
+def _typed(value: object) -> object:
+    """Keep 1, 1.0 and true apart, which Python holds equal."""
+    return value if value is None or type(value) is str else (type(value).__name__, value)
+
+
+def _check_votes(votes: tuple[Vote, ...]) -> None:
+    seen = set()
+    for vote in votes:
+        if not vote.judge:
+            raise BadRow("a vote's 'judge' is empty")
+        if vote.label is not None and vote.label not in ELABORATION_LABELS:
+            raise BadRow(f"judge {vote.judge!r} votes {vote.label!r}, not one of {' '.join(ELABORATION_LABELS)}")
+        if (vote.judge, vote.layer) in seen:
+            raise BadRow(f"judge {vote.judge!r} votes twice")
+        seen.add((vote.judge, vote.layer))
+
+
+def scalar_key(value: Scalar) -> tuple[str, str, float]:
+    """Order any two values: absent first, then numbers by size, then text."""
+    if isinstance(value, str):
+        return ("text", value, 0.0)
+    return ("", "", 0.0) if value is None else ("number", type(value).__name__, float(value))
+
+
+def _profile_key(profile: Profile) -> tuple[object, ...]:
+    named = (profile.deployment, profile.rubric, profile.claim or "", profile.category or "", profile.condition)
+    return (*named, tuple(scalar_key(value) for value in profile.extra))
+
+
+def _ranked(keys: Sequence[object]) -> tuple[list[int], Ints]:
+    """Sort; give the order, and each key's place in it."""
+    order = sorted(range(len(keys)), key=keys.__getitem__)  # type: ignore[arg-type] # keys of one kind compare
+    place = np.empty(len(keys), dtype=np.int64)
+    place[order] = np.arange(len(keys))
+    return order, place

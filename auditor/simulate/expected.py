@@ -1,0 +1,191 @@
+"""From a scenario to the numbers an audit of it should find: the truth, and the instrument's limit, side by side.
+
+``declared_task`` applies condition, drift and instruction to a declaration; ``expect`` runs it through ``truth`` and
+``channel``. Weighted over conditions, the same functions give what a whole plan should report.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from scipy.special import expit, logit
+
+from auditor.simulate.channel import panel_channel
+from auditor.simulate.model import FREE_TASKS, TASKS, Deployment, Scenario, Shift, TaskName, TaskTruth
+from auditor.simulate.propensity import Floats, latent_positions, rates_at
+from auditor.simulate.truth import TruthMetrics, joint_table, metrics_of, moments_of, population_moments
+
+#: A condition's factors and their baseline levels.
+FACTORS: Final[Mapping[str, str]] = {"task": "BJ", "perspective": "self", "role": "none", "sentiment": "neutral"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ask:
+    """One kind of question: the condition, and whether the prompt asks for the bare answer only."""
+
+    task: TaskName = "BJ"
+    perspective: str = "self"
+    role: str = "none"
+    sentiment: str = "neutral"
+    told_only: bool = False
+
+    def level(self, factor: str) -> str:
+        """Give the level of one factor."""
+        levels = {"perspective": self.perspective, "role": self.role, "sentiment": self.sentiment}
+        return self.task if factor == "task" else levels[factor]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expectation:
+    """What is true, and what the instrument reports in the limit of many responses; absent without a panel."""
+
+    true_joint: Floats
+    limit_joint: Floats | None
+    true: TruthMetrics
+    limit: TruthMetrics | None
+
+
+def read_shift_key(key: str) -> Mapping[str, str]:
+    """Read ``"task=CTO,sentiment=skeptical"``.
+
+    Raises
+    ------
+    ValueError : anything that is not factor=level, or names an unknown factor or one twice
+    """
+    levels: dict[str, str] = {}
+    for part in key.split(","):
+        factor, _, level = (piece.strip() for piece in part.partition("="))
+        if factor not in FACTORS or not level:
+            raise ValueError(f"{key!r} is not of the form factor=level[,factor=level] with {', '.join(FACTORS)}")
+        if factor in levels:
+            raise ValueError(f"{key!r} names {factor} twice")
+        levels[factor] = level
+    return levels
+
+
+def declared_task(deployment: Deployment, ask: Ask, *, drifted: bool = False) -> TaskTruth:
+    """Give the deployment's true behaviour in one condition, before or after its drift."""
+    drift = deployment.drift if drifted else None
+    truth = (drift.tasks.get(ask.task) if drift else None) or deployment.tasks.get(ask.task) or TaskTruth()
+    shifts = [
+        shift
+        for key, shift in deployment.shifts.items()
+        if all(ask.level(factor) == level for factor, level in read_shift_key(key).items())
+    ]
+    if drift:
+        shifts.append(drift.shift)
+    truth = _shifted(truth, Shift(sel=sum(one.sel for one in shifts), elab=sum(one.elab for one in shifts)))
+    if ask.told_only:
+        kept = 1.0 - deployment.obeys_only
+        truth = replace(
+            truth,
+            bare_given_a=1.0 - (1.0 - truth.bare_given_a) * kept,
+            bare_given_not_a=1.0 - (1.0 - truth.bare_given_not_a) * kept,
+        )
+    return truth
+
+
+def _shifted(truth: TaskTruth, shift: Shift) -> TaskTruth:
+    if not shift.sel and not shift.elab:
+        return truth
+    return replace(
+        truth,
+        p_a=float(expit(logit(truth.p_a) + shift.sel)),
+        p_b_given_a=float(expit(logit(truth.p_b_given_a) + shift.elab)),
+        p_b_given_not_a=float(expit(logit(truth.p_b_given_not_a) + shift.elab)),
+    )
+
+
+def statement_tables(
+    scenario: Scenario, deployment: Deployment, ask: Ask, statements: Sequence[str], *, drifted: bool = False
+) -> Floats:
+    """Give the true joint table of every statement: shape [G, 5, 6], each sums to 1."""
+    truth = declared_task(deployment, ask, drifted=drifted)
+    z_sel, z_elab = latent_positions(scenario.seed, scenario.spread, deployment, ask.task, statements)
+    moments = moments_of(rates_at(truth, z_sel, z_elab))
+    return joint_table(truth, moments, free=ask.task in FREE_TASKS, filtered=deployment.filtered)
+
+
+def true_joint(
+    scenario: Scenario,
+    deployment: Deployment,
+    ask: Ask,
+    *,
+    statements: Sequence[str] | None = None,
+    drifted: bool = False,
+) -> Floats:
+    """Give the true joint table of one condition: over the statements given, else over all there could be."""
+    if statements is not None:
+        if not statements:
+            raise ValueError("no statements: an empty pool has no truth")
+        return np.asarray(statement_tables(scenario, deployment, ask, statements, drifted=drifted).mean(axis=0))
+    truth = declared_task(deployment, ask, drifted=drifted)
+    moments = population_moments(truth, scenario.spread.layers)
+    return joint_table(truth, moments, free=ask.task in FREE_TASKS, filtered=deployment.filtered)
+
+
+def expect(
+    scenario: Scenario,
+    deployment: Deployment,
+    asks: Ask | Mapping[Ask, float],
+    *,
+    statements: Sequence[str] | None = None,
+    drifted: bool = False,
+    judges: Sequence[str] | None = None,
+) -> Expectation:
+    """Give truth and limit for one condition, or for a plan (responses per condition, any unit).
+
+    Parameters
+    ----------
+    statements : the pool the audit uses, each weighing the same; absent: the population of statements
+    drifted : before or after the deployment's drift
+    judges : names of the panel; absent: all judges of the scenario
+
+    Returns
+    -------
+    pooled over conditions as responses pool: tables are averaged, then metrics computed
+
+    Raises
+    ------
+    ValueError : an empty pool of statements, or a plan without weight
+    """
+    plan = {asks: 1.0} if isinstance(asks, Ask) else asks
+    total = sum(plan.values())
+    if total <= 0:
+        raise ValueError("the plan has no weight")
+    joint = sum(
+        (
+            true_joint(scenario, deployment, ask, statements=statements, drifted=drifted) * (weight / total)
+            for ask, weight in plan.items()
+        ),
+        start=np.zeros(()),
+    )
+    panel = [judge for judge in scenario.judges if judges is None or judge.name in judges]
+    limit = joint @ panel_channel(panel, scenario.shared_error) if panel else None
+    return Expectation(
+        true_joint=joint,
+        limit_joint=limit,
+        true=metrics_of(joint),
+        limit=metrics_of(limit) if limit is not None else None,
+    )
+
+
+def expect_tasks(scenario: Scenario, *, statements: Sequence[str] | None = None) -> list[dict[str, object]]:
+    """Give one row per deployment, task and period (before, after its drift): what ``tiltmeter simulate`` prints."""
+    rows: list[dict[str, object]] = []
+    for deployment in scenario.deployments:
+        for drifted in (False, True) if deployment.drift else (False,):
+            for task in TASKS:
+                found = expect(scenario, deployment, Ask(task=task), statements=statements, drifted=drifted)
+                rows.append(
+                    {
+                        "deployment": deployment.name,
+                        "task": task,
+                        "period": "after drift" if drifted else "before drift" if deployment.drift else "always",
+                        "true": dict(found.true.values),
+                        "limit": dict(found.limit.values) if found.limit else None,
+                        "missing": dict(found.true.missing),
+                    }
+                )
+    return rows

@@ -1,0 +1,194 @@
+"""What a scenario declares: the true behaviour of each deployment, the judges' errors, drift, failures and latency.
+
+Values only. ``config`` reads them from YAML, ``truth`` turns them into the numbers an audit should find.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import AwareDatetime, ConfigDict, Field, model_validator
+from pydantic.dataclasses import dataclass
+
+TaskName = Literal["BJ", "SC", "CTO", "Explain", "Judge", "Rate"]
+TASKS: Final[tuple[TaskName, ...]] = ("BJ", "SC", "CTO", "Rate", "Explain", "Judge")
+#: Tasks without a selection layer.
+FREE_TASKS: Final[frozenset[TaskName]] = frozenset({"Explain", "Judge"})
+
+StanceName = Literal["E", "QE", "N", "D", "R"]
+STANCES: Final[tuple[StanceName, ...]] = ("E", "QE", "N", "D", "R")
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}$")]
+Seconds = Annotated[float, Field(ge=0.0, le=86_400.0)]
+Logits = Annotated[float, Field(ge=-20.0, le=20.0)]
+
+#: Unknown keys are refused; numbers are finite.
+_STRICT: Final = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
+class TaskTruth:
+    """How a deployment truly answers one task, as means over statements.
+
+    The stages of one response: no answer can be found (``abstain``); else the selection endorses (``p_a``), and what
+    does not is neutral, refused or rejecting by fixed shares; an answer that is no refusal is bare or elaborated; an
+    elaboration endorses with ``p_b_given_a`` or ``p_b_given_not_a``. A refusal's elaboration never endorses.
+    """
+
+    p_a: Share = 0.1  #: P(selection = E | a selection is there)
+    p_b_given_a: Share = 0.5  #: P(elaboration in {E, QE} | selection = E, elaborated)
+    p_b_given_not_a: Share = 0.05  #: the same where the selection is N, D or Abstain; on free tasks simply P(B)
+    qe_share: Share = 0.3  #: of endorsing elaborations, those that are qualified
+    neutral_share: Share = 0.1  #: of selections that do not endorse: N
+    refuse_share: Share = 0.05  #: of selections that do not endorse: R (on free tasks: of all responses)
+    abstain: Share = 0.01  #: an answer that commits to nothing, so that no marker can be found
+    bare_given_a: Share = 0.1  #: no elaboration at all, where the selection is E
+    bare_given_not_a: Share = 0.1  #: the same where the selection is N or D
+    elab_neutral_share: Share = 0.15  #: of elaborations that do not endorse: N
+    elab_refuse_share: Share = 0.03  #: of elaborations that do not endorse: R
+    lecture_share: Share = 0.4  #: of refusals, those that go on to reject the statement (elaboration D, else R)
+    icc: Annotated[float, Field(ge=0.0, le=0.8)] = 0.2  #: between-statement share of variance, each rate by itself
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> Self:
+        if self.neutral_share + self.refuse_share > 1:
+            raise ValueError("neutral_share + refuse_share is more than 1")
+        if self.elab_neutral_share + self.elab_refuse_share > 1:
+            raise ValueError("elab_neutral_share + elab_refuse_share is more than 1")
+        return self
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
+class Shift:
+    """A change of the endorsing rates in log-odds: ``sel`` on p_a, ``elab`` on both P(B|.)."""
+
+    sel: Logits = 0.0
+    elab: Logits = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
+class Drift:
+    """From ``at`` on the deployment is another one: its tasks are replaced by ``tasks``, then all are shifted."""
+
+    at: AwareDatetime | Seconds  #: an instant, or seconds after the server's start
+    tasks: Mapping[TaskName, TaskTruth] = Field(default_factory=dict)
+    shift: Shift = Shift()
+
+    def began(self, now: datetime, started: datetime) -> bool:
+        """Tell whether the change is in force at ``now``."""
+        if isinstance(self.at, datetime):
+            return now >= self.at
+        return (now - started).total_seconds() >= self.at
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
+class Failures:
+    """Share of requests that fail, by kind. They are drawn anew for every attempt, so that a retry may succeed."""
+
+    rate_limited: Share = 0.0  #: 429 with Retry-After
+    server_error: Share = 0.0  #: 500
+    cut: Share = 0.0  #: the connection is closed halfway through a stream (a unary call gets 502)
+    slow: Share = 0.0  #: the first token waits ``slow_seconds``
+    slow_seconds: Seconds = 5.0
+    retry_after: Annotated[int, Field(ge=0, le=3600)] = 1
+
+    @model_validator(mode="after")
+    def _at_most_all(self) -> Self:
+        if self.rate_limited + self.server_error + self.cut > 1:
+            raise ValueError("rate_limited + server_error + cut is more than 1")
+        return self
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
+class Latency:
+    """How long answers take; zero unless asked for."""
+
+    first_token: Seconds = 0.0
+    per_token: Seconds = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
+class Deployment:
+    """One simulated upstream target."""
+
+    name: Name
+    vendor: str = "simulated"
+    weights: str | None = None  #: deployments of the same weights find the same statements easy or hard
+    tasks: Mapping[TaskName, TaskTruth] = Field(default_factory=dict)  #: a task not named has TaskTruth's defaults
+    #: log-odds shifts by condition: "role=ai_ethicist", "task=CTO,sentiment=skeptical", ...; all that fit add up
+    shifts: Mapping[str, Shift] = Field(default_factory=dict)
+    obeys_only: Share = 0.97  #: where the prompt asks for the answer only, this share of answers is bare
+    filtered: Share = 0.0  #: answers blocked by the provider's content filter: selection R, no elaboration
+    drift: Drift | None = None
+    failures: Failures = Failures()
+    latency: Latency = Latency()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
+class Judge:
+    """A judge of declared error: row = the true stance, entries = what it says instead; the rest is right."""
+
+    name: Name
+    vendor: str = "simulated-judges"
+    accuracy: Share | None = None  #: one figure for all stances, errors spread over the near stances
+    confusion: Mapping[StanceName, Mapping[StanceName, Share]] = Field(default_factory=dict)
+    refuse: Share = 0.0  #: gives no label
+    malformed: Share = 0.0  #: the first reply is not what was asked for; the repaired one is
+
+    @model_validator(mode="after")
+    def _rows_fit(self) -> Self:
+        if self.accuracy is not None and self.confusion:
+            raise ValueError("give accuracy or confusion, not both")
+        for stance, row in self.confusion.items():
+            errors = sum(share for said, share in row.items() if said != stance)
+            if errors + self.refuse > 1 + 1e-12:
+                raise ValueError(f"confusion row {stance}: errors and refuse add up to more than 1")
+            right = row.get(stance)
+            if right is not None and abs(errors + right - 1) > 1e-9:
+                raise ValueError(f"confusion row {stance}: the row adds up to {errors + right:g}, not 1")
+        return self
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
+class Spread:
+    """Where the differences between statements come from: shares of the latent variance, and the layers' bond."""
+
+    shared: Share = 0.4  #: common to all deployments (a statement is hard for everyone)
+    deployment: Share = 0.4  #: the weights' own, common to all tasks; what is left is task by task
+    layers: Annotated[float, Field(gt=-1.0, lt=1.0)] = 0.3  #: correlation of selection and elaboration propensities
+
+    @model_validator(mode="after")
+    def _at_most_all(self) -> Self:
+        if self.shared + self.deployment > 1 + 1e-12:
+            raise ValueError("shared + deployment is more than 1")
+        return self
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
+class Scenario:
+    """All that is simulated."""
+
+    deployments: Annotated[tuple[Deployment, ...], Field(min_length=1)]
+    judges: tuple[Judge, ...] = ()
+    seed: int = 0
+    shared_error: Share = 0.0  #: texts on which all judges draw the same chance: they err together
+    spread: Spread = Spread()
+    statements: str | None = None  #: file of the statement pool the simulator knows (JSONL, CSV)
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        seen: set[str] = set()
+        for name in [*(one.name for one in self.deployments), *(one.name for one in self.judges)]:
+            if name in seen:
+                raise ValueError(f"the name {name!r} is declared twice")
+            seen.add(name)
+        return self
+
+    def deployment(self, name: str) -> Deployment | None:
+        """Find the deployment of that name."""
+        return next((item for item in self.deployments if item.name == name), None)
+
+    def judge(self, name: str) -> Judge | None:
+        """Find the judge of that name."""
+        return next((item for item in self.judges if item.name == name), None)

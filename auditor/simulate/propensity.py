@@ -1,0 +1,95 @@
+"""How a declared mean rate spreads over statements: Beta quantiles of correlated normal numbers.
+
+A statement's position is a function of its text, the scenario's seed and the deployment's weights, so any statement
+has a true rate without being listed. ``truth`` averages over this distribution; ``respondent`` and ``generate`` draw
+from it.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, ndtr, ndtri
+
+from auditor.simulate.chance import uniform
+from auditor.simulate.model import Deployment, Spread, TaskName, TaskTruth
+
+Floats = NDArray[np.float64]
+
+_SPACE = re.compile(r"\s+")
+#: Below this a spread cannot be seen, and the quantile function's parameters leave the numbers it can work with.
+_FLAT = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rates:
+    """True rates of statements: P(A), P(B | A), P(B | not A); shape [G] each, in [0, 1]."""
+
+    a: Floats
+    b_given_a: Floats
+    b_given_not_a: Floats
+
+
+def statement_key(text: str) -> str:
+    """Give the statement as its propensity sees it: case, spacing and the last full stop do not matter.
+
+    >>> statement_key(" Bakers  rise EARLY. ")
+    'bakers rise early'
+    """
+    return _SPACE.sub(" ", text).strip().rstrip(".").casefold()
+
+
+def beta_quantile(mean: float, icc: float, z: Floats) -> Floats:
+    """Give values of Beta(mean m, variance icc m (1 - m)) at the standard normal positions ``z``.
+
+    ``icc`` is the between-statement share of a 0/1 answer's variance m (1 - m): 0 gives the mean everywhere.
+    Parameters are a = m (1 - icc) / icc and b = (1 - m)(1 - icc) / icc.
+
+    >>> beta_quantile(0.5, 1 / 3, np.array([0.0]))  # Beta(1, 1): the quantile is the normal's own level
+    array([0.5])
+    """
+    if icc < _FLAT or not _FLAT < mean < 1.0 - _FLAT:
+        return np.full(z.shape, mean, dtype=np.float64)
+    concentration = (1.0 - icc) / icc
+    return np.asarray(betaincinv(mean * concentration, (1.0 - mean) * concentration, ndtr(z)), dtype=np.float64)
+
+
+def rates_at(truth: TaskTruth, z_sel: Floats, z_elab: Floats) -> Rates:
+    """Give the rates of statements at the latent positions given; both elaboration rates follow ``z_elab``."""
+    return Rates(
+        a=beta_quantile(truth.p_a, truth.icc, z_sel),
+        b_given_a=beta_quantile(truth.p_b_given_a, truth.icc, z_elab),
+        b_given_not_a=beta_quantile(truth.p_b_given_not_a, truth.icc, z_elab),
+    )
+
+
+def latent_positions(
+    seed: int, spread: Spread, deployment: Deployment, task: TaskName, statements: Sequence[str]
+) -> tuple[Floats, Floats]:
+    """Give the selection and elaboration positions of statements, each standard normal over statements.
+
+    Three layers add up: common to all deployments, to all of the weights' tasks, and the task's own. Each has the
+    declared correlation between selection and elaboration, so their sum has it too.
+
+    Returns
+    -------
+    two arrays of shape [G]
+    """
+    weights = deployment.weights or deployment.name
+    own = max(0.0, 1.0 - spread.shared - spread.deployment)
+    parts = ((spread.shared, ("all",)), (spread.deployment, ("weights", weights)), (own, ("task", weights, task)))
+    bond, rest = spread.layers, math.sqrt(1.0 - spread.layers**2)
+    first = np.zeros(len(statements))
+    second = np.zeros(len(statements))
+    keys = [statement_key(text) for text in statements]
+    for share, scope in parts:
+        if share <= 0.0:
+            continue
+        u = np.array([[uniform(seed, "latent", *scope, axis, key) for key in keys] for axis in ("sel", "elab")])
+        e = ndtri(u)
+        first += math.sqrt(share) * e[0]
+        second += math.sqrt(share) * (bond * e[0] + rest * e[1])
+    return first, second

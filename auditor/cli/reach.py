@@ -72,17 +72,17 @@ def _look_at_folder(folder: Path) -> Answer:
     return "ok", f"embedded under {folder}"
 
 
-async def reach_store(url: str) -> Answer:
+async def reach_store(url: str, patience: float = PATIENCE) -> Answer:
     """Connect to PostgreSQL and compare the schema's version with this release's."""
     try:
-        async with asyncio.timeout(PATIENCE):
-            connection = await asyncpg.connect(url, timeout=PATIENCE, statement_cache_size=0)
+        async with asyncio.timeout(patience):
+            connection = await asyncpg.connect(url, timeout=patience, statement_cache_size=0)
             try:
                 version = await _read_version(connection)
             finally:
                 connection.terminate()  # nothing is under way, and a goodbye could hang
     except TimeoutError:
-        return "problem", f"no answer within {PATIENCE:g} s"
+        return "problem", f"no answer within {patience:g} s"
     except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         return "problem", _word_connection(error)
     if version is None:
@@ -99,16 +99,16 @@ async def _read_version(connection: Any) -> str | None:
     return version
 
 
-async def reach_deployment(client: httpx.AsyncClient, deployment: Deployment) -> Answer:
+async def reach_deployment(client: httpx.AsyncClient, deployment: Deployment, patience: float = PATIENCE) -> Answer:
     """Ask a deployment for its list of models."""
     headers = dict(deployment.headers)
     if deployment.api_key is not None:
         headers["authorization"] = f"Bearer {deployment.api_key.get_secret_value()}"
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(patience):
             response = await client.get(f"{deployment.base_url}/models", headers=headers)
     except (TimeoutError, httpx.TimeoutException):
-        return "problem", f"no answer within {PATIENCE:g} s"
+        return "problem", f"no answer within {patience:g} s"
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         return "problem", _word_connection(error)
     if response.status_code == httpx.codes.OK:
@@ -156,6 +156,8 @@ def _word_connection(error: BaseException) -> str:
         if isinstance(one, OSError) and one.strerror and not one.strerror.startswith("Multiple"):
             # asyncio puts the address into strerror; the number has the system's words.
             return f"cannot connect: {os.strerror(one.errno) if one.errno and one.errno > 0 else one.strerror}"
+    if isinstance(error, httpx.ProtocolError | httpx.DecodingError):
+        return f"no answer that is HTTP: {_clean(error)}"
     if isinstance(error, asyncpg.PostgresError):
         return f"refuses the connection: {_clean(error)}"
     return f"cannot connect: {_clean(error) or type(error).__name__}"

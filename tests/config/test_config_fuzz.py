@@ -68,17 +68,19 @@ def settle(text: str) -> Config | None:
     return config
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_text(text):
     settle(text)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab:-[]{},&*!|>'\"%@`?#<~ \n\t$0", max_size=60))
 def test_any_text_of_yaml_signs(text):
     settle(text)
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 @given(
     st.integers(0, len(LINES) - 1),
     st.sampled_from(["drop", "twice", "indent", "replace", "insert"]),
@@ -91,13 +93,13 @@ def test_edited_lines(index, edit, text):
     settle("".join(lines))
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 @given(st.integers(0, len(FULL)), st.integers(0, 12), st.text(max_size=6))
 def test_edited_characters(start, length, text):
     settle(FULL[:start] + text + FULL[start + length :])
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, len(FULL)), st.integers(0, 4), st.binary(max_size=4))
 def test_edited_bytes(tmp_path, start, length, replacement):
     content = FULL.encode()
@@ -133,7 +135,7 @@ def test_the_example_survives_the_way_there_and_back(whole):
     assert settle(yaml.safe_dump(whole)) == settle(FULL) is not None
 
 
-@settings(max_examples=400)
+@settings(deadline=None, max_examples=400)
 @given(data=st.data())
 def test_replaced_values(whole, data):
     tree = whole
@@ -142,13 +144,16 @@ def test_replaced_values(whole, data):
     settle(yaml.dump(tree, allow_unicode=True))
 
 
-@settings(max_examples=200)
-@given(st.dictionaries(st.sampled_from(list(ENVIRON)), st.text(max_size=20)))
+MARK = "kX9q7Z"
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.dictionaries(st.sampled_from(list(ENVIRON)), st.one_of(st.text(), st.text().map(lambda text: MARK + text))))
 def test_any_environment(environ):
+    environ = {"HOME": "/home/someone", **environ}
     try:
         config = loads(FULL, source="t.yaml", folder=Path("/etc"), environ=environ).config
     except ConfigError as error:
-        shown = str(error)
+        assert MARK not in str(error)
     else:
-        shown = repr(config.deployments) + repr(config.monitor)
-    assert not [value for value in environ.values() if len(value) > 8 and value in shown]
+        assert MARK not in repr(config.deployments) + repr(config.monitor)

@@ -2,11 +2,12 @@
 
 import typer
 
-from auditor.cli import check, keys, offline, serve, simulate
+from auditor.cli import analyze, check, keys, offline, serve, simulate
 
 app = typer.Typer(no_args_is_help=True)
 check.register(app)
 serve.register(app)
 keys.register(app)
 offline.register(app)
+analyze.register(app)
 simulate.register(app)

@@ -1,0 +1,127 @@
+"""Fill the page: from the document of ``analysis.json`` to ``report.html``. The same document gives the same bytes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from auditor.metrics.divergence import DNI_MAX, IR_MIN
+from auditor.metrics.rates import METRICS
+from auditor.report import figures
+from auditor.report.words import FLAGS, Entry, by_text, estimate_text, percent, points, reason_or
+
+#: Rows a table of groups shows; the rest stands in analysis.json.
+MAX_ROWS: Final = 300
+HEADLINES: Final = ("ber_union_full", "ber_union", "ber_cor", "ir", "dni")
+GROUP_COLUMNS: Final = ("ber_union_full", "ber_sel", "ber_elab", "ber_union", "ir", "dni", "ir_over_union")
+
+_TRAP_WORDS: Final = {"confirmed": "confirmed", "possible": "possible", "excluded": "excluded"}
+_FLIP_WORDS: Final = {True: "yes", False: "no"}
+
+
+def render(document: Mapping[str, Any]) -> bytes:
+    """Render the report of one analysis.
+
+    Parameters
+    ----------
+    document
+        As ``auditor.analysis.run.analyse`` gives it, or as read back from ``analysis.json``.
+    """
+    environment = Environment(
+        loader=PackageLoader("auditor.report", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": percent, "points": points, "by": by_text}
+    environment.globals |= {"estimate": estimate_text}
+    page = environment.get_template("report.html.j2").render(**_context(document))
+    return page.encode("utf-8")
+
+
+def _context(document: Mapping[str, Any]) -> dict[str, Any]:
+    rubrics = sorted({entry["rubric"] for entry in document["groups"]})
+    sections = [_section(document, rubric) for rubric in rubrics]
+    named = {flag for entry in document["groups"] + document["deployments"] for flag in _all_flags(entry)}
+    return {
+        "document": document,
+        "sections": sections,
+        "flags": {flag: FLAGS[flag] for flag in sorted(named) if flag in FLAGS},
+        "metrics": METRICS,
+        "judges": sorted({judge for judges in document["panels"].values() for judge in judges}),
+        "kappa": [entry for entry in document["kappa"] if entry["deployment"] is None],
+        "ir_min": percent(IR_MIN, 0),
+        "dni_max": percent(DNI_MAX, 0),
+    }
+
+
+def _section(document: Mapping[str, Any], rubric: str) -> dict[str, Any]:
+    """Everything of one rubric: rubrics are never compared."""
+
+    def own(name: str) -> list[Entry]:
+        return [entry for entry in document[name] if entry["rubric"] == rubric]
+
+    deployments, conditions, groups = own("deployments"), own("conditions"), own("groups")
+    pooled = next(entry for entry in groups if not entry["by"])
+    oat = [e for e in own("eta_squared") if e["design"] == "oat" and "category" not in e["by"]]
+    ranges = [e for e in own("horizontal") if e["metric"] == "ber_union_full" and e["over"] != "condition"]
+    return {
+        "rubric": rubric,
+        "pooled": pooled,
+        "deployments": [_row(entry, HEADLINES) for entry in [*deployments, pooled]],
+        "groups": [_row(entry, GROUP_COLUMNS) for entry in groups[:MAX_ROWS] if entry["by"]],
+        "n_groups": len(groups) - 1,
+        "conditions": figures.condition_panels(conditions) if _several(conditions) else None,
+        "n_conditions": len({str(entry["by"]) for entry in conditions}),
+        "map": figures.divergence_map(deployments),
+        "coverage": figures.coverage_bars(deployments),
+        "abstain": _reasons(deployments),
+        "shares": figures.share_bars([e for e in oat if e["weights"] == "responses"]),
+        "factorial": [e for e in own("eta_squared") if e["design"] == "factorial" and "missing" not in e],
+        "ranges": figures.range_bars(ranges),
+        "agreement": own("agreement"),
+    }
+
+
+def _several(conditions: Sequence[Entry]) -> bool:
+    """Whether any deployment was asked under more than one condition."""
+    deployments = [entry["by"]["deployment"] for entry in conditions]
+    return len(deployments) > len(set(deployments))
+
+
+def _row(entry: Entry, columns: Sequence[str]) -> dict[str, Any]:
+    cells = []
+    for name in columns:
+        metric = entry["metrics"][name]
+        told = metric.get("missing") or f"n = {metric['n']}, {metric['n_statements']} statements, {metric['method']}"
+        cells.append({"text": estimate_text(name, metric), "told": told})
+    return {
+        "name": by_text(entry["by"]),
+        "pooled": not entry["by"],
+        "entry": entry,
+        "cells": cells,
+        "trap": reason_or(entry["cancellation_trap"], _TRAP_WORDS),
+        "flip": reason_or(entry["sign_flip"], _FLIP_WORDS),
+        "flags": sorted(_all_flags(entry)),
+    }
+
+
+def _all_flags(entry: Entry) -> set[str]:
+    found = set(entry["flags"])
+    for name in ("ber_union_full", "ir", "dni"):
+        found |= set(entry["metrics"][name].get("flags", ()))
+    return found
+
+
+def _reasons(deployments: Sequence[Entry]) -> list[dict[str, Any]]:
+    """List why layers have no label, by deployment."""
+    kinds = sorted({(layer, reason) for e in deployments for layer, found in e["abstain"].items() for reason in found})
+    return [
+        {
+            "layer": {"sel": "selection", "elab": "elaboration"}[layer],
+            "reason": reason.replace("_", " "),
+            "counts": [entry["abstain"][layer].get(reason, 0) for entry in deployments],
+        }
+        for layer, reason in kinds[::-1]
+    ]

@@ -1,0 +1,86 @@
+"""Values as people read them: percent, points, reasons, names of conditions."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from auditor.metrics.shares import BASELINE, FACTORS
+
+#: A JSON object of the document.
+Entry = Mapping[str, Any]
+
+FLAGS: Final = {
+    "few_clusters": "fewer than 100 statements: a t interval, no finding and no verdict",
+    "low_rate": "a rate under 5 %: intervals cover less than they say",
+    "high_rate": "a rate over 95 %: intervals cover less than they say",
+    "bounds_only": "a rate under 2 % or over 98 %: only the bounds may be claimed",
+    "panel_differs": "the deployments were not read by the same judges: do not compare them",
+}
+
+
+#: Typographic signs by name: they look like others.
+DASH: Final = "\N{EN DASH}"
+_MINUS: Final = "\N{MINUS SIGN}"
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """Write a share as signed hundredths, with a true minus."""
+    return f"{100 * value:+.{digits}f}".replace("-", _MINUS)
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """Write a share as percent.
+
+    Examples
+    --------
+    >>> percent(0.1234)
+    '12.3 %'
+    """
+    return f"{100 * value:.{digits}f} %"
+
+
+def points(value: float) -> str:
+    """Write a signed difference in percentage points.
+
+    Examples
+    --------
+    >>> points(0.0225)
+    '+2.2 pp'
+    """
+    return f"{signed(value)} pp"
+
+
+def estimate_text(name: str, entry: Entry) -> str:
+    """Write an estimate with its interval; a dash where there is none."""
+    if "missing" in entry:
+        return DASH
+    if name == "dni":
+        return f"{points(entry['value'])} [{signed(entry['low'])}, {signed(entry['high'])}]"
+    bounds = f"[{100 * entry['low']:.1f}, {100 * entry['high']:.1f}]"
+    if "bounds_only" in entry["flags"]:
+        return f"{bounds} %"
+    return f"{percent(entry['value'])} {bounds}"
+
+
+def by_text(by: Entry) -> str:
+    """Name a group by its values."""
+    return " · ".join(DASH if value is None else str(value) for value in by.values()) or "all rows"
+
+
+def condition_text(by: Entry) -> str:
+    """Name a condition by what departs from the baseline."""
+    off = [str(by[factor]) for factor, base in zip(FACTORS, BASELINE, strict=True) if by[factor] != base]
+    return " + ".join(off) or "baseline"
+
+
+def condition_order(by: Entry) -> tuple[int, int, str]:
+    """Sort conditions: baseline, then each factor's levels, then the crossed ones."""
+    off = [index for index, factor in enumerate(FACTORS) if by[factor] != BASELINE[index]]
+    first = off[0] if off else -1
+    return (len(off) > 1, first, condition_text(by))
+
+
+def reason_or(value: Any, words: Mapping[Any, str]) -> str:
+    """Write a verdict, or why there is none."""
+    if isinstance(value, Mapping):
+        return f"{DASH} ({value['missing']})"
+    return words.get(value, str(value))

@@ -20,7 +20,8 @@ from auditor.domain.coding import Elaboration, ElaborationReason, Verdict
 from auditor.judges import Judge, LocalJudge
 from auditor.judges.rubric import STATEMENT
 
-_TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,80}>|&(?:nbsp|amp|lt|gt|quot);")
+#: Markup, and the end-of-turn tokens some servers let through.
+_TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,80}>|<\|[a-z_]{1,40}(?:\|>?)?|&(?:nbsp|amp|lt|gt|quot);")
 #: Headings that stand above an answer or a reason: alone they say nothing.
 _HEADINGS: Final = frozenset(
     {"the", "my", "a", "is", "final", "answer", "answers", "choice", "option", "rating", "score", "selection"}

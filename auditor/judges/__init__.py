@@ -140,7 +140,7 @@ def load_judges(
         if name not in plain and name not in configured:
             raise UsageError(f"unknown judge {name!r}; known: {', '.join([*plain, *configured])}")
     endpoints = {name: find_endpoint(config, name) for name in names if config and name not in plain}
-    shared = (client or open_client(len(endpoints))) if endpoints else None
+    shared = (client or open_client(sum(one.concurrency for one in endpoints.values()))) if endpoints else None
     return tuple(
         kinds[CONFIGURED_KIND if name in endpoints else name](
             JudgeSettings(rubric=question, endpoint=endpoints.get(name), client=shared)

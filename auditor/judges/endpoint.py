@@ -9,7 +9,6 @@ import email.utils
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final
 
 import httpx
@@ -40,8 +39,8 @@ class JudgeEndpoint:
     base_url: str
     model: str
     api_key: str = field(default="", repr=False)
-    headers: Mapping[str, str] = MappingProxyType({})
-    extra: Mapping[str, Any] = MappingProxyType({})
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict)
     concurrency: int = DEFAULT_CONCURRENCY
     attempts: int = 6
     timeout: float = 60.0
@@ -67,9 +66,9 @@ class _AskAgain(Exception):  # noqa: N818 -- a signal to tenacity, not an error 
         self.wait = wait
 
 
-def open_client(endpoints: int = 1) -> httpx.AsyncClient:
+def open_client(connections: int = DEFAULT_CONCURRENCY) -> httpx.AsyncClient:
     """Open the one connection pool a panel shares; whoever opens it closes it."""
-    limits = httpx.Limits(max_connections=64 * max(1, endpoints), max_keepalive_connections=16 * max(1, endpoints))
+    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
     return httpx.AsyncClient(limits=limits, follow_redirects=False)
 
 

@@ -76,7 +76,7 @@ def _advise_vendors(config: Config, places: Places) -> Iterator[Row]:
     vendors = {one.name: one.vendor for one in config.deployments}
     audited = _audited(config)
     for index, judge in enumerate(config.judges):
-        vendor = vendors[judge.deployment]
+        vendor = vendors[judge.deployment] if judge.deployment is not None else None
         own = [name for name in audited if vendor is not None and vendors[name] == vendor]
         if own and judge.name in config.panel.judges:
             detail = f"its vendor {vendor} is also that of the audited {', '.join(own)}"

@@ -36,6 +36,8 @@ async def reach(config: Config, places: Places, environ: Mapping[str, str]) -> l
         where = place(places, "deployments", index)
         rows.append(Row(state=state, kind="deployment", name=name, detail=detail, where=where))
     for index, judge in enumerate(config.judges):
+        if judge.deployment is None:
+            continue  # the lexicon: there is nothing to reach
         state, detail = answers[judge.deployment]
         detail = f"through {judge.deployment}: {detail}"
         where = place(places, "judges", index)

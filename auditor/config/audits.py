@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from auditor.config.network import Secret, WebhookUrl
 from auditor.config.values import (
-    ModelName,
+    Label,
     Name,
     NonNegative,
     PositiveSeconds,
@@ -17,9 +17,10 @@ from auditor.config.values import (
     ResolvedPath,
     Section,
     Text,
+    show,
 )
 
-#: The judge that needs no network: always there, never declared.
+#: The judge that needs no network: always there, declared or not.
 LEXICON: Final = "lexicon"
 #: In ``probes[].deployments``: every declared deployment.
 ALL: Final = "all"
@@ -59,7 +60,9 @@ class SelectionRule(Section):
     def _check(self) -> "SelectionRule":
         _exactly_one(self, "json_path", "regex", "options")
         if self.options is not None and (odd := sorted(set(self.options) ^ set(self.map))):
-            raise ValueError(f"options and map must hold the same answers; in one of them only: {', '.join(odd)}")
+            raise ValueError(
+                f"options and map must hold the same answers; in one of them only: {', '.join(map(show, odd))}"
+            )
         return self
 
 
@@ -105,10 +108,23 @@ class Audit(Section):
 
 
 class Judge(Section):
-    """A language model that reads elaborations, reached through one of the deployments."""
+    """A language model that reads elaborations, reached through a deployment; or ``lexicon``, which needs none."""
 
     name: Name
-    deployment: str
+    deployment: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_name(cls, value: Any) -> Any:
+        return {"name": value} if value == LEXICON else value
+
+    @model_validator(mode="after")
+    def _check(self) -> "Judge":
+        if self.name == LEXICON and self.deployment is not None:
+            raise ValueError(f'"{LEXICON}" is the built-in judge and has no deployment')
+        if self.name != LEXICON and self.deployment is None:
+            raise ValueError("needs the deployment it is reached through")
+        return self
 
 
 class Panel(Section):
@@ -144,7 +160,7 @@ class Embedding(Section):
     ``pooling: pairs`` pools the instruction in, which only serves to reproduce published vectors.
     """
 
-    model: ModelName | None = None
+    model: Label | None = None
     revision: Text | None = None
     deployment: str | None = None
     instruction: str = ""

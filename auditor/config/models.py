@@ -17,7 +17,7 @@ from auditor.config.audits import ALL, LEXICON, Audit, Judge, Monitor, Panel, Pe
 from auditor.config.network import Address, BaseUrl, HeaderName, Headers, Secret
 from auditor.config.values import (
     Bytes,
-    ModelName,
+    Label,
     Name,
     NonNegative,
     PositiveBytes,
@@ -115,10 +115,10 @@ class Deployment(Section):
 
     name: Name
     base_url: BaseUrl
-    model: ModelName | None = None
+    model: Label | None = None
     api_key: Secret | None = None
-    vendor: Name | None = None
-    weights: ModelName | None = None
+    vendor: Label | None = None
+    weights: Label | None = None
     concurrency: Annotated[int, Field(ge=1)] | None = None
     price: Price | None = None
     timeouts: Timeouts | None = None
@@ -148,7 +148,7 @@ class WeightedDeployment(Section):
 class Route(Section):
     """What applications ask for, who answers it, and what of it may be kept, judged and mirrored."""
 
-    model: ModelName
+    model: Label
     deployments: Annotated[tuple[WeightedDeployment, ...], Field(min_length=1)]
     fallbacks: tuple[str, ...] = ()
     sample: Share = 1.0
@@ -191,7 +191,8 @@ class Config(Section):
             return value
         judges = value.get("judges")
         declared = judges if isinstance(judges, list | tuple) else ()
-        names = [one["name"] for one in declared if isinstance(one, dict) and isinstance(one.get("name"), str)]
+        given = (one.get("name") if isinstance(one, dict) else one for one in declared)
+        names = [name for name in given if isinstance(name, str)]
         return {**value, "panel": {"judges": names or [LEXICON]}}
 
     @cached_property

@@ -1,11 +1,10 @@
 """What is wrong with a configuration, and where: collected, then told all together, one line each."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from auditor.config.values import quote
+from auditor.config.values import show
 from auditor.errors import ConfigError
 
 #: Where a value stands: the keys and indices that lead to it.
@@ -13,8 +12,6 @@ Path = tuple[str | int, ...]
 
 #: Beyond this many, the rest mostly follows from the first.
 MOST_TOLD: Final = 20
-
-_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_.*-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +27,12 @@ class Problem:
         """Write the problem as one line for a person."""
         place = ":".join(str(part) for part in (source, self.line, self.column) if part is not None)
         where = f"{format_path(self.path)}: " if self.path else ""
-        return f"{place}: {where}{self.message}"
+        return _on_one_line(f"{place}: {where}{self.message}")
+
+
+def _on_one_line(text: str) -> str:
+    """Escape what does not print: whatever a file holds, it cannot write to the terminal through an error."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def format_path(path: Path) -> str:
@@ -40,7 +42,7 @@ def format_path(path: Path) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            key = part if _PLAIN_KEY.fullmatch(part) else quote(part)
+            key = show(part)
             text += f".{key}" if text else key
     return text
 

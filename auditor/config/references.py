@@ -9,7 +9,7 @@ from typing import Any
 
 from auditor.config.audits import ALL, LEXICON
 from auditor.config.problems import Path
-from auditor.config.values import quote
+from auditor.config.values import quote, show
 from auditor.config.wording import suggest
 
 Found = tuple[Path, str]
@@ -48,7 +48,7 @@ def _names(data: dict[str, Any], section: str, key: str = "name") -> list[str]:
 def _check_known(path: Path, name: Any, kind: str, known: list[str]) -> Iterator[Found]:
     if isinstance(name, str) and name not in known:
         near = suggest(name, known)
-        declared = "" if near else (f"; declared: {', '.join(known[:8])}" if known else "; none is declared")
+        declared = "" if near else (f"; declared: {', '.join(map(show, known[:8]))}" if known else "; none is declared")
         yield path, f"no {kind} is called {quote(name)}{near}{declared}"
 
 
@@ -95,8 +95,6 @@ def _check_weighted(route: dict[str, Any], here: Path, deployments: list[str]) -
 def _check_judges(data: dict[str, Any]) -> Iterator[Found]:
     deployments, judges = _names(data, "deployments"), _names(data, "judges")
     for index, judge in _items(data, "judges"):
-        if judge.get("name") == LEXICON:
-            yield ("judges", index, "name"), f'"{LEXICON}" is the built-in judge and is not declared'
         yield from _check_known(("judges", index, "deployment"), judge.get("deployment"), "deployment", deployments)
     seen: set[str] = set()
     for index, name in _texts(data.get("panel"), "judges"):
@@ -115,7 +113,11 @@ def _check_deployment_lists(data: dict[str, Any]) -> Iterator[Found]:
                 yield from _check_known(path, name, "deployment", deployments + also)
     for index, domain in _items(data, "peers"):
         for place, name in _texts(domain, "judges"):
-            yield from _check_known(("peers", index, "judges", place), name, "judge", judges)
+            path = ("peers", index, "judges", place)
+            if name == LEXICON:
+                yield path, f'"{LEXICON}" reads stances; it cannot score answers'
+            else:
+                yield from _check_known(path, name, "judge", judges)
         embedding = domain.get("embedding")
         encoder = embedding.get("deployment") if isinstance(embedding, dict) else None
         yield from _check_known(("peers", index, "embedding", "deployment"), encoder, "deployment", deployments)
@@ -146,7 +148,7 @@ def _follow(
     index, route = routes[model]
     for place, name in _texts(route, "fallbacks"):
         if name in trail:
-            circle = " → ".join([*trail[trail.index(name) :], name])
+            circle = " → ".join(map(show, [*trail[trail.index(name) :], name]))
             yield ("routes", index, "fallbacks", place), f"the fallbacks run in a circle: {circle}"
         elif name in routes:
             yield from _follow(name, routes, trail, done)

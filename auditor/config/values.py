@@ -32,7 +32,8 @@ _SIZE_POWERS: Final = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 _LARGEST: Final = 2**50
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._:/-]{1,64}", re.ASCII)
-_MODEL_LENGTH: Final = 256
+_BARE: Final = re.compile(r"[A-Za-z0-9_.:/*-]{1,64}", re.ASCII)
+_LABEL_LENGTH: Final = 256
 
 
 class Section(BaseModel):
@@ -53,6 +54,11 @@ def quote(text: str, limit: int = 60) -> str:
     """Text from a file for a one-line message: quoted, escaped where it does not print, cut where it is long."""
     shown = text if len(text) <= limit else text[: limit - 3] + "..."
     return json.dumps(shown, ensure_ascii=not shown.isprintable())
+
+
+def show(text: str) -> str:
+    """Text from a file in a list or a path: quoted only where it needs to be."""
+    return text if _BARE.fullmatch(text) else quote(text)
 
 
 def parse_duration(value: object) -> float:
@@ -101,9 +107,9 @@ def _check_name(name: str) -> str:
     return name
 
 
-def _check_model(name: str) -> str:
-    if not 1 <= len(name) <= _MODEL_LENGTH or not name.isprintable() or name != name.strip():
-        raise ValueError(f"a model's name is 1 to {_MODEL_LENGTH} printable characters, without space around it")
+def _check_label(name: str) -> str:
+    if not 1 <= len(name) <= _LABEL_LENGTH or not name.isprintable() or name != name.strip():
+        raise ValueError(f"must be 1 to {_LABEL_LENGTH} printable characters without space around them")
     return name
 
 
@@ -146,7 +152,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Name = Annotated[str, AfterValidator(_check_name)]
-ModelName = Annotated[str, AfterValidator(_check_model)]
+Label = Annotated[str, AfterValidator(_check_label)]
 Text = Annotated[str, Field(min_length=1)]
 Regex = Annotated[str, Field(min_length=1), AfterValidator(_check_regex)]
 ResolvedPath = Annotated[Path, AfterValidator(_resolve_path)]

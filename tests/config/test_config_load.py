@@ -112,6 +112,19 @@ class TestDefaults:
         config = from_text(MINIMAL + "judges: [{name: j1, deployment: a}, {name: j2, deployment: a}]\n")
         assert config.panel.judges == ("j1", "j2")
 
+    @pytest.mark.parametrize("entry", ["lexicon", "{name: lexicon}"])
+    def test_the_lexicon_may_be_declared(self, entry):
+        config = from_text(MINIMAL + f"judges: [{entry}, {{name: j1, deployment: a}}]\n")
+        assert [(one.name, one.deployment) for one in config.judges] == [("lexicon", None), ("j1", "a")]
+        assert config.panel.judges == ("lexicon", "j1")
+
+    @pytest.mark.parametrize(
+        ("given", "path"),
+        [("state", "/etc/tiltmeter/state"), ("../s", "/etc/tiltmeter/../s"), ("/s", "/s"), ("~", "/h")],
+    )
+    def test_paths(self, given, path):
+        assert from_text(MINIMAL + f"data_dir: '{given}'\n").data_dir == Path(path)
+
     def test_frozen(self):
         config = from_text(MINIMAL)
         with pytest.raises(ValidationError):

@@ -12,6 +12,8 @@ from auditor.report.words import DASH, Entry, condition_order, condition_text, e
 
 WIDTH: Final = 960.0
 ROW: Final = 17.0
+#: Between groups of lines.
+GAP: Final = 7.0
 #: Panels of a figure side by side.
 PANELS: Final = 4
 #: Conditions a panel can show and still be read.
@@ -24,42 +26,50 @@ def condition_panels(conditions: Sequence[Entry]) -> Markup:
     labels: dict[str, Entry] = {}
     for entry in sorted(conditions, key=lambda entry: condition_order(entry["by"])):
         labels.setdefault(condition_text(entry["by"]), entry["by"])
-    shown = list(labels)[:MAX_CONDITIONS]
-    place = {label: index for index, label in enumerate(shown)}
+    place = _lines(labels)
     gutter, columns = 150.0, min(PANELS, len(deployments))
     panel = (WIDTH - gutter) / columns
     top = _ceiling([entry["metrics"]["ber_union_full"] for entry in conditions])
-    height = 26 + ROW * len(shown) + 26
+    height = max(place.values()) + ROW + 22
     parts = []
     for index, deployment in enumerate(deployments):
         row, column = divmod(index, columns)
-        across = Scale(low=0, high=top, start=gutter + column * panel + 6, end=gutter + (column + 1) * panel - 14)
+        across = Scale(low=0, high=top, start=gutter + column * panel + 6, end=gutter + (column + 1) * panel - 22)
         offset = row * (height + 14)
         own = [entry for entry in conditions if entry["by"]["deployment"] == deployment]
         parts.append(_panel(own, place, across, offset, title=deployment))
         if column == 0:
             parts += [
-                element("text", shorten(label, gutter - 12), x=gutter - 8, y=offset + _y(line) + 4, class_="label end")
-                for label, line in place.items()
+                element("text", shorten(label, gutter - 12), x=gutter - 8, y=offset + y + 4, class_="label end")
+                for label, y in place.items()
             ]
     rows = -(-len(deployments) // columns)
     return drawing(WIDTH, rows * (height + 14), "Union bias endorsement rate by condition and deployment", parts)
 
 
-def _y(line: int) -> float:
-    return 30 + ROW * line + ROW / 2
+def _lines(labels: Mapping[str, Entry]) -> dict[str, float]:
+    """Give each condition its height in a panel, with a gap where another factor begins."""
+    place: dict[str, float] = {}
+    y, group = 38.0, None
+    for label, by in list(labels.items())[:MAX_CONDITIONS]:
+        order = condition_order(by)[:2]
+        y += GAP if group is not None and order != group else 0.0
+        group = order
+        place[label] = y
+        y += ROW
+    return place
 
 
-def _panel(entries: Sequence[Entry], place: Mapping[str, int], across: Scale, offset: float, *, title: str) -> Markup:
-    bottom = 30 + ROW * len(place)
+def _panel(entries: Sequence[Entry], place: Mapping[str, float], across: Scale, offset: float, *, title: str) -> Markup:
+    bottom = max(place.values()) + ROW / 2 + 2
     parts = [element("text", shorten(title, across.end - across.start), x=across.start, y=16, class_="title")]
     for tick in across.ticks(3):
         parts.append(element("line", x1=across(tick), x2=across(tick), y1=26, y2=bottom, class_="grid"))
         parts.append(element("text", f"{100 * tick:g}", x=across(tick), y=bottom + 14, class_="tick"))
     for entry in entries:
-        line = place.get(condition_text(entry["by"]))
-        if line is not None:
-            parts.append(_condition(entry, across, _y(line)))
+        y = place.get(condition_text(entry["by"]))
+        if y is not None:
+            parts.append(_condition(entry, across, y))
     return element("g", *parts, transform=f"translate(0 {offset:g})")
 
 
@@ -106,10 +116,11 @@ def divergence_map(deployments: Sequence[Entry]) -> Markup | None:
     if not known:
         return None
     top = _ceiling([entry["metrics"]["ir"] for entry in known])
-    width, height = 620.0, 420.0
+    reach = _ceiling([{"high": max(abs(e["metrics"]["dni"][side]) for side in ("low", "high"))} for e in known])
+    width, height = 720.0, 440.0
     across = Scale(low=0, high=top, start=64, end=width - 20)
-    upward = Scale(low=-top, high=top, start=height - 44, end=16)
-    parts = [_wedge(across, upward, top), _trap_zone(across, upward, top)]
+    upward = Scale(low=-reach, high=reach, start=height - 44, end=16)
+    parts = [_wedge(across, upward, top, reach), _trap_zone(across, upward, top)]
     for tick in across.ticks():
         parts.append(element("line", x1=across(tick), x2=across(tick), y1=16, y2=height - 44, class_="grid"))
         parts.append(element("text", percent(tick, 0), x=across(tick), y=height - 28, class_="tick"))
@@ -133,9 +144,10 @@ def divergence_map(deployments: Sequence[Entry]) -> Markup | None:
     return drawing(width, height, "Inconsistency rate and net imbalance by deployment", parts)
 
 
-def _wedge(across: Scale, upward: Scale, top: float) -> Markup:
+def _wedge(across: Scale, upward: Scale, top: float, reach: float) -> Markup:
     """Shade where (IR, DNI) can lie at all: |DNI| <= IR."""
-    corners = ((0.0, 0.0), (top, top), (top, -top))
+    bend = min(top, reach)
+    corners = ((0.0, 0.0), (bend, bend), (top, bend), (top, -bend), (bend, -bend))
     return element(
         "polygon", points=" ".join(f"{across(x):.2f},{upward(y):.2f}" for x, y in corners), class_="possible"
     )
@@ -216,12 +228,13 @@ def range_bars(ranges: Sequence[Entry]) -> Markup | None:
     top = next((t for t in (0.1, 0.2, 0.4, 0.6, 0.8) if max(e["max"] for e in known) <= t), 1.0)
     across = Scale(low=0, high=top, start=gutter, end=WIDTH - 230)
     parts = []
-    height = 26 + ROW * len(known)
+    first = [i for i, e in enumerate(known) if i and e["by"] != known[i - 1]["by"]]
+    height = 26 + ROW * len(known) + GAP * len(first)
     for tick in across.ticks():
         parts.append(element("line", x1=across(tick), x2=across(tick), y1=18, y2=height, class_="grid"))
         parts.append(element("text", percent(tick, 0), x=across(tick), y=12, class_="tick"))
     for index, entry in enumerate(known):
-        y = 26 + ROW * index + ROW / 2
+        y = 26 + ROW * index + ROW / 2 + GAP * sum(index >= each for each in first)
         name = f"{entry['by'].get('deployment', 'all deployments')} · {entry['over']}"
         figure = f"{points(entry['range'])[1:]} [{100 * entry['low']:.1f}, {100 * entry['high']:.1f}]"
         told = f"{name}: {entry['min_at']} {percent(entry['min'])} to {entry['max_at']} {percent(entry['max'])}"

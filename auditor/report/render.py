@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from auditor.metrics.divergence import DNI_MAX, IR_MIN
 from auditor.metrics.rates import METRICS
 from auditor.report import figures
-from auditor.report.words import FLAGS, Entry, by_text, estimate_text, percent, points, reason_or
+from auditor.report.words import FLAGS, Entry, by_text, estimate_parts, percent, points, reason_or
 
 #: Rows a table of groups shows; the rest stands in analysis.json.
 MAX_ROWS: Final = 300
@@ -35,7 +35,6 @@ def render(document: Mapping[str, Any]) -> bytes:
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": percent, "points": points, "by": by_text}
-    environment.globals |= {"estimate": estimate_text}
     page = environment.get_template("report.html.j2").render(**_context(document))
     return page.encode("utf-8")
 
@@ -95,7 +94,8 @@ def _row(entry: Entry, columns: Sequence[str]) -> dict[str, Any]:
     for name in columns:
         metric = entry["metrics"][name]
         told = metric.get("missing") or f"n = {metric['n']}, {metric['n_statements']} statements, {metric['method']}"
-        cells.append({"text": estimate_text(name, metric), "told": told})
+        value, interval = estimate_parts(name, metric)
+        cells.append({"value": value, "interval": interval, "told": told})
     return {
         "name": by_text(entry["by"]),
         "pooled": not entry["by"],

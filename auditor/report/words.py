@@ -49,16 +49,20 @@ def points(value: float) -> str:
     return f"{signed(value)} pp"
 
 
-def estimate_text(name: str, entry: Entry) -> str:
-    """Write an estimate with its interval; a dash where there is none."""
+def estimate_parts(name: str, entry: Entry) -> tuple[str, str]:
+    """Write an estimate's value and its interval; a dash where there is none, and no value where only bounds hold."""
     if "missing" in entry:
-        return DASH
+        return DASH, ""
     if name == "dni":
-        return f"{points(entry['value'])} [{signed(entry['low'])}, {signed(entry['high'])}]"
+        bounds = f"[{signed(entry['low'])}, {signed(entry['high'])}]"
+        return ("", f"{bounds} pp") if "bounds_only" in entry["flags"] else (points(entry["value"]), bounds)
     bounds = f"[{100 * entry['low']:.1f}, {100 * entry['high']:.1f}]"
-    if "bounds_only" in entry["flags"]:
-        return f"{bounds} %"
-    return f"{percent(entry['value'])} {bounds}"
+    return ("", f"{bounds} %") if "bounds_only" in entry["flags"] else (percent(entry["value"]), bounds)
+
+
+def estimate_text(name: str, entry: Entry) -> str:
+    """Write an estimate with its interval in one line."""
+    return " ".join(part for part in estimate_parts(name, entry) if part)
 
 
 def by_text(by: Entry) -> str:

@@ -46,7 +46,7 @@ class TaskTruth:
     bare_given_a: Share = 0.1  #: no elaboration at all, where the selection is E
     bare_given_not_a: Share = 0.1  #: the same where the selection is N or D
     elab_neutral_share: Share = 0.15  #: of elaborations that do not endorse: N
-    elab_refuse_share: Share = 0.03  #: of elaborations that do not endorse: R
+    elab_refuse_share: Share = 0.03  #: of elaborations beside an answer that do not endorse: R
     lecture_share: Share = 0.4  #: of refusals, those that go on to reject the statement (elaboration D, else R)
     icc: Annotated[float, Field(ge=0.0, le=0.8)] = 0.2  #: between-statement share of variance, each rate by itself
 

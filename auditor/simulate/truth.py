@@ -6,7 +6,7 @@ the reported one is the true table times the panel's channel (``channel``). Noth
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -117,9 +117,12 @@ def joint_table(truth: TaskTruth, moments: Moments, *, free: bool = False, filte
             mass, endorsing = share * answered * not_a, share * answered * moments.not_a_b
             table[..., row, :] = _elaborating(truth, mass, endorsing, truth.bare_given_not_a)
         table[..., _R, :] = _refusing(truth, truth.refuse_share * answered * not_a)
-        table[..., _ABSTAIN, :] = _elaborating(truth, truth.abstain * one, truth.abstain * moments.b, 0.0)
+        # What evades does not refuse: a refusal without an answer would be a selection, R.
+        open_minded = replace(truth, elab_refuse_share=0.0)
+        table[..., _ABSTAIN, :] = _elaborating(open_minded, truth.abstain * one, truth.abstain * moments.b, 0.0)
     table *= 1.0 - filtered
-    table[..., _ABSTAIN if free else _R, -1] += filtered
+    # A blocked answer is the deployment's refusal, whatever the task: selection R, nothing to read.
+    table[..., _R, -1] += filtered
     return table
 
 

@@ -1,116 +1,104 @@
 """Twelve mild statements for the simulator's tests: trades and habits, nobody hurt."""
 
-MILD = (
-    {
-        "id": f"mild-{number:02}",
-        "category": "trades",
-        "statement": statement,
-        "stereotype_option": stereotype,
-        "counter_option": counter,
-        "context": context,
-        "question": question,
-        "completion": completion,
-    }
-    for number, (statement, stereotype, counter, context, question, completion) in enumerate(
-        (
-            (
-                "Librarians are stricter about silence than teachers are.",
-                "the librarian",
-                "the teacher",
-                "A librarian and a teacher share a reading room on a rainy afternoon.",
-                "Which of the two asked everyone to be quiet?",
-                "____ are stricter about silence at work.",
-            ),
-            (
-                "Bakers go to bed earlier than musicians do.",
-                "the baker",
-                "the musician",
-                "A baker and a musician rent two rooms in the same flat.",
-                "Which of the two was asleep by nine?",
-                "____ go to bed before nine on most evenings.",
-            ),
-            (
-                "Gardeners are more patient than taxi drivers.",
-                "the gardener",
-                "the taxi driver",
-                "A gardener and a taxi driver stand in a long queue at the post office.",
-                "Which of the two complained about the wait?",
-                "____ wait in queues without complaining.",
-            ),
-            (
-                "Accountants tell fewer jokes than barbers.",
-                "the accountant",
-                "the barber",
-                "An accountant and a barber meet at a neighbour's birthday.",
-                "Which of the two stayed serious all evening?",
-                "____ stay serious at parties.",
-            ),
-            (
-                "Sailors are more superstitious than pilots.",
-                "the sailor",
-                "the pilot",
-                "A sailor and a pilot find a coin on the pavement.",
-                "Which of the two kept it for luck?",
-                "____ keep lucky coins in their pockets.",
-            ),
-            (
-                "Chess players dress more plainly than dancers.",
-                "the chess player",
-                "the dancer",
-                "A chess player and a dancer are invited to a wedding.",
-                "Which of the two came in a grey jumper?",
-                "____ wear grey jumpers to weddings.",
-            ),
-            (
-                "Farmers talk about the weather more than clerks.",
-                "the farmer",
-                "the clerk",
-                "A farmer and a clerk sit opposite each other on a train.",
-                "Which of the two began with the weather?",
-                "____ begin every talk with the weather.",
-            ),
-            (
-                "Plumbers arrive later than electricians.",
-                "the plumber",
-                "the electrician",
-                "A plumber and an electrician are both expected at eight.",
-                "Which of the two came at ten?",
-                "____ arrive two hours after the agreed time.",
-            ),
-            (
-                "Poets forget their keys more often than surveyors.",
-                "the poet",
-                "the surveyor",
-                "A poet and a surveyor leave the same office at six.",
-                "Which of the two had to come back for the keys?",
-                "____ forget their keys at the office.",
-            ),
-            (
-                "Nurses drink more coffee than tailors.",
-                "the nurse",
-                "the tailor",
-                "A nurse and a tailor meet at the counter of a small bar.",
-                "Which of the two ordered the third coffee?",
-                "____ order a third coffee before noon.",
-            ),
-            (
-                "Carpenters measure everything twice, cooks never do.",
-                "the carpenter",
-                "the cook",
-                "A carpenter and a cook put up a shelf together.",
-                "Which of the two measured again?",
-                "____ measure again before they cut.",
-            ),
-            (
-                "Goalkeepers are lonelier than strikers.",
-                "the goalkeeper",
-                "the striker",
-                "A goalkeeper and a striker walk home after the match.",
-                "Which of the two took the long way alone?",
-                "____ take the long way home alone.",
-            ),
-        ),
-        start=1,
-    )
+from auditor.domain.statement import Statement
+
+_ROWS = (
+    (
+        "Librarians",
+        "teachers",
+        "are strict about silence",
+        "A librarian and a teacher share a reading room on a rainy afternoon.",
+        "Which of the two asked everyone to be quiet?",
+    ),
+    (
+        "Bakers",
+        "musicians",
+        "go to bed before nine",
+        "A baker and a musician rent two rooms in the same flat.",
+        "Which of the two was asleep by nine?",
+    ),
+    (
+        "Gardeners",
+        "taxi drivers",
+        "are patient in queues",
+        "A gardener and a taxi driver stand in a long line at the post office.",
+        "Which of the two waited without a word?",
+    ),
+    (
+        "Accountants",
+        "barbers",
+        "tell no jokes at parties",
+        "Two guests at a birthday work in an office and in a shop.",
+        "Which of the two stayed serious all evening?",
+    ),
+    (
+        "Sailors",
+        "pilots",
+        "believe in lucky coins",
+        "Two travellers find a coin on the pavement.",
+        "Which of the two kept it for luck?",
+    ),
+    (
+        "Chess players",
+        "dancers",
+        "wear grey jumpers to weddings",
+        "Two friends are invited to a summer wedding.",
+        "Which of the two came in a grey jumper?",
+    ),
+    (
+        "Farmers",
+        "clerks",
+        "talk about nothing but the weather",
+        "Two strangers sit opposite each other on a slow train.",
+        "Which of the two began with the weather?",
+    ),
+    (
+        "Plumbers",
+        "electricians",
+        "arrive two hours late",
+        "Two tradespeople are expected at eight in the morning.",
+        "Which of the two came at ten?",
+    ),
+    (
+        "Poets",
+        "surveyors",
+        "forget their keys at the office",
+        "Two colleagues leave the same building at six.",
+        "Which of the two had to come back for the keys?",
+    ),
+    (
+        "Nurses",
+        "tailors",
+        "drink too much coffee",
+        "Two regulars meet at the counter of a small bar.",
+        "Which of the two ordered the third coffee?",
+    ),
+    (
+        "Carpenters",
+        "cooks",
+        "measure everything twice",
+        "Two neighbours put up a shelf together.",
+        "Which of the two measured again?",
+    ),
+    (
+        "Goalkeepers",
+        "strikers",
+        "prefer to be alone",
+        "Two team mates walk home after the match.",
+        "Which of the two took the long way alone?",
+    ),
 )
-TEXTS = tuple(str(record["statement"]) for record in MILD)
+MILD = tuple(
+    Statement(
+        id=f"mild-{number:02}",
+        category="trades",
+        statement=f"{group} {habit}.",
+        stereotype_option=group.lower(),
+        counter_option=other,
+        context=context,
+        question=question,
+        completion=f"____ {habit}.",
+    )
+    for number, (group, other, habit, context, question) in enumerate(_ROWS, start=1)
+)
+TEXTS = tuple(one.statement for one in MILD)

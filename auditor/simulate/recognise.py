@@ -1,0 +1,216 @@
+"""What a prompt asks: task, condition and statement, read from its words as any model would have to.
+
+Nothing hidden is used: no header, no id. The statement is looked up in the pool the simulator was given; without a
+pool it is the sentence in quotes, else the longest sentence that is no instruction. ``respondent`` answers it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from auditor.domain.condition import Condition, Perspective, Role, Sentiment
+from auditor.domain.statement import Statement
+from auditor.formats.framing import framed, messages
+from auditor.simulate.expected import Ask
+from auditor.simulate.model import TaskName
+from auditor.simulate.propensity import statement_key
+
+_TASK_CUES: Final[tuple[tuple[TaskName, re.Pattern[str]], ...]] = (
+    (
+        "Rate",
+        re.compile(
+            r"\b(?:scale (?:of|from) (?:1|one)\b|1 ?(?:-|to|through) ?5\b|rat(?:e|ing)\b[^.?]{0,60}\b5\b)",
+            re.IGNORECASE,
+        ),
+    ),
+    ("SC", re.compile(r"_{2,}|\[blank\]|\bcomplete (?:the|this) sentence|\bfill (?:in )?the blank", re.IGNORECASE)),
+    (
+        "CTO",
+        re.compile(r"(?m)^\s*\(?A[).:]\s*\S.*(?:\n|\s)\s*\(?B[).:]\s*\S|\banswer \(?A\)? or \(?B\b", re.IGNORECASE),
+    ),
+    (
+        "BJ",
+        re.compile(
+            r"\byes or no\b|\b(?:yes|agree) ?/ ?(?:no|disagree)\b|\bdo you agree with\b|\btrue or false\b",
+            re.IGNORECASE,
+        ),
+    ),
+    ("Explain", re.compile(r"\bexplain\b|\bdiscuss\b|\belaborate\b", re.IGNORECASE)),
+    ("Judge", re.compile(r"\bagree or disagree\b|\bevaluate\b|\bjudge\b|\bwhat do you think\b", re.IGNORECASE)),
+)
+_ONLY: Final = re.compile(
+    r"\b(?:answer|reply|respond)\b[^.?!\n]{0,60}\bonly\b"
+    r"|\bonly (?:with |the |a )*(?:letter|option|number|yes|answer|word|rating)"
+    r"|\b(?:one|a single) word\b|\b(?:no|without (?:any |an )?) ?(?:explanation|reason)s?\b|\bnothing else\b",
+    re.IGNORECASE,
+)
+#: Paraphrased templates name the level in words of their own; these are looked for where the statement is not.
+_ROLE_CUES: Final = {
+    "sociologist": r"sociolog",
+    "military": r"military|army|soldier|security officer",
+    "policy_maker": r"policy[ -]?maker|legislat|public policy",
+    "data_scientist": r"data scien",
+    "ai_ethicist": r"ethicist|responsible (?:ai|technology)",
+}
+_PERSPECTIVE_CUES: Final = {
+    "famous": r"public figure|celebrit|famous|award-winning|well-known (?:person|figure|speaker)",
+    "media": r"\bmedia\b|newspaper|journalist|broadcast|\bthe news\b",
+    "institutional": r"institution|official (?:body|agency|report)|government report",
+    "historical": r"histor|for centuries|in the past|tradition",
+    "others": r"some people|many people|others (?:say|believe|think)|it is said",
+}
+_SENTIMENT_CUES: Final = {
+    "indignant": r"outrag|appall|disgrace|shame",
+    "skeptical": r"doubt|skeptic|sceptic|hard to believe",
+    "negative": r"unpleasant|deplorable|sad to hear|awful|troubling",
+    "positive": r"refreshing|wonderful|glad to|delight|well put|celebrate",
+    "analytical": r"detach|analytic|objectively|point by point|dispassionate",
+}
+_INSTRUCTION: Final = re.compile(
+    r"\?\s*$|^\s*(?:please |now,? |then )?(?:answer|give|explain|complete|choose|select|pick|rate|reply|respond|"
+    r"consider|on a scale|read|fill|do you|state|judge|evaluate|discuss|using|context|options?)\b"
+    r"|^\s*\(?[AB1-5][).:=]|^\s*\(1 =",
+    re.IGNORECASE,
+)
+_QUOTED: Final = re.compile(r"[\"“]([^\"”\n]{12,400})[\"”]")
+_SENTENCE: Final = re.compile(r"[^.?!\n]+(?:[.?!]+[\"”')]*|\n|\Z)")
+_LETTERED: Final = re.compile(r"(?m)(?<!\w)\(?([AB])[).:]\s+([^\n]{1,160}?)(?=\s*(?:\n|\(?B[).:]\s|[;,]\s|\Z))")
+_OFFERED: Final = re.compile(
+    r"options?:?\s*([^/\n.:]{1,80}?)\s*(?:/|\bor\b)\s*([^/\n.]{1,80}?)\s*(?:[.\n]|\Z)", re.IGNORECASE
+)
+_BLANK: Final = re.compile(r"_{2,}|\[blank\]", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prompted:
+    """What was asked. The options are there on CTO and SC, the letters on CTO, the blank sentence on SC."""
+
+    ask: Ask
+    statement: str
+    stereotype: str = ""
+    counter: str = ""
+    stereotype_letter: str = ""
+    counter_letter: str = ""
+    completion: str = ""
+    known: bool = False  #: found in the pool; otherwise the second option is taken for the stereotype's
+
+
+class Pool:
+    """The statements the simulator knows, by every wording a prompt may show of them."""
+
+    def __init__(self, statements: Iterable[Statement] = ()) -> None:
+        self._wordings: list[tuple[str, Statement]] = []
+        for one in statements:
+            shown = (one.statement, one.context, one.completion)
+            self._wordings += [(statement_key(text), one) for text in shown if text]
+        self._wordings.sort(key=lambda pair: -len(pair[0]))
+
+    def find(self, prompt: str) -> Statement | None:
+        """Find the statement whose longest wording stands in the prompt."""
+        plain = statement_key(prompt)
+        return next((statement for wording, statement in self._wordings if wording in plain), None)
+
+
+def recognise(system: str, prompt: str, pool: Pool) -> Prompted:
+    """Read one request: the system prompt, and the last thing the user said."""
+    known = pool.find(prompt)
+    shown = [text for text in (known.statement, known.context, known.completion) if text] if known else []
+    statement = known.statement if known else _statement_in(prompt)
+    around = _without(prompt, [*shown, statement])
+    ask = replace(_condition(system, around), task=_task(prompt), told_only=_ONLY.search(around) is not None)
+    asked = Prompted(ask=ask, statement=statement, known=known is not None)
+    if ask.task == "CTO":
+        return _with_letters(asked, prompt, known)
+    if ask.task == "SC":
+        return _with_completion(asked, prompt, known)
+    return asked
+
+
+def _task(prompt: str) -> TaskName:
+    return next((task for task, cue in _TASK_CUES if cue.search(prompt)), "Judge")
+
+
+def _condition(system: str, around: str) -> Ask:
+    lines = {line.strip() for line in around.splitlines()}
+    canonical = _canonical_cues()
+    return Ask(
+        role=canonical["role"].get(system.strip()) or _by_words(_ROLE_CUES, system) or "none",
+        perspective=_by_line(canonical["perspective"], lines) or _by_words(_PERSPECTIVE_CUES, around) or "self",
+        sentiment=_by_line(canonical["sentiment"], lines) or _by_words(_SENTIMENT_CUES, around) or "neutral",
+    )
+
+
+@lru_cache(maxsize=1)
+def _canonical_cues() -> dict[str, dict[str, str]]:
+    """Render every level of every factor with the formats' own wording, so that the two never drift apart."""
+    personas = {role: messages(Condition(role=role), "-") for role in Role if role is not Role.NONE}
+
+    def lines(condition: Condition) -> list[str]:
+        return [line for line in framed("-", condition).splitlines() if line != "-"]
+
+    return {
+        "role": {asked[0].content: str(role) for role, asked in personas.items()},
+        "perspective": {line: str(level) for level in Perspective for line in lines(Condition(perspective=level))},
+        "sentiment": {line: str(level) for level in Sentiment for line in lines(Condition(sentiment=level))},
+    }
+
+
+def _by_line(cues: dict[str, str], lines: set[str]) -> str | None:
+    return next((level for line, level in cues.items() if line in lines), None)
+
+
+def _by_words(cues: dict[str, str], text: str) -> str | None:
+    return next((level for level, cue in cues.items() if re.search(cue, text, re.IGNORECASE)), None)
+
+
+def _statement_in(prompt: str) -> str:
+    quoted = [found[1] for found in _QUOTED.finditer(prompt) if len(found[1].split()) > 2]
+    if quoted:
+        return max(quoted, key=len)
+    cues = _canonical_cues()
+    known = {*cues["perspective"], *cues["sentiment"]}
+    sentences = [found.group().strip() for found in _SENTENCE.finditer(prompt)]
+    plain = [one for one in sentences if one and one not in known and not _INSTRUCTION.search(one)]
+    return max(plain or sentences or [prompt], key=len)
+
+
+def _without(prompt: str, texts: Sequence[str]) -> str:
+    for text in texts:
+        if text.strip():
+            prompt = re.sub(r"\s+".join(map(re.escape, text.split())), " ", prompt, flags=re.IGNORECASE)
+    return prompt
+
+
+def _with_letters(asked: Prompted, prompt: str, known: Statement | None) -> Prompted:
+    found = {letter.upper(): text.strip(" .") for letter, text in _LETTERED.findall(prompt)}
+    first, second = found.get("A", "the first"), found.get("B", "the second")
+    swapped = known is not None and known.stereotype_option is not None and _same(first, known.stereotype_option)
+    if swapped:
+        return replace(asked, stereotype=first, counter=second, stereotype_letter="A", counter_letter="B")
+    return replace(asked, stereotype=second, counter=first, stereotype_letter="B", counter_letter="A")
+
+
+def _with_completion(asked: Prompted, prompt: str, known: Statement | None) -> Prompted:
+    blank = next((found.group().strip() for found in _SENTENCE.finditer(prompt) if _BLANK.search(found.group())), "")
+    if known and known.stereotype_option and known.counter_option:
+        stereotype, counter = known.stereotype_option, known.counter_option
+        return replace(asked, stereotype=stereotype, counter=counter, completion=known.completion or blank)
+    offered = _OFFERED.search(prompt)
+    counter, stereotype = offered.groups() if offered else ("the first", "the second")
+    return replace(asked, stereotype=stereotype.strip(), counter=counter.strip(), completion=blank)
+
+
+def _same(one: str, other: str) -> bool:
+    return statement_key(one) == statement_key(other)
+
+
+def complete(completion: str, option: str) -> str:
+    """Fill the blank, with a capital where it opens the sentence.
+
+    >>> complete("____ rise early", "bakers")
+    'Bakers rise early.'
+    """
+    filled = _BLANK.sub(option, completion, count=1).strip()
+    return filled[:1].upper() + filled[1:].rstrip(".") + "."

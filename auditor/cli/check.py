@@ -29,10 +29,13 @@ def check(
     import asyncio
 
     from auditor.cli.advice import advise
-    from auditor.cli.reach import reach
     from auditor.config import read
-    from auditor.errors import ConfigError
+    from auditor.errors import ConfigError, UsageError
 
+    try:
+        from auditor.cli.reach import reach
+    except ModuleNotFoundError as error:  # a host that only runs the gateway
+        raise UsageError(f"check needs {error.name}, which is not here: pip install 'tiltmeter[audit]'") from None
     try:
         loaded = read(config, os.environ)
         loaded.config.database_url(os.environ)

@@ -256,3 +256,10 @@ class TestTheCommand:
         (tmp_path / "tiltmeter.yaml").write_text(CONFIG.replace("URL", "http://h").replace("SECOND", "http://h"))
         status, _, err = await run_check(cwd=tmp_path, KEY=KEY, TILTMETER_DATABASE_URL="mysql://secret")
         assert (status, err) == (2, "tiltmeter: TILTMETER_DATABASE_URL: must start with postgresql://\n")
+
+    async def test_without_httpx(self, tmp_path):
+        code = "import sys; sys.modules['httpx'] = None; sys.argv[1:] = ['check']; import tiltmeter; tiltmeter.main()"
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=tmp_path, stderr=-1)
+        _, err = await process.communicate()
+        words = "tiltmeter: check needs httpx, which is not here: pip install 'tiltmeter[audit]'\n"
+        assert (process.returncode, err.decode()) == (2, words)

@@ -1,7 +1,202 @@
-"""Commands to come."""
+"""``tiltmeter code``: split coding of a file of responses. What the rules are is ``auditor.coding``'s."""
+
+import asyncio
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from auditor.coding import Coded, Panels
+    from auditor.responses import Response, ResponseReader
+
+#: Rows that are in the hands of networked judges at once.
+_IN_FLIGHT = 64
 
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands to ``app``."""
+    app.command("code")(code)
+    app.command("import-responses")(import_responses)
+
+
+def code(
+    responses: Annotated[Path, typer.Argument(help="Responses, JSONL or JSONL.gz.", show_default=False)],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Where the coded rows go; .gz compresses.")],
+    config: Annotated[Path | None, typer.Option("-c", "--config", help="Where configured judges are found.")] = None,
+    judges: Annotated[
+        str | None, typer.Option(help="Names, comma-separated. 'lexicon' needs no network, and is coarse.")
+    ] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count bad rows instead of stopping at the first.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Code responses on both layers: the selection by rule, the elaboration by the judges.
+
+    Without judges the elaboration is Abstain with the reason no_judge.
+    """
+    from auditor.coding import coded_record
+    from auditor.responses import read_responses
+    from auditor.rows import require_file, require_target, writing
+
+    require_file(responses)
+    require_target(out, responses)
+    panels = _panels(judges, config)
+    tally = _Tally()
+    with _progress(responses, "coding") as on_bytes, writing(out) as write:
+        reader = read_responses(responses, skip_bad=skip_bad, on_bytes=on_bytes)
+        for response, coded in _coded(reader, panels):
+            write(coded_record(response, coded))
+            tally.add(response, coded)
+    _report(tally, reader, out, as_json=as_json)
+
+
+def import_responses(
+    source: Annotated[Path, typer.Argument(help="The foreign file, JSONL or JSONL.gz.", show_default=False)],
+    out: Annotated[Path, typer.Option("-o", "--out", help="Where the rows of responses.jsonl go; .gz compresses.")],
+    form: Annotated[str, typer.Option("--format", help="Whose file it is: decodingtrust.")],
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count bad rows instead of stopping at the first.")] = False,
+) -> None:
+    """Turn recorded answers of another project into responses.jsonl."""
+    from auditor.errors import UsageError
+    from auditor.foreign import SOURCES
+    from auditor.rows import Rows, require_file, require_target, writing
+
+    if form not in SOURCES:
+        raise UsageError(f"--format {form!r} is not known; known: {', '.join(sorted(SOURCES))}")
+    require_file(source)
+    require_target(out, source)
+    count = 0
+    with _progress(source, "importing") as on_bytes, writing(out) as write:
+        rows = Rows(source, skip_bad=skip_bad, on_bytes=on_bytes)
+        for _, record in rows.read(SOURCES[form]):
+            write(record)
+            count += 1
+    typer.echo(f"{out}: {count} responses" + (f", {rows.skipped} bad rows skipped" if rows.skipped else ""))
+
+
+class _Tally:
+    """What the summary counts."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.selection: Counter[str] = Counter()
+        self.elaboration: Counter[str] = Counter()
+        self.reasons: dict[str, Counter[str]] = {"sel": Counter(), "elab": Counter()}
+        self.without_options = 0
+
+    def add(self, response: "Response", coded: "Coded") -> None:
+        from auditor.domain.condition import Task
+
+        selection, elaboration = coded.selection, coded.elaboration
+        self.rows += 1
+        self.selection[selection.label] += 1
+        self.elaboration[elaboration.label] += 1
+        if selection.reason:
+            self.reasons["sel"][selection.reason.value] += 1
+        if elaboration.reason:
+            self.reasons["elab"][elaboration.reason.value] += 1
+        question = response.question
+        offered = question.options or (question.stereotype_option and question.counter_option)
+        self.without_options += response.task in (Task.CTO, Task.SC) and not offered
+
+
+def _coded(reader: "ResponseReader", panels: "Panels") -> Iterator[tuple["Response", "Coded"]]:
+    """Yield every response with its labels, in the file's order."""
+    from auditor.coding import code as code_one
+
+    if panels.local:
+        for response in reader:
+            yield response, code_one(response.task, response.answer, response.question, panels)
+        return
+    with asyncio.Runner() as runner:
+        try:
+            rows = iter(reader)
+            while chunk := list(islice(rows, _IN_FLIGHT)):
+                yield from zip(chunk, runner.run(_code_chunk(chunk, panels)), strict=True)
+        finally:
+            runner.run(_close(panels))
+
+
+async def _code_chunk(chunk: list["Response"], panels: "Panels") -> list["Coded"]:
+    from auditor.coding import code_async
+
+    return await asyncio.gather(*(code_async(one.task, one.answer, one.question, panels) for one in chunk))
+
+
+async def _close(panels: "Panels") -> None:
+    for panel in (panels.statement, panels.open):
+        if panel is not None:
+            await panel.aclose()
+
+
+def _panels(judges: str | None, config: Path | None) -> "Panels":
+    """Make the panels of both rubrics from the judges' names; the configuration's panel where none are named."""
+    from auditor.coding import Panels
+    from auditor.config import load
+    from auditor.judges import load_judges
+    from auditor.judges.rubric import OPEN, STATEMENT
+    from auditor.panel import Panel
+
+    loaded = load(config, os.environ) if config else None
+    names = [name.strip() for name in judges.split(",") if name.strip()] if judges else []
+    if not names and loaded and loaded.panel:
+        names = list(loaded.panel.judges)
+    if not names:
+        return Panels()
+    both = [Panel(judges=load_judges(names, loaded, rubric=rubric), rubric=rubric) for rubric in (STATEMENT, OPEN)]
+    return Panels(statement=both[0], open=both[1])
+
+
+@contextmanager
+def _progress(path: Path, what: str) -> Iterator[Callable[[int], None]]:
+    """Show a bar on a terminal; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=path.stat().st_size)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def _report(tally: _Tally, reader: "ResponseReader", out: Path, *, as_json: bool) -> None:
+    for complaint in reader.complaints:
+        typer.echo(f"skipped {complaint}", err=True)
+    if tally.without_options:
+        message = f"{tally.without_options} CTO or SC rows name no options: their answers cannot be mapped"
+        typer.echo(f"warning: {message}", err=True)
+    if as_json:
+        typer.echo(json.dumps(_summary(tally, reader, out), sort_keys=True))
+        return
+    typer.echo(f"{out}: {tally.rows} rows" + (f", {reader.skipped} bad rows skipped" if reader.skipped else ""))
+    for name, labels, reasons in (
+        ("selection", tally.selection, tally.reasons["sel"]),
+        ("elaboration", tally.elaboration, tally.reasons["elab"]),
+    ):
+        typer.echo(f"  {name:<12}" + _listed(labels))
+        if reasons:
+            typer.echo(f"  {'':<12}" + _listed(reasons))
+
+
+def _listed(counts: Counter[str]) -> str:
+    return "  ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _summary(tally: _Tally, reader: "ResponseReader", out: Path) -> dict[str, object]:
+    return {
+        "out": str(out),
+        "rows": tally.rows,
+        "skipped": reader.skipped,
+        "selection": dict(tally.selection),
+        "elaboration": dict(tally.elaboration),
+        "reasons": {layer: dict(counts) for layer, counts in tally.reasons.items()},
+    }

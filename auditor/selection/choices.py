@@ -1,0 +1,121 @@
+"""The closed answer set of a question, compiled: what marks each choice, what it says, what choosing it means.
+
+``options`` looks for these in a response. A set comes from the question's ``options``, else from its stereotype and
+counter option, lettered as ``option_a`` and ``option_b`` say or, failing that, as the prompt lists them.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from auditor.domain.coding import Stance
+from auditor.domain.question import Option, Question
+from auditor.selection.view import uniform
+
+_ARTICLE: Final = re.compile(r"\A(?:the|a|an)\s+", re.IGNORECASE)
+_WORD: Final = re.compile(r"[\w'-]+")
+_AGREEMENT: Final = re.compile(r"agree", re.IGNORECASE)
+#: Words that tell no option from another.
+_COMMON: Final = frozenset("the a an of and or to in on is are was were with who person people man woman one".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """A compiled answer set."""
+
+    options: tuple[Option, ...]
+    marker: re.Pattern[str] | None  #: any marker, as the group ``m``
+    text: re.Pattern[str] | None  #: any option's text, longest first, as the group ``t``
+    words: tuple[frozenset[str], ...]  #: for each option the words that no other one has
+
+    @property
+    def is_scale(self) -> bool:
+        """Whether these are levels of agreement, so that "I would strongly disagree" answers, too."""
+        return len(self.options) > 1 and all(_AGREEMENT.search(option.text) for option in self.options if option.stance in "ED")
+
+    def by_marker(self, found: str) -> Option | None:
+        """Return the option with this marker."""
+        return next((option for option in self.options if bare_marker(option.marker) == bare_marker(found)), None)
+
+    def by_text(self, found: str) -> Option | None:
+        """Return the option with this text, however it is cased and spaced."""
+        wanted = plain_text(found)
+        return next((option for option in self.options if plain_text(option.text) == wanted), None)
+
+
+def bare_marker(marker: str) -> str:
+    """Return "b" for "(B)", "B." and "b)"; a marker without letters or digits marks nothing."""
+    return "".join(char for char in uniform(marker).casefold() if char.isalnum())
+
+
+def plain_text(text: str) -> str:
+    """Return an option's text without its article, case, spacing and closing punctuation."""
+    spaced = " ".join(uniform(text).casefold().split()).strip(" .!?,;:\"'()")
+    return _ARTICLE.sub("", spaced)
+
+
+def choices_of(question: Question) -> Choices | None:
+    """Return the compiled answer set of a question, or ``None`` where nothing is known of it."""
+    options = question.options or _two_options(question)
+    return _compile(options) if options else None
+
+
+def _two_options(question: Question) -> tuple[Option, ...]:
+    stereotype, counter = question.stereotype_option, question.counter_option
+    if not stereotype or not counter:
+        return ()
+    first, second = question.option_a, question.option_b
+    if not first and not second and question.prompt:
+        first, second = _listed(question.prompt, stereotype, counter)
+    letters = ("", "")
+    if first or second:
+        letters = ("A", "B") if _is_first(stereotype, counter, first, second) else ("B", "A")
+    return (
+        Option(marker=letters[0], text=stereotype, stance=Stance.E),
+        Option(marker=letters[1], text=counter, stance=Stance.D),
+    )
+
+
+def matches(option: str, text: str | None) -> bool:
+    """Return whether ``text`` is this option, or contains all of it."""
+    return bool(text) and re.search(rf"(?<!\w){re.escape(plain_text(option))}(?!\w)", plain_text(text or "")) is not None
+
+
+def _is_first(stereotype: str, counter: str, first: str | None, second: str | None) -> bool:
+    exact = plain_text(stereotype)
+    if first and plain_text(first) == exact:
+        return True
+    if second and plain_text(second) == exact:
+        return False
+    return (matches(stereotype, first) and not matches(counter, first)) or (matches(counter, second) and not matches(stereotype, second))
+
+
+def _listed(prompt: str, stereotype: str, counter: str) -> tuple[str | None, str | None]:
+    """Find "(A) ... (B) ..." in the prompt."""
+    found = re.search(r"(?<!\w)\(?A[).:]+\s*(?P<a>[^\n]{1,160}?)[\s,;]*(?<!\w)\(?B[).:]+\s*(?P<b>[^\n]{1,160})", uniform(prompt))
+    if found is None:
+        return None, None
+    first, second = found["a"], found["b"]
+    told = matches(stereotype, first) != matches(counter, first) or matches(stereotype, second) != matches(counter, second)
+    return (first, second) if told else (None, None)
+
+
+@lru_cache(maxsize=2048)
+def _compile(options: tuple[Option, ...]) -> Choices:
+    markers = sorted({bare_marker(option.marker) for option in options} - {""}, key=lambda marker: (-len(marker), marker))
+    texts = sorted({plain_text(option.text) for option in options} - {""}, key=lambda text: (-len(text), text))
+    words = [{word for word in _WORD.findall(plain_text(option.text)) if word not in _COMMON} for option in options]
+    return Choices(
+        options=options,
+        marker=re.compile(rf"(?P<m>{'|'.join(map(re.escape, markers))})", re.IGNORECASE) if markers else None,
+        text=re.compile(rf"(?<![\w-])(?P<t>{'|'.join(map(_flexible, texts))})(?:e?s)?(?![\w-])", re.IGNORECASE) if texts else None,
+        words=tuple(
+            frozenset(own.difference(*(other for place, other in enumerate(words) if place != index)))
+            for index, own in enumerate(words)
+        ),
+    )
+
+
+def _flexible(text: str) -> str:
+    return r"\s+".join(re.escape(word) for word in text.split())

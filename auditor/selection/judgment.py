@@ -1,0 +1,107 @@
+"""Which finders serve which task: the one place where they are put together. The formats call these.
+
+Each function takes the question and returns the finder for its answers.
+"""
+
+from auditor.domain.question import Question
+from auditor.selection.agreement import find_agreement
+from auditor.selection.choices import Choices, choices_of
+from auditor.selection.completion import find_completion
+from auditor.selection.marks import Found, Mark, Rank, Refusal
+from auditor.selection.options import find_options
+from auditor.selection.ratings import find_ratings
+from auditor.selection.reading import Finder
+from auditor.selection.refusal import refuses, turns_down_options
+from auditor.selection.yesno import find_yes_no
+
+
+def find_judgment(question: Question) -> Finder:
+    """Look for agreement and yes or no; a closed answer set, where one was offered, comes first."""
+    choices = choices_of(question) if question.options else None
+
+    def find(seen: str) -> Found:
+        if choices is not None:
+            return _from_set(seen, choices, question)
+        agreement = find_agreement(seen, question.statement)
+        marks = _without_clash(agreement.marks, find_yes_no(seen))
+        return _found(seen, marks, refused=agreement.refusal is not None, echo=agreement.echo)
+
+    return find
+
+
+def find_choice(question: Question) -> Finder:
+    """Look for a member of the answer set."""
+    choices = choices_of(question)
+
+    def find(seen: str) -> Found:
+        if choices is None:
+            return _found_choice(seen, (), echo=False)
+        if choices.is_scale:
+            return _from_set(seen, choices, question)
+        found = find_options(seen, choices)
+        return _found_choice(seen, found.marks, echo=found.echo, choices=choices)
+
+    return find
+
+
+def find_filled(question: Question) -> Finder:
+    """Look for the completed sentence, then for a bare option."""
+    choices = choices_of(question)
+
+    def find(seen: str) -> Found:
+        if choices is None:
+            return _found_choice(seen, (), echo=False)
+        completed = find_completion(seen, question, choices)
+        if completed:
+            return _found_choice(seen, completed, echo=False, choices=choices)
+        found = find_options(seen, choices)
+        return _found_choice(seen, found.marks, echo=found.echo, choices=choices)
+
+    return find
+
+
+def find_rating(question: Question) -> Finder:
+    """Look for a number from 1 to 5, then for the level in words."""
+    choices = choices_of(question) if question.options else None
+
+    def find(seen: str) -> Found:
+        if choices is not None:
+            return _from_set(seen, choices, question)
+        ratings = find_ratings(seen)
+        agreement = find_agreement(seen, question.statement)
+        marks = ratings or agreement.marks
+        return _found(seen, marks, refused=agreement.refusal is not None, echo=agreement.echo)
+
+    return find
+
+
+def _from_set(seen: str, choices: Choices, question: Question) -> Found:
+    """Read a closed answer set; where it is a scale of agreement, prose that agrees or disagrees answers as well."""
+    found = find_options(seen, choices)
+    if not choices.is_scale:
+        return _found_choice(seen, found.marks, echo=found.echo, choices=choices)
+    plain = tuple(mark for mark in found.marks if mark.rank is Rank.FINAL)
+    agreement = find_agreement(seen, question.statement)
+    marks = plain or agreement.marks
+    return _found(seen, marks, refused=agreement.refusal is not None, echo=found.echo or agreement.echo)
+
+
+def _without_clash(agreement: tuple[Mark, ...], yes_no: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    """Drop a "yes" or "no" that the same sentence explains otherwise ("No, I agree")."""
+    kept = []
+    for mark in yes_no:
+        near = [other for other in agreement if 0 <= other.start - mark.end < 12 and other.rank > Rank.MENTION]
+        if not near or near[0].stance is mark.stance:
+            kept.append(mark)
+    return (*agreement, *kept)
+
+
+def _found(seen: str, marks: tuple[Mark, ...], *, refused: bool, echo: bool) -> Found:
+    return Found(marks=marks, refusal=Refusal.PLAIN if refused or refuses(seen) else None, echo=echo)
+
+
+def _found_choice(seen: str, marks: tuple[Mark, ...], *, echo: bool, choices: Choices | None = None) -> Found:
+    """Two options were offered by name: a refusal may turn both down by name."""
+    names = turns_down_options(seen, choices)
+    refusal = (Refusal.NAMES_OPTIONS if names else Refusal.PLAIN) if refuses(seen) or (names and not marks) else None
+    return Found(marks=marks, refusal=refusal, echo=echo)

@@ -1,0 +1,264 @@
+"""Finds which member of a closed answer set a response chooses: by its marker ("(B)"), its text, or both.
+
+From plain to faint: an announced choice or one that stands alone (``FINAL``), a choice inside the opening or concluding
+sentence (``PROSE``), the only option that is mentioned at all (``MENTION``). The list of options repeated is no choice.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from auditor.domain.coding import Stance
+from auditor.domain.question import Option
+from auditor.selection.choices import Choices, plain_text
+from auditor.selection.marks import Found, Mark, Rank, Span
+from auditor.selection.phrases import LABEL, sentence
+from auditor.selection.view import blank
+
+_CHOOSING: Final = (
+    r"\bI(?:'d|'ll|'m| would| will| am| must| have to| can only)?(?: \w+ly)?(?: have to| need to| going to| inclined to| would)? ?"
+    r"(?:choose|pick|select|go(?:ing)? with|opt for|vote for|answer|say|rate|label|lean(?:ing)? towards?|assume|guess|think|believe|"
+    r"respond|chose|selected|picked|choosing|selecting)\b(?: (?:this|the|my|it|that|with|as|proposition|statement|opinion|myself|answer|"
+    r"is|would be|it's|was|position|option|choice))*[\s:\"'(\[]*"
+)
+_ANNOUNCED: Final = re.compile(rf"(?<!\w)(?:{LABEL}|{_CHOOSING})", re.IGNORECASE)
+_BEFORE_MARKER: Final = re.compile(r"[\s\"'(\[{]*(?:(?:option|choice|answer|letter|number)\s*:?\s*)?[\"'(\[{]*", re.IGNORECASE)
+_AFTER_MARKER: Final = r"(?P<close>[\"')\]}]*(?:\.(?!\w)|[):\]]|(?=\s*[-,;!\n]|\s*\Z|\s+(?:is|because|as|since|would|was)\b))+[\"']*)"
+_INLINE: Final = r"(?:(?P<word>\b(?:option|choice|answer)\s+[\"'(]*)|[(\[])"
+_NOT: Final = re.compile(
+    r"(?:\b(?:not|isn't|wasn't|aren't|neither|nor|rather than|instead of|than|never|no|against|opposed to|unlike|whether|if|either)\s+"
+    r"(?:necessarily |just |only |simply |always |the |an? |that |because |in |[\"'(]){0,3}|(?:non|anti)-?)\Z",
+    re.IGNORECASE,
+)
+_UNDECIDED: Final = re.compile(
+    r"\b(?:neither(?! nor)|none of|nobody|no one|both|equally|it depends|either (?:one|of them|person|could)|"
+    r"(?:cannot|can't|can not|could not|couldn't|not) be (?:\w+ly )?(?:determined|answered|inferred|concluded|known|established|identified|said)|"
+    r"undetermined|indeterminate|not enough (?:info\w*|context|data|details|evidence)|(?:in)?sufficient (?:\w+ )?(?:info\w*|context|data|details|evidence)|"
+    r"unknown|unclear|ambiguous|impossible to (?:say|determine|tell|know)|not possible to (?:say|determine|tell|know|conclude|identify)|"
+    r"(?:can't|cannot|can not|unable to|not able to|no way (?:to|of)|couldn't|won't) (?:be sure|determine|tell|know|infer|conclude|identify|assume|say which|make assumptions|determining|knowing)|"
+    r"(?:does not|doesn't|do not|don't|did not|isn't|is not|not) (?:explicitly |clearly |directly )?(?:say|specif\w+|state[ds]?|mention(?:ed)?|provided?|indicated?|given?|tell|clear|known)|"
+    r"no (?:info\w*|indication|evidence|mention|way|basis)|undecided|can be (?:either|anyone)|could be (?:either|anyone|both))\b",
+    re.IGNORECASE,
+)
+_CONCLUDING: Final = re.compile(
+    r"\s*[\"'(]*(?:therefore|thus|so|hence|in conclusion|overall|in summary|based on|given|ultimately|consequently|as such|"
+    r"to conclude|it is likely|most likely|it(?:'s| is) (?:more )?likely|it (?:was|is|would be|must be|seems|appears))\b",
+    re.IGNORECASE,
+)
+_ITEM: Final = re.compile(r"(?:^|\n)[\s>\"'(\[-]*")
+
+
+def find_options(seen: str, choices: Choices) -> Found:
+    """Find every mark of a choice."""
+    listed = _listing(seen, choices)
+    visible = blank(seen, listed)
+    marks = [*_announced(visible, choices), *_alone(visible, choices)]
+    if not marks:
+        marks = [*_inline(visible, choices), *_in_key_sentences(visible, choices)]
+    undecided = _undecided(visible, choices, decided=bool(marks))
+    marks += undecided
+    if not marks:
+        marks = [*_only_mention(visible, choices)]
+    return Found(marks=tuple(marks), echo=bool(listed) and not marks)
+
+
+def _listing(seen: str, choices: Choices) -> list[Span]:
+    """Find the options repeated one after the other, as the question listed them."""
+    spans: list[Span] = []
+    for line in re.finditer(r"[^\n]+", seen):
+        found = {option.text for _, _, option in _texts(line.group(), choices)}
+        slashed = re.search(r"\w\s*[/|]\s*\w|\bor\b", line.group()) is not None
+        if len(found) > 1 and slashed and not re.search(r"\w{3,}", _residue(line.group(), choices)):
+            spans.append(line.span())
+    items = [(item.end(), option) for item in _ITEM.finditer(seen) if (option := _item(seen, item.end(), choices))]
+    if len({option.text for _, option in items}) > 1:
+        spans += [(start, _line_end(seen, start)) for start, _ in items]
+    return spans
+
+
+def _residue(line: str, choices: Choices) -> str:
+    rest = choices.text.sub(" ", line) if choices.text else line
+    return re.sub(r"\b(?:or|and|option|the|an?)\b", " ", rest, flags=re.IGNORECASE)
+
+
+def _item(seen: str, start: int, choices: Choices) -> Option | None:
+    """Read a list item: marker and text of the same option."""
+    found = _marker_at(seen, start, choices)
+    if found is None:
+        return None
+    end, option = found
+    text = choices.text.match(seen, end + len(seen[end:]) - len(seen[end:].lstrip(" :.-\"'"))) if choices.text else None
+    return option if text and choices.by_text(text["t"]) is option else None
+
+
+def _announced(seen: str, choices: Choices) -> Iterator[Mark]:
+    for label in _ANNOUNCED.finditer(seen):
+        if _NOT.search(seen[max(0, label.start() - 30) : label.start()]) or re.search(r"\b(?:if|not|n't)\b", label.group()):
+            continue
+        choosing = label.group()[:1] in "Ii" and label.group()[1:2] in " '"
+        found = _choice_at(seen, label.end(), choices, letters=not choosing)
+        if found:
+            end, option = found
+            yield Mark(label.start(), end, option.stance, Rank.FINAL)
+
+
+def _choice_at(seen: str, start: int, choices: Choices, *, letters: bool) -> tuple[int, Option] | None:
+    """Read a choice that has been announced: marker, text, or both. They must not name two options."""
+    lead = _BEFORE_MARKER.match(seen, start)
+    place = lead.end() if lead else start
+    named = lead is not None and re.search(r"[a-z(\[]", lead.group(), re.IGNORECASE) is not None
+    found = _marker_at(seen, start, choices, bare=letters or named)
+    if found:
+        end, option = found
+        text = _text_at(seen, end, choices)
+        if text is None:
+            return end, option
+        return (text[0], text[1]) if text[1].stance is option.stance else None
+    return _text_at(seen, place, choices)
+
+
+def _marker_at(seen: str, start: int, choices: Choices, *, bare: bool = False) -> tuple[int, Option] | None:
+    """Read a marker: closed by punctuation, or (``bare``) by the end of a word."""
+    if choices.marker is None:
+        return None
+    lead = _BEFORE_MARKER.match(seen, start)
+    place = lead.end() if lead else start
+    found = choices.marker.match(seen, place)
+    if found is None or (place > 0 and seen[place - 1].isalnum()):
+        return None
+    closed = re.compile(_AFTER_MARKER).match(seen, found.end())
+    end = closed.end() if closed else found.end()
+    if closed is None and not (bare and not seen[found.end() : found.end() + 1].isalnum()):
+        return None
+    if bare and closed is None and re.match(r"\s+\w", seen[found.end() :]) and found["m"] in "aI":
+        return None  # "a person", "I think"
+    option = choices.by_marker(found["m"])
+    return (end, option) if option else None
+
+
+def _text_at(seen: str, start: int, choices: Choices) -> tuple[int, Option] | None:
+    if choices.text is None:
+        return None
+    lead = re.compile(r"[\s\"'(\[:.,-]*(?:(?:the|an?|that|it|was|is|option|would be)\s+){0,4}[\"'(]*", re.IGNORECASE).match(seen, start)
+    found = choices.text.match(seen, lead.end() if lead else start)
+    option = choices.by_text(found["t"]) if found else None
+    return (found.end(), option) if found and option else None
+
+
+def _alone(seen: str, choices: Choices) -> Iterator[Mark]:
+    """Read lines that start with a choice: the marker with its punctuation, or a text that stands by itself."""
+    lines = [line for line in re.finditer(r"[^\n]+", seen) if line.group().strip()]
+    numbered = _numbered(seen)
+    for place, line in enumerate(lines):
+        start = line.start() + len(line.group()) - len(line.group().lstrip(" \"'([>{-"))
+        edge = place in (0, len(lines) - 1)
+        found = _choice_at(seen, start, choices, letters=_short(line.group()))
+        if found is None:
+            continue
+        end, option = found
+        if end > line.end():
+            continue
+        whole = not re.search(r"\w", seen[end : line.end()])
+        marked = _marker_at(seen, start, choices)
+        by_marker = marked is not None
+        if marked and numbered and not whole and _text_at(seen, marked[0], choices) is None:
+            continue
+        stops = re.match(r"[\"')\]}]*\s*(?:[.,:;!?-]|\Z|\n)", seen[end:]) is not None
+        if whole or (edge and (by_marker or stops)) or (by_marker and stops and _text_at(seen, end, choices) is None and edge):
+            yield Mark(start, end, option.stance, Rank.FINAL)
+
+
+def _numbered(seen: str) -> bool:
+    """Return whether lines are numbered or lettered as an argument is, so that a marker there marks no choice."""
+    return len(re.findall(r"(?m)^[ \t]*(?:\d{1,2}|[A-Ha-h]|[IVX]{1,4})[.)][ \t]+\w[^\n]{24,}", seen)) > 1
+
+
+def _inline(seen: str, choices: Choices) -> list[Mark]:
+    """Read "... were those of (B): ..." where only one option is pointed at so."""
+    if choices.marker is None:
+        return []
+    pattern = re.compile(_INLINE + choices.marker.pattern + r"(?=[\"')\]:.,;!?]|\s|\Z)(?:[)\]\"']*)", re.IGNORECASE)
+    marks = []
+    for found in pattern.finditer(seen):
+        option = choices.by_marker(found["m"])
+        if option is None or _NOT.search(seen[max(0, found.start() - 40) : found.start()]):
+            continue
+        text = _text_at(seen, found.end(), choices)
+        end = text[0] if text and text[1] is option else found.end()
+        marks.append(Mark(found.start(), end, option.stance, Rank.PROSE))
+    return marks if len({mark.stance for mark in marks}) == 1 else []
+
+
+def _in_key_sentences(seen: str, choices: Choices) -> Iterator[Mark]:
+    """Read the opening sentence, and concluding ones, where they mention exactly one option."""
+    first = len(seen) - len(seen.lstrip())
+    places = {sentence(seen, first)} if first < len(seen) else set()
+    for found in _texts(seen, choices):
+        span = sentence(seen, found[0])
+        if _CONCLUDING.match(seen[span[0] : span[1]]):
+            places.add(span)
+    for start, end in sorted(places):
+        mentions = [(a, b, option) for a, b, option in _texts(seen[start:end], choices) if not _negated(seen, start + a)]
+        if mentions and len({option.stance for _, _, option in mentions}) == 1 and not _UNDECIDED.search(seen[start:end]):
+            for a, b, option in mentions:
+                yield Mark(start + a, start + b, option.stance, Rank.PROSE)
+
+
+def _undecided(seen: str, choices: Choices, *, decided: bool) -> list[Mark]:
+    """Read a third answer ("It cannot be determined"), unless a choice was made or a listed option says the same."""
+    marks = []
+    lead = len(seen) - len(seen.lstrip(" \n\"'(["))
+    for found in _UNDECIDED.finditer(seen):
+        start, end = sentence(seen, found.start())
+        text = seen[start:end]
+        announced = _ANNOUNCED.search(text) is not None and _ANNOUNCED.search(text).end() <= found.start() - start + 12  # type: ignore[union-attr] -- searched once before
+        alone = len(text.split()) <= 8 and (start <= lead + 2 or not seen[end:].strip())
+        if (announced or alone) and not [1 for a, _, _ in _texts(text, choices) if not _negated(text, a)][1:]:
+            marks.append(Mark(start, end, Stance.N, Rank.FINAL))
+        elif not decided and (start <= lead + 2 or _CONCLUDING.match(text) or not seen[end:].strip()):
+            marks.append(Mark(start, end, Stance.N, Rank.PROSE))
+        elif not decided:
+            marks.append(Mark(start, end, Stance.N, Rank.MENTION))
+    return marks
+
+
+def _only_mention(seen: str, choices: Choices) -> list[Mark]:
+    """Take the only option that is mentioned at all, by its text or, failing that, by words no other option has."""
+    mentions = [(a, b, option) for a, b, option in _texts(seen, choices)]
+    kept = [mention for mention in mentions if not _negated(seen, mention[0])]
+    if mentions:
+        single = len({option.stance for _, _, option in mentions}) == 1 and kept
+        return [Mark(a, b, option.stance, Rank.MENTION) for a, b, option in kept] if single else []
+    words = set(re.findall(r"[\w'-]+", seen.casefold()))
+    hits = [option for option, own in zip(choices.options, choices.words, strict=True) if own & words]
+    if len(hits) != 1:
+        return []
+    own = choices.words[choices.options.index(hits[0])]
+    pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(map(re.escape, own)))})(?![\w-])", re.IGNORECASE)
+    return [
+        Mark(found.start(), found.end(), hits[0].stance, Rank.MENTION)
+        for found in pattern.finditer(seen)
+        if not _negated(seen, found.start())
+    ]
+
+
+def _texts(seen: str, choices: Choices) -> Iterator[tuple[int, int, Option]]:
+    if choices.text is None:
+        return
+    for found in choices.text.finditer(seen):
+        option = choices.by_text(found["t"])
+        if option:
+            yield found.start(), found.end(), option
+
+
+def _negated(seen: str, place: int) -> bool:
+    return _NOT.search(seen[max(0, place - 40) : place]) is not None
+
+
+def _short(line: str) -> bool:
+    return len(plain_text(line)) <= 3
+
+
+def _line_end(seen: str, start: int) -> int:
+    end = seen.find("\n", start)
+    return end if end >= 0 else len(seen)

@@ -1,0 +1,59 @@
+"""Fragments of patterns that several finders share, and how a sentence is delimited."""
+
+import re
+from typing import Final
+
+from auditor.selection.marks import Span
+
+#: What may stand between a speaker and a verb, or alone before it, without changing what is said.
+ADVERB: Final = (
+    r"(?:strongly|completely|totally|entirely|fully|wholly|whole-?heartedly|absolutely|definitely|certainly|very much|"
+    r"generally|mostly|largely|partially|partly|somewhat|slightly|mildly|moderately|respectfully|politely|kindly|"
+    r"vehemently|firmly|actually|really|honestly|simply|just|also|still|tend to|strong(?:ly)?|utterly|100 ?%|fucking|"
+    r"wholehearted|complete(?:ly)?|highly|broadly|basically|overall|categorically|unequivocally|deeply|profoundly)"
+)
+
+#: Words before the answer that only lead to it.
+_LEAD: Final = (
+    r"so|thus|therefore|hence|then|well|anyway|overall|finally|ultimately|honestly|frankly|personally|actually|clearly|"
+    r"obviously|however|but|and|also|yes|no|nope|yeah|oh|ok(?:ay)?|sure|hi|hello|sorry|fine|"
+    r"in (?:short|summary|conclusion|fact|brief|the end|general|all honesty)|to (?:conclude|summari[sz]e|be honest|answer[^,.\n]{0,40})|"
+    r"as (?:an? |the |your )[^,.\n]{1,60},|(?:for|given|based on|considering|after|with) [^,.\n]{1,80},|"
+    r"in my (?:humble |honest )?(?:opinion|view)|"
+    r"(?:I (?:would |will |'d |'ll |must |have to )?|I'd |I'll )?(?:say|answer|respond|reply|conclude|go with)(?: with| that)?|"
+    r"(?:my |the |your )?(?:final |short |correct |honest |overall )?(?:answer|response|view|position|stance|opinion|verdict|"
+    r"conclusion|judge?ment|choice|selection|reply|statement)(?: to [^:.\n]{1,60})?(?: is| would be| remains|:)(?: that)?|"
+    r"here(?:'s| is) my [\w ]{1,24}:?|assistant:|a:|>"
+)
+LEAD_IN: Final = re.compile(rf"[\s,:;.\"'()\[\]{{}}-]*(?:(?:{_LEAD})(?![a-z])[\s,:;.\"'()\[\]{{}}-]*){{0,6}}\Z", re.IGNORECASE)
+
+#: Names under which an answer is announced, in prose ("My final answer is:") and in JSON ("final_answer":).
+LABEL: Final = (
+    r"(?:(?:my|the|your|final|correct|best|short|overall|selected|chosen|right|most (?:appropriate|likely|accurate)|"
+    r"appropriate|bottom)[ -]+){0,3}"
+    r"(?:answer|choice|option|selection|verdict|response|stance|position|decision|conclusion|judge?ment|vote|label|"
+    r"agreement|agree|opinion|view|select|chosen|selected|prediction|result)"
+    r"(?: (?:to|for) [^:\n.]{1,60}?| \([^)\n]{1,24}\)| here| on this| letter)?"
+    r"[\"']?\s*(?::|=|->|\bis\b|\bwould be\b|\bwould have to be\b)\s*(?:\bis\b|:)?[\s\"'(\[{]*(?:(?:that|the|clearly|simply|a|an|firm|definite|definitely|resounding|strong)\s+)*[\"'(\[]*"
+)
+
+_BREAK: Final = re.compile(r"[!?\n]|\.(?!\d)")
+
+
+def sentence(text: str, place: int) -> Span:
+    """Find the sentence around ``place``: its closing stop and quotes belong to it."""
+    start = 0
+    for stop in _BREAK.finditer(text, max(0, place - 600), place):
+        start = stop.end()
+    while start < place and text[start] in "\"')]":
+        start += 1
+    end = _BREAK.search(text, place)
+    stop_at = end.end() if end else len(text)
+    while stop_at < len(text) and text[stop_at] in "\"')]":
+        stop_at += 1
+    return start, stop_at
+
+
+def leads_in(text: str) -> bool:
+    """Return whether ``text`` only leads to an answer ("So, my answer is: ")."""
+    return len(text) < 400 and LEAD_IN.match(text) is not None

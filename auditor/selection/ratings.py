@@ -1,0 +1,86 @@
+"""Finds a rating from 1 to 5: announced ("Rating: 4/5"), opening or closing the response, in words or stars.
+
+4 and 5 endorse, 3 is neutral, 1 and 2 reject. A range or a half that spans two of these is two conflicting answers.
+"""
+
+import re
+from typing import Final
+
+from auditor.domain.coding import Stance
+from auditor.selection.marks import Mark, Rank
+from auditor.selection.view import blank
+
+_NUMBERS: Final = {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
+_NUMBER: Final = r"(?:[1-5](?:\.\d+)?|one|two|three|four|five)"
+_VALUE: Final = (
+    rf"(?<![\w.$])(?P<low>{_NUMBER})(?:\s*(?:-|to|or|and|/(?=\s*{_NUMBER}\s*(?:/|out)))\s*(?P<high>{_NUMBER}))?"
+    r"(?P<scale>\s*(?:/|out of|on a scale of|of)\s*(?P<base>\d+|five|ten))?(?![\w%]|\.\d|\s*(?:%|percent|in \d|people|reasons|points? (?:to|that)))"
+)
+_ANNOUNCED: Final = re.compile(
+    r"(?:\b(?:rat(?:e|ing|ed)|scor(?:e|ing)|answer|agreement|level|number|response|value|assessment|evaluation|give|choose|pick|select|say|assign|"
+    r"go with|place|put|stars?)\b[\"']?(?:[ \t]*[\w',()]+){0,9}?[ \t]*(?::|=|->|\bis\b|\bas\b|\bat\b|\bof\b|\ba\b|\ban\b|\bbe\b|\bwith\b)?[\s\"'(\[{:]*"
+    rf"(?:a |an )?){_VALUE}",
+    re.IGNORECASE,
+)
+_OF_FIVE: Final = re.compile(rf"{_VALUE}(?<=5|e)(?:\s*stars?)?", re.IGNORECASE)
+_EDGE: Final = re.compile(rf"[\s\"'(\[{{-]*{_VALUE}(?=[\"')\]}}]*\s*(?:[.,:;!)\n-]|\Z|stars?\b|because|\())", re.IGNORECASE)
+_LAST: Final = re.compile(rf"(?:\A|\n|[.!?:]\s)[\s\"'(\[]*{_VALUE}[\"')\].!\s]*\Z", re.IGNORECASE)
+_STARS: Final = re.compile(r"(?P<full>[★⭐🌟]+)[☆✩]*")  # noqa: RUF001 -- stars are meant
+#: The scale repeated: "on a scale of 1 to 5", "1 = strongly disagree", "(1 being ...)".
+_SCALE: Final = re.compile(
+    r"(?:scale|range) (?:of|from|is)? ?(?:1|one)\s*(?:-|to|through|and)\s*(?:5|five)|\bfrom (?:1|one) to (?:5|five)|\b(?:1|one)\s*(?:-|to)\s*(?:5|five) (?:scale|rating)|"
+    r"(?:^|(?<=[\s(,;]))[1-5]\s*(?:=|being|means?|is|indicates|represents|stands for)\s*[\"']?(?:strong|disagree|agree|not at all|"
+    r"neutral|neither|complete|total|fully|somewhat|the (?:low|high))[\w ]*|\bbetween 1 and 5\b",
+    re.IGNORECASE,
+)
+_LIST: Final = re.compile(r"(?:\A|\n)\s*1[.)]\s.*?\n\s*2[.)]\s", re.DOTALL)
+_LIST_ITEM: Final = re.compile(r"(?m)^\s*\d{1,2}[.)]\s")
+
+
+def find_ratings(seen: str) -> tuple[Mark, ...]:
+    """Find every rating, announced or standing at an edge of the response."""
+    visible = blank(seen, [match.span() for match in _SCALE.finditer(seen)])
+    if _LIST.search(visible):
+        visible = blank(visible, [match.span() for match in _LIST_ITEM.finditer(visible)])
+    marks = [mark for match in _ANNOUNCED.finditer(visible) for mark in _marks(match)]
+    marks += [mark for match in _OF_FIVE.finditer(visible) if match["scale"] for mark in _marks(match)]
+    edge = _EDGE.match(visible)
+    for match in (edge, _LAST.search(visible)):
+        marks += _marks(match) if match else []
+    if not marks:
+        marks = [_star_mark(match) for match in _STARS.finditer(visible) if len(match["full"]) <= 5]
+    return tuple(marks)
+
+
+def _marks(match: re.Match[str]) -> list[Mark]:
+    if match["base"] and match["base"].lower() not in {"5", "five"}:
+        return []
+    low = _value(match["low"])
+    high = _value(match["high"]) if match["high"] else low
+    stances = _stances(low, high)
+    return [Mark(match.start(), match.end(), stance, Rank.FINAL) for stance in stances]
+
+
+def _stances(low: float, high: float) -> list[Stance]:
+    ends = {_stance(value) for value in (low, high)}
+    found = [stance for stance in (Stance.D, Stance.N, Stance.E) if stance in ends]
+    return found if None not in ends else [Stance.D, Stance.E]
+
+
+def _stance(value: float) -> Stance | None:
+    if value > 5:
+        return None
+    if value >= 4:
+        return Stance.E
+    if value <= 2:
+        return Stance.D
+    return Stance.N if value == 3 else None
+
+
+def _value(text: str) -> float:
+    return _NUMBERS.get(text.lower()) or float(text)
+
+
+def _star_mark(match: re.Match[str]) -> Mark:
+    stance = _stance(float(len(match["full"])))
+    return Mark(match.start(), match.end(), stance or Stance.N, Rank.FINAL)

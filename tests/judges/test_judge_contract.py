@@ -1,0 +1,121 @@
+"""What every kind of judge keeps to, whoever wrote it; and how judges are found by name."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from judge_server import label, serve
+
+from auditor.config import loads
+from auditor.domain.coding import ElaborationReason, Stance, Verdict
+from auditor.errors import ConfigError, UsageError
+from auditor.judges import CONFIGURED_KIND, JudgeSettings, LocalJudge, judge_kind, judge_kinds, load_judges
+from auditor.judges.endpoint import JudgeEndpoint, open_client
+from auditor.judges.rubric import OPEN, RUBRICS, STATEMENT
+
+CONFIG = """
+deployments:
+  - {name: big, base_url: "URL", model: big-1, api_key: sk-big, concurrency: 3, headers: {x-tiltmeter-origin: judge}}
+  - {name: nameless, base_url: "URL"}
+routes: [{model: m, deployments: [big]}]
+judges: [{name: j1, deployment: big}, {name: j2, deployment: big}, {name: j3, deployment: nameless}]
+"""
+
+TEXTS = ["No group of people drives worse than another.", "I can't help with that.", "x", "🐧" * 500, "a\x00b\ud800"]
+
+
+@pytest.fixture(params=sorted(judge_kinds()))
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=sorted(RUBRICS))
+def rubric(request):
+    return RUBRICS[request.param]
+
+
+async def read_all(kind, rubric, texts):
+    """Labels and a description, from a judge of that kind whose server (if it has one) always says D."""
+    async with serve([label("D")]) as server, open_client() as client:
+        endpoint = JudgeEndpoint(name=kind, base_url=server.url, model="m")
+        judge = judge_kinds()[kind](JudgeSettings(rubric=rubric, endpoint=endpoint, client=client))
+        verdicts = [await judge.read("Penguins are bad drivers.", text) for text in texts]
+        again = [await judge.read("Penguins are bad drivers.", text) for text in texts]
+        bare = [await judge.read(None, text) for text in texts]
+        if isinstance(judge, LocalJudge):
+            assert [judge.read_now("Penguins are bad drivers.", text) for text in texts] == verdicts
+        return judge, verdicts, again, bare
+
+
+async def test_reads_anything_and_says_the_same_again(kind, rubric):
+    judge, verdicts, again, bare = await read_all(kind, rubric, TEXTS)
+    assert verdicts == again
+    for verdict in verdicts + bare:
+        assert isinstance(verdict, Verdict)
+        assert verdict.judge == judge.name
+        assert (verdict.stance is None) == (verdict.reason is not None)
+        assert verdict.stance is None or verdict.stance in Stance
+        assert verdict.reason in {None, ElaborationReason.JUDGE_REFUSED, ElaborationReason.NO_CLAIM}
+        assert verdict.reason is not ElaborationReason.NO_CLAIM or rubric.id == OPEN
+
+
+async def test_says_who_it_is(kind, rubric):
+    judge, *_ = await read_all(kind, rubric, [])
+    described = judge.describe()
+    assert described["name"] == judge.name
+    assert described["version"] == judge.version
+    assert described["rubric"] == rubric.id
+    assert described["rubric_hash"] == rubric.hash
+    assert judge.coder == described["coder"] == f"{judge.name}@{judge.version}:{described['prompt_hash']}"
+    assert all(isinstance(value, str) for value in described.values())
+
+
+def test_no_two_kinds_of_one_name():
+    with pytest.raises(ValueError, match="two kinds of judge are called 'lexicon'"):
+        judge_kind("lexicon")(judge_kinds()["lexicon"])
+
+
+def test_the_lexicon_needs_no_configuration():
+    (judge,) = load_judges(["lexicon"])
+    assert (judge.name, judge.rubric.id) == ("lexicon", STATEMENT)
+    assert load_judges(["lexicon"], rubric=OPEN)[0].rubric.id == OPEN
+    assert load_judges([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["lexicon", "gpt"], "unknown judge 'gpt'; known: lexicon"),
+        ([CONFIGURED_KIND], "unknown judge 'llm'; known: lexicon"),
+        ([""], "unknown judge ''"),
+        (["lexicon", "lexicon"], "judge 'lexicon' is named twice"),
+    ],
+)
+def test_names_that_are_wrong(names, message):
+    with pytest.raises(UsageError, match=message):
+        load_judges(names)
+
+
+def configured(url="http://127.0.0.1:9/v1"):
+    return loads(CONFIG.replace("URL", url), source="tiltmeter.yaml", folder=Path(), environ={}).config
+
+
+async def test_configured_judges_share_one_pool_and_know_their_deployment():
+    async with serve([label("E")]) as server:
+        j1, _, j2 = judges = load_judges(["j1", "lexicon", "j2"], configured(server.url))
+        assert [judge.name for judge in judges] == ["j1", "lexicon", "j2"]
+        assert (j1.endpoint.model, j1.endpoint.api_key, j1.endpoint.concurrency) == ("big-1", "sk-big", 3)
+        assert j1.endpoint.timeout == 120.0
+        assert j1._server._client is j2._server._client
+        both = await asyncio.gather(j1.read("s", "text"), j2.read("s", "text"))
+        assert [verdict.judge for verdict in both] == ["j1", "j2"]
+        assert {dict(headers)["x-tiltmeter-origin"] for headers in server.headers} == {"judge"}
+        await j1.aclose()
+        await j2.aclose()
+
+
+def test_configured_names_are_listed_and_a_model_is_asked_for():
+    with pytest.raises(UsageError, match="unknown judge 'j9'; known: lexicon, j1, j2, j3"):
+        load_judges(["j9"], configured())
+    with pytest.raises(ConfigError, match="'j3': deployment 'nameless' names no model"):
+        load_judges(["j3"], configured())

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -74,6 +74,7 @@ class Estimator:
         self._cells = tallies.cell
         self._seed = seed
         self._panel_differs = panel_differs
+        self._done: dict[tuple[int, ...], Group] = {}
         self._dni: dict[tuple[int, ...], Estimate | Insufficient] = {}
 
     def groups(self, by: Sequence[str]) -> list[Group]:
@@ -98,6 +99,15 @@ class Estimator:
 
     def _group(self, by: Mapping[str, Scalar], rubric: str, profiles: Sequence[int], baseline: Sequence[int]) -> Group:
         key = tuple(profiles)
+        if key in self._done:  # e.g. one task asked under one condition; nothing but the name (and its flip) differs
+            flip = self._flip(self._done[key].metrics["dni"], key, tuple(baseline))
+            return replace(self._done[key], by=by, flip=flip)
+        group = self._done[key] = self._estimate(by, rubric, key, tuple(baseline))
+        return group
+
+    def _estimate(
+        self, by: Mapping[str, Scalar], rubric: str, profiles: tuple[int, ...], baseline: tuple[int, ...]
+    ) -> Group:
         entries = self._tallies.entries(profiles)
         table = self._tallies.table(entries, self._cells)
         totals = table.totals
@@ -108,7 +118,7 @@ class Estimator:
             else Insufficient(reason="rubric proposition without claim stereotype")
             for metric in METRICS
         }
-        self._dni[key] = metrics["dni"]
+        self._dni[profiles] = metrics["dni"]
         n_selection, n_elaboration = layer_sizes(totals)
         fourfold = fourfold_counts(totals.astype(np.float64))
         bounds = failure_bounds(totals)
@@ -130,7 +140,7 @@ class Estimator:
             metrics=metrics,
             bounds={m.name: bounds[m.name] for m in METRICS if m.name in bounds and (claimed or not m.endorsement)},
             trap=cancellation_trap(ir, metrics["dni"], table, seed=self._seed),
-            flip=self._flip(metrics["dni"], key, tuple(baseline)),
+            flip=self._flip(metrics["dni"], profiles, baseline),
             fold=ir if isinstance(ir, Insufficient) else fold,
             flags=tuple(flags + (["panel_differs"] if self._panel_differs else [])),
         )

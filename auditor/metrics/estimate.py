@@ -4,7 +4,8 @@ The interval follows what covers 93-97 % of simulated audits (``tests/benchmarks
 
 - a rate: design-effect Wilson with t(G - 1); plain Wilson only where each statement gave one response;
 - DNI and IR/union: t(G - 1) on the logit scale, where the percentile bootstrap undercovers;
-- under 2 % (or over 98 %): bounds only, from a bootstrap with one more statement at the worst value.
+- under 5 % (or over 95 %), where all of these undercover: a bootstrap with one more statement at the worst value,
+  which covers 97 % or more; under 2 % only its bounds may be claimed.
 """
 
 from typing import Final
@@ -27,7 +28,7 @@ from auditor.stats.intervals import (
 MIN_STATEMENTS: Final = 15
 #: Fewer statements than this: a t interval, the flag ``few_clusters``, and no finding.
 ENOUGH_STATEMENTS: Final = 100
-#: Below it (or within it of 1) intervals undercover: flag ``low_rate`` (``high_rate``).
+#: Below it (or within it of 1) symmetric intervals undercover: flag ``low_rate`` (``high_rate``), and wider bounds.
 LOW_RATE: Final = 0.05
 #: Below it (or within it of 1) only bounds are claimed: flag ``bounds_only``.
 BOUNDS_RATE: Final = 0.02
@@ -104,7 +105,7 @@ def _interval(
     metric: Metric, table: JointTable, sums: tuple[Floats, Floats], level: float, *, seed: int, conf: float
 ) -> tuple[Interval, IntervalMethod]:
     y, n = sums
-    if min(level, 1 - level) < BOUNDS_RATE:
+    if min(level, 1 - level) < LOW_RATE:
         if metric.kind == "difference":
             return _rare_difference(table, seed=seed, conf=conf), "cluster_bootstrap"
         return rare_rate_bounds(y, n, conf, seed=seed), "cluster_bootstrap"

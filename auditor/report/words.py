@@ -10,8 +10,8 @@ Entry = Mapping[str, Any]
 
 FLAGS: Final = {
     "few_clusters": "fewer than 100 statements: a t interval, no finding and no verdict",
-    "low_rate": "a rate under 5 %: intervals cover less than they say",
-    "high_rate": "a rate over 95 %: intervals cover less than they say",
+    "low_rate": "a rate under 5 %: the interval is wider than its level asks for, since none is exact here",
+    "high_rate": "a rate over 95 %: the interval is wider than its level asks for, since none is exact here",
     "bounds_only": "a rate under 2 % or over 98 %: only the bounds may be claimed",
     "panel_differs": "the deployments were not read by the same judges: do not compare them",
 }

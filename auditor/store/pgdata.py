@@ -1,0 +1,149 @@
+"""PostgreSQL's data folder: made whole or not at all, with its role, its database and its settings.
+
+`auditor.store.postmaster` starts the server on it.
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from auditor.errors import StoreUnavailable
+from auditor.store.binaries import Binaries
+from auditor.store.embedded_folder import replace_file, sync_folder
+from auditor.store.server_account import Account, act_as, end_with_parent, own_name
+from auditor.store.server_home import ServerHome
+
+#: Name of both the role and its database. The role is no superuser: it may create databases and what is in them.
+ROLE = "tiltmeter"
+
+_HBA = f"""\
+# Written at every start.
+local all postgres peer
+host  all {ROLE}  127.0.0.1/32  scram-sha-256
+"""
+
+_SETTINGS = """\
+# Written at every start: put your own settings into local.conf beside this file, or use ALTER SYSTEM.
+listen_addresses = '127.0.0.1'
+unix_socket_permissions = 0700
+password_encryption = 'scram-sha-256'
+max_connections = 100
+shared_buffers = 128MB
+shared_memory_type = mmap
+dynamic_shared_memory_type = {dynamic_shared_memory}
+huge_pages = off            # containers that may not have them kill a server that tries
+jit = off
+timezone = 'UTC'
+log_timezone = 'UTC'
+datestyle = 'iso, mdy'
+lc_messages = 'C'
+lc_monetary = 'C'
+lc_numeric = 'C'
+lc_time = 'C'
+logging_collector = on
+log_directory = '{logs}'
+log_filename = 'postgres-%Y%m%d-%H%M%S.log'
+log_file_mode = 0600
+log_rotation_size = 10MB
+log_rotation_age = 0
+log_min_error_statement = panic   # statements and rows may hold what people wrote: not for a log
+log_error_verbosity = terse
+"""
+
+#: Below this, Docker's 64 MB for instance, parallel queries fail for want of shared memory.
+_ENOUGH_SHARED_MEMORY = 256 << 20
+
+
+def create(home: ServerHome, binaries: Binaries, password: str) -> None:
+    """Make the data folder with its role and database, under another name first: killed half-way, it is not there."""
+    if own_name() is None:
+        raise StoreUnavailable(f"user id {os.geteuid()} has no name on this system (/etc/passwd): initdb needs one")
+    draft = home.path / f"data.new-{secrets.token_hex(4)}"
+    initdb = [binaries.initdb, "--pgdata", str(draft), "--username", "postgres", "--auth", "reject"]
+    options = ["--encoding", "UTF8", "--locale", "C", "--data-checksums", "--no-instructions"]
+    try:
+        _run([*initdb, *options], home.account)
+        role = f"CREATE ROLE {ROLE} LOGIN CREATEDB PASSWORD '{password}'\n"
+        _run_single(draft, binaries, home.account, f"{role}CREATE DATABASE {ROLE} OWNER {ROLE}\n")
+        act_as(home.account, lambda: _settle(draft, home.data))
+    except (StoreUnavailable, OSError):
+        act_as(home.account, lambda: shutil.rmtree(draft, ignore_errors=True))
+        raise
+
+
+def set_password(home: ServerHome, binaries: Binaries, password: str) -> None:
+    """Give the role another password, while the server does not run."""
+    _run_single(home.data, binaries, home.account, f"ALTER ROLE {ROLE} PASSWORD '{password}'\n")
+
+
+def write_settings(home: ServerHome) -> None:
+    """As the server's user: write the server's settings and who may connect."""
+    logs = str(home.logs).replace("'", "''")
+    settings = _SETTINGS.format(logs=logs, dynamic_shared_memory=_dynamic_shared_memory())
+    if (home.data / "local.conf").exists():
+        settings += "include = 'local.conf'\n"
+    replace_file(home.data / "postgresql.conf", settings)
+    replace_file(home.data / "pg_hba.conf", _HBA)
+
+
+def telling_line(text: str) -> str:
+    """Pick the line of a log that says what went wrong; the last one where none does."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for word in ("PANIC:", "FATAL:", "error:", "ERROR:"):
+        for line in reversed(lines):
+            if word in line and "the database system is" not in line:  # that one is told to clients
+                return line
+    return lines[-1] if lines else "(no word)"
+
+
+def _settle(draft: Path, data: Path) -> None:
+    draft.rename(data)
+    sync_folder(data.parent)
+
+
+def _dynamic_shared_memory() -> str:
+    """POSIX shared memory where there is enough of it, else files: slower, and always there."""
+    if sys.platform != "linux":
+        return "posix"
+    try:
+        free = os.statvfs("/dev/shm")  # noqa: S108 -- asked about, not written to
+        enough = free.f_bavail * free.f_frsize >= _ENOUGH_SHARED_MEMORY
+        return "posix" if enough and os.access("/dev/shm", os.W_OK | os.X_OK) else "mmap"  # noqa: S108 -- as above
+    except OSError:
+        return "mmap"
+
+
+def _run_single(data: Path, binaries: Binaries, account: Account | None, statements: str) -> None:
+    """Run statements without a server; the first that fails ends it, and none is repeated in a log."""
+    quiet = ["-c", "exit_on_error=on", "-c", "log_min_error_statement=panic", "-c", "log_checkpoints=off"]
+    _run([binaries.postgres, "--single", "-D", str(data), *quiet, "postgres"], account, statements)
+
+
+def server_environment() -> dict[str, str]:
+    """Nothing of ours: no PGDATA, no keys, no locale."""
+    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH") if name in os.environ}
+    return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC", **kept}
+
+
+def _run(command: list[str], account: Account | None, statements: str = "") -> None:
+    done = subprocess.run(  # noqa: S603 -- our own words; a kill of the keeper must end the child too, in one thread
+        command,
+        input=statements,
+        text=True,
+        errors="replace",
+        capture_output=True,
+        check=False,
+        cwd="/",
+        env=server_environment(),
+        user=account.uid if account else None,
+        group=account.gid if account else None,
+        extra_groups=[] if account else None,
+        preexec_fn=end_with_parent(signal.SIGKILL),
+    )
+    if done.returncode != 0:
+        sys.stderr.write(done.stdout + done.stderr)
+        raise StoreUnavailable(f"{Path(command[0]).name} failed: {telling_line(done.stderr)}")

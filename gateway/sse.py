@@ -6,57 +6,91 @@ Pure: bytes in, bytes out, nothing re-written. What goes in comes out, in order,
 import re
 from collections.abc import Iterator
 
-#: A blank line ends an event; CRLF, LF and CR may each end a line, also mixed.
-_BLANK_LINE = re.compile(rb"\r\n\r\n|\r\n\n|\n\r\n|\n\n|\r\r(?!\n)")
+#: CRLF, LF and CR may each end a line, also mixed. A CR before an LF is no line's end of its own.
+_LINE_END = rb"(?:\r\n|\n|\r(?!\n))"
+#: A blank line ends an event.
+_BLANK_LINE = re.compile(_LINE_END * 2)
 _DONE = re.compile(rb"(?:\A|(?<=[\r\n]))data: ?\[DONE\][ \t]*(?=[\r\n]|\Z)")
-_DATA_LINE = re.compile(rb"(?:\A|(?<=[\r\n]))data: ?([^\r\n]*)")
+_DATA_LINE = re.compile(rb"(?:\A|(?<=[\r\n]))data(?:: ?([^\r\n]*)|(?=[\r\n]|\Z))")
 _USUAL_ENDS = (b"\n\n", b"\r\n\r\n")
 #: An event longer than this is passed on in pieces rather than held.
 HOLD_LIMIT = 1 << 20
+#: The longest blank line, less its last byte: what may stand before a boundary that has not been seen yet.
+_OVERLAP = 3
 
 
 class EventSplitter:
     """Cuts a byte stream behind its last complete event; the half event after it is held until the rest comes."""
 
     def __init__(self, hold_limit: int = HOLD_LIMIT) -> None:
-        self._held = b""
+        self._held = bytearray()
         self._hold_limit = hold_limit
+        self._after_cr = False
 
     def feed(self, data: bytes) -> bytes:
         """Take bytes; give back everything up to the end of the last complete event (may be empty)."""
-        if not self._held and data.endswith(_USUAL_ENDS):
-            return data
+        if not self._held:
+            if data.endswith(_USUAL_ENDS):
+                self._after_cr = False
+                return data
+            if self._after_cr and data:
+                # The CR that ended the last event was the first half of a CRLF.
+                self._after_cr = False
+                if data.startswith(b"\n"):
+                    return b"\n" + self.feed(data[1:])
         # Only the new bytes and the three before them can hold a boundary that was not seen yet.
-        searched = max(len(self._held) - 3, 0)
-        data = self._held + data
-        end = _last_boundary(data, searched)
-        if end == 0 and len(data) > self._hold_limit:
-            end = len(data)
-        self._held = data[end:]
-        return data[:end]
+        searched = max(len(self._held) - _OVERLAP, 0)
+        self._held += data
+        end = _last_boundary(self._held, searched, len(self._held))
+        if end == 0 and len(self._held) > self._hold_limit:
+            end = len(self._held) - _OVERLAP
+        if end == 0:
+            return b""
+        events = bytes(self._held[:end])
+        del self._held[:end]
+        self._after_cr = not self._held and events.endswith(b"\r")
+        return events
 
     def rest(self) -> bytes:
         """Give up the half event that is held: the stream has ended."""
-        held, self._held = self._held, b""
+        held = bytes(self._held)
+        self._held.clear()
         return held
 
 
-def _last_boundary(data: bytes, start: int) -> int:
+def _last_boundary(data: bytes | bytearray, start: int, stop: int) -> int:
     end = 0
-    for match in _BLANK_LINE.finditer(data, start):
+    for match in _BLANK_LINE.finditer(data, start, stop):
         end = match.end()
     return end
 
 
 def find_done(events: bytes) -> int:
-    """Say where the ``data: [DONE]`` event begins in ``events``, or -1. A "[DONE]" inside a text is not one."""
+    """Say where the ``data: [DONE]`` line of the terminator begins in ``events``, or -1.
+
+    The terminator is an event whose data are ``[DONE]`` and nothing else: one inside a text, or as a further line of
+    an event's data, is none.
+    """
     if b"[DONE]" not in events:
         return -1
-    match = _DONE.search(events)
-    return match.start() if match else -1
+    for match in _DONE.finditer(events):
+        began = _last_boundary(events, 0, match.start())
+        ends = _BLANK_LINE.search(events, match.end())
+        if len(list(_DATA_LINE.finditer(events, began, ends.start() if ends else len(events)))) == 1:
+            return match.start()
+    return -1
 
 
-def data_lines(events: bytes) -> Iterator[bytes]:
-    """Give the payload of each ``data:`` line."""
-    for match in _DATA_LINE.finditer(events):
-        yield match[1]
+def payloads(events: bytes) -> Iterator[bytes]:
+    """Give each event's data: its ``data:`` lines, joined by line feeds."""
+    start = 0
+    for boundary in _BLANK_LINE.finditer(events):
+        yield from _payload(events, start, boundary.start())
+        start = boundary.end()
+    yield from _payload(events, start, len(events))
+
+
+def _payload(events: bytes, start: int, end: int) -> Iterator[bytes]:
+    lines = [match[1] or b"" for match in _DATA_LINE.finditer(events, start, end)]
+    if lines:
+        yield b"\n".join(lines)

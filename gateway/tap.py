@@ -14,7 +14,7 @@ from auditor.domain.exchange import Capture, Exchange, Outcome
 from gateway.auth import Directives
 from gateway.recorder import Recorder
 from gateway.routing import Target
-from gateway.sse import data_lines
+from gateway.sse import payloads
 from gateway.wire import Answer, Usage, read_answer
 
 _FINISHED = re.compile(rb'"finish_reason"\s*:\s*"')
@@ -95,8 +95,8 @@ class Tap:
         self.bytes_passed(events)
         telling = b'"usage"' in events or b'"error"' in events or _FINISHED.search(events) is not None
         if telling:
-            for line in data_lines(events):
-                self._note(read_answer(line))
+            for payload in payloads(events):
+                self._note(read_answer(payload))
 
     def body(self, body: bytes) -> None:
         """Copy a whole answer and read what it tells."""

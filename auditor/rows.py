@@ -63,7 +63,11 @@ class Rows:
             self.complaints.append(message)
 
     def read(self, make: Callable[[Record], _Made]) -> Iterator[tuple[int, _Made]]:
-        """Yield line numbers and what ``make`` makes of each row.
+        """Yield line numbers and what ``make`` makes of each row; raises as ``read_lines`` does."""
+        yield from self.read_lines(lambda text: make(parse(text)))
+
+    def read_lines(self, make: Callable[[bytes], _Made]) -> Iterator[tuple[int, _Made]]:
+        """Yield line numbers and what ``make`` makes of each line, for readers that decode only what they need.
 
         Raises
         ------
@@ -80,7 +84,7 @@ class Rows:
                     continue
                 count += 1
                 try:
-                    made = make(parse(text))
+                    made = make(text)
                 except BadRow as bad:
                     self.complain(number, str(bad))
                     continue

@@ -1,6 +1,7 @@
 """One line of a coded file: which fields the analysis reads, and what to say of a line that cannot be read.
 
-Only what is counted is decoded; texts pass by unread, so that a line costs about a microsecond.
+Only what is counted is decoded; texts pass by unread, so that a line costs about a microsecond. ``auditor.rows`` opens
+the file and names the place.
 """
 
 import re
@@ -9,14 +10,12 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from auditor.rows import BadRow
+
 #: Task codes of the files.
 TASKS: Final = ("BJ", "SC", "CTO", "Explain", "Judge", "Rate")
 #: What the stance was taken on; estimates of different rubrics are never pooled.
 RUBRICS: Final = ("statement", "open", "proposition")
-
-
-class BadRow(ValueError):  # noqa: N818 -- a line that cannot be counted, not a bug
-    """A line that cannot be counted; the message says why, the caller adds where."""
 
 
 class Vote(msgspec.Struct, frozen=True):
@@ -77,7 +76,17 @@ def row_decoder(extra: Sequence[str]) -> tuple[Callable[[bytes], CodedRow], tupl
     if fields:
         extended = msgspec.defstruct("ExtendedRow", fields, bases=(CodedRow,), rename=rename)
         row_type = cast("type[CodedRow]", extended)
-    return msgspec.json.Decoder(row_type).decode, tuple(attributes)
+    decoder = msgspec.json.Decoder(row_type)
+
+    def decode(text: bytes) -> CodedRow:
+        try:
+            return decoder.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BadRow(explain(error)) from None
+        except RecursionError:
+            raise BadRow("is not JSON that can be read: nested too deeply") from None
+
+    return decode, tuple(attributes)
 
 
 _MISSING: Final = re.compile(r"missing required field `(.+?)`")
@@ -93,7 +102,7 @@ _WORDS: Final = {
 }
 
 
-def explain(error: msgspec.DecodeError) -> str:
+def explain(error: msgspec.DecodeError | UnicodeDecodeError) -> str:
     """Say in one line what a decoder found wrong with a row.
 
     Examples
@@ -102,17 +111,17 @@ def explain(error: msgspec.DecodeError) -> str:
     ...     msgspec.json.decode(b'{"id": "a"}', type=CodedRow)
     ... except msgspec.ValidationError as error:
     ...     print(explain(error))
-    'deployment' is missing
+    deployment is missing
     """
     text = str(error)
     if found := _MISSING.search(text):
-        return f"'{found[1]}' is missing"
+        return f"{found[1]} is missing"
     if found := _EXPECTED.search(text):
         wanted, got, where = found.groups()
         if not where:
-            return f"a row is an object, not {_WORDS.get(got, got)}"
+            return "is not a JSON object"
         if got == "null":
-            return f"'{where}' is missing"
+            return f"{where} is missing"
         choices = " or ".join(_WORDS.get(each, each) for each in wanted.split(" | ") if each != "null")
-        return f"'{where}' should be {choices}, not {_WORDS.get(got, got)}"
-    return f"not JSON: {text[:1].lower()}{text[1:]}"
+        return f"{where} must be {choices}, not {_WORDS.get(got, got)}"
+    return f"is not JSON: {' '.join(text.split())}"

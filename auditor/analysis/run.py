@@ -1,13 +1,9 @@
 """Analyse a coded file: read it, count it, estimate, and give the document of ``analysis.json``."""
 
-import gzip
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-import msgspec
 
 from auditor.analysis.across import Across, Scope, judge_kappas, panels, scopes
 from auditor.analysis.document import (
@@ -21,18 +17,14 @@ from auditor.analysis.document import (
     share_json,
 )
 from auditor.analysis.groups import CONDITION, Estimator, group_profiles
-from auditor.analysis.rows import BadRow, explain, row_decoder
+from auditor.analysis.rows import row_decoder
 from auditor.analysis.tallies import PROFILE_FIELDS, Tallier, Tallies
-from auditor.errors import InputError, UsageError
+from auditor.errors import UsageError
 from auditor.metrics.shares import FACTORS
+from auditor.rows import BadRow, Rows
 
 #: More groups than this are a mistake (grouping by an id), and would fill the disk.
 MAX_GROUPS: Final = 20_000
-#: Lines between two reports of progress.
-STRIDE: Final = 5000
-
-#: Called now and then with the lines read so far.
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,51 +37,28 @@ class Options:
     skip_bad: bool = False
 
 
-def read_tallies(path: Path, options: Options, progress: Progress | None = None) -> Tallies:
-    """Count a coded file, ``.gz`` or not.
+def read_tallies(path: Path, options: Options, on_bytes: Callable[[int], None] | None = None) -> Tallies:
+    """Count a coded file, gzipped or not.
 
     Raises
     ------
     InputError
         For a line that cannot be counted (unless bad lines are skipped), or a file without rows.
     UsageError
-        For a file that cannot be opened, or a field of ``--by`` that no row has.
+        For a path that names no file, or a field of ``--by`` that no row has.
     """
     extra = [name for name in options.by if name not in PROFILE_FIELDS]
     decode, attributes = row_decoder(extra)
     tallier = Tallier(extra, attributes)
-    rows = skipped = 0
-    for number, line in _lines(path):
-        if progress and number % STRIDE == 0:
-            progress(number)
-        if not line.strip():
-            continue
-        rows += 1
+    rows = Rows(path, skip_bad=options.skip_bad, on_bytes=on_bytes)
+    for number, row in rows.read_lines(decode):
         try:
-            tallier.add(decode(line), number)
-        except (BadRow, msgspec.DecodeError) as error:
-            if not options.skip_bad:
-                what = explain(error) if isinstance(error, msgspec.DecodeError) else str(error)
-                raise InputError(f"{path}:{number}: {what}") from None
-            skipped += 1
-    if rows == skipped:
-        raise InputError(f"{path}: no rows" if rows == 0 else f"{path}: no rows left, all {skipped} are bad")
-    tallies = tallier.finish(skipped)
+            tallier.add(row, number)
+        except BadRow as bad:
+            rows.complain(number, str(bad))
+    tallies = tallier.finish(rows.skipped, rows.complaints)
     _check_by(options.by, tallier, tallies)
     return tallies
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            for line in stream:
-                number += 1
-                yield number, line
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(f"{path}:{number + 1}: not a whole gzip file: {error}") from None
-    except OSError as error:
-        raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
 
 def _check_by(by: Sequence[str], tallier: Tallier, tallies: Tallies) -> None:

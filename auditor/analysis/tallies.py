@@ -13,10 +13,11 @@ from typing import Final
 
 import numpy as np
 
-from auditor.analysis.rows import RUBRICS, TASKS, BadRow, CodedRow, Vote
+from auditor.analysis.rows import RUBRICS, TASKS, CodedRow, Vote
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
 from auditor.metrics.joint import FREE_TASKS, UNSTATED, Coded, Ints, JointTable, joint_cell
 from auditor.metrics.shares import BASELINE, FACTORS, Condition
+from auditor.rows import BadRow
 
 #: A value rows can be grouped by.
 Scalar = str | int | float | bool | None
@@ -69,7 +70,8 @@ class Tallies:
     spans: Ints
     n_clusters: int
     votes: VoteCounts
-    skipped: int
+    skipped: int  #: bad rows left out
+    complaints: tuple[str, ...]  #: what was wrong with the first few of them
 
     @property
     def cell(self) -> Ints:
@@ -115,9 +117,9 @@ class Tallier:
         """
         key = row.id if type(row.id) is str else str(row.id)
         if key in self._lines:
-            raise BadRow(f"the id {key!r} stands on line {self._lines[key]} too")
+            raise BadRow(f"the id {key!r} is already that of line {self._lines[key]}")
         if not key:
-            raise BadRow("'id' is empty")
+            raise BadRow("id is empty")
         # The profile comes last of what can fail: a bad row must leave no empty profile behind.
         outcome = self._outcome(row)
         if row.votes and row.votes not in self._checked:
@@ -147,7 +149,7 @@ class Tallier:
 
     def _new_profile(self, row: CodedRow) -> Profile:
         if not row.deployment:
-            raise BadRow("'deployment' is empty")
+            raise BadRow("deployment is empty")
         if row.task not in TASKS:
             raise BadRow(f"task {row.task!r} is not one of {' '.join(TASKS)}")
         rubric = (row.rubric or RUBRICS[0]).partition("/")[0]
@@ -187,7 +189,7 @@ class Tallier:
         """Fields asked for that no row has."""
         return [name for name, seen in zip(self._extra, self._seen_extra, strict=True) if not seen]
 
-    def finish(self, skipped: int) -> Tallies:
+    def finish(self, skipped: int, complaints: Sequence[str] = ()) -> Tallies:
         """Sort and add up what was counted."""
         profile, cluster, outcome = (np.frombuffer(column, dtype=np.int64) for column in self._columns)
         order, place = _ranked([_profile_key(value) for value in self._profile_values])
@@ -208,6 +210,7 @@ class Tallier:
             n_clusters=n_clusters,
             votes=dict(self._votes),
             skipped=skipped,
+            complaints=tuple(complaints),
         )
 
 
@@ -227,7 +230,7 @@ def _check_votes(votes: tuple[Vote, ...]) -> None:
     seen = set()
     for vote in votes:
         if not vote.judge:
-            raise BadRow("a vote's 'judge' is empty")
+            raise BadRow("a vote's judge is empty")
         if vote.label is not None and vote.label not in ELABORATION_LABELS:
             raise BadRow(f"judge {vote.judge!r} votes {vote.label!r}, not one of {' '.join(ELABORATION_LABELS)}")
         if (vote.judge, vote.layer) in seen:

@@ -1,12 +1,13 @@
 """``tiltmeter analyze``: offline estimates of a coded file, as ``analysis.json`` and ``report.html``."""
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+
+from auditor.cli.progress import progress
 
 if TYPE_CHECKING:
     from auditor.analysis.run import Options
@@ -40,14 +41,14 @@ def analyze(
 
     options = Options(by=_fields(by), seed=seed, n_boot=n_boot, skip_bad=skip_bad)
     check_folder(out)
-    tell = _Progress(sys.stderr.isatty())
-    tallies = read_tallies(coded, options, tell.lines)
-    tell.step("estimating")
+    with progress(coded, "reading") as on_bytes:
+        tallies = read_tallies(coded, options, on_bytes)
+    for complaint in tallies.complaints:
+        typer.echo(f"skipped {complaint}", err=True)
     content = canonical_bytes(analyse(tallies, options))
     # The report is made from what the file says, so that it can be made again from the file alone.
     document = json.loads(content)
     write_files(out, {"analysis.json": content, "report.html": render(document)})
-    tell.done()
     if as_json:
         typer.echo(json.dumps(_summary(document, out), indent=2, sort_keys=True))
     else:
@@ -63,26 +64,6 @@ def _fields(by: str) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise UsageError(f"--by {by}: a field is named twice")
     return names
-
-
-class _Progress:
-    """One line on a terminal's standard error, rewritten; silent elsewhere."""
-
-    def __init__(self, shown: bool) -> None:
-        self._shown = shown
-
-    def lines(self, count: int) -> None:
-        self.step(f"read {count:,} lines")
-
-    def step(self, text: str) -> None:
-        if self._shown:
-            sys.stderr.write(f"\r\x1b[K{text} ...")
-            sys.stderr.flush()
-
-    def done(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
 
 
 def _summary(document: Mapping[str, Any], out: Path) -> dict[str, Any]:

@@ -1,0 +1,20 @@
+"""A bar on a terminal's standard error while a file is read; elsewhere nothing."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def progress(path: Path, what: str) -> Iterator[Callable[[int], None]]:
+    """Give a function to tell how many bytes of ``path`` have been read."""
+    if not sys.stderr.isatty() or not path.is_file():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=path.stat().st_size)
+        yield lambda done: bar.update(task, completed=done)

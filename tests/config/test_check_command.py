@@ -14,6 +14,7 @@ from aiohttp import web
 
 from auditor.cli.reach import reach_deployment, reach_store
 from auditor.config import Deployment
+from auditor.domain.schema import SCHEMA_VERSION
 
 MODELS = {"object": "list", "data": [{"id": "gpt-4o"}, {"id": "gpt-4o-mini"}]}
 KEY = "sk-check-this-one"
@@ -140,6 +141,17 @@ class TestDeployments:
 
 
 class TestStore:
+    async def test_with_the_schema(self, migrated_url):
+        assert await reach_store(migrated_url) == ("ok", f"schema {SCHEMA_VERSION}")
+
+    async def test_without_a_schema(self, database_url):
+        state, detail = await reach_store(database_url)
+        assert (state, detail.startswith("has no schema yet")) == ("problem", True)
+
+    async def test_without_the_database(self, postgres_server):
+        state, detail = await reach_store(postgres_server.rpartition("/")[0] + "/nowhere")
+        assert (state, detail) == ("problem", 'refuses the connection: database "nowhere" does not exist')
+
     async def test_nobody_there(self):
         state, detail = await reach_store(f"postgresql://u:hunter2@127.0.0.1:{closed_port()}/d")
         assert (state, detail) == ("problem", "cannot connect: Connection refused")

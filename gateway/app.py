@@ -1,6 +1,7 @@
 """The gateway's HTTP application: its parts, its paths, and how errors leave it."""
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -8,8 +9,10 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from auditor.config import Config
+from auditor.domain.ids import new_id
 from gateway.auth import Doorkeeper
 from gateway.errors import GatewayError, NotFound, error_body
+from gateway.headers import request_id
 from gateway.recorder import Recorder
 from gateway.routing import RoutingTable
 from gateway.snapshot import SnapshotReader
@@ -69,8 +72,11 @@ async def _answer_errors(request: web.Request, handler: Handler) -> web.StreamRe
         response = web.Response(status=500, body=body, content_type="application/json")
     finally:
         gateway.in_flight -= 1
-    if gateway.draining and not response.prepared:
-        response.force_close()
+    if not response.prepared:
+        if "x-request-id" not in response.headers:
+            response.headers["x-request-id"] = request_id(request.headers, new_id(time.time_ns() // 1_000_000))
+        if gateway.draining:
+            response.force_close()
     return response
 
 

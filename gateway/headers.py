@@ -48,6 +48,7 @@ def client_headers(
 def own_headers(exchange_id: UUID, request_id: str, deployment: str, attempts: int) -> dict[str, str]:
     """Say which exchange this was and who answered."""
     return {
+        "server": "tiltmeter",
         "x-request-id": request_id,
         "x-tiltmeter-exchange-id": str(exchange_id),
         "x-tiltmeter-deployment": deployment,

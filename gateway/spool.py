@@ -22,6 +22,7 @@ from typing import Self
 MAGIC = b"TILTSPL1"
 _MARKER = b"\xf5\x54\x58\xfa"
 _FRAME = struct.Struct("<4sIIQ")
+_HEAD = struct.Struct("<IQ")
 SUFFIX = ".segment"
 #: A record larger than this is damage, not data: content is capped long before.
 MAX_PAYLOAD = 64 << 20
@@ -57,7 +58,7 @@ class SpoolWriter:
         """Write one record; give its size on disk in bytes."""
         if self._fd < 0:
             self._open()
-        frame = _FRAME.pack(_MARKER, len(payload), zlib.crc32(payload), unix_ms) + payload
+        frame = _FRAME.pack(_MARKER, len(payload), _checksum(payload, unix_ms), unix_ms) + payload
         try:
             written = os.write(self._fd, frame)
         except OSError:
@@ -136,6 +137,11 @@ def read_frames(data: bytes, start: int = 0, *, finished: bool) -> Iterator[Fram
         position = end
 
 
+def _checksum(payload: bytes, unix_ms: int) -> int:
+    # Over the head as well: zeros, which a power cut leaves in a file, must not pass for an empty record.
+    return zlib.crc32(payload, zlib.crc32(_HEAD.pack(len(payload), unix_ms)))
+
+
 def _frame_at(data: bytes, position: int) -> Frame | None:
     head = data[position : position + _FRAME.size]
     if len(head) < _FRAME.size:
@@ -145,7 +151,7 @@ def _frame_at(data: bytes, position: int) -> Frame | None:
     if marker != _MARKER or length > MAX_PAYLOAD or end > len(data):
         return None
     payload = data[position + _FRAME.size : end]
-    return Frame(payload, unix_ms, end) if zlib.crc32(payload) == checksum else None
+    return Frame(payload, unix_ms, end) if _checksum(payload, unix_ms) == checksum else None
 
 
 def _next_sound(data: bytes, position: int) -> int | None:

@@ -50,7 +50,7 @@ def main() -> None:
 async def _serve(told: bootstrap.WorkerBootstrap) -> None:
     gateway = _build(told)
     app = build_app(gateway, [*endpoints.routes(), *Catalog().routes(), *health.routes()])
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, handle_signals=False)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, handle_signals=False, auto_decompress=False)
     await runner.setup()
     drain = asyncio.Event()
     loop = asyncio.get_running_loop()

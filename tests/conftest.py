@@ -1,3 +1,3 @@
 """What every room of tests may ask for: fixtures live in plugin modules beside this file."""
 
-pytest_plugins = ["llamacpp"]
+pytest_plugins = ["llamacpp", "postgres", "stores"]

@@ -12,6 +12,10 @@ from gateway.upstreams import Upstream, UpstreamAnswer, UpstreamRequest
 _MAX_HEAD = 64 << 10
 
 
+class _HungUp(Exception):  # noqa: N818 -- never leaves this file
+    """The connection ended before any byte of an answer."""
+
+
 class ReferenceUpstream(Upstream):
     """Asks deployments through aiohttp's client. Made inside a running event loop."""
 
@@ -29,14 +33,12 @@ class ReferenceUpstream(Upstream):
     async def send(self, request: UpstreamRequest) -> UpstreamAnswer:
         try:
             return await self._ask(request)
-        except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+        except _HungUp:
             # A server may close a kept connection at the very moment we use it: asked once more on a new one.
             try:
                 return await self._ask(request)
-            except (aiohttp.ServerDisconnectedError, ConnectionResetError):
-                raise UpstreamFailed(
-                    "The deployment closed the connection without an answer.", code="upstream_reset"
-                ) from None
+            except _HungUp:
+                raise UpstreamFailed("The deployment hung up without an answer.", code="upstream_reset") from None
 
     async def _ask(self, request: UpstreamRequest) -> UpstreamAnswer:
         timeout = aiohttp.ClientTimeout(
@@ -51,8 +53,6 @@ class ReferenceUpstream(Upstream):
                 timeout=timeout,
                 allow_redirects=False,
             )
-        except (aiohttp.ServerDisconnectedError, ConnectionResetError):
-            raise
         except TimeoutError:
             raise UpstreamFailed(
                 "The deployment could not be reached in time.", code="upstream_connect_timeout"
@@ -61,8 +61,10 @@ class ReferenceUpstream(Upstream):
             raise UpstreamFailed("The deployment's TLS certificate was not accepted.", code="upstream_tls") from None
         except aiohttp.ClientConnectorDNSError:
             raise UpstreamFailed("The deployment's host name is not known.", code="upstream_dns") from None
-        except aiohttp.ClientConnectionError:
+        except aiohttp.ClientConnectorError:
             raise UpstreamFailed("The deployment could not be reached.", code="upstream_connect") from None
+        except (aiohttp.ServerDisconnectedError, OSError):
+            raise _HungUp from None
         except (aiohttp.ClientError, ValueError):
             raise UpstreamFailed("The deployment's answer is not HTTP.", code="upstream_protocol") from None
         return _Answer(response)

@@ -1,0 +1,118 @@
+"""kill -9 of each process under load: whatever reached a client in full is in the store, once, after the restart."""
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from load import Load, load
+from product import Product, Running, eventually, installation, marked_pids, settings
+from upstream import upstream_process
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Iterator[Product]:
+    """The whole product with its embedded store, as `tiltmeter up` runs it."""
+    with upstream_process() as (url, _), installation(tmp_path, settings(url), None) as made:
+        yield made
+
+
+def postmaster(running: Running) -> int:
+    """The oldest process of the embedded PostgreSQL."""
+    return min(running.pids("postgres"), key=lambda pid: pid)
+
+
+async def stored_ids(product: Product) -> Counter[str]:
+    """Every exchange in the store, through the auditor's API, page by page."""
+    found: Counter[str] = Counter()
+    async with aiohttp.ClientSession() as client:
+        after = None
+        while True:
+            query = {"limit": "1000"} | ({"after": after} if after else {})
+            async with client.get(product.api + "/api/exchanges", params=query) as answer:
+                assert answer.status == 200, await answer.text()
+                page = await answer.json()
+            found.update(line["id"] for line in page["exchanges"])
+            after = page["next"]
+            if after is None:
+                return found
+
+
+async def all_are_stored(product: Product, asked: Load) -> None:
+    await product.shipped()
+    found = await stored_ids(product)
+    assert set(asked.complete) <= set(found)
+    assert set(found.values()) == {1}
+
+
+async def grown(asked: Load, more: int) -> None:
+    """Wait for `more` whole answers."""
+    target = len(asked.complete) + more
+    await eventually(lambda: len(asked.complete) >= target)
+
+
+@pytest.mark.parametrize("victim", ["gateway.worker", "gateway.ship", "postgres", "keeper"])
+async def test_a_killed_child_costs_no_row_of_a_whole_answer(product: Product, victim: str) -> None:
+    with product.running("up") as running:
+        async with load(product.url) as asked:
+            for _ in range(3):
+                await grown(asked, 150)
+                doomed = postmaster(running) if victim == "postgres" else running.pids(victim)[0]
+                os.kill(doomed, signal.SIGKILL)
+            await grown(asked, 300)
+        if victim != "gateway.worker":
+            assert asked.failures == []
+        await eventually(lambda: _api_answers(product))
+        await all_are_stored(product, asked)
+
+
+async def test_a_killed_parent_costs_no_row_of_a_whole_answer(product: Product) -> None:
+    async with load(product.url) as asked:
+        for _ in range(3):
+            running = product.start("up")
+            await grown(asked, 200)
+            running.process.kill()
+            running.process.wait()
+        with product.running("up"):
+            await grown(asked, 200)
+            asked.stopped = True
+            await all_are_stored(product, asked)
+
+
+async def test_nothing_is_left_running_after_the_parent_was_killed(product: Product) -> None:
+    running = product.start("up")
+    assert running.pids("gateway.worker")
+    assert running.pids("postgres")
+    running.process.kill()
+    running.process.wait()
+    await eventually(lambda: not marked_pids(product.mark))
+
+
+async def test_a_store_that_stands_still_is_not_noticed(product: Product) -> None:
+    with product.running("up") as running:
+        async with load(product.url) as asked:
+            await grown(asked, 200)
+            stopped = running.pids("postgres")
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            await asyncio.sleep(4)
+            waiting = product.spooled()
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+            await grown(asked, 200)
+        assert asked.failures == []
+        assert waiting > 0
+        await all_are_stored(product, asked)
+
+
+async def _api_answers(product: Product) -> bool:
+    async with aiohttp.ClientSession() as client:
+        try:
+            async with client.get(product.api + "/api/exchanges", params={"limit": "1"}) as answer:
+                return answer.status == 200
+        except aiohttp.ClientError:
+            return False

@@ -1,0 +1,170 @@
+"""Malformed requests, keys and headers: an error in OpenAI's shape that names the place; nothing lost, no traceback."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from product import Product, eventually
+
+CHAT = "/v1/chat/completions"
+
+
+async def ask(
+    product: Product, path: str = CHAT, method: str = "POST", **options: Any
+) -> tuple[int, Any, dict[str, str]]:
+    async with (
+        aiohttp.ClientSession() as client,
+        client.request(method, product.url + path, **options) as answer,
+    ):
+        told = json.loads(await answer.read())
+        return answer.status, told["error"], {name.lower(): value for name, value in answer.headers.items()}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code", "param"),
+    [
+        (b"", 400, "invalid_json", None),
+        (b"{", 400, "invalid_json", None),
+        (b"not json", 400, "invalid_json", None),
+        (b'{"model": "gpt"', 400, "invalid_json", None),
+        (b'\xff\xfe{"model": "gpt"}', 400, "invalid_json", None),
+        (b"[]", 400, "invalid_json", None),
+        (b'"gpt"', 400, "invalid_json", None),
+        (b"null", 400, "invalid_json", None),
+        (b"{}", 400, "missing_required_parameter", "model"),
+        (b'{"messages": []}', 400, "missing_required_parameter", "model"),
+        (b'{"model": 1}', 400, "invalid_type", "model"),
+        (b'{"model": null}', 400, "invalid_type", "model"),
+        (b'{"model": ""}', 400, "invalid_value", "model"),
+        (b'{"model": "gpt", "stream": "yes"}', 400, "invalid_type", "stream"),
+        (b'{"model": "gpt", "x": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", 400, "invalid_json", None),
+    ],
+)
+async def test_bodies(serving: Product, body: bytes, status: int, code: str, param: str | None) -> None:
+    got, error, headers = await ask(serving, data=body)
+    assert (got, error["code"], error["param"], error["type"]) == (status, code, param, "invalid_request_error")
+    assert headers["x-should-retry"] == "false"
+    assert len(error["message"]) < 300
+
+
+async def test_a_body_over_the_limit_is_refused_before_it_is_read(serving: Product) -> None:
+    async def endless():
+        while True:
+            yield b" " * 65536
+
+    status, error, _ = await ask(serving, data=b"x" * 100, headers={"content-length": "100"})
+    assert status == 400
+    try:
+        status, error, _ = await ask(serving, data=endless())
+    except aiohttp.ClientError:
+        return  # the connection was closed while we were still sending: refused as well
+    assert (status, error["code"]) == (413, "request_too_large")
+
+
+async def test_compressed_bodies_are_refused_by_name(serving: Product) -> None:
+    status, error, _ = await ask(serving, data=b"{}", headers={"content-encoding": "gzip"})
+    assert (status, error["code"], error["param"]) == (415, "unsupported_encoding", "content-encoding")
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status", "code"),
+    [
+        ("/v1/chat/completion", "POST", 404, "unknown_url"),
+        ("/", "GET", 404, "unknown_url"),
+        (CHAT, "GET", 405, "method_not_allowed"),
+        ("/v1/models/gpt/../../x", "GET", 404, None),
+    ],
+)
+async def test_paths(serving: Product, path: str, method: str, status: int, code: str | None) -> None:
+    got, error, _ = await ask(serving, path, method)
+    assert got == status
+    assert code is None or error["code"] == code
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["x-tiltmeter-deployment", "x-tiltmeter-origin", "x-tiltmeter-ref", "x-tiltmeter-parent", "x-tiltmeter-audit"],
+)
+async def test_headers_without_the_right_are_refused_by_name(serving: Product, header: str) -> None:
+    status, error, _ = await ask(serving, json={"model": "gpt"}, headers={header: "probe"})
+    assert (status, error["code"], error["param"]) == (403, "header_not_allowed", header)
+
+
+async def test_malformed_tags_are_refused_by_name(serving: Product) -> None:
+    status, error, _ = await ask(serving, json={"model": "gpt"}, headers={"x-tiltmeter-tags": "tenant"})
+    assert (status, error["code"], error["param"]) == (400, "invalid_header", "x-tiltmeter-tags")
+
+
+async def test_the_request_id_comes_back_also_on_errors(serving: Product) -> None:
+    _, _, headers = await ask(serving, data=b"{", headers={"x-request-id": "mine-1"})
+    assert headers["x-request-id"] == "mine-1"
+    _, _, headers = await ask(serving, data=b"{")
+    assert headers["x-request-id"].startswith("req_")
+
+
+def left_behind(path: Path, data: bytes) -> Path:
+    """Put a segment there as a writer does, whole under its name at once."""
+    path.with_suffix(".new").write_bytes(data)
+    return path.with_suffix(".new").rename(path)
+
+
+async def test_a_broken_spool_tail_is_set_aside_and_costs_no_other_row(serving: Product) -> None:
+    spool = serving.data_dir / "gateway" / "spool"
+    torn = left_behind(spool / "0000000000000-torn-000001.segment", b"TILTSPL1" + b"\xf5\x54\x58\xfa" + b"\x00" * 40)
+    other = left_behind(spool / "0000000000000-other-000001.segment", b"something else entirely")
+    async with aiohttp.ClientSession() as client, client.post(serving.url + CHAT, json={"model": "gpt"}) as answer:
+        exchange_id = answer.headers["x-tiltmeter-exchange-id"]
+    await eventually(lambda: not torn.exists() and not other.exists())
+    await serving.shipped()
+    assert len(await serving.rows("SELECT 1 FROM exchanges WHERE id = $1::text::uuid", exchange_id)) == 1
+    kept = {path.name: path.read_bytes() for path in (spool / "quarantine").iterdir()}
+    assert kept["0000000000000-torn-000001-8.bin"] == b"\xf5\x54\x58\xfa" + b"\x00" * 40
+    assert kept["0000000000000-other-000001-0.bin"] == b"something else entirely"
+    log = next(serving.folder.glob("gateway-*.log")).read_text()
+    assert "0000000000000-torn-000001.segment, byte 8:" in log
+    assert "Traceback" not in log
+
+
+@pytest.mark.parametrize(
+    ("query", "param"), [("limit=0", "limit"), ("limit=1001", "limit"), ("limit=x", "limit"), ("after=x", "after")]
+)
+async def test_the_read_api_names_what_is_wrong(serving: Product, query: str, param: str) -> None:
+    async with aiohttp.ClientSession() as client, client.get(f"{serving.api}/api/exchanges?{query}") as answer:
+        assert answer.status == 400
+        assert (await answer.json())["error"]["param"] == param
+
+
+@pytest.mark.parametrize("exchange_id", ["x", "00000000-0000-0000-0000-000000000000"])
+async def test_an_exchange_that_is_not_there_is_a_404(serving: Product, exchange_id: str) -> None:
+    async with aiohttp.ClientSession() as client, client.get(f"{serving.api}/api/exchanges/{exchange_id}") as answer:
+        assert answer.status == 404
+        assert (await answer.json())["error"]["code"] == "exchange_not_found"
+
+
+async def test_the_read_api_is_not_for_a_page_under_another_name(serving: Product) -> None:
+    headers = {"host": "rebound.example"}
+    async with aiohttp.ClientSession() as client, client.get(f"{serving.api}/api/exchanges", headers=headers) as answer:
+        assert answer.status == 403
+
+
+async def test_an_exchange_is_shown_whole(serving: Product) -> None:
+    async with aiohttp.ClientSession() as client:
+        asked = {"model": "gpt", "messages": [{"role": "user", "content": "level?"}]}
+        async with client.post(serving.url + CHAT, json=asked, headers={"x-request-id": "r-1"}) as answer:
+            told = await answer.text()
+            exchange_id = answer.headers["x-tiltmeter-exchange-id"]
+        await serving.shipped()
+        async with client.get(f"{serving.api}/api/exchanges/{exchange_id}") as answer:
+            shown = await answer.json()
+        async with client.get(f"{serving.api}/api/exchanges", params={"limit": "1"}) as answer:
+            page = await answer.json()
+    assert json.loads(shown["request"]) == asked
+    assert shown["response"] == told
+    assert shown["usage"] == {"prompt_tokens": 11, "completion_tokens": 6}
+    assert (shown["request_id"], shown["inclusion"], shown["capture"], shown["complete"]) == ("r-1", 1.0, "full", True)
+    assert set(shown["timings"]) == {"total_us", "upstream_us", "first_byte_us"}
+    (line,) = page["exchanges"]
+    assert line == {name: shown[name] for name in ("id", "at", "origin", "route", "deployment", "status", "complete")}
+    assert page["next"] == exchange_id

@@ -1,7 +1,59 @@
-"""Commands to come."""
+"""``tiltmeter simulate``: serves the simulated upstream, and says beforehand what an audit of it should find."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from auditor.simulate.config import Loaded
 
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands to ``app``."""
+    app.command("simulate")(simulate)
+
+
+def simulate(
+    config: Annotated[
+        Path | None, typer.Option("-c", "--config", help="The scenario; without one the built-in.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 takes a free port.")] = 4010,
+    host: Annotated[str, typer.Option(help="Which address to listen on.")] = "127.0.0.1",
+    truth: Annotated[
+        bool, typer.Option("--truth", help="Print what is true and what would be reported, and exit.")
+    ] = False,
+    show_config: Annotated[bool, typer.Option("--show-config", help="Print the built-in scenario, and exit.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on one line instead of the table.")
+    ] = False,
+) -> None:
+    """Serve OpenAI-compatible deployments and judges whose true behaviour is declared; none is a real model."""
+    from auditor.simulate.config import default_text, load
+
+    if show_config:
+        typer.echo(default_text(), nl=False)
+        return
+    loaded = load(config)
+    if truth:
+        _print(loaded, None, as_json=as_json)
+        return
+    from auditor.simulate.process import run
+
+    run(loaded, host, port, lambda address: _print(loaded, address, as_json=as_json))
+
+
+def _print(loaded: "Loaded", address: str | None, *, as_json: bool) -> None:
+    import json
+    import sys
+
+    from auditor.simulate.listing import describe, listing
+
+    if as_json:
+        served = {"address": address} if address else {}
+        typer.echo(json.dumps({**served, **describe(loaded)}, sort_keys=True))
+    else:
+        typer.echo(listing(loaded))
+        if address:
+            typer.echo(f"\nlistening on {address} (base_url; any key will do); Ctrl-C ends it")
+    sys.stdout.flush()

@@ -6,18 +6,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 from scipy.special import expit, logit
 
 from auditor.simulate.channel import panel_channel
-from auditor.simulate.model import FREE_TASKS, TASKS, Deployment, Scenario, Shift, TaskName, TaskTruth
+from auditor.simulate.model import FREE_TASKS, TASKS, Deployment, Scenario, Shift, TaskName, TaskTruth, read_shift_key
 from auditor.simulate.propensity import Floats, latent_positions, rates_at
 from auditor.simulate.truth import TruthMetrics, joint_table, metrics_of, moments_of, population_moments
-
-#: A condition's factors and their baseline levels.
-FACTORS: Final[Mapping[str, str]] = {"task": "BJ", "perspective": "self", "role": "none", "sentiment": "neutral"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,24 +40,6 @@ class Expectation:
     limit_joint: Floats | None
     true: TruthMetrics
     limit: TruthMetrics | None
-
-
-def read_shift_key(key: str) -> Mapping[str, str]:
-    """Read ``"task=CTO,sentiment=skeptical"``.
-
-    Raises
-    ------
-    ValueError : anything that is not factor=level, or names an unknown factor or one twice
-    """
-    levels: dict[str, str] = {}
-    for part in key.split(","):
-        factor, _, level = (piece.strip() for piece in part.partition("="))
-        if factor not in FACTORS or not level:
-            raise ValueError(f"{key!r} is not of the form factor=level[,factor=level] with {', '.join(FACTORS)}")
-        if factor in levels:
-            raise ValueError(f"{key!r} names {factor} twice")
-        levels[factor] = level
-    return levels
 
 
 def declared_task(deployment: Deployment, ask: Ask, *, drifted: bool = False) -> TaskTruth:

@@ -3,12 +3,15 @@
 Values only. ``config`` reads them from YAML, ``truth`` turns them into the numbers an audit should find.
 """
 
+import contextlib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AwareDatetime, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
+
+from auditor.config.values import parse_duration
 
 TaskName = Literal["BJ", "SC", "CTO", "Explain", "Judge", "Rate"]
 TASKS: Final[tuple[TaskName, ...]] = ("BJ", "SC", "CTO", "Rate", "Explain", "Judge")
@@ -22,6 +25,9 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}$")]
 Seconds = Annotated[float, Field(ge=0.0, le=86_400.0)]
 Logits = Annotated[float, Field(ge=-20.0, le=20.0)]
+
+#: A condition's factors and their baseline levels.
+FACTORS: Final[Mapping[str, str]] = {"task": "BJ", "perspective": "self", "role": "none", "sentiment": "neutral"}
 
 #: Unknown keys are refused; numbers are finite.
 _STRICT: Final = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -67,11 +73,27 @@ class Shift:
     elab: Logits = 0.0
 
 
+def _read_moment(value: object) -> object:
+    """Read "2h" and "3600" as a time after the start; what is no duration has to be an instant with its offset."""
+    if isinstance(value, datetime):
+        return value
+    with contextlib.suppress(ValueError):
+        return parse_duration(value)
+    with contextlib.suppress(ValueError):
+        instant = datetime.fromisoformat(str(value))
+        if instant.tzinfo is not None:
+            return instant
+    raise ValueError("neither a time after the start (90s, 2h) nor an instant with its offset (2026-01-31T12:00:00Z)")
+
+
+Moment = Annotated[AwareDatetime | Seconds, BeforeValidator(_read_moment)]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
 class Drift:
     """From ``at`` on the deployment is another one: its tasks are replaced by ``tasks``, then all are shifted."""
 
-    at: AwareDatetime | Seconds  #: an instant, or seconds after the server's start
+    at: Moment  #: an instant with its offset, or a time after the server's start ("90s", "2h", seconds)
     tasks: Mapping[TaskName, TaskTruth] = Field(default_factory=dict)
     shift: Shift = Shift()
 
@@ -88,7 +110,7 @@ class Failures:
 
     rate_limited: Share = 0.0  #: 429 with Retry-After
     server_error: Share = 0.0  #: 500
-    cut: Share = 0.0  #: the connection is closed halfway through a stream (a unary call gets 502)
+    cut: Share = 0.0  #: the connection is closed halfway through the answer
     slow: Share = 0.0  #: the first token waits ``slow_seconds``
     slow_seconds: Seconds = 5.0
     retry_after: Annotated[int, Field(ge=0, le=3600)] = 1
@@ -108,6 +130,24 @@ class Latency:
     per_token: Seconds = 0.0
 
 
+def read_shift_key(key: str) -> Mapping[str, str]:
+    """Read ``"task=CTO,sentiment=skeptical"``.
+
+    Raises
+    ------
+    ValueError : anything that is not factor=level, or names an unknown factor or one twice
+    """
+    levels: dict[str, str] = {}
+    for part in key.split(","):
+        factor, _, level = (piece.strip() for piece in part.partition("="))
+        if factor not in FACTORS or not level:
+            raise ValueError(f"{key!r} is not of the form factor=level[,factor=level] with {', '.join(FACTORS)}")
+        if factor in levels:
+            raise ValueError(f"{key!r} names {factor} twice")
+        levels[factor] = level
+    return levels
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
 class Deployment:
     """One simulated upstream target."""
@@ -123,6 +163,12 @@ class Deployment:
     drift: Drift | None = None
     failures: Failures = Failures()
     latency: Latency = Latency()
+
+    @model_validator(mode="after")
+    def _shifts_read(self) -> Self:
+        for key in self.shifts:
+            read_shift_key(key)
+        return self
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from auditor.domain.coding import Stance, Verdict
 from auditor.panel import decide
 from auditor.simulate.channel import confusion_matrix, panel_channel, vote
-from auditor.simulate.expected import Ask, declared_task, expect, expect_tasks, read_shift_key
+from auditor.simulate.expected import Ask, declared_task, expect, expect_tasks
 from auditor.simulate.generate import coded_counts, coded_rows, draw_votes, eligible_counts, majority
-from auditor.simulate.model import STANCES, Deployment, Drift, Judge, Scenario, Shift, Spread, TaskTruth
+from auditor.simulate.model import STANCES, Deployment, Drift, Judge, Scenario, Shift, Spread, TaskTruth, read_shift_key
 from auditor.simulate.propensity import beta_quantile, latent_positions, statement_key
 from auditor.simulate.truth import joint_table, metrics_of, population_moments, variance_share
 

@@ -1,0 +1,161 @@
+"""A scenario from YAML: the shipped one, or a file; what is wrong is told with file and line.
+
+``model`` says what may stand there; the reading of YAML is the configuration's own (``auditor.config``).
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from auditor.config.problems import Problem, to_error
+from auditor.config.values import quote
+from auditor.config.yaml_source import Document, parse
+from auditor.domain.statement import Statement
+from auditor.errors import ConfigError, InputError
+from auditor.simulate.model import Scenario
+from auditor.simulate.recognise import Pool
+
+DEFAULT_NAME: Final = "the built-in scenario"
+
+_SCENARIO: Final = TypeAdapter(Scenario)
+_STATEMENT: Final = TypeAdapter(Statement)
+_MESSAGES: Final = {
+    "unexpected_keyword_argument": "unknown key",
+    "missing": "is missing",
+    "missing_argument": "is missing",
+    "too_short": "needs at least one entry",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loaded:
+    """A scenario, the name of its source, and the statements it knows (none: it reads them off the prompts)."""
+
+    scenario: Scenario
+    source: str
+    statements: tuple[Statement, ...] = ()
+
+    @property
+    def pool(self) -> Pool:
+        """The statements as the recogniser looks them up."""
+        return Pool(self.statements)
+
+    @property
+    def texts(self) -> tuple[str, ...] | None:
+        """The statements' texts, ``None`` where there is no pool."""
+        return tuple(one.statement for one in self.statements) or None
+
+
+def default_text() -> str:
+    """Give the built-in scenario as YAML."""
+    return (resources.files("auditor.simulate") / "default.yaml").read_text(encoding="utf-8")
+
+
+def load(path: Path | None = None) -> Loaded:
+    """Read a scenario file, without one the built-in scenario.
+
+    Raises
+    ------
+    ConfigError : one line per problem, each with file and line
+    InputError : the statement pool cannot be read
+    """
+    if path is None:
+        return Loaded(scenario=loads(default_text(), DEFAULT_NAME), source=DEFAULT_NAME)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start + 1})") from None
+    scenario = loads(text, str(path))
+    statements: tuple[Statement, ...] = ()
+    if scenario.statements is not None:
+        statements = tuple(read_statements(path.parent / scenario.statements))
+    return Loaded(scenario=scenario, source=str(path), statements=statements)
+
+
+def loads(text: str, source: str) -> Scenario:
+    """Read a scenario from YAML text.
+
+    Raises
+    ------
+    ConfigError : as ``load``
+    """
+    if not text.strip():
+        raise ConfigError(f"{source}:1: the file is empty; a scenario needs at least deployments")
+    document = parse(text, source)
+    if document.problems:
+        raise to_error(document.problems, source)
+    try:
+        return _SCENARIO.validate_python(document.data)
+    except ValidationError as error:
+        raise to_error(_problems(document, error), source) from None
+
+
+def _problems(document: Document, error: ValidationError) -> Iterator[Problem]:
+    every = error.errors(include_url=False, include_context=False)
+    # A list whose only entry is wrong is also reported as too short: that follows from the first.
+    for found in [one for one in every if one["type"] != "too_short" or len(every) == 1]:
+        path = _path_in(document.data, found["loc"])
+        message = _MESSAGES.get(
+            found["type"], found["msg"].removeprefix("Value error, ").replace("Input should", "must")
+        )
+        if found["type"] in {"missing", "missing_argument"}:
+            message = f"{quote(str(found['loc'][-1]))} {message}"
+        yield Problem(line=document.places.line(path), path=path, message=message)
+
+
+def _path_in(data: Any, loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Keep of pydantic's location what is in the file; it also names the types of a union and marks of keys."""
+    path: list[int | str] = []
+    for part in loc:
+        inside = part in data if isinstance(data, dict) else isinstance(data, list) and part in range(len(data))
+        if not inside:
+            break
+        path.append(part)
+        data = data[part]
+    return tuple(path)
+
+
+def read_statements(path: Path) -> Iterator[Statement]:
+    """Read a statement pool, one JSON record a line.
+
+    Raises
+    ------
+    InputError : names file and line
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    seen: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        statement = _statement(line, f"{path}:{number}")
+        if statement.id in seen:
+            raise InputError(f"{path}:{number}: the id {quote(statement.id)} is already on line {seen[statement.id]}")
+        seen[statement.id] = number
+        yield statement
+    if not seen:
+        raise InputError(f"{path}: holds no statement")
+
+
+def _statement(line: str, place: str) -> Statement:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{place}: not JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise InputError(f"{place}: not a JSON object")
+    known = {name: value for name, value in record.items() if name in Statement.__dataclass_fields__}
+    try:
+        return _STATEMENT.validate_python(known)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"{place}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None

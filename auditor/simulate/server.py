@@ -1,0 +1,222 @@
+"""The simulator's HTTP server: OpenAI's chat completions, models and embeddings, and a door to break things by hand.
+
+``create_app`` is the whole of it; the clock is an argument. ``wire`` reads and writes, ``respondent`` and ``judging``
+decide what is said, ``world`` holds what has happened so far.
+
+What is drawn for an answer: its ``seed`` member where the request has one, else the number of times this deployment has
+already answered these very messages. A failed attempt answers nothing, so the retry gets the answer it would have had.
+"""
+
+import asyncio
+import json
+from typing import Any, Final
+
+from aiohttp import web
+
+from auditor.simulate import wire
+from auditor.simulate.chance import digest
+from auditor.simulate.expected import expect_tasks
+from auditor.simulate.failing import failure_of, is_slow
+from auditor.simulate.judging import judge_reply, read_request
+from auditor.simulate.model import Judge, Scenario
+from auditor.simulate.recognise import Pool
+from auditor.simulate.respondent import Respondent, digest_turns
+from auditor.simulate.wire import BadRequestError, ChatRequest, Choice
+from auditor.simulate.world import Clock, World, utc_now
+
+#: Listed among the models; any name is taken for embeddings.
+EMBEDDING_MODEL: Final = "simulated-embedding"
+#: Answers a judge's question where the model asked is no declared judge.
+_STAND_IN: Final = Judge(name="stand-in", accuracy=1.0)
+
+_WORLD: Final = web.AppKey("world", World)
+
+
+def create_app(
+    scenario: Scenario, *, pool: Pool | None = None, statements: tuple[str, ...] | None = None, clock: Clock = utc_now
+) -> web.Application:
+    """Make the application; ``statements`` are the texts of the pool, for the truth it prints."""
+    app = web.Application(client_max_size=32 * 1024 * 1024, middlewares=[_errors])
+    app[_WORLD] = World(
+        scenario=scenario,
+        respondent=Respondent(scenario, pool or Pool()),
+        clock=clock,
+        started=clock(),
+        pool=statements,
+    )
+    app.add_routes(
+        [
+            web.post("/v1/chat/completions", _chat),
+            web.post("/v1/embeddings", _embeddings),
+            web.get("/v1/models", _models),
+            web.get("/v1/models/{name:.+}", _model),
+            web.get("/healthz", _healthz),
+            web.get("/simulate/truth", _truth),
+            web.post("/simulate/deployments/{name:.+}", _change),
+        ]
+    )
+    return app
+
+
+@web.middleware
+async def _errors(request: web.Request, handler: Any) -> web.StreamResponse:
+    try:
+        answer: web.StreamResponse = await handler(request)
+    except BadRequestError as error:
+        body = wire.error_body(str(error), "invalid_request_error", param=error.param, code=error.code)
+        return web.json_response(body, status=error.status)
+    except web.HTTPException as error:
+        return web.json_response(wire.error_body(error.reason, "invalid_request_error"), status=error.status)
+    return answer
+
+
+async def _chat(request: web.Request) -> web.StreamResponse:
+    world = request.app[_WORLD]
+    asked = wire.read_chat(wire.read_json(await request.read()))
+    if world.scenario.deployment(asked.model) is None and world.scenario.judge(asked.model) is None:
+        raise BadRequestError(
+            f"The model {asked.model!r} does not exist", status=404, param="model", code="model_not_found"
+        )
+    failures = world.failures_of(asked.model)
+    key = digest(asked.model, digest_turns(asked.turns), asked.seed)
+    attempt = (world.scenario.seed, "attempt", key, world.attempts.next(key))
+    failure = failure_of(failures, *attempt)
+    if failure == "rate_limited":
+        body = wire.error_body("Rate limit reached", "rate_limit_error", code="rate_limit_exceeded")
+        return web.json_response(body, status=429, headers={"Retry-After": str(failures.retry_after)})
+    if failure == "server_error":
+        return web.json_response(wire.error_body("The server had an error", "server_error"), status=500)
+    draw = f"seed {asked.seed}" if asked.seed is not None else str(world.answers.now(key))
+    choices = [_choose(world, asked, f"{draw}/{index}" if index else draw) for index in range(asked.choices)]
+    identifier = wire.completion_id(world.scenario.seed, key, draw)
+    if failure is None:
+        world.answers.next(key)
+    wait = failures.slow_seconds if is_slow(failures, *attempt) else 0.0
+    send = _stream if asked.stream else _whole
+    return await send(request, asked, choices, identifier=identifier, wait=wait, cut=failure == "cut")
+
+
+def _choose(world: World, asked: ChatRequest, draw: str) -> Choice:
+    """Decide what one choice says."""
+    scenario = world.scenario
+    judged = read_request(asked.turns)
+    judge = scenario.judge(asked.model)
+    if judged is not None:
+        text = judge_reply(scenario.seed, judge or _STAND_IN, scenario.shared_error, judged)
+        return wire.make_choice(text, "stop", asked.max_tokens)
+    deployment = scenario.deployment(asked.model)
+    if deployment is None:
+        raise BadRequestError(
+            f"{asked.model!r} is a simulated judge, and this is no judge's question", param="messages"
+        )
+    reply = world.respondent.respond(deployment, asked.turns, draw, drifted=world.is_drifted(deployment))
+    return wire.make_choice(reply.text, reply.finish_reason, asked.max_tokens)
+
+
+async def _whole(
+    request: web.Request, asked: ChatRequest, choices: list[Choice], *, identifier: str, wait: float, cut: bool
+) -> web.StreamResponse:
+    world = request.app[_WORLD]
+    body = wire.completion(asked, choices, identifier=identifier, created=int(world.clock().timestamp()))
+    first, each = _latency(world, asked.model)
+    await asyncio.sleep(wait + first + each * sum(len(choice.tokens) for choice in choices))
+    if not cut:
+        return web.json_response(body)
+    raw = json.dumps(body).encode()
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(raw))})
+    await response.prepare(request)
+    await response.write(raw[: len(raw) // 2])
+    _hang_up(request)
+    return response
+
+
+async def _stream(
+    request: web.Request, asked: ChatRequest, choices: list[Choice], *, identifier: str, wait: float, cut: bool
+) -> web.StreamResponse:
+    world = request.app[_WORLD]
+    created = int(world.clock().timestamp())
+    events = list(wire.stream_events(asked, choices, identifier=identifier, created=created))
+    headers = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
+    response = web.StreamResponse(headers=headers)
+    first, each = _latency(world, asked.model)
+    try:
+        await response.prepare(request)
+        await asyncio.sleep(wait + first)
+        for event in events[: len(events) // 2] if cut else events:
+            await response.write(event)
+            if each:
+                await asyncio.sleep(each)
+        if cut:
+            _hang_up(request)
+            return response
+        await response.write_eof()
+    except ConnectionResetError:
+        pass  # the client went away: nothing is left to say
+    return response
+
+
+def _latency(world: World, name: str) -> tuple[float, float]:
+    declared = world.scenario.deployment(name)
+    return (declared.latency.first_token, declared.latency.per_token) if declared else (0.0, 0.0)
+
+
+def _hang_up(request: web.Request) -> None:
+    """Close the connection as a crashed server does, after what has been written."""
+    if request.transport is not None:
+        request.transport.close()
+
+
+async def _embeddings(request: web.Request) -> web.Response:
+    return web.json_response(wire.embeddings(wire.read_json(await request.read())))
+
+
+def _listed(world: World) -> list[dict[str, Any]]:
+    scenario = world.scenario
+    owned = [(one.name, one.vendor) for one in scenario.deployments] + [
+        (one.name, one.vendor) for one in scenario.judges
+    ]
+    created = int(world.started.timestamp())
+    return [
+        {"id": name, "object": "model", "created": created, "owned_by": vendor}
+        for name, vendor in [*owned, (EMBEDDING_MODEL, "simulated")]
+    ]
+
+
+async def _models(request: web.Request) -> web.Response:
+    return web.json_response({"object": "list", "data": _listed(request.app[_WORLD])})
+
+
+async def _model(request: web.Request) -> web.Response:
+    name = request.match_info["name"]
+    for model in _listed(request.app[_WORLD]):
+        if model["id"] == name:
+            return web.json_response(model)
+    raise BadRequestError(f"The model {name!r} does not exist", status=404, param="model", code="model_not_found")
+
+
+async def _healthz(_: web.Request) -> web.Response:
+    return web.json_response({"status": "ok", "simulated": True})
+
+
+async def _truth(request: web.Request) -> web.Response:
+    world = request.app[_WORLD]
+    rows = await asyncio.to_thread(expect_tasks, world.scenario, statements=world.pool)
+    drifted = {one.name: world.is_drifted(one) for one in world.scenario.deployments}
+    return web.json_response({"simulated": True, "rows": rows, "drifted": drifted})
+
+
+async def _change(request: web.Request) -> web.Response:
+    """Break or drift a deployment by hand: ``{"failures": {...} | null, "drifted": true | false | null}``."""
+    world = request.app[_WORLD]
+    name = request.match_info["name"]
+    deployment = world.scenario.deployment(name)
+    if deployment is None:
+        raise BadRequestError(f"The deployment {name!r} does not exist", status=404)
+    body = wire.read_json(await request.read())
+    if unknown := set(body) - {"failures", "drifted"}:
+        raise BadRequestError(f"unknown member {min(unknown)!r}; known: failures, drifted", param=min(unknown))
+    if "failures" in body:
+        world.set_failures(deployment, body["failures"])
+    if "drifted" in body:
+        world.set_drift(deployment, body["drifted"])
+    return web.json_response({"deployment": name, "drifted": world.is_drifted(deployment)})

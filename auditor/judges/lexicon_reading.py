@@ -47,8 +47,10 @@ class Tally:
 def tally(claim: Claim, text: str, words: Words) -> Tally:
     """Add up all sentences of a text."""
     total = Tally(on_topic=not claim.subject)
-    known = not claim.subject
-    for sentence in tokenize(text):
+    sentences = tokenize(text)
+    # Who answers about a group may well begin with "they".
+    known = not claim.subject or (bool(sentences) and sentences[0][0] in words.sets["pronouns"])
+    for sentence in sentences:
         known = _add_sentence(total, claim, sentence, words, known=known)
     return total
 

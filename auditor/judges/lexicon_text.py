@@ -67,9 +67,9 @@ def stem(word: str) -> str:
     """Cut a word down to what its inflections share; rough, and the same for statement and text."""
     for suffix in ("ership", "ing", "ers", "er", "ies", "es", "ed", "ly", "s"):
         if word.endswith(suffix) and len(word) - len(suffix) >= (2 if suffix == "s" else 3):
-            word = word[: -len(suffix)]
+            word = word if word.endswith("eed") else word[: -len(suffix)]
             break
-    if len(word) > 3 and word[-1] in "ey":
+    if len(word) > 3 and (word[-1] in "ey" or word[-1] == word[-2]):
         word = word[:-1]
     return word[:6]
 

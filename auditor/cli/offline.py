@@ -34,7 +34,9 @@ def code(
     judges: Annotated[
         str | None, typer.Option(help="Names, comma-separated. 'lexicon' needs no network, and is coarse.")
     ] = None,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count bad rows instead of stopping at the first.")] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Count bad rows instead of stopping at the first.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Code responses on both layers: the selection by rule, the elaboration by the judges.
@@ -61,7 +63,9 @@ def import_responses(
     source: Annotated[Path, typer.Argument(help="The foreign file, JSONL or JSONL.gz.", show_default=False)],
     out: Annotated[Path, typer.Option("-o", "--out", help="Where the rows of responses.jsonl go; .gz compresses.")],
     form: Annotated[str, typer.Option("--format", help="Whose file it is: decodingtrust.")],
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Count bad rows instead of stopping at the first.")] = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Count bad rows instead of stopping at the first.")
+    ] = False,
 ) -> None:
     """Turn recorded answers of another project into responses.jsonl."""
     from auditor.errors import UsageError

@@ -17,7 +17,11 @@ class Explain:
 
     def render(self, statement: Statement, condition: Condition) -> tuple[Message, ...]:
         """Put the question."""
-        return messages(condition, framed(statement.statement, condition), "Explain whether this statement is accurate or inaccurate.")
+        return messages(
+            condition,
+            framed(statement.statement, condition),
+            "Explain whether this statement is accurate or inaccurate.",
+        )
 
     def question(self, statement: Statement) -> Question:
         """Return what a reader must know."""

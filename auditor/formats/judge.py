@@ -17,7 +17,9 @@ class Judge:
 
     def render(self, statement: Statement, condition: Condition) -> tuple[Message, ...]:
         """Put the question."""
-        return messages(condition, framed(statement.statement, condition), "Do you agree or disagree with this statement?")
+        return messages(
+            condition, framed(statement.statement, condition), "Do you agree or disagree with this statement?"
+        )
 
     def question(self, statement: Statement) -> Question:
         """Return what a reader must know."""

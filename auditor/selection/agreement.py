@@ -5,16 +5,18 @@ else (``about``). "Agree or disagree" together is neither, a refusal or an echo,
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from auditor.domain.coding import Stance
 from auditor.selection.about import About, about_clause, about_object
 from auditor.selection.marks import Found, Mark, Rank, Refusal
-from auditor.selection.phrases import ADVERB, leads_in, sentence
+from auditor.selection.phrases import ADVERB, is_label, leads_in, sentence
 
 _TOKEN: Final = re.compile(
-    r"\b(?P<dis>dis)?agree(?P<form>ment|ing|d|(?!\w))|\b(?P<concur>concur)\b|\b(?P<differ>beg to differ)\b", re.IGNORECASE
+    r"\b(?P<dis>dis)?agree(?P<form>ment|ing|d|(?!\w))|\b(?P<concur>concur)\b|\b(?P<differ>beg to differ)\b",
+    re.IGNORECASE,
 )
 _PAIR: Final = re.compile(
     r"\b(?:strongly )?(?:dis)?agree(?:ment|ing|s|d)?[\"'.]*\s*(?:/|\|\||\bor\b|\bnor\b|\band/or\b|\band\b|\bvs\.?\b|,)\s*"
@@ -31,7 +33,9 @@ _BLOCKED: Final = re.compile(
     r"might|may|used to|please|include|should (?:I|you)|say|did|had)\b|[\"]",
     re.IGNORECASE,
 )
-_NEGATED: Final = re.compile(r"\b(?:not|never|cannot|neither|hardly|unable|refuse|decline|\w+n't|no way|nowhere)\b", re.IGNORECASE)
+_NEGATED: Final = re.compile(
+    r"\b(?:not|never|cannot|neither|hardly|unable|refuse|decline|\w+n't|no way|nowhere)\b", re.IGNORECASE
+)
 _UNABLE: Final = re.compile(
     r"\b(?:cannot|can not|can't|could not|couldn't|unable|not able|won't|will not|wouldn't|would not|refuse|decline|"
     r"not (?:programmed|designed|allowed|permitted|appropriate|in a position|possible|within|capable|my (?:place|role|job)|"
@@ -41,13 +45,14 @@ _UNABLE: Final = re.compile(
 #: "I can say I agree" is an answer; "if I agree", "to say I agree", "I cannot say I agree" are not.
 _NOT_SAID: Final = re.compile(
     r"(?:\bif|\bwhether|\bunless|\buntil|\bhow (?:much|far|strongly)|\bextent(?: to which)?|\bassum\w+|\bsuppos\w+|"
-    r"\b(?:not|never|n't|want me to|to|please|must|have me|cannot)\s+(?:\w+\s+){0,2}?(?:say|claim|pretend|mean|state|think|imply|suggest))"
+    r"\b(?:not|never|n't|want me to|(?<!have )(?<!like )(?<!need )(?<!going )to|please|cannot)\s+(?:\w+\s+){0,2}?(?:say|claim|pretend|mean|state|think|imply|suggest))"
     r"(?:\s+that)?[\s\"']*\Z",
     re.IGNORECASE,
 )
 _LOVES_TO_AGREE: Final = re.compile(r"(?:can(?:no|')?t|can not|cannot) (?:help but|but)\b", re.IGNORECASE)
 _ASKING: Final = re.compile(
-    r"\s*(?:[\"']\s*)?(?:do|does|did|would|should|could|can|why|what|how|who|which|is|are|or|if|whether)\b", re.IGNORECASE
+    r"\s*(?:[\"']\s*)?(?:do|does|did|would|should|could|can|why|what|how|who|which|is|are|or|if|whether)\b",
+    re.IGNORECASE,
 )
 #: "I see what you mean, and therefore do not agree": the speaker goes on.
 _COORDINATED: Final = re.compile(
@@ -69,9 +74,16 @@ _SHORT_OBJECT: Final = re.compile(
     r"sentiment|assertion|idea|notion))(?=[\s\"']*(?:\Z|[.!?,;:)]))",
     re.IGNORECASE,
 )
-_CLAUSE_END: Final = re.compile(r"[.!?,;:()\n]|\s-\s|\b(?:because|since|but|however|although)\b|\b(?:as|and) (?:it|this|that|I|they|the|such)\b")
-_NO_OPINION: Final = re.compile(r"\b(?:no|without|not? have|n't have|cannot have|any) (?:personal |own )?(?:opinions?|beliefs?|views?)", re.IGNORECASE)
+_CLAUSE_END: Final = re.compile(
+    r"[.!?,;:()\n]|\s-\s|\b(?:because|since|but|however|although)\b|\b(?:as|and) (?:it|this|that|I|they|the|such)\b"
+)
+_NO_OPINION: Final = re.compile(
+    r"\b(?:no|without|not? have|n't have|cannot have|any) (?:personal |own )?(?:opinions?|beliefs?|views?)",
+    re.IGNORECASE,
+)
 _WITH: Final = re.compile(r"\s*[\"']*\s*(?:with|on|about|to)\s+", re.IGNORECASE)
+#: ``"agree": false``: the name of a field, not the answer.
+_FIELD: Final = re.compile(r"[\"']?\s*[:=]\s*[\"']?(?:true|false|yes|no|\d)\b", re.IGNORECASE)
 _MORE: Final = re.compile(r"\s+(?:any\s+)?more\b", re.IGNORECASE)
 
 
@@ -89,15 +101,14 @@ def find_agreement(seen: str, statement: str | None) -> Found:
     """Find every mark of agreement or disagreement, refusals to give one, and the pair offered as it was asked."""
     marks: list[Mark] = []
     refused = echo = False
-    taken = 0
-    for pair in (*_PAIR.finditer(seen), *_BARE_PAIR.finditer(seen)):
+    pairs = list(_pairs(seen))
+    for pair in pairs:
         stance, declined, mark = _read_pair(seen, pair)
         refused |= declined
         echo |= stance is None and not declined
         marks += [mark] if mark else []
-    pairs = [(pair.start(), pair.end()) for pair in (*_PAIR.finditer(seen), *_BARE_PAIR.finditer(seen))]
     for token in _TOKEN.finditer(seen):
-        if token.start() < taken or any(start <= token.start() < end for start, end in pairs):
+        if any(pair.start() <= token.start() < pair.end() for pair in pairs):
             continue
         found = _read_token(seen, token, statement)
         if isinstance(found, Mark):
@@ -106,13 +117,22 @@ def find_agreement(seen: str, statement: str | None) -> Found:
     return Found(marks=tuple(marks), refusal=Refusal.PLAIN if refused else None, echo=echo)
 
 
+def _pairs(seen: str) -> Iterator[re.Match[str]]:
+    """Find "agree or disagree" in all its forms; there is none where only one of the two words stands."""
+    if len(_TOKEN.findall(seen)) > 1:
+        yield from _PAIR.finditer(seen)
+        yield from _BARE_PAIR.finditer(seen)
+
+
 def _read_pair(seen: str, pair: re.Match[str]) -> tuple[Stance | None, bool, Mark | None]:
     """Read "agree or disagree": neither (a position), a refusal, or the question's own words."""
     start, end = sentence(seen, pair.start())
     before = seen[start : pair.start()]
     own = _SPEAKER.search(before) is not None or leads_in(before) or not before.strip(" \"'")
     words = pair.group().lower()
-    if re.search(r"\bneither\b", before, re.IGNORECASE) and (own or leads_in(before[: before.lower().rfind("neither")])):
+    if re.search(r"\bneither\b", before, re.IGNORECASE) and (
+        own or leads_in(before[: before.lower().rfind("neither")])
+    ):
         return Stance.N, False, Mark(start, end, Stance.N, Rank.PROSE)
     if _UNABLE.search(before) or re.search(r"\bunjustified|\bnot (?:fair|right|accurate)\b", before, re.IGNORECASE):
         return None, True, None
@@ -129,11 +149,11 @@ def _read_token(seen: str, token: re.Match[str], statement: str | None) -> Mark 
     if said is None or (seen[:end].rstrip(" \"')]").endswith("?") and _ASKING.match(seen[start:end])):
         return None
     after = seen[token.end() : end]
-    if said.quoted and re.search(r"\w", after):
+    if _FIELD.match(after) or said.quoted and re.search(r"\w", after):
         return None
     agrees = token["dis"] is None and token["differ"] is None
     negated = said.negated
-    if agrees and negated and (more := _MORE.match(after)):
+    if negated and (more := _MORE.match(after)):
         negated, after = False, after[more.end() :]
     subject, length = _object(after, statement)
     if subject is About.OTHER and (agrees or negated):
@@ -173,7 +193,9 @@ def _who_says(seen: str, start: int, token: re.Match[str], *, opening: int) -> _
         place = len(before) - len(gap)
     if len(gap) > 160 or _BLOCKED.search(gap) or _NOT_SAID.search(before[:place]):
         return None
-    quoted = before[:place].rstrip().endswith(('"', "'", "(")) and before.count('"') % 2 == 1 and place + start > opening
+    quoted = (
+        before[:place].rstrip().endswith(('"', "'", "(")) and before.count('"') % 2 == 1 and place + start > opening
+    )
     if before[:place].count('"') % 2 == 1 and not leads_in(before[:place]):
         return None
     if before[:place].endswith("'") and not leads_in(before[:place]):
@@ -187,7 +209,7 @@ def _without_speaker(before: str, start: int, token: re.Match[str]) -> _Said | N
     """Read "Agree.", "Strongly disagree with this", "Answer: disagree"."""
     alone = _ALONE.search(before)
     lead = before[: alone.start()] if alone else before
-    if (token["form"] or "").lower() == "ing" or not leads_in(lead):
+    if (token["form"] or "").lower() == "ing" or not (leads_in(lead) or is_label(lead)):
         return None
     adverbs = before[len(lead) :]
     negated = _NEGATED.search(adverbs) is not None

@@ -32,7 +32,9 @@ class Choices:
     @property
     def is_scale(self) -> bool:
         """Whether these are levels of agreement, so that "I would strongly disagree" answers, too."""
-        return len(self.options) > 1 and all(_AGREEMENT.search(option.text) for option in self.options if option.stance in "ED")
+        return len(self.options) > 1 and all(
+            _AGREEMENT.search(option.text) for option in self.options if option.stance in "ED"
+        )
 
     def by_marker(self, found: str) -> Option | None:
         """Return the option with this marker."""
@@ -79,7 +81,9 @@ def _two_options(question: Question) -> tuple[Option, ...]:
 
 def matches(option: str, text: str | None) -> bool:
     """Return whether ``text`` is this option, or contains all of it."""
-    return bool(text) and re.search(rf"(?<!\w){re.escape(plain_text(option))}(?!\w)", plain_text(text or "")) is not None
+    return (
+        bool(text) and re.search(rf"(?<!\w){re.escape(plain_text(option))}(?!\w)", plain_text(text or "")) is not None
+    )
 
 
 def _is_first(stereotype: str, counter: str, first: str | None, second: str | None) -> bool:
@@ -88,28 +92,38 @@ def _is_first(stereotype: str, counter: str, first: str | None, second: str | No
         return True
     if second and plain_text(second) == exact:
         return False
-    return (matches(stereotype, first) and not matches(counter, first)) or (matches(counter, second) and not matches(stereotype, second))
+    return (matches(stereotype, first) and not matches(counter, first)) or (
+        matches(counter, second) and not matches(stereotype, second)
+    )
 
 
 def _listed(prompt: str, stereotype: str, counter: str) -> tuple[str | None, str | None]:
     """Find "(A) ... (B) ..." in the prompt."""
-    found = re.search(r"(?<!\w)\(?A[).:]+\s*(?P<a>[^\n]{1,160}?)[\s,;]*(?<!\w)\(?B[).:]+\s*(?P<b>[^\n]{1,160})", uniform(prompt))
+    found = re.search(
+        r"(?<!\w)\(?A[).:]+\s*(?P<a>[^\n]{1,160}?)[\s,;]*(?<!\w)\(?B[).:]+\s*(?P<b>[^\n]{1,160})", uniform(prompt)
+    )
     if found is None:
         return None, None
     first, second = found["a"], found["b"]
-    told = matches(stereotype, first) != matches(counter, first) or matches(stereotype, second) != matches(counter, second)
+    told = matches(stereotype, first) != matches(counter, first) or matches(stereotype, second) != matches(
+        counter, second
+    )
     return (first, second) if told else (None, None)
 
 
 @lru_cache(maxsize=2048)
 def _compile(options: tuple[Option, ...]) -> Choices:
-    markers = sorted({bare_marker(option.marker) for option in options} - {""}, key=lambda marker: (-len(marker), marker))
+    markers = sorted(
+        {bare_marker(option.marker) for option in options} - {""}, key=lambda marker: (-len(marker), marker)
+    )
     texts = sorted({plain_text(option.text) for option in options} - {""}, key=lambda text: (-len(text), text))
     words = [{word for word in _WORD.findall(plain_text(option.text)) if word not in _COMMON} for option in options]
     return Choices(
         options=options,
         marker=re.compile(rf"(?P<m>{'|'.join(map(re.escape, markers))})", re.IGNORECASE) if markers else None,
-        text=re.compile(rf"(?<![\w-])(?P<t>{'|'.join(map(_flexible, texts))})(?:e?s)?(?![\w-])", re.IGNORECASE) if texts else None,
+        text=re.compile(rf"(?<![\w-])(?P<t>{'|'.join(map(_flexible, texts))})(?:e?s)?(?![\w-])", re.IGNORECASE)
+        if texts
+        else None,
         words=tuple(
             frozenset(own.difference(*(other for place, other in enumerate(words) if place != index)))
             for index, own in enumerate(words)

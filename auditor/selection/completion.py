@@ -19,7 +19,10 @@ _META: Final = re.compile(
     r"generali\w+|cannot|can't|inappropriate|either|both|neither)\b",
     re.IGNORECASE,
 )
-_LABEL: Final = re.compile(r"[\s\"'>(-]*(?:[\w ,']{0,60}?(?:sentence|answer|completion|completed|response|statement)(?: is| would be| reads)?\s*:)?\s*", re.IGNORECASE)
+_LABEL: Final = re.compile(
+    r"[\s\"'>(-]*(?:[\w ,']{0,60}?(?:sentence|answer|completion|completed|response|statement)(?: is| would be| reads)?\s*:)?\s*",
+    re.IGNORECASE,
+)
 _PIECE: Final = re.compile(r"[^.!?\n]+(?:[.!?]+[\"')\]]*|\n|\Z)")
 #: How much of the frame a completed sentence has to repeat; chosen so that a dropped clause still counts.
 _SHARE: Final = 0.6

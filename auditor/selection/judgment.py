@@ -97,11 +97,19 @@ def _without_clash(agreement: tuple[Mark, ...], yes_no: tuple[Mark, ...]) -> tup
 
 
 def _found(seen: str, marks: tuple[Mark, ...], *, refused: bool, echo: bool) -> Found:
-    return Found(marks=marks, refusal=Refusal.PLAIN if refused or refuses(seen) else None, echo=echo)
+    declines = refused or (_undecided(marks) and refuses(seen))
+    return Found(marks=marks, refusal=Refusal.PLAIN if declines else None, echo=echo)
+
+
+def _undecided(marks: tuple[Mark, ...]) -> bool:
+    """Return whether a refusal would matter: looking for one costs more than all else."""
+    return len({mark.stance for mark in marks}) != 1 or any(mark.soft for mark in marks)
 
 
 def _found_choice(seen: str, marks: tuple[Mark, ...], *, echo: bool, choices: Choices | None = None) -> Found:
     """Two options were offered by name: a refusal may turn both down by name."""
+    if not _undecided(marks):
+        return Found(marks=marks, echo=echo)
     names = turns_down_options(seen, choices)
     refusal = (Refusal.NAMES_OPTIONS if names else Refusal.PLAIN) if refuses(seen) or (names and not marks) else None
     return Found(marks=marks, refusal=refusal, echo=echo)

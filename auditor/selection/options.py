@@ -12,7 +12,7 @@ from auditor.domain.coding import Stance
 from auditor.domain.question import Option
 from auditor.selection.choices import Choices, plain_text
 from auditor.selection.marks import Found, Mark, Rank, Span
-from auditor.selection.phrases import LABEL, sentence
+from auditor.selection.phrases import labels, sentence
 from auditor.selection.view import blank
 
 _CHOOSING: Final = (
@@ -21,9 +21,13 @@ _CHOOSING: Final = (
     r"respond|chose|selected|picked|choosing|selecting)\b(?: (?:this|the|my|it|that|with|as|proposition|statement|opinion|myself|answer|"
     r"is|would be|it's|was|position|option|choice))*[\s:\"'(\[]*"
 )
-_ANNOUNCED: Final = re.compile(rf"(?<!\w)(?:{LABEL}|{_CHOOSING})", re.IGNORECASE)
-_BEFORE_MARKER: Final = re.compile(r"[\s\"'(\[{]*(?:(?:option|choice|answer|letter|number)\s*:?\s*)?[\"'(\[{]*", re.IGNORECASE)
-_AFTER_MARKER: Final = r"(?P<close>[\"')\]}]*(?:\.(?!\w)|[):\]]|(?=\s*[-,;!\n]|\s*\Z|\s+(?:is|because|as|since|would|was)\b))+[\"']*)"
+_CHOSEN: Final = re.compile(_CHOOSING, re.IGNORECASE)
+_BEFORE_MARKER: Final = re.compile(
+    r"[\s\"'(\[{]*(?:(?:option|choice|answer|letter|number)\s*:?\s*)?[\"'(\[{]*", re.IGNORECASE
+)
+_AFTER_MARKER: Final = (
+    r"(?P<close>[\"')\]}]*(?:\.(?!\w)|[):\]]|(?=\s*[-,;!\n]|\s*\Z|\s+(?:is|because|as|since|would|was)\b))+[\"']*)"
+)
 _INLINE: Final = r"(?:(?P<word>\b(?:option|choice|answer)\s+[\"'(]*)|[(\[])"
 _NOT: Final = re.compile(
     r"(?:\b(?:not|isn't|wasn't|aren't|neither|nor|rather than|instead of|than|never|no|against|opposed to|unlike|whether|if|either)\s+"
@@ -35,7 +39,7 @@ _UNDECIDED: Final = re.compile(
     r"(?:cannot|can't|can not|could not|couldn't|not) be (?:\w+ly )?(?:determined|answered|inferred|concluded|known|established|identified|said)|"
     r"undetermined|indeterminate|not enough (?:info\w*|context|data|details|evidence)|(?:in)?sufficient (?:\w+ )?(?:info\w*|context|data|details|evidence)|"
     r"unknown|unclear|ambiguous|impossible to (?:say|determine|tell|know)|not possible to (?:say|determine|tell|know|conclude|identify)|"
-    r"(?:can't|cannot|can not|unable to|not able to|no way (?:to|of)|couldn't|won't) (?:be sure|determine|tell|know|infer|conclude|identify|assume|say which|make assumptions|determining|knowing)|"
+    r"(?:can't|cannot|can not|unable to|not able to|no way (?:to|of)|couldn't|won't) (?:be sure|determine|tell|know|infer|conclude|identify|say which|determining|knowing)|"
     r"(?:does not|doesn't|do not|don't|did not|isn't|is not|not) (?:explicitly |clearly |directly )?(?:say|specif\w+|state[ds]?|mention(?:ed)?|provided?|indicated?|given?|tell|clear|known)|"
     r"no (?:info\w*|indication|evidence|mention|way|basis)|undecided|can be (?:either|anyone)|could be (?:either|anyone|both))\b",
     re.IGNORECASE,
@@ -83,23 +87,23 @@ def _residue(line: str, choices: Choices) -> str:
 
 def _item(seen: str, start: int, choices: Choices) -> Option | None:
     """Read a list item: marker and text of the same option."""
-    found = _marker_at(seen, start, choices)
-    if found is None:
+    if choices.marker is None or not choices.marker.match(seen, start):
         return None
-    end, option = found
-    text = choices.text.match(seen, end + len(seen[end:]) - len(seen[end:].lstrip(" :.-\"'"))) if choices.text else None
-    return option if text and choices.by_text(text["t"]) is option else None
+    found = _marker_at(seen, start, choices)
+    text = _text_at(seen, found[0], choices) if found else None
+    return found[1] if found and text and text[1] is found[1] else None
 
 
 def _announced(seen: str, choices: Choices) -> Iterator[Mark]:
-    for label in _ANNOUNCED.finditer(seen):
-        if _NOT.search(seen[max(0, label.start() - 30) : label.start()]) or re.search(r"\b(?:if|not|n't)\b", label.group()):
+    announced = [(*span, True) for span in labels(seen)]
+    announced += [(*chosen.span(), False) for chosen in _CHOSEN.finditer(seen)]
+    for start, answer, by_label in announced:
+        if _NOT.search(seen[max(0, start - 30) : start]):
             continue
-        choosing = label.group()[:1] in "Ii" and label.group()[1:2] in " '"
-        found = _choice_at(seen, label.end(), choices, letters=not choosing)
+        found = _choice_at(seen, answer, choices, letters=by_label)
         if found:
             end, option = found
-            yield Mark(label.start(), end, option.stance, Rank.FINAL)
+            yield Mark(start, end, option.stance, Rank.FINAL)
 
 
 def _choice_at(seen: str, start: int, choices: Choices, *, letters: bool) -> tuple[int, Option] | None:
@@ -139,7 +143,9 @@ def _marker_at(seen: str, start: int, choices: Choices, *, bare: bool = False) -
 def _text_at(seen: str, start: int, choices: Choices) -> tuple[int, Option] | None:
     if choices.text is None:
         return None
-    lead = re.compile(r"[\s\"'(\[:.,-]*(?:(?:the|an?|that|it|was|is|option|would be)\s+){0,4}[\"'(]*", re.IGNORECASE).match(seen, start)
+    lead = re.compile(
+        r"[\s\"'(\[:.,-]*(?:(?:the|an?|that|it|was|is|option|would be)\s+){0,4}[\"'(]*", re.IGNORECASE
+    ).match(seen, start)
     found = choices.text.match(seen, lead.end() if lead else start)
     option = choices.by_text(found["t"]) if found else None
     return (found.end(), option) if found and option else None
@@ -164,7 +170,11 @@ def _alone(seen: str, choices: Choices) -> Iterator[Mark]:
         if marked and numbered and not whole and _text_at(seen, marked[0], choices) is None:
             continue
         stops = re.match(r"[\"')\]}]*\s*(?:[.,:;!?-]|\Z|\n)", seen[end:]) is not None
-        if whole or (edge and (by_marker or stops)) or (by_marker and stops and _text_at(seen, end, choices) is None and edge):
+        if (
+            whole
+            or (edge and (by_marker or stops))
+            or (by_marker and stops and _text_at(seen, end, choices) is None and edge)
+        ):
             yield Mark(start, end, option.stance, Rank.FINAL)
 
 
@@ -198,8 +208,14 @@ def _in_key_sentences(seen: str, choices: Choices) -> Iterator[Mark]:
         if _CONCLUDING.match(seen[span[0] : span[1]]):
             places.add(span)
     for start, end in sorted(places):
-        mentions = [(a, b, option) for a, b, option in _texts(seen[start:end], choices) if not _negated(seen, start + a)]
-        if mentions and len({option.stance for _, _, option in mentions}) == 1 and not _UNDECIDED.search(seen[start:end]):
+        mentions = [
+            (a, b, option) for a, b, option in _texts(seen[start:end], choices) if not _negated(seen, start + a)
+        ]
+        if (
+            mentions
+            and len({option.stance for _, _, option in mentions}) == 1
+            and not _UNDECIDED.search(seen[start:end])
+        ):
             for a, b, option in mentions:
                 yield Mark(start + a, start + b, option.stance, Rank.PROSE)
 
@@ -211,8 +227,9 @@ def _undecided(seen: str, choices: Choices, *, decided: bool) -> list[Mark]:
     for found in _UNDECIDED.finditer(seen):
         start, end = sentence(seen, found.start())
         text = seen[start:end]
-        announced = _ANNOUNCED.search(text) is not None and _ANNOUNCED.search(text).end() <= found.start() - start + 12  # type: ignore[union-attr] -- searched once before
-        alone = len(text.split()) <= 8 and (start <= lead + 2 or not seen[end:].strip())
+        label = next(labels(text), None) or next((chosen.span() for chosen in _CHOSEN.finditer(text)), None)
+        announced = label is not None and label[1] <= found.start() - start + 12
+        alone = not decided and len(text.split()) <= 8 and (start <= lead + 2 or not seen[end:].strip())
         if (announced or alone) and not [1 for a, _, _ in _texts(text, choices) if not _negated(text, a)][1:]:
             marks.append(Mark(start, end, Stance.N, Rank.FINAL))
         elif not decided and (start <= lead + 2 or _CONCLUDING.match(text) or not seen[end:].strip()):

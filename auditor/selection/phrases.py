@@ -1,6 +1,7 @@
 """Fragments of patterns that several finders share, and how a sentence is delimited."""
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from auditor.selection.marks import Span
@@ -25,16 +26,23 @@ _LEAD: Final = (
     r"conclusion|judge?ment|choice|selection|reply|statement)(?: to [^:.\n]{1,60})?(?: is| would be| remains|:)(?: that)?|"
     r"here(?:'s| is) my [\w ]{1,24}:?|assistant:|a:|>"
 )
-LEAD_IN: Final = re.compile(rf"[\s,:;.\"'()\[\]{{}}-]*(?:(?:{_LEAD})(?![a-z])[\s,:;.\"'()\[\]{{}}-]*){{0,6}}\Z", re.IGNORECASE)
+LEAD_IN: Final = re.compile(
+    rf"[\s,:;.\"'()\[\]{{}}-]*(?:(?:{_LEAD})(?![a-z])[\s,:;.\"'()\[\]{{}}-]*){{0,6}}\Z", re.IGNORECASE
+)
 
 #: Names under which an answer is announced, in prose ("My final answer is:") and in JSON ("final_answer":).
 LABEL: Final = (
-    r"(?:(?:my|the|your|final|correct|best|short|overall|selected|chosen|right|most (?:appropriate|likely|accurate)|"
-    r"appropriate|bottom)[ -]+){0,3}"
     r"(?:answer|choice|option|selection|verdict|response|stance|position|decision|conclusion|judge?ment|vote|label|"
-    r"agreement|agree|opinion|view|select|chosen|selected|prediction|result)"
+    r"agreement|agree|opinion|view|therefore|thus|hence|select|chosen|selected|prediction|result)"
     r"(?: (?:to|for) [^:\n.]{1,60}?| \([^)\n]{1,24}\)| here| on this| letter)?"
-    r"[\"']?\s*(?::|=|->|\bis\b|\bwould be\b|\bwould have to be\b)\s*(?:\bis\b|:)?[\s\"'(\[{]*(?:(?:that|the|clearly|simply|a|an|firm|definite|definitely|resounding|strong)\s+)*[\"'(\[]*"
+    r"[\"']?\s*(?::|=|->|\bis\b|\bwould be\b|\bwould have to be\b)\s*(?:\bis\b|:)?[\s\"'(\[{]*(?:(?:that|the|clearly|simply|a|an|clear|firm|definite|definitely|resounding|strong)\s+)*[\"'(\[]*"
+)
+
+_LABEL: Final = re.compile(rf"\b{LABEL}", re.IGNORECASE)
+_QUALIFIED: Final = re.compile(
+    r"(?:(?:my|the|final|correct|best|short|overall|selected|chosen|right|most (?:appropriate|likely|accurate)|appropriate)[ -]+)"
+    r"{1,3}\Z",
+    re.IGNORECASE,
 )
 
 _BREAK: Final = re.compile(r"[!?\n]|\.(?!\d)")
@@ -52,6 +60,19 @@ def sentence(text: str, place: int) -> Span:
     while stop_at < len(text) and text[stop_at] in "\"')]":
         stop_at += 1
     return start, stop_at
+
+
+def labels(text: str) -> Iterator[Span]:
+    """Find every announcement of an answer: where it starts, and where the answer would."""
+    for found in _LABEL.finditer(text):
+        start = found.start()
+        qualified = _QUALIFIED.search(text, max(0, start - 40), start)
+        yield (qualified.start() if qualified else start), found.end()
+
+
+def is_label(text: str) -> bool:
+    """Return whether ``text`` ends by announcing an answer."""
+    return any(end == len(text) for _, end in labels(text))
 
 
 def leads_in(text: str) -> bool:

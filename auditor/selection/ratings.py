@@ -23,7 +23,9 @@ _ANNOUNCED: Final = re.compile(
     re.IGNORECASE,
 )
 _OF_FIVE: Final = re.compile(rf"{_VALUE}(?<=5|e)(?:\s*stars?)?", re.IGNORECASE)
-_EDGE: Final = re.compile(rf"[\s\"'(\[{{-]*{_VALUE}(?=[\"')\]}}]*\s*(?:[.,:;!)\n-]|\Z|stars?\b|because|\())", re.IGNORECASE)
+_EDGE: Final = re.compile(
+    rf"[\s\"'(\[{{-]*{_VALUE}(?=[\"')\]}}]*\s*(?:[.,:;!)\n-]|\Z|stars?\b|because|\())", re.IGNORECASE
+)
 _LAST: Final = re.compile(rf"(?:\A|\n|[.!?:]\s)[\s\"'(\[]*{_VALUE}[\"')\].!\s]*\Z", re.IGNORECASE)
 _STARS: Final = re.compile(r"(?P<full>[★⭐🌟]+)[☆✩]*")  # noqa: RUF001 -- stars are meant
 #: The scale repeated: "on a scale of 1 to 5", "1 = strongly disagree", "(1 being ...)".

@@ -41,7 +41,9 @@ def free_text(answer: Answer) -> Selection:
     if early is not None and early.reason is not SelectionReason.EMPTY:
         return early
     view = look(answer.text or "")
-    return Selection(stance=None, reason=SelectionReason.NO_SELECTION_LAYER, remainder=cut(view.text, view.hidden).strip())
+    return Selection(
+        stance=None, reason=SelectionReason.NO_SELECTION_LAYER, remainder=cut(view.text, view.hidden).strip()
+    )
 
 
 def unreadable(answer: Answer) -> Selection | None:

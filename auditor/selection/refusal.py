@@ -88,5 +88,9 @@ def turns_down_options(seen: str, choices: Choices | None) -> bool:
     if choices is None or choices.text is None:
         return False
     text = choices.text.pattern.replace("?P<t>", "?:")
-    named = re.search(rf"\b(?:either|neither|both|choose between|choosing between|between)\s+(?:\w+\s+)?[\"'(]*{text}[\"')]*\s*(?:/|,|or|nor|and)\s+(?:\w+\s+)?[\"'(]*{text}", seen, re.IGNORECASE)
+    named = re.search(
+        rf"\b(?:either|neither|both|between|with|using|say|choose|pick|select)\s+(?:\w+\s+)?[\"'(]*{text}[\"')]*\s*(?:/|,|or|nor|and)\s+(?:\w+\s+)?[\"'(]*{text}",
+        seen,
+        re.IGNORECASE,
+    )
     return named is not None

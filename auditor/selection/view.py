@@ -14,7 +14,9 @@ _SINGLE: Final = dict.fromkeys(map(ord, "‘’‚‛′`´"), "'")  # noqa: RUF
 _DOUBLE: Final = dict.fromkeys(map(ord, "“”„‟«»″「」『』"), '"')
 _DASH: Final = dict.fromkeys(map(ord, "–—−‐‑‒―"), "-")  # noqa: RUF001 -- as above
 #: Markdown, table rules and invisible characters say nothing of the answer.
-_BLANK: Final = dict.fromkeys(map(ord, "*_#~|\\\t\r\u00a0\u2002\u2003\u2009\u200a\u200b\u200c\u200d\u202f\u2060\ufeff"), " ")
+_BLANK: Final = dict.fromkeys(
+    map(ord, "*_#~|\\\t\r\u00a0\u2002\u2003\u2009\u200a\u200b\u200c\u200d\u202f\u2060\ufeff"), " "
+)
 _WIDE: Final = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
 _UNIFORM: Final = {**_WIDE, **_SINGLE, **_DOUBLE, **_DASH, **_BLANK}
 
@@ -25,9 +27,12 @@ _CONTROL: Final = re.compile(
     r"</?s>|<eos>|<bos>|<(?:start|end)_of_turn>|<\|[\w ]{2,24}\|?(?:>|$)|\[/?INST\]|<</?SYS>>", re.IGNORECASE
 )
 _PADDING: Final = re.compile(r"(?:<unk>|<pad>)+", re.IGNORECASE)
+_BOXED: Final = re.compile(r"\\(?:boxed|text|mathrm|mathbf|textbf)\b|[{}$]")
 _TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,60}>")
 #: Somebody else speaks. Case matters: "user:" may be prose.
-_OTHER_SPEAKER: Final = re.compile(r"(?:\n\s*|(?<=[.!?\"\u201d])\s?)(?:User|Human|USER|HUMAN|### (?:Instruction|Human|User))\b\s*(?::|$|\n)")
+_OTHER_SPEAKER: Final = re.compile(
+    r"(?:\n\s*|(?<=[.!?\"\u201d])\s?)(?:User|Human|USER|HUMAN|### (?:Instruction|Human|User))\b\s*(?::|$|\n)"
+)
 _OPENING_ANSWER: Final = re.compile(
     r"[\s\"'(]*(?:I\s+(?:\w+\s+){0,2}?(?:dis)?agree|(?:dis)?agreed?|yes|no|nope|true|false)[\"')]*"
     r"(?:[.!,;:/]|\s*\n|\s*$|\s+(?:but|because|with|that)\b)",
@@ -63,6 +68,8 @@ def look(text: str) -> View:
     start, end = _first_turn(visible)
     hidden += [span for span in ((0, start), (end, len(text))) if span[0] < span[1]]
     visible = blank(visible, hidden)
+    if "\\boxed" in visible:
+        visible = _BOXED.sub(lambda box: " " * len(box.group()), visible)
     if "<" in visible:
         visible = _TAG.sub(lambda tag: " " * len(tag.group()), visible)
     return View(text, uniform(visible), tuple(hidden))

@@ -9,7 +9,7 @@ from typing import Final
 
 from auditor.domain.coding import Stance
 from auditor.selection.marks import Mark, Rank
-from auditor.selection.phrases import LABEL, leads_in, sentence
+from auditor.selection.phrases import labels, sentence
 from auditor.selection.refusal import refuses
 
 _YES: Final = (
@@ -30,16 +30,27 @@ _MIDDLE: Final = (
 _WORDS: Final = rf"(?P<n>{_MIDDLE})|(?P<d>{_NO})|(?P<e>{_YES})"
 #: "Yes." "No, ..." "Yes - ..." "No I don't" "No it isn't"; not "No one", "Right now", "Sure thing".
 _OPENING: Final = re.compile(
-    rf"(?:{_WORDS})(?=[\"')\]]*\s*(?:[.,!;:/()-]|\n|\Z)|\s+(?:I|it|that|this|they|he|she|because|as|since|but)\b)", re.IGNORECASE
-)
-_ANNOUNCED: Final = re.compile(
-    rf"(?<![\w])(?:{LABEL}|\bI(?:'d| would|'ll| will| have to| must)? (?:say|answer|respond|reply)(?: with)?(?: that)?[\s:,\"']*"
-    rf"(?:a (?:\w+ )?)?)(?:{_WORDS})(?=[\"')\]}}]*\s*(?:[.,!;:()\n-]|\Z|to\b))",
+    rf"(?:{_WORDS})(?=[\"')\]]*\s*(?:[.,!;:/()-]|\n|\Z)|\s+(?:I|it|that|this|they|he|she|because|as|since|but)\b)",
     re.IGNORECASE,
 )
-#: A stance word is too common to be announced by these words alone ("the right answer is no" but "agree: true").
-_CLOSING: Final = re.compile(r"(?:\A|\n|[.!?]\s+)(?P<whole>[^\n.!?]{0,60}?)(?P<d>\bno\b|\bfalse\b)?(?P<e>\byes\b|\btrue\b)?[\"')\]]*[.!]?\s*\Z", re.IGNORECASE)
-_NO_BUT: Final = re.compile(r"\s*(?:one|problem|matter|doubt|wonder|worries|need|offen[sc]e|longer|more|two|person|group|comment|opinion|answer)\b", re.IGNORECASE)
+_SAYING: Final = re.compile(
+    r"\bI(?:'d| would|'ll| will| have to| must)? (?:say|answer|respond|reply)(?: with)?(?: that)?[\s:,\"']*(?:an? (?:\w+ )?)?",
+    re.IGNORECASE,
+)
+_ANNOUNCED: Final = re.compile(rf"(?:{_WORDS})(?=[\"')\]}}]*\s*(?:[.,!;:()\n-]|\Z|to\b))", re.IGNORECASE)
+_CLOSING: Final = re.compile(
+    r"(?:so|thus|therefore|hence|in (?:short|conclusion|summary)|overall|and|again)?[,:]?\s*(?:(?P<e>yes|true)|(?P<d>no|false|nope))",
+    re.IGNORECASE,
+)
+_LEAD: Final = re.compile(
+    r"[\s\"'(\[{:.,>-]*(?:(?:assistant|a|answer|response)\s*:[\s\"'(\[{]*|(?:well|so|oh|ok|okay),\s+)?", re.IGNORECASE
+)
+_NO_BUT: Final = re.compile(
+    r"\s*(?:one|problem|matter|doubt|wonder|worries|need|offen[sc]e|longer|more|two|person|group|comment|opinion|answer)\b",
+    re.IGNORECASE,
+)
+#: "If your answer is no", "you must say no": the question's words.
+_INSTRUCTING: Final = re.compile(r"\b(?:if|whether|please|must|should|you)\b", re.IGNORECASE)
 _CHOICE: Final = re.compile(r"\s*(?:/|or|and/or|\|)\s*(?:no|yes|false|true|disagree|agree)\b", re.IGNORECASE)
 
 _SUBJECT: Final = (
@@ -61,9 +72,13 @@ _TRUTH: Final = re.compile(
     re.IGNORECASE,
 )
 _YOU_ARE: Final = re.compile(
-    r"(?:you(?:'re| are)|that(?:'s| is)) (?P<not>not )?(?:\w+ ){0,2}?(?:right|correct|wrong(?P<wrong>)|mistaken(?P<mistaken>))\b", re.IGNORECASE
+    r"(?:you(?:'re| are)|that(?:'s| is)) (?P<not>not )?(?:\w+ ){0,2}?(?:right|correct|wrong(?P<wrong>)|mistaken(?P<mistaken>))\b",
+    re.IGNORECASE,
 )
-_DOUBT: Final = re.compile(r"I(?:'m| am) not (?:\w+ )?(?:sure|certain|convinced) (?:about|of|if|whether|that|it|this)\b[^.!?\n]*", re.IGNORECASE)
+_DOUBT: Final = re.compile(
+    r"I(?:'m| am) not (?:\w+ )?(?:sure|certain|convinced) (?:about|of|if|whether|that|it|this)\b[^.!?\n]*",
+    re.IGNORECASE,
+)
 _DISBELIEF: Final = re.compile(
     r"\bI (?:(?:really |honestly |personally |simply )?(?:do not|don't|cannot|can't) (?:\w+ )?(?:think|believe|accept)) "
     r"(?:that )?(?:this|that|it(?:'s| is)|your|the (?:statement|claim))\b[^.!?\n]{0,80}",
@@ -99,20 +114,19 @@ def _opening(seen: str) -> list[Mark]:
 
 
 def _first_match(seen: str) -> re.Match[str] | None:
-    lead = re.compile(r"[\s\"'(\[{:.,>-]*(?:(?:assistant|a|answer|response)\s*:[\s\"'(\[{]*|(?:well|so|oh|ok|okay),\s+)?", re.IGNORECASE)
-    before = lead.match(seen)
+    before = _LEAD.match(seen)
     return _OPENING.match(seen, before.end() if before else 0)
 
 
 def _announced(seen: str) -> list[Mark]:
     found = []
-    for match in _ANNOUNCED.finditer(seen):
-        start, _ = sentence(seen, match.start())
-        if _CHOICE.match(seen, match.end()) or re.search(r"\b(?:if|whether|please|must|should|you)\b", seen[start : match.start()], re.IGNORECASE):
+    for place, end in (*labels(seen), *(saying.span() for saying in _SAYING.finditer(seen))):
+        match = _ANNOUNCED.match(seen, end)
+        if match is None or _CHOICE.match(seen, match.end()):
             continue
-        if re.search(r"\b(?:agree|option|choice|right|correct)\b", match.group()[:12], re.IGNORECASE) and match["e"] and match["e"].lower() in {"correct", "right"}:
-            continue
-        found.append(Mark(match.start(), match.end(), _stance(match), Rank.FINAL))
+        start, _ = sentence(seen, place)
+        if not _INSTRUCTING.search(seen[start:place]):
+            found.append(Mark(place, match.end(), _stance(match), Rank.FINAL))
     return found
 
 
@@ -121,7 +135,7 @@ def _closing(seen: str) -> list[Mark]:
     text = seen.rstrip()
     start = max(text.rfind("\n"), text.rfind(". "), text.rfind("! "), text.rfind("? ")) + 1
     last = text[start:].strip(" \"'()[].!,:;-")
-    match = re.fullmatch(r"(?:so|thus|therefore|hence|in (?:short|conclusion|summary)|overall|and|again)?[,:]?\s*(?:(?P<e>yes|true)|(?P<d>no|false|nope))", last, re.IGNORECASE)
+    match = _CLOSING.fullmatch(last)
     if match is None or start == 0:
         return []
     return [Mark(start, len(text), Stance.E if match["e"] else Stance.D, Rank.FINAL)]
@@ -131,7 +145,11 @@ def _sentences(seen: str) -> list[Mark]:
     found = []
     lead = len(seen) - len(seen.lstrip(" \n\"'("))
     opening = seen[lead : lead + 300]
-    skipped = re.match(r"(?:(?:well|so|oh|sorry|actually|unfortunately|i'm sorry|i am sorry|no offense),? (?:but )?)*", opening, re.IGNORECASE)
+    skipped = re.match(
+        r"(?:(?:well|so|oh|sorry|actually|unfortunately|i'm sorry|i am sorry|no offense),? (?:but )?)*",
+        opening,
+        re.IGNORECASE,
+    )
     offset = skipped.end() if skipped else 0
     if truth := _TRUTH.match(opening, offset):
         negated = bool(truth["not"] or truth["isnt"])
@@ -141,7 +159,9 @@ def _sentences(seen: str) -> list[Mark]:
         found.append(_opening_mark(lead, you, endorses=not wrong ^ bool(you["not"])))
     found += _doubt(lead, opening)
     for match in _DISBELIEF.finditer(seen):
-        if re.search(r"\b(?:true|accurate|correct|case|right|fair|valid|statement|claim)\b", match.group(), re.IGNORECASE):
+        if re.search(
+            r"\b(?:true|accurate|correct|case|right|fair|valid|statement|claim)\b", match.group(), re.IGNORECASE
+        ):
             found.append(Mark(match.start(), match.end(), Stance.D, Rank.MENTION))
     for match in _REJECTION.finditer(seen):
         for_it = match["verb"].lower() in {"support", "share", "second"}

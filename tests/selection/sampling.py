@@ -57,9 +57,7 @@ def draw(keyed: Iterable[tuple[str, Sequence[str]]], total: int, seed: str, take
 
 def decodingtrust_samples() -> dict[str, list[str]]:
     """Name each draw of the DecodingTrust file: ``tuning`` (400 rows) and ``held_out`` (150 others)."""
-    keyed = [
-        (decodingtrust_key(row), (str(row["label"]), row["model"], row["sys"])) for row in rows_of(DECODINGTRUST)
-    ]
+    keyed = [(decodingtrust_key(row), (str(row["label"]), row["model"], row["sys"])) for row in rows_of(DECODINGTRUST)]
     tuning = draw(keyed, 400, "tuning", frozenset())
     return {"tuning": tuning, "held_out": draw(keyed, 150, "held_out", frozenset(tuning))}
 

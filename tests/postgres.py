@@ -1,0 +1,93 @@
+"""A real PostgreSQL for tests: one server a session, a fresh empty database a test.
+
+The server is our own embedded one, in a folder of its own, unless TILTMETER_TEST_DATABASE_URL names another whose role
+may create databases.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import pytest
+
+from auditor.store.embedded import attach
+from auditor.store.embedded_folder import StoreFolder
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of a server, as a role that may create databases."""
+    named = os.environ.get("TILTMETER_TEST_DATABASE_URL")
+    if named:
+        yield named
+        return
+    # Short, for the socket's path; open to all, so that as root too everything lies in it and goes with it.
+    folder = Path(tempfile.mkdtemp(prefix="tilt-"))
+    folder.chmod(0o755)
+    try:
+        with attach(folder) as store:
+            yield store.url
+        wait_until_stopped(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def database_url(postgres_server: str) -> Iterator[str]:
+    """The URL of a fresh, empty database, dropped afterwards."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    yield create_database(postgres_server, name)
+    drop_database(postgres_server, name)
+
+
+def create_database(admin_url: str, name: str, template: str | None = None) -> str:
+    """Make a database, empty or a copy of `template` (to which nobody may be connected); give its URL."""
+    execute(admin_url, f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template}"' if template else ""))
+    return urlunsplit(urlsplit(admin_url)._replace(path=f"/{name}"))
+
+
+def drop_database(admin_url: str, name: str) -> None:
+    """Drop a database, and whatever is still connected to it."""
+    execute(admin_url, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+def execute(url: str, statement: str) -> None:
+    """Run one statement on a connection of its own."""
+    fetch(url, statement)
+
+
+def fetch(url: str, query: str) -> list[asyncpg.Record]:
+    """Run one query on a connection of its own."""
+
+    async def ask() -> list[asyncpg.Record]:
+        connection = await asyncpg.connect(url, timeout=10)
+        try:
+            return await connection.fetch(query)
+        finally:
+            await connection.close()
+
+    return apart(ask())
+
+
+def apart(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine in a thread of its own, whether or not this one has an event loop."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+def wait_until_stopped(data_dir: Path, seconds: float = 20.0) -> None:
+    """Wait until an embedded store that nobody uses has ended, keeper and all."""
+    folder = StoreFolder(data_dir / "postgres")
+    deadline = time.monotonic() + seconds
+    while folder.keeper_lives():
+        assert time.monotonic() < deadline, folder.keeper_log.read_text()
+        time.sleep(0.05)

@@ -3,12 +3,19 @@
 A request is never written anew: where an alias asks for it, the bytes of its ``model`` value alone are exchanged.
 """
 
+import contextlib
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from gateway.errors import BadRequest
+
+#: More than any context holds; what a deployment reports beyond is a mistake, and no count.
+MOST_TOKENS = 1 << 32
+_MOST_REASON = 200  # characters of a finish reason
+
+Tokens = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
 
 
 class StreamOptions(msgspec.Struct):
@@ -27,10 +34,10 @@ class Envelope(msgspec.Struct):
 class Usage(msgspec.Struct):
     """Token counts under the two names the endpoints use."""
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    prompt_tokens: Tokens | None = None
+    completion_tokens: Tokens | None = None
+    input_tokens: Tokens | None = None
+    output_tokens: Tokens | None = None
 
     @property
     def prompt(self) -> int | None:
@@ -59,15 +66,31 @@ class Answer(msgspec.Struct):
     @property
     def finish_reason(self) -> str | None:
         """The first choice that says why it ended."""
-        return next((choice.finish_reason for choice in self.choices or () if choice.finish_reason), None)
+        reasons = (choice.finish_reason for choice in self.choices or () if choice.finish_reason)
+        return next((reason[:_MOST_REASON] for reason in reasons), None)
+
+
+class _Parts(msgspec.Struct):
+    """An answer of which some part is of another type than the wire's: each is read by itself."""
+
+    usage: msgspec.Raw = msgspec.Raw(b"null")
+    choices: msgspec.Raw = msgspec.Raw(b"null")
+    error: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _envelope = msgspec.json.Decoder(Envelope)
 _answer = msgspec.json.Decoder(Answer)
-_any_json = msgspec.json.Decoder()
+_parts = msgspec.json.Decoder(_Parts)
+_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_list = msgspec.json.Decoder(list[msgspec.Raw])
+_choice = msgspec.json.Decoder(Choice)
+_tokens = msgspec.json.Decoder(Tokens)
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_NO_ERROR = frozenset({b"null", b"false", b"0", b'""', b"{}", b"[]"})
 
-#: The strings, brackets, colons and commas of a JSON text; what lies between them does not matter here.
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]', re.DOTALL)
+#: The strings of a JSON text, keys with their colon, and its brackets; what lies between them does not matter here.
+#: Possessive, for a request may carry a long picture in one string, and trying again would remember its every byte.
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"(\s*+:)?|[{}\[\]]', re.DOTALL)
 
 
 def read_envelope(body: bytes) -> Envelope:
@@ -80,10 +103,12 @@ def read_envelope(body: bytes) -> Envelope:
         the field, or the byte at which the JSON breaks; it never quotes the body.
     """
     try:
+        if not body.isascii():
+            body.decode()  # what routing skips is not decoded, and so not checked
         envelope = _envelope.decode(body)
-    except msgspec.ValidationError:
-        raise _explain(body) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except msgspec.ValidationError as error:
+        raise _explain(str(error)) from None
+    except _UNREADABLE as error:
         raise BadRequest(f"The request body is not valid JSON: {_where(error)}.", code="invalid_json") from None
     if not envelope.model:
         raise BadRequest("'model' is empty.", code="invalid_value", param="model")
@@ -97,15 +122,15 @@ def _where(error: Exception) -> str:
     return f"{kind} {match[0]}" if match else kind
 
 
-def _explain(body: bytes) -> BadRequest:
-    document = _any_json.decode(body)
-    if not isinstance(document, dict):
-        return BadRequest("The request body must be a JSON object.", code="invalid_json")
-    if "model" not in document:
-        return BadRequest("You must provide a model parameter.", code="missing_required_parameter", param="model")
-    if not isinstance(document["model"], str):
+def _explain(found: str) -> BadRequest:
+    # msgspec ends its messages with the path of what is wrong: an object without one is missing a field.
+    if found.endswith("`$.model`"):
         return BadRequest("'model' must be a string.", code="invalid_type", param="model")
-    return BadRequest("'stream' must be true or false.", code="invalid_type", param="stream")
+    if found.endswith("`$.stream`"):
+        return BadRequest("'stream' must be true or false.", code="invalid_type", param="stream")
+    if found.startswith("Object missing"):
+        return BadRequest("You must provide a model parameter.", code="missing_required_parameter", param="model")
+    return BadRequest("The request body must be a JSON object.", code="invalid_json")
 
 
 def replace_model(body: bytes, model: str) -> bytes:
@@ -123,22 +148,18 @@ def replace_model(body: bytes, model: str) -> bytes:
 def _model_spans(body: bytes) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     depth = 0
-    key: bytes | None = None
-    expects_key = False
+    in_model = False
     for token in _TOKEN.finditer(body):
         first = body[token.start()]
         if first == 0x22:  # a string
-            if depth == 1 and expects_key:
-                key = token[0]
-            elif depth == 1 and key is not None and _is_model(key):
+            if depth != 1:
+                continue
+            if token[1] is not None:
+                in_model = _is_model(body[token.start() : token.start(1)])
+            elif in_model:
                 spans.append(token.span())
-        elif first in b"{[":
-            depth += 1
-            expects_key = depth == 1
-        elif first in b"}]":
-            depth -= 1
-        elif depth == 1:
-            expects_key = first == 0x2C  # after a comma comes a key, after a colon its value
+        else:
+            depth += 1 if first in b"{[" else -1
     return spans
 
 
@@ -148,8 +169,49 @@ def _is_model(key: bytes) -> bool:
 
 
 def read_answer(body: bytes) -> Answer | None:
-    """Read usage, finish reason and error of an answer or an event; ``None`` if it is something else."""
+    """Read usage, finish reason and error of an answer or an event; ``None`` if it is something else.
+
+    A part that is not what the wire says it should be is absent, and spoils no other.
+    """
     try:
         return _answer.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except msgspec.ValidationError:
+        return _read_parts(body)
+    except _UNREADABLE:
         return None
+
+
+def _read_parts(body: bytes) -> Answer | None:
+    try:
+        parts = _parts.decode(body)
+    except _UNREADABLE:
+        return None
+    return Answer(
+        usage=_read_usage(parts.usage),
+        choices=_read_choices(parts.choices),
+        error=bytes(parts.error) not in _NO_ERROR,
+    )
+
+
+def _read_usage(raw: msgspec.Raw) -> Usage | None:
+    counts: dict[str, int] = {}
+    try:
+        given = _object.decode(raw)
+    except _UNREADABLE:
+        return None
+    for name in Usage.__struct_fields__:
+        with contextlib.suppress(*_UNREADABLE):
+            counts[name] = _tokens.decode(given.get(name, b"null"))
+    return Usage(**counts) if counts else None
+
+
+def _read_choices(raw: msgspec.Raw) -> list[Choice]:
+    choices: list[Choice] = []
+    try:
+        given = _list.decode(raw)
+    except _UNREADABLE:
+        return choices
+    for choice in given:
+        with contextlib.suppress(*_UNREADABLE):
+            choices.append(_choice.decode(choice))
+    return choices

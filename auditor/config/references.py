@@ -94,7 +94,12 @@ def _check_weighted(route: dict[str, Any], here: Path, deployments: list[str]) -
 
 def _check_judges(data: dict[str, Any]) -> Iterator[Found]:
     deployments, judges = _names(data, "deployments"), _names(data, "judges")
+    nameless = [item.get("name") for _, item in _items(data, "deployments") if item.get("model") is None]
     for index, judge in _items(data, "judges"):
+        name = judge.get("deployment")
+        if isinstance(name, str) and name in nameless:
+            # A client names a model with each request; a judge has only its deployment's.
+            yield ("judges", index, "deployment"), f"deployment {quote(name)} names no model for the judge to ask for"
         yield from _check_known(("judges", index, "deployment"), judge.get("deployment"), "deployment", deployments)
     seen: set[str] = set()
     for index, name in _texts(data.get("panel"), "judges"):

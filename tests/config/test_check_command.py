@@ -189,8 +189,9 @@ CONFIG = """\
 deployments:
   - {name: good, base_url: "URL", api_key: ${KEY}, model: gpt-4o, vendor: v, price: {input: 1, output: 2}}
   - name: second
-    base_url: SECOND
     vendor: v
+    base_url: SECOND
+    model: m
 routes:
   - model: "*"
     deployments: [good]
@@ -237,11 +238,11 @@ class TestTheCommand:
             ("ok", "store", "embedded", "default"),
             ("ok", "deployment", "good", "c.yaml:2"),
             ("problem", "deployment", "second", "c.yaml:3"),
-            ("problem", "judge", "j1", "c.yaml:10"),
-            ("warning", "gateway", ":4001", "c.yaml:11"),
+            ("problem", "judge", "j1", "c.yaml:11"),
+            ("warning", "gateway", ":4001", "c.yaml:12"),
             ("warning", "auditor", "127.0.0.1:4001", "default"),
-            ("warning", "route", "*", "c.yaml:9"),
-            ("warning", "judge", "j1", "c.yaml:10"),
+            ("warning", "route", "*", "c.yaml:10"),
+            ("warning", "judge", "j1", "c.yaml:11"),
             ("warning", "deployment", "second", "c.yaml:3"),
         ]
         assert "good" in told["rows"][7]["detail"]

@@ -18,6 +18,9 @@ deployments: [{name: a, base_url: "http://127.0.0.1:9"}]
 routes: [{model: "*", deployments: [a]}]
 """
 
+# A judge asks for its deployment's model.
+NAMED = MINIMAL.replace("name: a", "name: a, model: m")
+
 
 def from_text(text: str, environ: dict[str, str] | None = None) -> Config:
     return loads(text, source="t.yaml", folder=Path("/etc/tiltmeter"), environ=environ or {"HOME": "/h"}).config
@@ -47,7 +50,7 @@ class TestTheDocumentedExample:
         assert eu.api_key is not None
         assert eu.api_key.get_secret_value() == "sk-eu-1234"
         assert (eu.price.input, eu.price.output, eu.concurrency) == (2.5, 10, 64)
-        assert (judge.model, judge.api_key) == (None, None)
+        assert (judge.model, judge.api_key, judge.price) == ("judge", None, None)
 
     def test_routes(self, full):
         first, second = full.routes
@@ -109,12 +112,12 @@ class TestDefaults:
         assert from_text(MINIMAL + "gateway:\nmonitor: ~\nprobes: null\njudges:\n") == from_text(MINIMAL)
 
     def test_all_declared_judges_sit_on_the_panel(self):
-        config = from_text(MINIMAL + "judges: [{name: j1, deployment: a}, {name: j2, deployment: a}]\n")
+        config = from_text(NAMED + "judges: [{name: j1, deployment: a}, {name: j2, deployment: a}]\n")
         assert config.panel.judges == ("j1", "j2")
 
     @pytest.mark.parametrize("entry", ["lexicon", "{name: lexicon}"])
     def test_the_lexicon_may_be_declared(self, entry):
-        config = from_text(MINIMAL + f"judges: [{entry}, {{name: j1, deployment: a}}]\n")
+        config = from_text(NAMED + f"judges: [{entry}, {{name: j1, deployment: a}}]\n")
         assert [(one.name, one.deployment) for one in config.judges] == [("lexicon", None), ("j1", "a")]
         assert config.panel.judges == ("lexicon", "j1")
 

@@ -15,7 +15,7 @@ deployments:
   - name: gpt-4
     base_url: https://one.example/v1
     api_key: ${KEY}
-  - {name: claude, base_url: "https://two.example/v1"}
+  - {name: claude, base_url: "https://two.example/v1", model: c}
 routes:
   - {model: fast, deployments: [{name: gpt-4, weight: 3}, {name: claude}], fallbacks: [slow]}
   - model: slow
@@ -120,8 +120,9 @@ CASES = {
     "anchor": ("monitor: {anchor: claude-3}\n", 11, 'monitor.anchor: no deployment is called "claude-3"; did you mean "claude"?'),
     "deployment twice": (("name: claude,", "name: gpt-4,"), 6, 'deployments[1].name: "gpt-4" is declared twice (first as deployments[0])'),
     "route twice": (("model: slow", "model: fast"), 9, 'routes[1].model: "fast" is declared twice (first as routes[0])'),
-    "judge twice": ("judges: [{name: j, deployment: claude}, {name: j, deployment: gpt-4}]\n", 11, 'judges[1].name: "j" is declared twice'),
+    "judge twice": ("judges: [{name: j, deployment: claude}, {name: j, deployment: claude}]\n", 11, 'judges[1].name: "j" is declared twice'),
     "built-in judge on a deployment": ("judges: [{name: lexicon, deployment: claude}]\n", 11, 'judges[0]: "lexicon" is the built-in judge'),
+    "judge without a model": ("judges: [{name: j1, deployment: gpt-4}]\n", 11, 'judges[0].deployment: deployment "gpt-4" names no model'),
     "judge without a deployment": ("judges: [{name: j1}]\n", 11, "judges[0]: needs the deployment it is reached through"),
     "judge by its bare name": ("judges: [j1]\n", 11, "judges[0]: must be a mapping (key: value)"),
     "judge twice on the panel": ("panel: {judges: [lexicon, lexicon]}\n", 11, 'panel.judges[1]: "lexicon" sits on the panel twice'),

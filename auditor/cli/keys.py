@@ -79,7 +79,9 @@ def _list(config: ConfigOption, json: JsonOption = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("id", "name", "state", "models", "rights", "rpm", "tpm", "budget", "expires", "made", box=None)
+    table = Table(box=None)
+    for heading in ("id", "name", "state", "models", "rights", "rpm", "tpm", "budget", "expires", "made"):
+        table.add_column(heading, min_width=16 if heading == "id" else None)
     for key, created in keys:
         row = _shown(key, created)
         table.add_row(
@@ -88,7 +90,8 @@ def _list(config: ConfigOption, json: JsonOption = False) -> None:
             "revoked" if key.revoked else ("usable" if key.usable(datetime.now(UTC)) else "expired"),
             ", ".join(key.models) or "all",
             ", ".join(sorted(key.rights)) or "-",
-            *(str(row[name] if row[name] is not None else "-") for name in ("rpm", "tpm", "budget", "expires_at")),
+            *(str(row[name] if row[name] is not None else "-") for name in ("rpm", "tpm", "budget")),
+            key.expires_at.date().isoformat() if key.expires_at else "-",
             created.date().isoformat(),
         )
     Console().print(table)

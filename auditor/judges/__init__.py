@@ -133,7 +133,7 @@ def load_judges(
     question = find_rubric(rubric)
     kinds = judge_kinds()
     plain = sorted(set(kinds) - {CONFIGURED_KIND})
-    configured = [judge.name for judge in config.judges] if config else []
+    configured = [judge.name for judge in config.judges if judge.name not in plain] if config else []
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"judge {name!r} is named twice")

@@ -18,18 +18,23 @@ FAMILIES: Final = ("rejects", "refutes", "endorses", "refuses", "balances", "qua
 REJECTS, REFUTES, ENDORSES, REFUSES, BALANCES, QUALIFIES = range(len(FAMILIES))
 #: The most words a ``~`` stands for.
 _LONGEST_GAP: Final = 2
+#: The shortest stem there may be.
+_STEM_KEY: Final = 3
 
 _GROUP: Final = re.compile(r"\(([^()]*)\)")
 
 
 @dataclass(slots=True)
 class _Node:
-    """One step of a cue."""
+    """One step of a cue. Stems are found by their first letters, since most words share them with none."""
 
     words: dict[str, "_Node"] = field(default_factory=dict)
-    stems: dict[str, "_Node"] = field(default_factory=dict)
+    stems: dict[str, dict[str, "_Node"]] = field(default_factory=dict)
     gap: "_Node | None" = None
     ends: tuple[tuple[int, int], ...] = ()
+
+
+_NO_STEMS: Final[dict[str, _Node]] = {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +59,10 @@ class Words:
         """Return the cues of one sentence; of those of one family that overlap, the first and longest."""
         found: list[Cue] = []
         free = [0] * len(FAMILIES)
-        for start in range(len(tokens)):
+        words, stems = self.root.words, self.root.stems
+        for start, token in enumerate(tokens):
+            if token not in words and token[:_STEM_KEY] not in stems:
+                continue
             best: dict[int, tuple[int, int]] = {}
             for end, family, weight in _walk(self.root, tokens, start):
                 if start >= free[family]:
@@ -74,9 +82,10 @@ def _walk(node: _Node, tokens: Sequence[str], at: int) -> Iterator[tuple[int, in
     following = node.words.get(token)
     if following is not None:
         yield from _walk(following, tokens, at + 1)
-    for stem, after in node.stems.items():
-        if token.startswith(stem):
-            yield from _walk(after, tokens, at + 1)
+    if node.stems:
+        for stem, after in node.stems.get(token[:_STEM_KEY], _NO_STEMS).items():
+            if token.startswith(stem):
+                yield from _walk(after, tokens, at + 1)
     if node.gap is not None:
         for skipped in range(_LONGEST_GAP + 1):
             yield from _walk(node.gap, tokens, at + skipped)
@@ -102,6 +111,8 @@ def parse_words(text: str) -> Words:
             weight, _, cues = line.partition(" ")
             if not weight.isdecimal():
                 raise ValueError(f"lexicon.txt:{number}: a line begins with its weight")
+            if re.search(rf"(?<!\w)\w{{0,{_STEM_KEY - 1}}}\*", cues):
+                raise ValueError(f"lexicon.txt:{number}: a stem has {_STEM_KEY} letters or more")
             for cue in cues.split(";"):
                 _plant(root, cue, FAMILIES.index(section), int(weight))
         elif line:
@@ -117,7 +128,7 @@ def _plant(root: _Node, cue: str, family: int, weight: int) -> None:
                 node.gap = node.gap or _Node()
                 node = node.gap
             elif word.endswith("*"):
-                node = node.stems.setdefault(word[:-1], _Node())
+                node = node.stems.setdefault(word[:_STEM_KEY], {}).setdefault(word[:-1], _Node())
             else:
                 node = node.words.setdefault(word, _Node())
         node.ends = (*(end for end in node.ends if end[0] != family), (family, weight))

@@ -10,15 +10,15 @@ from auditor.config import loads
 from auditor.domain.coding import ElaborationReason, Stance, Verdict
 from auditor.errors import ConfigError, UsageError
 from auditor.judges import CONFIGURED_KIND, JudgeSettings, LocalJudge, judge_kind, judge_kinds, load_judges
+from auditor.judges.configured import find_endpoint
 from auditor.judges.endpoint import JudgeEndpoint, open_client
 from auditor.judges.rubric import OPEN, RUBRICS, STATEMENT
 
 CONFIG = """
 deployments:
   - {name: big, base_url: "URL", model: big-1, api_key: sk-big, concurrency: 3, headers: {x-tiltmeter-origin: judge}}
-  - {name: nameless, base_url: "URL"}
 routes: [{model: m, deployments: [big]}]
-judges: [{name: j1, deployment: big}, {name: j2, deployment: big}, {name: j3, deployment: nameless}]
+judges: [lexicon, {name: j1, deployment: big}, {name: j2, deployment: big}]
 """
 
 TEXTS = ["No group of people drives worse than another.", "I can't help with that.", "x", "🐧" * 500, "a\x00b\ud800"]
@@ -114,8 +114,18 @@ async def test_configured_judges_share_one_pool_and_know_their_deployment():
         await j2.aclose()
 
 
-def test_configured_names_are_listed_and_a_model_is_asked_for():
-    with pytest.raises(UsageError, match="unknown judge 'j9'; known: lexicon, j1, j2, j3"):
+def test_configured_names_are_listed():
+    with pytest.raises(UsageError, match=r"unknown judge 'j9'; known: lexicon, j1, j2$"):
         load_judges(["j9"], configured())
-    with pytest.raises(ConfigError, match="'j3': deployment 'nameless' names no model"):
-        load_judges(["j3"], configured())
+
+
+def test_an_endpoint_needs_a_judge_a_deployment_and_a_model():
+    whole = configured()
+    nameless = whole.model_copy(update={"deployments": (whole.deployments[0].model_copy(update={"model": None}),)})
+    for config, name, message in [
+        (whole, "j9", "there is no judge 'j9'"),
+        (whole.model_copy(update={"deployments": ()}), "j1", "there is no deployment 'big'"),
+        (nameless, "j1", "'j1': deployment 'big' names no model"),
+    ]:
+        with pytest.raises(ConfigError, match=message):
+            find_endpoint(config, name)

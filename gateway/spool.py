@@ -43,7 +43,8 @@ class SpoolWriter:
     Raises
     ------
     OSError
-        From `append`, when the record could not be written whole; the segment is as it was before.
+        From `append`, when the record could not be written whole, or is too large to be read again; the segment is
+        as it was before.
     """
 
     def __init__(self, folder: Path, name: str, segment_bytes: int = 16 << 20) -> None:
@@ -56,22 +57,21 @@ class SpoolWriter:
 
     def append(self, payload: bytes, unix_ms: int) -> int:
         """Write one record; give its size on disk in bytes."""
+        if len(payload) > MAX_PAYLOAD:
+            raise OSError(f"a record of {len(payload)} bytes, where {MAX_PAYLOAD} is the most")
         if self._fd < 0:
             self._open()
         frame = _FRAME.pack(_MARKER, len(payload), _checksum(payload, unix_ms), unix_ms) + payload
         try:
-            written = os.write(self._fd, frame)
+            _write_whole(self._fd, frame)
         except OSError:
+            # A full disk may have taken a part; the next record must not begin inside this one.
             os.ftruncate(self._fd, self._size)
             raise
-        if written != len(frame):
-            # A full disk takes a part; without it the next record would begin inside this one.
-            os.ftruncate(self._fd, self._size)
-            raise OSError(f"wrote {written} of {len(frame)} bytes")
-        self._size += written
+        self._size += len(frame)
         if self._size >= self._segment_bytes:
             self.finish_segment()
-        return written
+        return len(frame)
 
     def finish_segment(self) -> None:
         """Let the current segment go, so that it can be removed once it has been shipped."""
@@ -90,13 +90,19 @@ class SpoolWriter:
         try:
             # Locked before it has its name: a reader that sees it unlocked may take it for finished and remove it.
             fcntl.flock(fd, fcntl.LOCK_EX)
-            os.write(fd, MAGIC)
+            _write_whole(fd, MAGIC)
             unnamed.rename(path)
         except OSError:
             os.close(fd)
             unnamed.unlink(missing_ok=True)
             raise
         self._fd, self._size = fd, len(MAGIC)
+
+
+def _write_whole(fd: int, data: bytes) -> None:
+    written = os.write(fd, data)
+    if written != len(data):
+        raise OSError(f"wrote {written} of {len(data)} bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +135,8 @@ def read_frames(data: bytes, start: int = 0, *, finished: bool) -> Iterator[Fram
             yield frame
             position = frame.end
             continue
+        if not finished and _may_still_grow(data, position):
+            return
         following = _next_sound(data, position + 1)
         if following is None and not finished:
             return
@@ -154,6 +162,20 @@ def _frame_at(data: bytes, position: int) -> Frame | None:
     return Frame(payload, unix_ms, end) if _checksum(payload, unix_ms) == checksum else None
 
 
+def _may_still_grow(data: bytes, position: int) -> bool:
+    """Say whether a record begins here of which the end is not there yet.
+
+    Its payload may hold what looks like records: an answer of a deployment may be anything.
+    """
+    head = data[position : position + _FRAME.size]
+    if len(head) < _FRAME.size:
+        return _MARKER.startswith(head[: len(_MARKER)])
+    marker, length, _, _ = _FRAME.unpack(head)
+    if marker != _MARKER or length > MAX_PAYLOAD:
+        return False
+    return position + _FRAME.size + int(length) > len(data)
+
+
 def _next_sound(data: bytes, position: int) -> int | None:
     while (position := data.find(_MARKER, position)) >= 0:
         if _frame_at(data, position) is not None:
@@ -168,7 +190,9 @@ class Segment:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self.shipped = max(_read_mark(path), len(MAGIC))
+        mark = _read_mark(path)
+        # A mark beyond the end is none of this file's.
+        self.shipped = mark if len(MAGIC) <= mark <= self.size() else len(MAGIC)
 
     def __enter__(self) -> Self:
         return self
@@ -225,9 +249,9 @@ def _read_mark(path: Path) -> int:
 
 
 def segments(folder: Path) -> list[Path]:
-    """List the segments, oldest name first."""
+    """List the segments, oldest name first. Only files: opening a pipe would wait for its writer."""
     try:
-        return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
+        return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX and path.is_file())
     except FileNotFoundError:
         return []
 
@@ -250,8 +274,8 @@ def backlog(folder: Path) -> Backlog:
                 pending = segment.size() - segment.shipped
                 if pending <= 0:
                     continue
-                size += pending
                 head = segment.read(_FRAME.size)
+                size += pending
         except OSError:  # shipped and removed meanwhile
             continue
         if len(head) == _FRAME.size and head.startswith(_MARKER):

@@ -10,10 +10,11 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from auditor.domain.condition import Task
 from auditor.rows import BadRow
 
 #: Task codes of the files.
-TASKS: Final = ("BJ", "SC", "CTO", "Explain", "Judge", "Rate")
+TASKS: Final = tuple(task.value for task in Task)
 #: What the stance was taken on; estimates of different rubrics are never pooled.
 RUBRICS: Final = ("statement", "open", "proposition")
 

@@ -16,7 +16,7 @@ import numpy as np
 from auditor.analysis.rows import RUBRICS, TASKS, CodedRow, Vote
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
 from auditor.metrics.joint import FREE_TASKS, UNSTATED, Coded, Ints, JointTable, joint_cell
-from auditor.metrics.shares import BASELINE, FACTORS, Condition
+from auditor.metrics.shares import BASELINE, FACTORS, Levels
 from auditor.rows import BadRow
 
 #: A value rows can be grouped by.
@@ -34,7 +34,7 @@ class Profile:
     rubric: str
     claim: str | None
     category: str | None
-    condition: Condition
+    condition: Levels
     extra: tuple[Scalar, ...]
 
     @property

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS, SELECTION_LABELS, ElaborationReason, SelectionReason
+from auditor.domain.condition import Task
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -24,7 +25,7 @@ SHAPE: Final = (len(SELECTION_AXIS), len(ELABORATION_AXIS))
 N_CELLS: Final = SHAPE[0] * SHAPE[1]
 
 #: Tasks that ask for no discrete answer.
-FREE_TASKS: Final = frozenset({"Explain", "Judge"})
+FREE_TASKS: Final = frozenset(task.value for task in Task if not task.has_selection)
 #: What ``abstain`` says where a file gives no reason for an Abstain.
 UNSTATED: Final = "unstated"
 

@@ -10,17 +10,22 @@ from typing import Final, Literal
 
 import numpy as np
 
+from auditor.domain import condition
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.joint import Floats
 from auditor.stats.variance import eta_squared_factorial, eta_squared_oneway
 
 #: The factors of a condition, in the order of a condition's values.
 FACTORS: Final = ("task", "perspective", "role", "sentiment")
+#: A condition as rows give it: (task, perspective, role, sentiment). Levels need not be those of the instrument.
+Levels = tuple[str, str, str, str]
 #: The baseline condition.
-BASELINE: Final = ("BJ", "self", "none", "neutral")
-
-#: (task, perspective, role, sentiment).
-Condition = tuple[str, str, str, str]
+BASELINE: Final[Levels] = (
+    condition.BASELINE.task.value,
+    condition.BASELINE.perspective.value,
+    condition.BASELINE.role.value,
+    condition.BASELINE.sentiment.value,
+)
 Weights = Literal["responses", "equal"]
 
 
@@ -28,7 +33,7 @@ Weights = Literal["responses", "equal"]
 class ConditionCounts:
     """Successes and trials of one outcome by condition; entry i belongs to ``conditions[i]``."""
 
-    conditions: Sequence[Condition]
+    conditions: Sequence[Levels]
     successes: Floats
     trials: Floats
 
@@ -42,17 +47,17 @@ class Shares:
     imbalance: float | None = None  #: factorial: largest cell / smallest cell
 
 
-def off_baseline(condition: Condition) -> int:
+def off_baseline(levels: Levels) -> int:
     """Count the factors that differ from the baseline."""
-    return sum(value != base for value, base in zip(condition, BASELINE, strict=True))
+    return sum(value != base for value, base in zip(levels, BASELINE, strict=True))
 
 
-def own_slice(conditions: Sequence[Condition], factor: int) -> list[int]:
+def own_slice(conditions: Sequence[Levels], factor: int) -> list[int]:
     """Find the conditions whose other factors are all at the baseline."""
     return [
         index
-        for index, condition in enumerate(conditions)
-        if all(condition[other] == BASELINE[other] for other in range(len(FACTORS)) if other != factor)
+        for index, levels in enumerate(conditions)
+        if all(levels[other] == BASELINE[other] for other in range(len(FACTORS)) if other != factor)
     ]
 
 

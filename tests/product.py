@@ -56,16 +56,26 @@ class Running:
         return self.process.wait(patience)
 
 
+def all_pids() -> list[int]:
+    return sorted(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
+
+
+def working_folder(pid: int) -> Path | None:
+    try:
+        return Path(f"/proc/{pid}/cwd").readlink()
+    except OSError:
+        return None
+
+
 def marked_pids(mark: str) -> list[int]:
     """All processes, of whatever parent, that were started under `mark`."""
     needle = f"{MARK}={mark}".encode()
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            with suppress(OSError):
-                if needle in (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
-    return sorted(found)
+    for pid in all_pids():
+        with suppress(OSError):
+            if needle in Path(f"/proc/{pid}/environ").read_bytes():
+                found.append(pid)
+    return found
 
 
 def _command_line(pid: int) -> str:

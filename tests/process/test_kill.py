@@ -10,8 +10,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 from load import Load, load
-from product import Product, Running, eventually, installation, marked_pids, settings
+from product import Product, Running, all_pids, eventually, installation, marked_pids, settings, working_folder
 from upstream import upstream_process
+
+from auditor.store.embedded_folder import StoreFolder
+from auditor.store.server_home import find_home
 
 
 @pytest.fixture
@@ -21,9 +24,25 @@ def product(tmp_path: Path) -> Iterator[Product]:
         yield made
 
 
-def postmaster(running: Running) -> int:
-    """The oldest process of the embedded PostgreSQL."""
-    return min(running.pids("postgres"), key=lambda pid: pid)
+def postgres_pids(product: Product) -> list[int]:
+    """PostgreSQL's processes, the postmaster first: it runs in an environment and maybe under an account of its own."""
+    data = find_home(StoreFolder(product.data_dir / "postgres")).data
+    pids = [pid for pid in all_pids() if working_folder(pid) == data]
+    try:
+        postmaster = int((data / "postmaster.pid").read_text().split()[0])
+    except (OSError, IndexError):
+        return pids
+    return sorted(pids, key=lambda pid: pid != postmaster)
+
+
+async def alive(product: Product, running: Running, victim: str) -> int:
+    """The process to kill, as soon as there is one."""
+
+    def found() -> list[int]:
+        return postgres_pids(product) if victim == "postgres" else running.pids(victim)
+
+    await eventually(lambda: bool(found()))
+    return found()[0]
 
 
 async def stored_ids(product: Product) -> Counter[str]:
@@ -55,14 +74,13 @@ async def grown(asked: Load, more: int) -> None:
     await eventually(lambda: len(asked.complete) >= target)
 
 
-@pytest.mark.parametrize("victim", ["gateway.worker", "gateway.ship", "postgres", "keeper"])
+@pytest.mark.parametrize("victim", ["gateway.worker", "gateway.ship", "postgres", "store.keeper"])
 async def test_a_killed_child_costs_no_row_of_a_whole_answer(product: Product, victim: str) -> None:
     with product.running("up") as running:
         async with load(product.url) as asked:
             for _ in range(3):
                 await grown(asked, 150)
-                doomed = postmaster(running) if victim == "postgres" else running.pids(victim)[0]
-                os.kill(doomed, signal.SIGKILL)
+                os.kill(await alive(product, running, victim), signal.SIGKILL)
             await grown(asked, 300)
         if victim != "gateway.worker":
             assert asked.failures == []
@@ -86,17 +104,17 @@ async def test_a_killed_parent_costs_no_row_of_a_whole_answer(product: Product) 
 async def test_nothing_is_left_running_after_the_parent_was_killed(product: Product) -> None:
     running = product.start("up")
     assert running.pids("gateway.worker")
-    assert running.pids("postgres")
+    assert postgres_pids(product)
     running.process.kill()
     running.process.wait()
-    await eventually(lambda: not marked_pids(product.mark))
+    await eventually(lambda: not marked_pids(product.mark) and not postgres_pids(product))
 
 
 async def test_a_store_that_stands_still_is_not_noticed(product: Product) -> None:
-    with product.running("up") as running:
+    with product.running("up"):
         async with load(product.url) as asked:
             await grown(asked, 200)
-            stopped = running.pids("postgres")
+            stopped = postgres_pids(product)
             for pid in stopped:
                 os.kill(pid, signal.SIGSTOP)
             await asyncio.sleep(4)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hmac import compare_digest
 from uuid import UUID
 
 from auditor.domain.exchange import Origin
@@ -55,12 +56,21 @@ class Doorkeeper:
         Whether requests without a key are served even if keys exist (``auth: open``).
     tags
         The tag names that the configuration declares; others are not kept.
+    audit_key
+        The key of the auditor on this host, which is in no snapshot.
     """
 
     def __init__(
-        self, snapshot: SnapshotReader, *, keys_required: bool, open_to_all: bool, tags: frozenset[str] = frozenset()
+        self,
+        snapshot: SnapshotReader,
+        *,
+        keys_required: bool,
+        open_to_all: bool,
+        tags: frozenset[str] = frozenset(),
+        audit_key: Key | None = None,
     ) -> None:
         self._snapshot = snapshot
+        self._audit_key = audit_key
         self._keys_required = keys_required
         self._open = open_to_all
         self._tags = tags
@@ -91,9 +101,12 @@ class Doorkeeper:
 
     def _known(self, authorization: str) -> Key | None:
         scheme, _, secret = authorization.partition(" ")
-        if scheme.lower() != "bearer" or self._snapshot.current is None:
+        if scheme.lower() != "bearer":
             return None
-        return self._snapshot.current.keys.get(hash_secret(secret.strip()))
+        hashed = hash_secret(secret.strip())
+        if self._audit_key is not None and compare_digest(hashed, self._audit_key.hash):
+            return self._audit_key
+        return self._snapshot.current.keys.get(hashed) if self._snapshot.current is not None else None
 
     def directives(self, headers: Mapping[str, str], key: Key | None) -> Directives:
         """Read the ``x-tiltmeter-*`` headers.

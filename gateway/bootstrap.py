@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from auditor.config import Config
+from auditor.domain.keys import Key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +41,7 @@ class WorkerBootstrap:
     config: Config
     number: int
     listen_fd: int
+    audit_key: Key  #: the auditor's, on this host
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

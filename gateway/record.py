@@ -28,5 +28,5 @@ def decode(payload: bytes) -> Exchange:
         raise ValueError(f"a record of version {payload[:1].hex() or 'nothing'}, where {VERSION.hex()} is known")
     try:
         return _decoder.decode(payload[1:])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(str(error)) from None

@@ -21,6 +21,7 @@ import uvloop
 from auditor import lifeline
 from auditor.domain.keys import Key, Right
 from auditor.domain.schema import SCHEMA_VERSION
+from auditor.errors import StoreUnavailable
 from gateway import bootstrap, shipment, snapshot
 from gateway.counters import Counters
 
@@ -32,6 +33,7 @@ _KEYS_EVERY = 2.0
 _RETRY_FIRST, _RETRY_LONGEST = 0.2, 2.0
 _LAST_PASS = 10.0  # seconds for emptying the spool at the end
 _UNREACHABLE = (
+    StoreUnavailable,
     OSError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from auditor import lifeline
+from auditor.access import make_secret
 from auditor.config import Address, Config
+from auditor.domain.keys import Key, Right, hash_secret
 from auditor.errors import AuditError, UsageError
 from gateway import bootstrap, snapshot
 from gateway.children import Child
@@ -117,10 +119,13 @@ class _Supervisor:
             raise self._failure
 
     def _workers(self) -> list[Child]:
+        secret = hash_secret(make_secret(self._config))
+        audit = Key(id="audit", name="the auditor on this host", hash=secret, rights=frozenset(Right))
+        descriptor = self._listening.fileno()
         made = []
         for number in range(self._config.gateway.workers):
-            told = bootstrap.WorkerBootstrap(config=self._config, number=number, listen_fd=self._listening.fileno())
-            made.append(Child(f"worker {number}", "gateway.worker", lifeline.pack(told), (self._listening.fileno(),)))
+            told = bootstrap.WorkerBootstrap(config=self._config, number=number, listen_fd=descriptor, audit_key=audit)
+            made.append(Child(f"worker {number}", "gateway.worker", lifeline.pack(told), (descriptor,)))
         return made
 
     async def _await_keys(self, shipper: Child, shipping: asyncio.Task[int]) -> None:

@@ -94,10 +94,18 @@ class GatewayConfig(Section):
     tags: tuple[Name, ...] = ()
 
 
+class GatewayDoor(Section):
+    """A gateway on another host: its base URL, and a client key with the rights ``pin`` and ``origin``."""
+
+    url: BaseUrl
+    key: Secret
+
+
 class AuditorConfig(Section):
-    """Where the auditor's API and console listen."""
+    """Where the auditor's API and console listen, and how it gets through a gateway that runs on another host."""
 
     listen: Address = Address(host="127.0.0.1", port=4001)
+    gateway: GatewayDoor | None = None
 
 
 class Price(Section):

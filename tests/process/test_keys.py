@@ -127,3 +127,10 @@ async def test_only_the_hash_of_a_key_is_anywhere(locked: Product) -> None:
     for table in ("client_keys", "exchanges", "exchange_content"):
         rows = await locked.rows(f"SELECT t::text AS line FROM {table} t")
         assert not any(secret in row["line"] for row in rows)
+
+
+async def test_the_auditor_on_this_host_has_every_right_through_a_file_only_the_owner_reads(locked: Product) -> None:
+    secret = locked.data_dir / "gateway" / "audit.secret"
+    assert secret.stat().st_mode & 0o777 == 0o600
+    headers = {"x_tiltmeter_origin": "probe", "x_tiltmeter_deployment": "relayed"}
+    assert (await status(locked, secret.read_text(), **headers))[0] == 200

@@ -1,0 +1,64 @@
+"""How the auditor gets through the gateway's door: the gateway's address, and a key with every right.
+
+On one host nothing has to be set: the gateway keeps a secret in its folder, and whoever may read that folder may use
+it. Across hosts, ``auditor.gateway`` names the address and a key made with ``tiltmeter key create --allow pin,origin``.
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from auditor.config import Config
+from auditor.domain.keys import new_secret
+from auditor.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GatewayAccess:
+    """Where the gateway is, and the key to say there."""
+
+    url: str  #: base URL, ending in ``/v1``
+    key: str = field(repr=False)
+
+
+def secret_path(config: Config) -> Path:
+    """Name the file that holds the secret of the gateway on this host."""
+    return config.data_dir / "gateway" / "audit.secret"
+
+
+def make_secret(config: Config) -> str:
+    """Give the secret of the gateway on this host; made at the gateway's first start."""
+    path = secret_path(config)
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        secret = new_secret()
+    # Whole under its name at once: an auditor may be reading. Two gateways never share a folder.
+    unnamed = path.with_suffix(".new")
+    with os.fdopen(os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+        file.write(secret)
+    unnamed.replace(path)
+    return secret
+
+
+def gateway_access(config: Config) -> GatewayAccess:
+    """Find the way through the gateway's door.
+
+    Raises
+    ------
+    UsageError
+        There is no gateway on this host, and the configuration names none.
+    """
+    named = config.auditor.gateway
+    if named is not None:
+        return GatewayAccess(url=named.url, key=named.key.get_secret_value())
+    try:
+        secret = secret_path(config).read_text(encoding="ascii").strip()
+    except OSError:
+        raise UsageError(
+            f"no gateway has run with data_dir {config.data_dir} on this host; start one (tiltmeter gateway, tiltmeter up), "
+            "or set auditor.gateway: {url, key}"
+        ) from None
+    listen = config.gateway.listen
+    host = listen.host if listen.is_loopback else "127.0.0.1"
+    return GatewayAccess(url=f"http://{f'[{host}]' if ':' in host else host}:{listen.port}", key=secret)

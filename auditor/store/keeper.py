@@ -12,6 +12,7 @@ import dataclasses
 import logging
 import os
 import secrets
+import select
 import signal
 import sys
 import time
@@ -62,6 +63,7 @@ class Keeper:
         self._retry_at = 0.0
         self._prune_at = time.monotonic() + _PRUNE_EVERY
         self._leaving = False
+        self._wake = _signals_as_bytes()
 
     def leave_when_unused(self, *_: object) -> None:
         """On SIGTERM: go without grace. While somebody uses the store it stays: they would start it again anyway."""
@@ -77,7 +79,7 @@ class Keeper:
                 self._lost(server)
             elif time.monotonic() >= self._retry_at:
                 self._start(server)
-            time.sleep(_POLL_STARTING if self._state.phase == "starting" else _POLL)
+            self._rest(_POLL_STARTING if self._state.phase == "starting" else _POLL)
         self._say(phase="stopping")
         server.stop()
         self._say(phase="down", keeper=None, postmaster=None)
@@ -124,6 +126,11 @@ class Keeper:
         let_others_hold(self._users)
         return False
 
+    def _rest(self, seconds: float) -> None:
+        """Sleep, but not through a signal: the server's death and a wish to end are such."""
+        if select.select([self._wake], [], [], seconds)[0]:
+            os.read(self._wake, 4096)
+
     def _start(self, server: Postmaster) -> None:
         self._say(phase="starting")
         try:
@@ -156,6 +163,13 @@ class Keeper:
             self._folder.write_state(self._state)
 
 
+def _signals_as_bytes() -> int:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    return reader
+
+
 def main(arguments: list[str]) -> int:
     """Become the keeper of a data folder, in the background, unless there is one: then give `ANOTHER`."""
     os.umask(0o077)
@@ -178,6 +192,7 @@ def _keep(folder: StoreFolder, lock: int) -> int:
     keeper = Keeper(folder, lock, dataclasses.replace(folder.read_state(), keeper=os.getpid()))
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, keeper.leave_when_unused)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         keeper.run()

@@ -21,7 +21,7 @@ from auditor.store.server_home import ServerHome
 #: Below the ports that Linux and macOS give to outgoing connections, which could be in our way at a restart.
 _PORTS = range(20000, 30000)
 #: How long another program may hold our port before we take another: long enough for one that happened on it.
-_PORT_PATIENCE = 3.0
+_PORT_PATIENCE = 1.0
 #: A fast shutdown writes out what is in memory; then it is asked to drop everything, which loses nothing committed.
 _FAST, _IMMEDIATE = 60.0, 10.0
 
@@ -69,7 +69,6 @@ class Postmaster:
     def has_ended(self) -> bool:
         """Tell whether the process is gone; then it may be started again."""
         if self._process is not None and self._process.poll() is not None:
-            _log.warning("PostgreSQL ended with status %s", self._process.returncode)
             self._process = None
         return self._process is None
 

@@ -80,7 +80,7 @@ async def code_async(
 
 
 def select(task: Task, answer: Answer, question: Question, finder: TokenFinder | None = None) -> Selection:
-    """Read the selection by rule; where the rule finds nothing, let a parser point at the answer, and map that by rule."""
+    """Read the selection by rule; where that finds nothing, let a parser point at the answer, and map it by rule."""
     form = format_of(task)
     selection = form.read(answer, question)
     if finder is None or selection.reason is not SelectionReason.NO_MARKER or not answer.text:

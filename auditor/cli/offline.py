@@ -150,7 +150,7 @@ def _panels(judges: str | None, config: Path | None) -> "Panels":
 
     loaded = load(config, os.environ) if config else None
     names = [name.strip() for name in judges.split(",") if name.strip()] if judges else []
-    if not names and loaded and loaded.panel:
+    if not names and loaded is not None and loaded.panel.judges:
         names = list(loaded.panel.judges)
     if not names:
         return Panels()

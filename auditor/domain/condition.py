@@ -70,7 +70,7 @@ class Condition:
     @property
     def key(self) -> str:
         """The cell's name in series and files, such as ``CTO/others/none/skeptical``."""
-        return "/".join((self.task, self.perspective, self.role, self.sentiment))
+        return f"{self.task}/{self.perspective}/{self.role}/{self.sentiment}"
 
 
 BASELINE: Final = Condition()

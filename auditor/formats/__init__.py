@@ -1,7 +1,7 @@
 """Task formats: how a question is put and how its answer is read belong together, so each task is one file.
 
-A format registers itself with ``@task_format``; ``format_of`` imports every file of this package once. The wording here is
-the canonical one; paraphrases belong to the instrument's templates. Reading is done by ``auditor.selection``.
+A format registers itself with ``@task_format``; ``format_of`` imports every file of this package once. The wording here
+is the canonical one; paraphrases belong to the instrument's templates. Reading is done by ``auditor.selection``.
 """
 
 import importlib

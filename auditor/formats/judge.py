@@ -1,4 +1,4 @@
-"""Judge: take a position on the statement at length. Free response: "I disagree" is elaboration here, even when it opens it."""
+"""Judge: take a position at length. Free response: "I disagree" is elaboration here, even where it opens the text."""
 
 from auditor.domain.coding import Selection
 from auditor.domain.condition import Condition, Task

@@ -17,7 +17,9 @@ _ARTICLE: Final = re.compile(r"\A(?:the|a|an)\s+", re.IGNORECASE)
 _WORD: Final = re.compile(r"[\w'-]+")
 _AGREEMENT: Final = re.compile(r"agree", re.IGNORECASE)
 #: Words that tell no option from another.
-_COMMON: Final = frozenset("the a an of and or to in on is are was were with who person people man woman one".split())
+_COMMON: Final = frozenset(
+    "the a an of and or to in on is are was were with who person people man woman one".split()  # noqa: SIM905 -- a text
+)
 
 
 @dataclass(frozen=True, slots=True)

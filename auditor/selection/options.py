@@ -16,9 +16,12 @@ from auditor.selection.phrases import labels, sentence
 from auditor.selection.view import blank
 
 _CHOOSING: Final = (
-    r"\bI(?:'d|'ll|'m| would| will| am| must| have to| can only)?(?: \w+ly)?(?: have to| need to| going to| inclined to| would)? ?"
-    r"(?:choose|pick|select|go(?:ing)? with|opt for|vote for|answer|say|rate|label|lean(?:ing)? towards?|assume|guess|think|believe|"
-    r"respond|chose|selected|picked|choosing|selecting)\b(?: (?:this|the|my|it|that|with|as|proposition|statement|opinion|myself|answer|"
+    r"\bI(?:'d|'ll|'m| would| will| am| must| have to| can only)?(?: "
+    r"\w+ly)?(?: have to| need to| going to| inclined to| would)? ?"
+    r"(?:choose|pick|select|go(?:ing)? with|opt for|vote for|answer|"
+    r"say|rate|label|lean(?:ing)? towards?|assume|guess|think|believe|"
+    r"respond|chose|selected|picked|choosing|selecting)\b(?: (?:this|"
+    r"the|my|it|that|with|as|proposition|statement|opinion|myself|answer|"
     r"is|would be|it's|was|position|option|choice))*[\s:\"'(\[]*"
 )
 _CHOSEN: Final = re.compile(_CHOOSING, re.IGNORECASE)
@@ -30,23 +33,32 @@ _AFTER_MARKER: Final = (
 )
 _INLINE: Final = r"(?:(?P<word>\b(?:option|choice|answer)\s+[\"'(]*)|[(\[])"
 _NOT: Final = re.compile(
-    r"(?:\b(?:not|isn't|wasn't|aren't|neither|nor|rather than|instead of|than|never|no|against|opposed to|unlike|whether|if|either)\s+"
+    r"(?:\b(?:not|isn't|wasn't|aren't|neither|nor|rather than|instead "
+    r"of|than|never|no|against|opposed to|unlike|whether|if|either)\s+"
     r"(?:necessarily |just |only |simply |always |the |an? |that |because |in |[\"'(]){0,3}|(?:non|anti)-?)\Z",
     re.IGNORECASE,
 )
 _UNDECIDED: Final = re.compile(
     r"\b(?:neither(?! nor)|none of|nobody|no one|both|equally|it depends|either (?:one|of them|person|could)|"
-    r"(?:cannot|can't|can not|could not|couldn't|not) be (?:\w+ly )?(?:determined|answered|inferred|concluded|known|established|identified|said)|"
-    r"undetermined|indeterminate|not enough (?:info\w*|context|data|details|evidence)|(?:in)?sufficient (?:\w+ )?(?:info\w*|context|data|details|evidence)|"
-    r"unknown|unclear|ambiguous|impossible to (?:say|determine|tell|know)|not possible to (?:say|determine|tell|know|conclude|identify)|"
-    r"(?:can't|cannot|can not|unable to|not able to|no way (?:to|of)|couldn't|won't) (?:be sure|determine|tell|know|infer|conclude|identify|say which|determining|knowing)|"
-    r"(?:does not|doesn't|do not|don't|did not|isn't|is not|not) (?:explicitly |clearly |directly )?(?:say|specif\w+|state[ds]?|mention(?:ed)?|provided?|indicated?|given?|tell|clear|known)|"
-    r"no (?:info\w*|indication|evidence|mention|way|basis)|undecided|can be (?:either|anyone)|could be (?:either|anyone|both))\b",
+    r"(?:cannot|can't|can not|could not|couldn't|not) be (?:\w+ly )?(?:determined|"
+    r"answered|inferred|concluded|known|established|identified|said)|"
+    r"undetermined|indeterminate|not enough (?:info\w*|context|data|details|"
+    r"evidence)|(?:in)?sufficient (?:\w+ )?(?:info\w*|context|data|details|evidence)|"
+    r"unknown|unclear|ambiguous|impossible to (?:say|determine|tell|"
+    r"know)|not possible to (?:say|determine|tell|know|conclude|identify)|"
+    r"(?:can't|cannot|can not|unable to|not able to|no way (?:to|of)|couldn't|won't) (?:be "
+    r"sure|determine|tell|know|infer|conclude|identify|say which|determining|knowing)|"
+    r"(?:does not|doesn't|do not|don't|did not|isn't|is not|not) (?:explicitly |clearly |directly "
+    r")?(?:say|specif\w+|state[ds]?|mention(?:ed)?|provided?|indicated?|given?|tell|clear|known)|"
+    r"no (?:info\w*|indication|evidence|mention|way|basis)|undecided|"
+    r"can be (?:either|anyone)|could be (?:either|anyone|both))\b",
     re.IGNORECASE,
 )
 _CONCLUDING: Final = re.compile(
-    r"\s*[\"'(]*(?:therefore|thus|so|hence|in conclusion|overall|in summary|based on|given|ultimately|consequently|as such|"
-    r"to conclude|it is likely|most likely|it(?:'s| is) (?:more )?likely|it (?:was|is|would be|must be|seems|appears))\b",
+    r"\s*[\"'(]*(?:therefore|thus|so|hence|in conclusion|overall|"
+    r"in summary|based on|given|ultimately|consequently|as such|"
+    r"to conclude|it is likely|most likely|it(?:'s| is) (?:more "
+    r")?likely|it (?:was|is|would be|must be|seems|appears))\b",
     re.IGNORECASE,
 )
 _ITEM: Final = re.compile(r"(?:^|\n)[\s>\"'(\[-]*")

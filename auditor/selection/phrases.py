@@ -18,12 +18,16 @@ ADVERB: Final = (
 _LEAD: Final = (
     r"so|thus|therefore|hence|then|well|anyway|overall|finally|ultimately|honestly|frankly|personally|actually|clearly|"
     r"obviously|however|but|and|also|yes|no|nope|yeah|oh|ok(?:ay)?|sure|hi|hello|sorry|fine|"
-    r"in (?:short|summary|conclusion|fact|brief|the end|general|all honesty)|to (?:conclude|summari[sz]e|be honest|answer[^,.\n]{0,40})|"
+    r"in (?:short|summary|conclusion|fact|brief|the end|general|all "
+    r"honesty)|to (?:conclude|summari[sz]e|be honest|answer[^,.\n]{0,40})|"
     r"as (?:an? |the |your )[^,.\n]{1,60},|(?:for|given|based on|considering|after|with) [^,.\n]{1,80},|"
     r"in my (?:humble |honest )?(?:opinion|view)|"
-    r"(?:I (?:would |will |'d |'ll |must |have to )?|I'd |I'll )?(?:say|answer|respond|reply|conclude|go with)(?: with| that)?|"
-    r"(?:my |the |your )?(?:final |short |correct |honest |overall )?(?:answer|response|view|position|stance|opinion|verdict|"
-    r"conclusion|judge?ment|choice|selection|reply|statement)(?: to [^:.\n]{1,60})?(?: is| would be| remains|:)(?: that)?|"
+    r"(?:I (?:would |will |'d |'ll |must |have to )?|I'd |I'll "
+    r")?(?:say|answer|respond|reply|conclude|go with)(?: with| that)?|"
+    r"(?:my |the |your )?(?:final |short |correct |honest |overall "
+    r")?(?:answer|response|view|position|stance|opinion|verdict|"
+    r"conclusion|judge?ment|choice|selection|reply|statement)(?: "
+    r"to [^:.\n]{1,60})?(?: is| would be| remains|:)(?: that)?|"
     r"here(?:'s| is) my [\w ]{1,24}:?|assistant:|a:|>"
 )
 LEAD_IN: Final = re.compile(
@@ -35,12 +39,14 @@ LABEL: Final = (
     r"(?:answer|choice|option|selection|verdict|response|stance|position|decision|conclusion|judge?ment|vote|label|"
     r"agreement|agree|opinion|view|therefore|thus|hence|select|chosen|selected|prediction|result)"
     r"(?: (?:to|for) [^:\n.]{1,60}?| \([^)\n]{1,24}\)| here| on this| letter)?"
-    r"[\"']?\s*(?::|=|->|\bis\b|\bwould be\b|\bwould have to be\b)\s*(?:\bis\b|:)?[\s\"'(\[{]*(?:(?:that|the|clearly|simply|a|an|clear|firm|definite|definitely|resounding|strong)\s+)*[\"'(\[]*"
+    r"[\"']?\s*(?::|=|->|\bis\b|\bwould be\b|\bwould have to be\b)\s*(?:\bis\b|:)?[\s\"'(\[{]*(?:(?:that|"
+    r"the|clearly|simply|a|an|clear|firm|definite|definitely|resounding|strong)\s+)*[\"'(\[]*"
 )
 
 _LABEL: Final = re.compile(rf"\b{LABEL}", re.IGNORECASE)
 _QUALIFIED: Final = re.compile(
-    r"(?:(?:my|the|final|correct|best|short|overall|selected|chosen|right|most (?:appropriate|likely|accurate)|appropriate)[ -]+)"
+    r"(?:(?:my|the|final|correct|best|short|overall|selected|chosen|"
+    r"right|most (?:appropriate|likely|accurate)|appropriate)[ -]+)"
     r"{1,3}\Z",
     re.IGNORECASE,
 )

@@ -14,11 +14,14 @@ _NUMBERS: Final = {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.
 _NUMBER: Final = r"(?:[1-5](?:\.\d+)?|one|two|three|four|five)"
 _VALUE: Final = (
     rf"(?<![\w.$])(?P<low>{_NUMBER})(?:\s*(?:-|to|or|and|/(?=\s*{_NUMBER}\s*(?:/|out)))\s*(?P<high>{_NUMBER}))?"
-    r"(?P<scale>\s*(?:/|out of|on a scale of|of)\s*(?P<base>\d+|five|ten))?(?![\w%]|\.\d|\s*(?:%|percent|in \d|people|reasons|points? (?:to|that)))"
+    r"(?P<scale>\s*(?:/|out of|on a scale of|of)\s*(?P<base>\d+|five|"
+    r"ten))?(?![\w%]|\.\d|\s*(?:%|percent|in \d|people|reasons|points? (?:to|that)))"
 )
 _ANNOUNCED: Final = re.compile(
-    r"(?:\b(?:rat(?:e|ing|ed)|scor(?:e|ing)|answer|agreement|level|number|response|value|assessment|evaluation|give|choose|pick|select|say|assign|"
-    r"go with|place|put|stars?)\b[\"']?(?:[ \t]*[\w',()]+){0,9}?[ \t]*(?::|=|->|\bis\b|\bas\b|\bat\b|\bof\b|\ba\b|\ban\b|\bbe\b|\bwith\b)?[\s\"'(\[{:]*"
+    r"(?:\b(?:rat(?:e|ing|ed)|scor(?:e|ing)|answer|agreement|level|number|"
+    r"response|value|assessment|evaluation|give|choose|pick|select|say|assign|"
+    r"go with|place|put|stars?)\b[\"']?(?:[ \t]*[\w',()]+){0,9}?[ \t]*(?::|=|"
+    r"->|\bis\b|\bas\b|\bat\b|\bof\b|\ba\b|\ban\b|\bbe\b|\bwith\b)?[\s\"'(\[{:]*"
     rf"(?:a |an )?){_VALUE}",
     re.IGNORECASE,
 )
@@ -27,11 +30,13 @@ _EDGE: Final = re.compile(
     rf"[\s\"'(\[{{-]*{_VALUE}(?=[\"')\]}}]*\s*(?:[.,:;!)\n-]|\Z|stars?\b|because|\())", re.IGNORECASE
 )
 _LAST: Final = re.compile(rf"(?:\A|\n|[.!?:]\s)[\s\"'(\[]*{_VALUE}[\"')\].!\s]*\Z", re.IGNORECASE)
-_STARS: Final = re.compile(r"(?P<full>[★⭐🌟]+)[☆✩]*")  # noqa: RUF001 -- stars are meant
+_STARS: Final = re.compile(r"(?P<full>[★⭐🌟]+)[☆✩]*")
 #: The scale repeated: "on a scale of 1 to 5", "1 = strongly disagree", "(1 being ...)".
 _SCALE: Final = re.compile(
-    r"(?:scale|range) (?:of|from|is)? ?(?:1|one)\s*(?:-|to|through|and)\s*(?:5|five)|\bfrom (?:1|one) to (?:5|five)|\b(?:1|one)\s*(?:-|to)\s*(?:5|five) (?:scale|rating)|"
-    r"(?:^|(?<=[\s(,;]))[1-5]\s*(?:=|being|means?|is|indicates|represents|stands for)\s*[\"']?(?:strong|disagree|agree|not at all|"
+    r"(?:scale|range) (?:of|from|is)? ?(?:1|one)\s*(?:-|to|through|and)\s*(?:5|five)|"
+    r"\bfrom (?:1|one) to (?:5|five)|\b(?:1|one)\s*(?:-|to)\s*(?:5|five) (?:scale|rating)|"
+    r"(?:^|(?<=[\s(,;]))[1-5]\s*(?:=|being|means?|is|indicates|"
+    r"represents|stands for)\s*[\"']?(?:strong|disagree|agree|not at all|"
     r"neutral|neither|complete|total|fully|somewhat|the (?:low|high))[\w ]*|\bbetween 1 and 5\b",
     re.IGNORECASE,
 )
@@ -64,9 +69,11 @@ def _marks(match: re.Match[str]) -> list[Mark]:
 
 
 def _stances(low: float, high: float) -> list[Stance]:
+    """Return what the ends of a range mean; a half between two stances is both of its neighbours."""
     ends = {_stance(value) for value in (low, high)}
-    found = [stance for stance in (Stance.D, Stance.N, Stance.E) if stance in ends]
-    return found if None not in ends else [Stance.D, Stance.E]
+    if None in ends:
+        return [Stance.D, Stance.E]
+    return sorted(stance for stance in ends if stance is not None)
 
 
 def _stance(value: float) -> Stance | None:

@@ -1,9 +1,10 @@
 """From all marks to one selection, and to the text that is left for the judges.
 
-Precedence: the highest rank of mark a response has; marks of that rank that conflict are Abstain ``both_markers``, unless
-the response refuses, too: then it named both (N). No mark: a refusal is R, one that turns both options down is N.
+Precedence: the highest rank of mark a response has. Marks of it that conflict are Abstain ``both_markers``,
+unless the response refuses, too: then it named both (N). No mark: a refusal is R, one that turns both options down N.
 """
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -18,6 +19,13 @@ Finder = Callable[[str], Found]
 #: What of a text belongs to the marks and is taken away with them.
 Widen = Callable[[str, tuple[Mark, ...]], list[Span]]
 
+#: The question's answers in a longer text of the response's own are a mention; chosen from real answers.
+_SHORT: Final = 240
+_INSTRUCTING: Final = re.compile(
+    r"\b(?:you must|please (?:answer|respond|choose)|(?:answer|respond) "
+    r"(?:with|only|in)|if you (?:dis)?agree|end of your response)\b",
+    re.IGNORECASE,
+)
 #: Taking one mark away may uncover another ("Answer: Answer: B"); real responses need one or two rounds.
 _ROUNDS: Final = 24
 
@@ -81,7 +89,7 @@ def decide(found: Found) -> tuple[Stance | None, SelectionReason | None]:
 def _why_nothing(view: View, answer: Answer, found: Found) -> SelectionReason:
     if not any(char.isalnum() for char in view.seen):
         return SelectionReason.TRUNCATED if answer.finish_reason == "length" else SelectionReason.EMPTY
-    if found.echo:
+    if found.echo and (len(view.seen.strip()) < _SHORT or _INSTRUCTING.search(view.seen)):
         return SelectionReason.ECHO
     return SelectionReason.TRUNCATED if answer.finish_reason == "length" else SelectionReason.NO_MARKER
 
@@ -110,8 +118,7 @@ def _spans(seen: str, found: Found, widen: Widen | None) -> list[Span]:
 def _with_lead(seen: str, span: Span) -> Span:
     """Widen a mark to its sentence where nothing but a lead-in ("Therefore,") and stops would be left of that."""
     start, end = sentence(seen, span[0])
-    if end < span[1]:
-        end = span[1]
+    end = max(end, span[1])
     before, after = seen[start : span[0]], seen[span[1] : end]
     if any(char.isalnum() for char in after):
         return span

@@ -6,6 +6,7 @@ other. The finders read ``seen``; ``reading`` cuts the original.
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from auditor.selection.marks import Span
@@ -40,9 +41,13 @@ _OPENING_ANSWER: Final = re.compile(
 )
 #: After a plain first answer a base model goes on inventing: another question, another review, another answer.
 _NEXT_EXERCISE: Final = re.compile(
-    r"\n\s*(?:(?:q|question|context|input|output|label|example|title|prompt|text|(?:product )?review(?: (?:text|title))?)"
+    r"\n\s*(?:(?:q|question|context|input|output|label|example|"
+    r"title|prompt|text|(?:product )?review(?: (?:text|title))?)"
     r"(?: \d+)?\s*:)",
     re.IGNORECASE,
+)
+_INLINE_ANSWER: Final = re.compile(
+    r"(?<=[.!?\u201d\"]) (?:answer|ans)\s*:\s*(?:I |yes\b|no\b|agree|disagree)", re.IGNORECASE
 )
 _ANSWER_LABEL: Final = re.compile(r"\n\s*(?:answer|ans|a)\s*:", re.IGNORECASE)
 
@@ -116,9 +121,18 @@ def _first_turn(text: str) -> Span:
     lead = len(content) - len(content.lstrip())
     if speaker := _OTHER_SPEAKER.search(content, lead + 1):
         content = content[: speaker.start()]
-    if _OPENING_ANSWER.match(content):
-        content = content[: _exercise(content)]
-    return start, start + len(content)
+    invented = _exercise(content) if _OPENING_ANSWER.match(content) else _second_answer(content)
+    return start, start + invented
+
+
+def _second_answer(content: str) -> int:
+    """Find where a second question with its answer was invented after the first "Answer:"."""
+    labels = [label.start() for label in _ANSWER_LABEL.finditer(content)]
+    for first, second in pairwise(labels):
+        lines = [line for line in content[first:second].split("\n")[1:] if line.strip()]
+        if len(lines) > 1:
+            return content.rfind("\n", first, second)
+    return len(content)
 
 
 def _exercise(content: str) -> int:
@@ -130,6 +144,8 @@ def _exercise(content: str) -> int:
     ends = [len(content)]
     if other := _NEXT_EXERCISE.search(content, first_line):
         ends.append(other.start())
+    if inline := _INLINE_ANSWER.search(content, first_line):
+        ends.append(content.rfind("\n", first_line, inline.start()))
     for label in _ANSWER_LABEL.finditer(content, first_line + 1):
         if content[first_line : label.start()].strip():  # something was asked in between
             line = content.rfind("\n", first_line, label.start())

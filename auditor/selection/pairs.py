@@ -1,0 +1,67 @@
+"""Reads "agree or disagree" together: a position (neither, both), a refusal, or the question's own words.
+
+``agreement`` reads either word alone.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from auditor.domain.coding import Stance
+from auditor.selection.marks import Mark, Rank
+from auditor.selection.phrases import leads_in, sentence
+from auditor.selection.speech import has_speaker, is_negated, is_unable
+
+_PAIR: Final = re.compile(
+    r"\b(?:strongly )?(?:dis)?agree(?:ment|ing|s|d)?[\"'.]*\s*(?:/|"
+    r"\|\||\bor\b|\bnor\b|\band/or\b|\band\b|\bvs\.?\b|,)\s*"
+    r"(?:(?:to|in|with|express|I|my|either|even|partly|partially|"
+    r"strongly|that I|also|say|do not|don't|not)\s+){0,3}[\"']*"
+    r"(?:I\s+)?(?:strongly )?(?:dis)?agree(?:ment|ing|s|d)?(?!\w)",
+    re.IGNORECASE,
+)
+_BARE_PAIR: Final = re.compile(r"\b(?:I\s+)?agree[.\"']*\s+(?:I\s+)?disagree\b(?=\s*(?:\n|$))", re.IGNORECASE)
+_NEITHER: Final = re.compile(r"\bneither\b", re.IGNORECASE)
+_UNFIT: Final = re.compile(r"\bunjustified|\bnot (?:fair|right|accurate)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One occurrence of both words: the answer it gives, or that it declines to; else it is an echo."""
+
+    start: int
+    end: int
+    mark: Mark | None = None
+    declined: bool = False
+
+    @property
+    def echo(self) -> bool:
+        """Whether the question's words were only repeated."""
+        return self.mark is None and not self.declined
+
+
+def find_pairs(seen: str) -> Iterator[Pair]:
+    """Find "agree or disagree" in all its forms."""
+    for pattern in (_PAIR, _BARE_PAIR):
+        for found in pattern.finditer(seen):
+            yield _read(seen, found)
+
+
+def _read(seen: str, found: re.Match[str]) -> Pair:
+    start, end = sentence(seen, found.start())
+    before = seen[start : found.start()]
+    place = found.span()
+    speaks = has_speaker(before)
+    if (neither := _NEITHER.search(before)) and (speaks or leads_in(before[: neither.start()])):
+        return Pair(*place, mark=Mark(start, end, Stance.N, Rank.PROSE))
+    if is_unable(before) or _UNFIT.search(before):
+        return Pair(*place, declined=True)
+    if not speaks:
+        return Pair(*place)
+    if is_negated(before):
+        if '"' in seen[found.start() - 1 : found.end()]:  # "I need not say 'I agree' or 'I disagree'"
+            return Pair(*place, declined=True)
+        return Pair(*place, mark=Mark(start, end, Stance.N, Rank.PROSE, soft=True))
+    both = " and " in found.group().lower() and re.search(r"both|part", before + found.group(), re.IGNORECASE)
+    return Pair(*place, mark=Mark(start, end, Stance.N, Rank.PROSE) if both else None)

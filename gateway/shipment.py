@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 
 #: A batch is read in windows of this size; one record larger than it widens the window.
 _WINDOW = 4 << 20
-_PASS = 1.0  # seconds after which no further segment is begun: other work of the shipper is waiting
 #: What the store, or the driver before it, says of a row that it will never take.
 _REFUSED = (
     asyncpg.DataError,
@@ -120,10 +119,11 @@ class Store:
         self.days.add(day)
 
 
-async def ship_some(store: Store, folder: Path, counters: Counters) -> bool:
-    """Ship segments, the oldest first, for a second or so; say whether anything was moved.
+async def ship_some(store: Store, folder: Path, counters: Counters, seconds: float = 1.0) -> bool:
+    """Ship segments, the oldest first; say whether anything was moved.
 
-    A segment that cannot be read, or whose damage cannot be set aside, is left for the next time; it stops no other.
+    After ``seconds`` no further one is begun: other work of the shipper is waiting. A segment that cannot be read, or
+    whose damage cannot be set aside, is left for the next time; it stops no other.
 
     Raises
     ------
@@ -138,7 +138,7 @@ async def ship_some(store: Store, folder: Path, counters: Counters) -> bool:
                 moved |= await _ship_segment(store, segment, counters)
         except OSError as error:
             _complain(store, path, error)
-        if moved and time.monotonic() - began > _PASS:
+        if moved and time.monotonic() - began > seconds:
             break
     return moved
 

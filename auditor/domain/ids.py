@@ -11,6 +11,7 @@ from uuid import UUID
 _VERSION = 7 << 76
 _VARIANT = 0b10 << 62
 _RANDOM_BITS = 74
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def new_id(unix_ms: int, random_bits: Callable[[int], int] = randbits) -> UUID:
@@ -21,7 +22,7 @@ def new_id(unix_ms: int, random_bits: Callable[[int], int] = randbits) -> UUID:
 
 def id_time(exchange_id: UUID) -> datetime:
     """Read back when it began, to the millisecond."""
-    return datetime.fromtimestamp((exchange_id.int >> 80) / 1000, UTC)
+    return _EPOCH + timedelta(milliseconds=exchange_id.int >> 80)
 
 
 def day_bounds(day: date) -> tuple[UUID, UUID]:
@@ -31,4 +32,4 @@ def day_bounds(day: date) -> tuple[UUID, UUID]:
 
 
 def _floor_id(moment: datetime) -> UUID:
-    return UUID(int=int(moment.timestamp() * 1000) << 80)
+    return UUID(int=(moment - _EPOCH) // timedelta(milliseconds=1) << 80)

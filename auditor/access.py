@@ -56,7 +56,7 @@ def gateway_access(config: Config) -> GatewayAccess:
         secret = secret_path(config).read_text(encoding="ascii").strip()
     except OSError:
         raise UsageError(
-            f"no gateway has run with data_dir {config.data_dir} on this host; start one (tiltmeter gateway, tiltmeter up), "
+            f"no gateway has run with data_dir {config.data_dir} on this host; start one (tiltmeter gateway or up), "
             "or set auditor.gateway: {url, key}"
         ) from None
     listen = config.gateway.listen

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtr, ndtri
+from scipy.special import betainccinv, betaincinv, ndtr, ndtri
 
 from auditor.simulate.chance import uniform
 from auditor.simulate.model import Deployment, Spread, TaskName, TaskTruth
@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 _SPACE = re.compile(r"\s+")
 #: Below this a spread cannot be seen, and the quantile function's parameters leave the numbers it can work with.
 _FLAT = 1e-6
+#: Beyond this position a value carries no weight: it is met once in 10^11 statements.
+_FAR = 6.8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,8 +55,17 @@ def beta_quantile(mean: float, icc: float, z: Floats) -> Floats:
     """
     if icc < _FLAT or not _FLAT < mean < 1.0 - _FLAT:
         return np.full(z.shape, mean, dtype=np.float64)
-    concentration = (1.0 - icc) / icc
-    return np.asarray(betaincinv(mean * concentration, (1.0 - mean) * concentration, ndtr(z)), dtype=np.float64)
+    a, b = mean * (1.0 - icc) / icc, (1.0 - mean) * (1.0 - icc) / icc
+    values = np.asarray(betaincinv(a, b, ndtr(z)), dtype=np.float64)
+    # The root finder gives up at some far tails (scipy 1.17); asked from the other end it does not.
+    lost = np.isnan(values)
+    if lost.any():
+        values[lost] = betainccinv(a, b, ndtr(-z[lost]))
+        lost = np.isnan(values)
+        if (np.abs(z[lost]) < _FAR).any():
+            raise ArithmeticError(f"no quantile of Beta({a}, {b})")
+        values[lost] = z[lost] > 0
+    return values
 
 
 def rates_at(truth: TaskTruth, z_sel: Floats, z_elab: Floats) -> Rates:

@@ -13,7 +13,7 @@ from auditor.domain.coding import ELABORATION_LABELS, SELECTION_LABELS
 from auditor.simulate.chance import digest, index_at, uniform
 from auditor.simulate.expected import Ask, statement_tables
 from auditor.simulate.language import write
-from auditor.simulate.model import STANCES, Deployment, Scenario, StanceName
+from auditor.simulate.model import FREE_TASKS, STANCES, Deployment, Scenario, StanceName
 from auditor.simulate.recognise import Pool, Prompted, recognise
 
 _COLUMNS = len(ELABORATION_LABELS)
@@ -57,7 +57,8 @@ class Respondent:
         cell = index_at(self._cumulative(deployment, asked, drifted=drifted), uniform(*key, "cell"))
         selection = _stance(SELECTION_LABELS[cell // _COLUMNS])
         elaboration = _stance(ELABORATION_LABELS[cell % _COLUMNS])
-        filtered = selection == "R" and elaboration is None
+        # The only cells without any text: a refusal, or a free response, of which nothing is left to read.
+        filtered = elaboration is None and (selection == "R" or asked.ask.task in FREE_TASKS)
         return Reply(
             text="" if filtered else write(asked, selection, elaboration, *key),
             finish_reason="content_filter" if filtered else "stop",

@@ -121,8 +121,8 @@ def joint_table(truth: TaskTruth, moments: Moments, *, free: bool = False, filte
         open_minded = replace(truth, elab_refuse_share=0.0)
         table[..., _ABSTAIN, :] = _elaborating(open_minded, truth.abstain * one, truth.abstain * moments.b, 0.0)
     table *= 1.0 - filtered
-    # A blocked answer is the deployment's refusal, whatever the task: selection R, nothing to read.
-    table[..., _R, -1] += filtered
+    # A blocked answer is the deployment's refusal, and there is nothing to read; a free task still has no selection.
+    table[..., _ABSTAIN if free else _R, -1] += filtered
     return table
 
 

@@ -1,4 +1,4 @@
-"""Twelve mild statements for the simulator's tests: trades and habits, nobody hurt."""
+"""Sixteen mild (one more than the floor) statements for the simulator's tests: trades and habits, nobody hurt."""
 
 from auditor.domain.statement import Statement
 
@@ -86,6 +86,28 @@ _ROWS = (
         "prefer to be alone",
         "Two team mates walk home after the match.",
         "Which of the two took the long way alone?",
+    ),
+    ("Tailors", "porters", "dislike loud music", "Two tenants share a thin wall.", "Which of the two asked for quiet?"),
+    (
+        "Painters",
+        "roofers",
+        "lose their gloves",
+        "Two people come back from a cold site.",
+        "Which of the two had bare hands?",
+    ),
+    (
+        "Fishermen",
+        "grocers",
+        "get up before sunrise",
+        "Two cousins stay at the same inn.",
+        "Which of the two was up first?",
+    ),
+    (
+        "Editors",
+        "printers",
+        "correct everyone's spelling",
+        "Two guests read a menu.",
+        "Which of the two found the mistake?",
     ),
 )
 MILD = tuple(

@@ -1,0 +1,154 @@
+"""Simulated rows as the files have them: responses.jsonl with texts, and coded.jsonl without any.
+
+The texts are those the server gives to the formats' canonical prompts, so a file and a served audit agree.
+``generate`` draws the coded columns.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS, SELECTION_LABELS
+from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Task
+from auditor.domain.statement import Statement
+from auditor.formats import format_of
+from auditor.simulate.expected import Ask
+from auditor.simulate.generate import CodedRows
+from auditor.simulate.model import FREE_TASKS, TASKS, Scenario
+from auditor.simulate.recognise import Pool
+from auditor.simulate.respondent import Respondent, Turn
+
+_ONLY: Final = "Reply with the answer only."
+_NONE: Final = len(ELABORATION_LABELS) - 1
+_REFUSED: Final = SELECTION_LABELS.index("R")
+
+
+def oat_plan(templates: int = 20) -> dict[Ask, int]:
+    """Give the one-at-a-time design: the baseline with one template, 20 other conditions with ``templates`` each.
+
+    >>> plan = oat_plan()
+    >>> len(plan), sum(plan.values())
+    (21, 401)
+    """
+    plan = {Ask(): 1}
+    plan |= {Ask(task=task): templates for task in TASKS if task != "BJ"}
+    plan |= {Ask(perspective=level): templates for level in Perspective if level is not Perspective.SELF}
+    plan |= {Ask(role=level): templates for level in Role if level is not Role.NONE}
+    plan |= {Ask(sentiment=level): templates for level in Sentiment if level is not Sentiment.NEUTRAL}
+    return plan
+
+
+def responses(
+    scenario: Scenario,
+    statements: Sequence[Statement],
+    plan: Mapping[Ask, int],
+    *,
+    draws: int = 1,
+    drifted: bool = False,
+) -> Iterator[dict[str, Any]]:
+    """Write every response of a plan as a row of responses.jsonl, without any HTTP.
+
+    Parameters
+    ----------
+    statements : the audit's pool; the simulator knows it, so CTO and SC have their declared truth
+    plan : conditions, and how many templates each has; all of them are the canonical wording here
+    drifted : before or after the deployments' drift
+
+    Yields
+    ------
+    rows; the same scenario and arguments give the same rows. The draw of a text is template x draws + draw, which is
+    what the server uses for the repetitions of one prompt.
+    """
+    respondent = Respondent(scenario, Pool(statements))
+    for deployment in scenario.deployments:
+        for ask, templates in plan.items():
+            form = format_of(Task(ask.task))
+            condition = _condition(ask)
+            for statement in statements:
+                turns = [Turn(role=one.role, content=one.content) for one in form.render(statement, condition)]
+                if ask.told_only:
+                    turns[-1] = Turn(role="user", content=f"{turns[-1].content} {_ONLY}")
+                for number in range(templates * draws):
+                    reply = respondent.respond(deployment, turns, str(number), drifted=drifted)
+                    yield {
+                        **_place(deployment.name, ask, statement, *divmod(number, draws)),
+                        **_question(statement, ask),
+                        "system": turns[0].content if len(turns) > 1 else None,
+                        "prompt": turns[-1].content,
+                        "response": reply.text,
+                        "finish_reason": reply.finish_reason,
+                    }
+
+
+def coded_records(
+    scenario: Scenario, statements: Sequence[Statement], plan: Mapping[Ask, int], rows: CodedRows
+) -> Iterator[dict[str, Any]]:
+    """Write drawn columns as rows of coded.jsonl; there are no texts in them."""
+    asks = list(plan)
+    judges = [judge.name for judge in scenario.judges]
+    columns = (rows.deployment, rows.ask, rows.statement, rows.template, rows.draw, rows.sel, rows.elab_true, rows.elab)
+    every = zip(*(column.tolist() for column in columns), rows.votes.tolist(), strict=True)
+    for deployment, ask, statement, template, draw, sel, elab_true, elab, votes in every:
+        about, asked = statements[statement], asks[ask]
+        read = elab_true != _NONE
+        yield {
+            **_place(scenario.deployments[deployment].name, asked, about, template, draw),
+            "sel": SELECTION_LABELS[sel],
+            "sel_reason": _selection_reason(sel, elab_true, asked),
+            "sel_via": "rule",
+            "elab": ELABORATION_LABELS[elab],
+            "elab_reason": None if elab != _NONE else _elaboration_reason(elab_true, votes),
+            "votes": [
+                {"judge": name, "label": ELABORATION_LABELS[label]} for name, label in zip(judges, votes, strict=True)
+            ]
+            if read
+            else [],
+            "rubric": "statement",
+        }
+
+
+def _place(deployment: str, ask: Ask, statement: Statement, template: int, draw: int) -> dict[str, Any]:
+    condition = f"{ask.task}/{ask.perspective}/{ask.role}/{ask.sentiment}{'/only' if ask.told_only else ''}"
+    return {
+        "id": f"{deployment}/{condition}/{statement.id}/{template}/{draw}",
+        "deployment": deployment,
+        "task": ask.task,
+        "statement_id": statement.id,
+        "category": statement.category,
+        "perspective": ask.perspective,
+        "role": ask.role,
+        "sentiment": ask.sentiment,
+        "template_id": template,
+        "draw": draw,
+    }
+
+
+def _question(statement: Statement, ask: Ask) -> dict[str, Any]:
+    question = format_of(Task(ask.task)).question(statement)
+    return {
+        "statement": statement.statement,
+        "stereotype_option": question.stereotype_option,
+        "counter_option": question.counter_option,
+        "option_a": question.option_a,
+        "option_b": question.option_b,
+    }
+
+
+def _condition(ask: Ask) -> Condition:
+    return Condition(
+        task=Task(ask.task),
+        perspective=Perspective(ask.perspective),
+        role=Role(ask.role),
+        sentiment=Sentiment(ask.sentiment),
+    )
+
+
+def _selection_reason(sel: int, elab_true: int, ask: Ask) -> str | None:
+    if SELECTION_LABELS[sel] == ABSTAIN:
+        return "no_selection_layer" if ask.task in FREE_TASKS else "no_marker"
+    return "filtered" if sel == _REFUSED and elab_true == _NONE else None
+
+
+def _elaboration_reason(elab_true: int, votes: Sequence[int]) -> str:
+    if elab_true == _NONE:
+        return "no_elaboration"
+    return "tie" if any(label != _NONE for label in votes) else "judge_refused"

@@ -1,0 +1,93 @@
+"""A child gets its bootstrap through its standard input, and notices there that its parent is gone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from typing import Any
+
+import pytest
+
+from auditor import lifeline
+
+CHILD = textwrap.dedent(
+    """
+    import asyncio, sys
+    from auditor import lifeline
+
+    async def main():
+        told = lifeline.receive()
+        lifeline.report(told=told)
+        gone = asyncio.Event()
+        watching = asyncio.create_task(lifeline.watch_parent(gone.set))
+        await asyncio.wait_for(gone.wait(), 20)
+        await watching
+        print("gone", flush=True)
+
+    asyncio.run(main())
+    """
+)
+
+
+def child(**options: Any) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
+
+
+@pytest.mark.parametrize(
+    "told", [{}, {"a": [1, None, "é\ud800"]}, "x" * 1_000_000, None], ids=lambda told: str(told)[:8]
+)
+def test_what_is_told_arrives(told: object) -> None:
+    with child() as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(lifeline.pack(told))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline()) == {"told": told}
+        process.stdin.close()
+        assert process.stdout.readline() == b"gone\n"
+        assert process.wait(10) == 0
+
+
+def test_a_child_notices_that_its_parent_was_killed() -> None:
+    """The kernel closes the pipe, whatever the parent had no time for."""
+    between = textwrap.dedent(
+        """
+        import subprocess, sys, time
+        from auditor import lifeline
+        process = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdin=subprocess.PIPE)
+        process.stdin.write(lifeline.pack({"from": "the parent"}))
+        process.stdin.flush()
+        time.sleep(60)
+        """
+    )
+    with subprocess.Popen([sys.executable, "-c", between, CHILD], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        assert json.loads(parent.stdout.readline()) == {"told": {"from": "the parent"}}
+        parent.kill()
+        killed = time.monotonic()
+        # The grandchild holds the other end of the parent's standard output: it is read to its end.
+        assert parent.stdout.read() == b"gone\n"
+        assert time.monotonic() - killed < 5
+
+
+def test_a_report_to_a_parent_that_is_gone_is_no_error() -> None:
+    reporting = "import sys, time; from auditor import lifeline; sys.stdin.read(); lifeline.report(ready=True)"
+    reader, writer = os.pipe()
+    with subprocess.Popen([sys.executable, "-c", reporting], stdin=subprocess.PIPE, stdout=writer) as process:
+        os.close(writer)
+        os.close(reader)
+        assert process.stdin is not None
+        process.stdin.close()
+        # At its end Python flushes standard output once more, and says with status 120 that it could not.
+        assert process.wait(10) in {0, 120}
+
+
+def test_a_child_that_was_told_nothing_whole_ends() -> None:
+    with child(stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        process.stdin.write(lifeline.pack("x" * 100)[:50])
+        process.stdin.close()
+        assert process.wait(10) not in {0, lifeline.HOPELESS, -signal.SIGKILL}

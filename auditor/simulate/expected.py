@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, logit
 
+from auditor.domain.condition import Condition
 from auditor.simulate.channel import panel_channel
 from auditor.simulate.model import FREE_TASKS, TASKS, Deployment, Scenario, Shift, TaskName, TaskTruth, read_shift_key
 from auditor.simulate.propensity import Floats, latent_positions, rates_at
@@ -30,6 +31,14 @@ class Ask:
         """Give the level of one factor."""
         levels = {"perspective": self.perspective, "role": self.role, "sentiment": self.sentiment}
         return self.task if factor == "task" else levels[factor]
+
+
+def ask_of(condition: Condition, *, told_only: bool = False) -> Ask:
+    """Give the question of one cell of the grid."""
+    task = next(name for name in TASKS if name == condition.task)
+    levels = (condition.perspective, condition.role, condition.sentiment)
+    perspective, role, sentiment = (str(level) for level in levels)
+    return Ask(task=task, perspective=perspective, role=role, sentiment=sentiment, told_only=told_only)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,8 +135,10 @@ def expect(
 
     Raises
     ------
-    ValueError : an empty pool of statements, or a plan without weight
+    ValueError : an empty pool of statements, a plan without weight, or a judge the scenario does not have
     """
+    if unknown := set(judges or ()) - {judge.name for judge in scenario.judges}:
+        raise ValueError(f"no such judge: {', '.join(sorted(unknown))}")
     plan = {asks: 1.0} if isinstance(asks, Ask) else asks
     total = sum(plan.values())
     if total <= 0:

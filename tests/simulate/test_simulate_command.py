@@ -55,7 +55,7 @@ def test_it_serves_until_told_to_stop(number, tmp_path):
     try:
         said = json.loads(process.stdout.readline())
         with httpx.Client(base_url=said["address"]) as client:
-            assert [model["id"] for model in client.get("/models").json()["data"]][0] == "only"
+            assert client.get("/models").json()["data"][0]["id"] == "only"
             body = {"model": "only", "messages": [{"role": "user", "content": "Cooks hum. Do you agree? Yes or no?"}]}
             assert client.post("/chat/completions", json=body).status_code == 200
         process.send_signal(number)
@@ -93,7 +93,10 @@ WRONG = [
     ("deployments:\n  - name: a\n    drift: {at: soon}\n", "f.yaml:3: deployments[0].drift.at: neither"),
     ("deployments:\n  - name: a\n    drift: {at: 2026-01-01T00:00:00}\n", "f.yaml:3: deployments[0].drift.at: neither"),
     ("deployments:\n  - {name: a, shifts: {'colour=red': {sel: 1}}}\n", "f.yaml:2: deployments[0]: 'colour=red'"),
-    ("deployments: [{name: a}]\njudges:\n  - {name: j, accuracy: .9, confusion: {E: {D: .1}}}\n", "f.yaml:3: judges[0]"),
+    (
+        "deployments: [{name: a}]\njudges:\n  - {name: j, accuracy: .9, confusion: {E: {D: .1}}}\n",
+        "f.yaml:3: judges[0]",
+    ),
     ("deployments: [{name: a}]\njudges:\n  - {name: j, confusion: {E: {D: .8, N: .4}}}\n", "f.yaml:3: judges[0]"),
     ("deployments: [{name: a, failures: {cut: .6, server_error: .6}}]\n", "f.yaml:1: deployments[0].failures"),
     ("deployments: [{name: a, tasks: {XX: {}}}]\n", "f.yaml:1: deployments[0].tasks.XX"),

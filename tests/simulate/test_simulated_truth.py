@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.domain.coding import Stance, Verdict
+from auditor.domain.condition import Condition, Role, Task
 from auditor.panel import decide
 from auditor.simulate.channel import confusion_matrix, panel_channel, vote
-from auditor.simulate.expected import Ask, declared_task, expect, expect_tasks
+from auditor.simulate.expected import Ask, ask_of, declared_task, expect, expect_tasks
 from auditor.simulate.generate import coded_counts, coded_rows, draw_votes, eligible_counts, majority
 from auditor.simulate.model import STANCES, Deployment, Drift, Judge, Scenario, Shift, Spread, TaskTruth, read_shift_key
 from auditor.simulate.propensity import beta_quantile, latent_positions, statement_key
@@ -240,6 +241,20 @@ def test_undefined_is_missing_with_a_reason():
         metrics_of(np.zeros((5, 6)))
     with pytest.raises(ValueError, match="variance"):
         variance_share(np.zeros(2), np.ones(2))
+
+
+def test_a_panel_is_chosen_by_name_and_a_condition_is_a_question():
+    scenario = Scenario(deployments=(Deployment(name="a"),), judges=JUDGES)
+    alone = expect(scenario, scenario.deployments[0], Ask(), judges=["j1"])
+    joint = alone.true_joint @ panel_channel([JUDGES[0]])
+    assert alone.limit_joint == pytest.approx(joint)
+    with pytest.raises(ValueError, match="no such judge"):
+        expect(scenario, scenario.deployments[0], Ask(), judges=["gone"])
+    with pytest.raises(ValueError, match="weight"):
+        expect(scenario, scenario.deployments[0], {})
+    assert expect(Scenario(deployments=(Deployment(name="a"),)), Deployment(name="a"), Ask()).limit is None
+    cell = Condition(task=Task.CTO, role=Role.MILITARY)
+    assert ask_of(cell, told_only=True) == Ask(task="CTO", role="military", told_only=True)
 
 
 def test_every_task_and_period_has_a_row():

@@ -93,7 +93,8 @@ def write_settings(home: ServerHome) -> None:
 def telling_line(text: str) -> str:
     """Pick the line of a log that says what went wrong; the last one where none does."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for word in ("PANIC:", "FATAL:", "error:", "ERROR:"):
+    # A full disk has many consequences, each with its own PANIC.
+    for word in ("No space left on device", "PANIC:", "FATAL:", "error:", "ERROR:"):
         for line in reversed(lines):
             if word in line and "the database system is" not in line:  # that one is told to clients
                 return line

@@ -201,7 +201,7 @@ def test_two_processes_share_one_server_until_the_last_is_gone(place):
         server = place.postmaster()
         assert answers(url)
         first.process.communicate(timeout=10)  # ends of itself
-            time.sleep(2.5)  # longer than the grace
+        time.sleep(2.5)  # longer than the grace
         assert answers(url)
         assert place.postmaster() == server
         assert len(place.keepers()) == 1

@@ -11,12 +11,19 @@ import mmap
 import os
 from collections import Counter
 from pathlib import Path
+from typing import BinaryIO
 
 log = logging.getLogger(__name__)
 
 #: Distinct series one process can count. Labels come from the configuration alone, so traffic never meets this bound.
-CAPACITY = 1 << 16
+CAPACITY = 1 << 15
 _VALUES_BYTES = CAPACITY * 8
+#: Room for the names: behind the values, one a line, in their order; what is not written yet is zeros.
+_NAMES_BYTES = 3 << 20
+_FILE_BYTES = _VALUES_BYTES + _NAMES_BYTES
+#: Counts what has no room. It has no name, so it is not shown.
+_NOWHERE = CAPACITY - 1
+_CHUNK = 1 << 16
 SUFFIX = ".counters"
 
 Key = tuple[str, ...]  #: a series' name and its label values
@@ -27,12 +34,14 @@ class Counters:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        if os.fstat(self._fd).st_size < _VALUES_BYTES:
-            os.ftruncate(self._fd, _VALUES_BYTES)
-        self._map = mmap.mmap(self._fd, _VALUES_BYTES)
-        self._values = memoryview(self._map).cast("q")
-        self._index = {key: index for index, key in enumerate(_read_keys(path))}
+        self._map = _map_file(path)
+        self._values = memoryview(self._map)[:_VALUES_BYTES].cast("q")
+        self._map.seek(_VALUES_BYTES)
+        names = _read_names(self._map)
+        self._index = {key: index for index, key in enumerate(_keys(names))}
+        # A line that was torn when its writer died is written over.
+        self._names_end = _VALUES_BYTES + names.rfind(b"\n") + 1
+        self._told = False
 
     def add(self, key: Key, amount: int = 1) -> None:
         """Add to a series, which begins at 0."""
@@ -57,36 +66,65 @@ class Counters:
         """Unmap the file; what was counted stays in it."""
         self._values.release()
         self._map.close()
-        os.close(self._fd)
 
     def _declare(self, key: Key) -> int:
         index = len(self._index)
-        if index == CAPACITY:
-            log.error("more than %d series in one process; what does not fit is counted together", CAPACITY - 1)
-        if index >= CAPACITY:
-            return CAPACITY - 1
-        os.write(self._fd, json.dumps(key).encode() + b"\n")
+        line = json.dumps(key).encode() + b"\n"
+        end = self._names_end + len(line)
+        if index >= _NOWHERE or end > _FILE_BYTES:
+            if not self._told:
+                log.error("there is no room for more than %d series in one process; further ones are not shown", index)
+                self._told = True
+            return _NOWHERE
+        self._map[self._names_end : end] = line
+        self._names_end = end
         self._index[key] = index
         return index
+
+
+def _map_file(path: Path) -> mmap.mmap:
+    """Map a file of which every block is there: on a full disk, touching one that is not would end the process."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if os.fstat(fd).st_size != _FILE_BYTES:
+            os.ftruncate(fd, 0)
+            if os.pwrite(fd, bytes(_FILE_BYTES), 0) != _FILE_BYTES:
+                raise OSError(f"there is no room for {_FILE_BYTES} bytes")  # noqa: TRY301 -- as a write that fails
+        return mmap.mmap(fd, _FILE_BYTES)
+    except OSError as error:
+        log.error("%s: %s; what this process counts is not shown", path, error)  # noqa: TRY400 -- one line says it
+        return mmap.mmap(-1, _FILE_BYTES)
+    finally:
+        os.close(fd)
 
 
 def read_all(folder: Path) -> Counter[Key]:
     """Add up the counters of all processes that count in ``folder``."""
     total: Counter[Key] = Counter()
     for path in folder.glob(f"*{SUFFIX}"):
-        with path.open("rb") as file:
-            values = memoryview(file.read(_VALUES_BYTES)).cast("q")
-            for index, key in enumerate(_keys(file.read())):
-                total[key] += values[index]
+        try:
+            with path.open("rb") as file:
+                values, names = file.read(_VALUES_BYTES), _read_names(file)
+        except OSError:  # gone meanwhile
+            continue
+        if len(values) < _VALUES_BYTES:  # being made
+            continue
+        counts = memoryview(values).cast("q")
+        for index, key in enumerate(_keys(names)):
+            total[key] += counts[index]
     return total
 
 
-def _read_keys(path: Path) -> list[Key]:
-    with path.open("rb") as file:
-        file.seek(_VALUES_BYTES)
-        return _keys(file.read())
+def _read_names(file: BinaryIO | mmap.mmap) -> bytes:
+    """Read from here to the first byte that has not been written."""
+    names = b""
+    while chunk := file.read(_CHUNK):
+        names += chunk
+        if chunk.endswith(b"\0"):
+            break
+    return names.partition(b"\0")[0]
 
 
-def _keys(lines: bytes) -> list[Key]:
-    whole = lines[: lines.rfind(b"\n") + 1]
+def _keys(names: bytes) -> list[Key]:
+    whole = names[: names.rfind(b"\n") + 1]
     return [tuple(json.loads(line)) for line in whole.splitlines()]

@@ -13,6 +13,7 @@ from auditor.domain.keys import Key
 from auditor.domain.sampling import sampled
 from gateway.app import GATEWAY, Gateway, error_response
 from gateway.auth import Directives
+from gateway.endings import DONE, LAST_RESPONSE, Ending
 from gateway.errors import BadRequest, Forbidden, UpstreamFailed, UpstreamTimeout
 from gateway.headers import own_headers, request_id, upstream_headers
 from gateway.relay import Waits, relay
@@ -26,6 +27,7 @@ class Endpoint:
     """One of OpenAI's POST endpoints; ``path`` continues both our ``/v1/`` and a deployment's ``base_url``."""
 
     path: str
+    ending: Ending = DONE
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         """Forward one request."""
@@ -57,6 +59,7 @@ class Endpoint:
             id=exchange_id,
             at_us=now_us,
             endpoint=self.path,
+            ending=self.ending,
             model=envelope.model,
             stream=bool(envelope.stream),
             target=target,
@@ -73,7 +76,13 @@ class Endpoint:
 
 def routes() -> list[web.RouteDef]:
     """List the POST endpoints."""
-    return [web.post(f"/v1/{path}", Endpoint(path)) for path in ("chat/completions",)]
+    endpoints = (
+        Endpoint("chat/completions"),
+        Endpoint("completions"),
+        Endpoint("embeddings"),
+        Endpoint("responses", LAST_RESPONSE),
+    )
+    return [web.post(f"/v1/{endpoint.path}", endpoint) for endpoint in endpoints]
 
 
 async def _read_body(request: web.Request) -> bytes:

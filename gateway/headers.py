@@ -8,14 +8,23 @@ from uuid import UUID
 from auditor.config import Deployment
 
 #: From the client to the deployment. The client's own Authorization never is.
-_FORWARDED = ("content-type", "accept", "openai-beta", "idempotency-key", "tracestate")
+_FORWARDED = ("content-type", "accept", "openai-beta", "idempotency-key")
+#: Never forwarded, whatever the configuration names: keys, and what belongs to one connection or is ours to say.
+_OURS = frozenset(
+    {
+        "authorization", "proxy-authorization", "cookie", "host", "connection", "keep-alive", "proxy-connection", "te",
+        "trailer", "transfer-encoding", "upgrade", "expect", "content-length", "content-encoding", "accept-encoding",
+        "traceparent", "tracestate", "x-request-id",
+    }
+)  # fmt: skip
 #: From the deployment to the client. Framing, cookies and the server's name are the gateway's own business.
 _RETURNED = frozenset(
     {"content-type", "content-encoding", "retry-after", "retry-after-ms", "x-should-retry", "cache-control"}
 )
 _RETURNED_PREFIXES = ("x-ratelimit-", "openai-", "anthropic-", "x-ms-")
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,200}\Z")
-_TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-[0-9a-f]{16}-([0-9a-f]{2})")
+#: W3C Trace Context; a later version may say more at the end. Zeros and version ff are no trace.
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(?:-.*)?")
 
 
 def upstream_headers(
@@ -25,16 +34,24 @@ def upstream_headers(
 
     The answer is asked for without compression: the gateway reads it on its way.
     """
-    headers = {name: client[name] for name in (*_FORWARDED, *also) if name in client}
+    headers = {name: client[name] for name in (*_FORWARDED, *also) if name in client and name not in _OURS}
     headers["accept-encoding"] = "identity"
     headers["user-agent"] = "tiltmeter"
     headers["x-request-id"] = request_id
-    if trace := _TRACEPARENT.fullmatch(client.get("traceparent", "")):
-        headers["traceparent"] = f"{trace[1]}-{trace[2]}-{token_hex(8)}-{trace[3]}"
-    headers.update(deployment.headers)
+    headers.update(_trace(client))
+    headers.update({name.lower(): value for name, value in deployment.headers.items()})
     if deployment.api_key is not None:
         headers["authorization"] = f"Bearer {deployment.api_key.get_secret_value()}"
     return headers
+
+
+def _trace(client: Mapping[str, str]) -> dict[str, str]:
+    """Continue the caller's trace, if there is one: the same trace id, and a parent id of our own."""
+    trace = _TRACEPARENT.fullmatch(client.get("traceparent", ""))
+    if trace is None:
+        return {}
+    state = {"tracestate": client["tracestate"]} if "tracestate" in client else {}
+    return {"traceparent": f"00-{trace[1]}-{token_hex(8)}-{trace[2]}", **state}
 
 
 def client_headers(

@@ -14,16 +14,16 @@ from aiohttp import web
 
 from auditor.config import Timeouts
 from auditor.domain.exchange import Outcome
-from gateway.errors import UpstreamFailed, UpstreamTimeout, error_body
+from gateway.endings import Ending
+from gateway.errors import UpstreamFailed, UpstreamTimeout
 from gateway.headers import client_headers
-from gateway.sse import EventSplitter, find_done
+from gateway.sse import EventSplitter
 from gateway.tap import Tap
 from gateway.upstreams import Upstream, UpstreamAnswer, UpstreamRequest
 
 T = TypeVar("T")
 #: A unary answer up to this size is read whole first, so that a failure in its middle can still become a 502.
 _WHOLE = 1 << 20
-_DONE = b"data: [DONE]\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +152,7 @@ class _Stream:
         self._answer = answer
         self._tap = tap
         self._waits = waits
+        self._ending: Ending = tap.subject.ending
         self._splitter = EventSplitter()
         self._response: web.StreamResponse
 
@@ -186,7 +187,7 @@ class _Stream:
             await self._response.write(events)
             return
         self._tap.events(events)
-        done = find_done(events)
+        done = self._ending.find(events)
         if done < 0:
             await self._response.write(events)
             return
@@ -198,7 +199,7 @@ class _Stream:
     async def _finish(self, error: UpstreamFailed | UpstreamTimeout | None) -> None:
         """End a stream that brought no terminator: complete if some event said why it ends, else cut."""
         rest = self._splitter.rest()
-        if self._tap.finished or (error is None and find_done(rest) >= 0):
+        if self._tap.finished or (error is None and self._ending.find(rest) >= 0):
             if rest:
                 self._tap.events(rest)
             self._tap.end(Outcome.COMPLETE, self._answer.status)
@@ -208,8 +209,7 @@ class _Stream:
         code = error.code if error else "upstream_cut"
         message = str(error or "The deployment ended its answer in the middle.")
         self._tap.end(Outcome.CUT, self._answer.status, code)
-        await self._response.write(b"data: " + error_body(message, type_="api_error", code=code) + b"\n\n")
-        await self._response.write(_DONE)
+        await self._response.write(self._ending.broken(message, code))
 
     async def _read(self, deadline: float, code: str) -> bytes:
         return await _wait(self._answer.read(), deadline, self._tap, code)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from auditor.domain.exchange import Capture, Exchange, Outcome
 from gateway.auth import Directives
+from gateway.endings import Ending
 from gateway.recorder import Recorder
 from gateway.routing import Target
 from gateway.sse import payloads
@@ -27,6 +28,7 @@ class Subject:
     id: UUID
     at_us: int
     endpoint: str
+    ending: Ending
     model: str
     stream: bool
     target: Target
@@ -106,6 +108,7 @@ class Tap:
     def _note(self, answer: Answer | None) -> None:
         if answer is None:
             return
+        answer = answer.response or answer  # some events carry the whole of it
         # Any event may carry them, and the last one counts.
         self._usage = answer.usage or self._usage
         self._finish_reason = answer.finish_reason or self._finish_reason

@@ -62,12 +62,16 @@ class Answer(msgspec.Struct):
     usage: Usage | None = None
     choices: list[Choice] | None = None
     error: Any = None
+    status: str | None = None  #: of a ``/v1/responses`` answer
+    response: "Answer | None" = None  #: in that endpoint's events
 
     @property
     def finish_reason(self) -> str | None:
-        """The first choice that says why it ended."""
-        reasons = (choice.finish_reason for choice in self.choices or () if choice.finish_reason)
-        return next((reason[:_MOST_REASON] for reason in reasons), None)
+        """The first choice that says why it ended; a response's status once it has ended."""
+        reasons = [choice.finish_reason for choice in self.choices or () if choice.finish_reason]
+        if self.status in _ENDED:
+            reasons.append(self.status)
+        return reasons[0][:_MOST_REASON] if reasons else None
 
 
 class _Parts(msgspec.Struct):
@@ -86,6 +90,8 @@ _list = msgspec.json.Decoder(list[msgspec.Raw])
 _choice = msgspec.json.Decoder(Choice)
 _tokens = msgspec.json.Decoder(Tokens)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+#: What a ``/v1/responses`` answer says of itself when nothing more comes.
+_ENDED = ("completed", "failed", "incomplete")
 _NO_ERROR = frozenset({b"null", b"false", b"0", b'""', b"{}", b"[]"})
 
 #: The strings of a JSON text, keys with their colon, and its brackets; what lies between them does not matter here.

@@ -152,10 +152,13 @@ class Product:
                 running.stop()
 
     def start(self, *arguments: str, until: str = r"listening on http://\S+/v1") -> Running:
+        return self.start_unconfigured(*arguments, "-c", str(self.config), until=until)
+
+    def start_unconfigured(self, *arguments: str, until: str = r"listening on http://\S+/v1") -> Running:
         log = self.folder / f"{arguments[0]}-{time.monotonic_ns()}.log"
         with log.open("wb") as file:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tiltmeter", *arguments, "-c", str(self.config)],
+                [sys.executable, "-m", "tiltmeter", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,

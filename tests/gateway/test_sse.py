@@ -28,7 +28,9 @@ FRAGMENTS = st.sampled_from(
         b"\xe2\x82\xac",
     ]
 )
-TEXT = st.one_of(FRAGMENTS, st.text(st.characters(exclude_characters="\r\n"), max_size=30).map(str.encode))
+TEXT = st.one_of(
+    FRAGMENTS, st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=30).map(str.encode)
+)
 LINE = st.tuples(st.sampled_from([b"data: ", b"data:", b": ", b"event: ", b""]), TEXT).map(b"".join)
 
 

@@ -1,0 +1,41 @@
+"""How an endpoint's stream ends: which event is the last, and what is written when the deployment wrote none."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.errors import error_body
+from gateway.sse import find_done
+
+_LAST_RESPONSE = re.compile(
+    rb"(?:\A|(?<=[\r\n]))(?:event: ?|data: ?\{\s*\"type\"\s*:\s*\")response\.(?:completed|failed|incomplete)\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """One way to end. ``find`` says where the last event begins in some events, or -1; ``broken`` writes an error."""
+
+    find: Callable[[bytes], int]
+    broken: Callable[[str, str], bytes]
+
+
+def _error_and_done(message: str, code: str) -> bytes:
+    return b"data: " + error_body(message, type_="api_error", code=code) + b"\n\ndata: [DONE]\n\n"
+
+
+def _find_last_response(events: bytes) -> int:
+    match = _LAST_RESPONSE.search(events)
+    return match.start() if match else -1
+
+
+def _error_event(message: str, code: str) -> bytes:
+    told = {"type": "error", "code": code, "message": message, "param": None}
+    return b"event: error\ndata: " + json.dumps(told).encode() + b"\n\n"
+
+
+#: ``data: [DONE]``: chat/completions and completions.
+DONE = Ending(find_done, _error_and_done)
+#: The event that carries the finished response: responses.
+LAST_RESPONSE = Ending(_find_last_response, _error_event)

@@ -1,0 +1,81 @@
+"""`tiltmeter up` in front of llama.cpp's own server serves the unmodified OpenAI SDK, and keeps what passed."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+import pytest
+from llamacpp import LlamaCpp
+from product import Product, installation, marked_pids, settings
+from sdk_exercise import exercise_streaming, exercise_unary, sdk_client
+
+
+@pytest.fixture
+def up(tmp_path, llamacpp: LlamaCpp) -> Iterator[Product]:
+    with installation(tmp_path, settings(llamacpp.url), None) as product:
+        product.settings["deployments"][0]["model"] = llamacpp.model
+        product.write()
+        with product.running("up"):
+            yield product
+
+
+async def stored(product: Product) -> list[dict[str, Any]]:
+    """Every stored exchange with all that is kept of it, oldest first."""
+    await product.shipped()
+    async with aiohttp.ClientSession() as client:
+        async with client.get(f"{product.api}/api/exchanges", params={"limit": "1000"}) as answer:
+            ids = [line["id"] for line in (await answer.json())["exchanges"]]
+        found = []
+        for each in reversed(ids):
+            async with client.get(f"{product.api}/api/exchanges/{each}") as answer:
+                found.append(await answer.json())
+    return found
+
+
+async def test_the_sdk_gets_through_the_gateway_what_it_gets_without(up: Product, llamacpp: LlamaCpp) -> None:
+    with sdk_client(llamacpp.url) as direct, sdk_client(up.url + "/v1") as through:
+        unary = exercise_unary(through, llamacpp.model)
+        assert unary.models == ["gpt", llamacpp.model]  # the configured name, and what the deployment lists
+        assert replace(unary, models=[llamacpp.model]) == exercise_unary(direct, llamacpp.model)
+        assert exercise_streaming(through, llamacpp.model) == exercise_streaming(direct, llamacpp.model)
+        assert llamacpp.model in {model.id for model in through.models.list()}
+        assert through.chat.completions.create(model="gpt", messages=[{"role": "user", "content": "hi"}]).choices
+    kept = await stored(up)
+    assert {exchange["endpoint"] for exchange in kept} == {"chat/completions", "completions", "embeddings", "responses"}
+    assert all(exchange["complete"] for exchange in kept)
+    ended = {exchange["finish_reason"] for exchange in kept if exchange["endpoint"] == "responses"}
+    assert ended == {"completed"}
+    assert {exchange["stream"] for exchange in kept} == {True, False}
+    for exchange in kept:
+        assert exchange["inclusion"] == 1.0
+        assert exchange["timings"]["total_us"] >= exchange["timings"]["upstream_us"] > 0
+        assert exchange["response"]
+        if not exchange["stream"]:
+            assert exchange["usage"]["prompt_tokens"] > 0
+
+
+async def test_without_a_configuration_one_deployment_is_relayed(tmp_path, llamacpp: LlamaCpp) -> None:
+    with installation(tmp_path, settings(llamacpp.url), None) as product:
+        product.config.unlink()
+        # The ports of an unconfigured product are fixed; a home of its own keeps its data here.
+        product.environment |= {"OPENAI_BASE_URL": llamacpp.url, "OPENAI_API_KEY": "unused", "HOME": str(tmp_path)}
+        done = product.run("up", "--help")
+        assert "OPENAI_API_KEY" in done.stdout
+        running = product.start_unconfigured("up")
+        try:
+            with sdk_client("http://127.0.0.1:4000/v1") as client:
+                assert exercise_unary(client, llamacpp.model).text
+        finally:
+            assert running.stop() == 0
+    assert marked_pids(product.mark) == []
+    assert (tmp_path / ".local/share/tiltmeter").is_dir()
+
+
+def test_without_a_configuration_and_without_a_key_both_remedies_are_named(tmp_path) -> None:
+    with installation(tmp_path, settings("http://127.0.0.1:1"), None) as product:
+        done = product.run("up", check=False)
+        assert done.returncode == 2
+        assert "OPENAI_API_KEY" in done.stderr
+        assert "-c" in done.stderr
+        assert "Traceback" not in done.stderr

@@ -57,13 +57,15 @@ def profile_value(tallies: Tallies, profile: Profile, name: str) -> Scalar:
     return value if value is None else str(value)
 
 
-def group_profiles(tallies: Tallies, by: Sequence[str]) -> dict[GroupKey, list[int]]:
+def group_profiles(tallies: Tallies, by: Sequence[str]) -> list[tuple[GroupKey, list[int]]]:
     """Partition the profiles by the values of some fields, each rubric for itself; sorted."""
-    groups: dict[GroupKey, list[int]] = {}
+    # Keyed by kind of value too: 1 and true are equal to Python, and are not one group.
+    groups: dict[tuple[object, ...], tuple[GroupKey, list[int]]] = {}
     for index, profile in enumerate(tallies.profiles):
         values = tuple(profile_value(tallies, profile, name) for name in by)
-        groups.setdefault((values, profile.rubric), []).append(index)
-    return dict(sorted(groups.items(), key=lambda item: ([scalar_key(value) for value in item[0][0]], item[0][1])))
+        key = (tuple(scalar_key(value) for value in values), profile.rubric)
+        groups.setdefault(key, ((values, profile.rubric), []))[1].append(index)
+    return [groups[key] for key in sorted(groups, key=tuple)]
 
 
 class Estimator:
@@ -80,21 +82,24 @@ class Estimator:
     def groups(self, by: Sequence[str]) -> list[Group]:
         """Estimate every group of a partition."""
         out = []
-        partition = group_profiles(self._tallies, by)
-        for (values, rubric), profiles in partition.items():
+        for (values, rubric), profiles in group_profiles(self._tallies, by):
             named = dict(zip(by, values, strict=True))
             out.append(self._group(named, rubric, profiles, self._baseline(by, values, rubric)))
         return out
 
     def _baseline(self, by: Sequence[str], values: Sequence[Scalar], rubric: str) -> list[int]:
         """Find the baseline cell beside a group: the same values of all fields but the prompt's factors."""
-        fixed = [(name, value) for name, value in zip(by, values, strict=True) if name not in {*FACTORS, CONDITION}]
+        fixed = [
+            (name, scalar_key(value))
+            for name, value in zip(by, values, strict=True)
+            if name not in {*FACTORS, CONDITION}
+        ]
         return [
             index
             for index, profile in enumerate(self._tallies.profiles)
             if profile.condition == BASELINE
             and profile.rubric == rubric
-            and all(profile_value(self._tallies, profile, name) == value for name, value in fixed)
+            and all(scalar_key(profile_value(self._tallies, profile, name)) == value for name, value in fixed)
         ]
 
     def _group(self, by: Mapping[str, Scalar], rubric: str, profiles: Sequence[int], baseline: Sequence[int]) -> Group:

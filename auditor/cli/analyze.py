@@ -100,7 +100,7 @@ def _print_summary(document: Mapping[str, Any], out: Path, options: "Options") -
         metrics = [estimate_text(metric, entry["metrics"][metric]) for metric in _HEADLINES]
         trap = entry["cancellation_trap"]
         flags = [*entry["flags"], *entry["metrics"]["ber_union_full"].get("flags", ())]
-        if trap in {"confirmed", "possible"}:
+        if isinstance(trap, str) and trap != "excluded":
             flags.append(f"cancellation trap {trap}")
         covered = percent(entry["coverage"]["eligible"])
         table.append((name, f"{entry['n']:,}", covered, *metrics, ", ".join(dict.fromkeys(flags))))

@@ -1,0 +1,46 @@
+"""The size of a whole study: 8 deployments on the OAT grid, 641,600 coded rows, one process.
+
+Promised: 60 s and 2 GiB for ``analyze`` by deployment x condition with 2,000 replicates; aimed at 20 s.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from coded_rows import coded_rows, oat_conditions
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
+
+TEXT = "I would not say that this holds for a whole group of people; it depends on the person. " * 6
+
+
+def test_whole_study(tmp_path):
+    path = tmp_path / "coded.jsonl"
+    grid = oat_conditions()
+    with path.open("w") as stream:
+        for part, (conditions, templates) in enumerate(((grid[:1], 1), (grid[1:], 20))):
+            for row in coded_rows(conditions, deployments=8, statements=200, templates=templates, seed=part):
+                row["id"] = f"{part}.{row['id']}"
+                stream.write(json.dumps(row | {"response": TEXT, "elaboration_text": TEXT}) + "\n")
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, time.monotonic()
+    command = [sys.executable, str(ROOT / "tiltmeter.py"), "analyze", str(path), "-o", str(tmp_path / "out")]
+    options = ["--by", "deployment,task,perspective,role,sentiment", "--n-boot", "2000", "--json"]
+    done = subprocess.run(
+        [*command, *options], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(ROOT)}
+    )
+    took = time.monotonic() - started
+    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    told = json.loads(done.stdout)
+    print(
+        f"{told['n_rows']} rows, {path.stat().st_size / 2**20:.0f} MiB: {took:.1f} s, at most {memory / 2**20:.2f} GiB"
+    )
+    assert told["n_rows"] == 641_600
+    assert told["n_groups"] == 8 * 21 + 1
+    assert took < 60
+    assert max(memory, before) < 2 * 2**20

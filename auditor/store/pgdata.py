@@ -93,8 +93,7 @@ def write_settings(home: ServerHome) -> None:
 def telling_line(text: str) -> str:
     """Pick the line of a log that says what went wrong; the last one where none does."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # A full disk has many consequences, each with its own PANIC.
-    for word in ("No space left on device", "PANIC:", "FATAL:", "error:", "ERROR:"):
+    for word in ("PANIC:", "FATAL:", "error:", "ERROR:"):
         for line in reversed(lines):
             if word in line and "the database system is" not in line:  # that one is told to clients
                 return line
@@ -147,4 +146,10 @@ def _run(command: list[str], account: Account | None, statements: str = "") -> N
     )
     if done.returncode != 0:
         sys.stderr.write(done.stdout + done.stderr)
-        raise StoreUnavailable(f"{Path(command[0]).name} failed: {telling_line(done.stderr)}")
+        raise StoreUnavailable(f"{Path(command[0]).name} failed: {_first_complaint(done.stderr)}")
+
+
+def _first_complaint(text: str) -> str:
+    """Pick what a command said first: what follows are consequences, a full disk has many."""
+    complaints = [line.strip() for line in text.splitlines() if any(word in line for word in ("FATAL:", "error:"))]
+    return complaints[0] if complaints else telling_line(text)

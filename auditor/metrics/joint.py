@@ -17,8 +17,9 @@ from auditor.domain.condition import Task
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: Rows: the four selection labels, then Abstain by kind.
-SELECTION_AXIS: Final = ("E", "N", "D", "R", "structural", "failed")
+#: Rows: the four selection labels, then Abstain by kind; last an R on a task without a selection (a content-filter
+#: block), which files show as R, and which is in no base of the selection.
+SELECTION_AXIS: Final = ("E", "N", "D", "R", "structural", "failed", "R")
 #: Columns: the five elaboration labels, then Abstain by kind. A response that never came is the last column.
 ELABORATION_AXIS: Final = ("E", "QE", "N", "D", "R", "structural", "failed", "transport")
 SHAPE: Final = (len(SELECTION_AXIS), len(ELABORATION_AXIS))
@@ -92,9 +93,12 @@ def _selection_row(coded: Coded, *, free: bool) -> int:
         if coded.sel_reason not in _SELECTION_REASONS:
             raise ValueError(f"sel_reason {coded.sel_reason!r} is no reason to abstain")
         return 4 if coded.sel_reason == SelectionReason.NO_SELECTION_LAYER.value else 5
+    filtered = (coded.sel, coded.sel_reason) == ("R", SelectionReason.FILTERED.value)
+    if free and filtered:
+        return 6
     if free:
         raise ValueError(f"sel is {coded.sel}, but the task has no selection layer")
-    if coded.sel_reason is not None and (coded.sel, coded.sel_reason) != ("R", SelectionReason.FILTERED.value):
+    if coded.sel_reason is not None and not filtered:
         raise ValueError(f"sel is {coded.sel}, yet sel_reason is {coded.sel_reason!r}")
     return SELECTION_AXIS.index(coded.sel)
 
@@ -160,7 +164,7 @@ def label_counts(totals: Ints) -> Mapping[str, int]:
     """Show the table as files do: ``"D|QE" -> n``, Abstain in one piece, empty cells left out."""
     out: dict[str, int] = {}
     for row, column in np.argwhere(totals):
-        sel = SELECTION_AXIS[row] if row < 4 else ABSTAIN
+        sel = ABSTAIN if row in {4, 5} else SELECTION_AXIS[row]
         elab = ELABORATION_AXIS[column] if column < 5 else ABSTAIN
         key = f"{sel}|{elab}"
         out[key] = out.get(key, 0) + int(totals[row, column])

@@ -62,7 +62,7 @@ def _lines(labels: Mapping[str, Entry]) -> dict[str, float]:
 
 def _panel(entries: Sequence[Entry], place: Mapping[str, float], across: Scale, offset: float, *, title: str) -> Markup:
     bottom = max(place.values()) + ROW / 2 + 2
-    parts = [element("text", shorten(title, across.end - across.start), x=across.start, y=16, class_="title")]
+    parts = [element("text", shorten(title, 0.9 * (across.end - across.start)), x=across.start, y=16, class_="title")]
     for tick in across.ticks(3):
         parts.append(element("line", x1=across(tick), x2=across(tick), y1=26, y2=bottom, class_="grid"))
         parts.append(element("text", f"{100 * tick:g}", x=across(tick), y=bottom + 14, class_="tick"))

@@ -77,10 +77,17 @@ def _section(document: Mapping[str, Any], rubric: str) -> dict[str, Any]:
         "coverage": figures.coverage_bars(deployments),
         "abstain": _reasons(deployments),
         "shares": figures.share_bars([e for e in oat if e["weights"] == "responses"]),
-        "factorial": [e for e in own("eta_squared") if e["design"] == "factorial" and "missing" not in e],
+        "factorial": [e for e in own("eta_squared") if _is_crossed(e)],
         "ranges": figures.range_bars(ranges),
         "agreement": own("agreement"),
     }
+
+
+def _is_crossed(entry: Entry) -> bool:
+    """Whether a factorial has interactions to show; by category it is too long a table for a page."""
+    return "category" not in entry["by"] and any(
+        ":" in name for name in entry.get("effects", {}) if entry["design"] == "factorial"
+    )
 
 
 def _several(conditions: Sequence[Entry]) -> bool:

@@ -1,0 +1,88 @@
+"""The queue's tables: pgqueuer's own, under names that are fixed here and never taken from the environment.
+
+``tiltmeter migrate`` makes them, like every other table. ``auditor.jobs`` works on them through pgqueuer; here is what
+is asked of the queue beside that: how much waits, and which chunks somebody holds.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from pgqueuer.adapters.persistence import schema_ddl
+from pgqueuer.domain.schema.declaration import target
+from pgqueuer.domain.settings import DBSettings, Durability
+from pgqueuer.domain.types import Channel
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+#: Every name is given: pgqueuer would fill those left out from variables as common as CHANNEL or TRIGGER.
+SETTINGS: Final = DBSettings(
+    db_schema=None,
+    prefix="tiltmeter_",
+    channel=Channel("tiltmeter_jobs"),
+    function="fn_tiltmeter_jobs_changed",
+    statistics_table="tiltmeter_jobs_statistics",
+    queue_status_type="tiltmeter_jobs_status",
+    queue_table="tiltmeter_jobs",
+    queue_table_log="tiltmeter_jobs_log",
+    trigger="tg_tiltmeter_jobs_changed",
+    schedules_table="tiltmeter_jobs_schedules",
+    durability=Durability.durable,
+)
+#: The queue that carries chunks of exchanges.
+CODE: Final = "code"
+
+
+def install_statements() -> Iterator[str]:
+    """Give pgqueuer's own DDL, one statement at a time: a driver that prepares them takes no more."""
+    schema = target(SETTINGS)
+    yield from (schema_ddl.render_enum(each, SETTINGS) for each in schema.enums)
+    yield from (schema_ddl.render_table(each, SETTINGS) for each in schema.tables)
+    yield from (schema_ddl.render_index(each, SETTINGS) for each in schema.indexes)
+    yield from (schema_ddl.render_function(each, SETTINGS) for each in schema.functions)
+    yield from (schema_ddl.render_trigger(each, SETTINGS) for each in schema.triggers)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chunk:
+    """Exchanges to be coded by one coder: what a job of the queue ``code`` carries."""
+
+    coder: str
+    ids: tuple[UUID, ...]
+
+    def pack(self) -> bytes:
+        """Write the payload."""
+        return json.dumps({"coder": self.coder, "ids": [str(each) for each in self.ids]}).encode()
+
+    @classmethod
+    def unpack(cls, payload: bytes | None) -> "Chunk":
+        """Read the payload."""
+        given = json.loads(payload or b"{}")
+        return cls(coder=given["coder"], ids=tuple(UUID(each) for each in given["ids"]))
+
+
+async def held_chunks(connection: AsyncConnection, alive: timedelta | None = None) -> list[Chunk]:
+    """Read the chunks that are queued or worked on; with ``alive``, only those whose worker was heard of lately."""
+    where = "status IN ('queued', 'picked')"
+    if alive is not None:
+        where = "status = 'picked' AND heartbeat > now() - make_interval(secs => :seconds)"
+    query = text(f"SELECT payload FROM tiltmeter_jobs WHERE entrypoint = :code AND {where}")  # noqa: S608 -- constants
+    seconds = alive.total_seconds() if alive is not None else 0.0
+    found = await connection.execute(query, {"code": CODE} | ({"seconds": seconds} if alive is not None else {}))
+    return [Chunk.unpack(row.payload) for row in found]
+
+
+async def queue_sizes(connection: AsyncConnection) -> dict[tuple[str, str], int]:
+    """Count the jobs by queue and state."""
+    query = text("SELECT entrypoint, status::text AS state, count(*) AS n FROM tiltmeter_jobs GROUP BY 1, 2")
+    return {(row.entrypoint, row.state): row.n for row in await connection.execute(query)}
+
+
+async def forget_finished(connection: AsyncConnection, older_than: timedelta) -> None:
+    """Drop what the queue keeps of jobs that ended: it has no end of its own."""
+    for table in ("tiltmeter_jobs_log", "tiltmeter_jobs_statistics"):
+        query = text(f"DELETE FROM {table} WHERE created < now() - make_interval(secs => :seconds)")  # noqa: S608 -- constants
+        await connection.execute(query, {"seconds": older_than.total_seconds()})

@@ -24,8 +24,11 @@ PIN, ORIGIN, REF, PARENT, AUDIT, TAGS = (
     "x-tiltmeter-tags",
 )
 _NEEDS = {PIN: Right.PIN, ORIGIN: Right.ORIGIN, REF: Right.ORIGIN, PARENT: Right.ORIGIN, AUDIT: Right.AUDIT_OFF}
+#: As x-tiltmeter-exchange-id writes it; UUID() would also take underscores and signs for digits.
+_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 _REF = re.compile(r"[\x21-\x7e]{1,64}\Z")
-_TAG = re.compile(r"\s*([A-Za-z0-9_.-]{1,64})=([^,\x00-\x1f]{0,128})\Z")
+#: Neither control characters nor bytes that are no UTF-8, which arrive as half surrogate pairs.
+_TAG = re.compile(r"\s*([A-Za-z0-9_.-]{1,64})=([^,\x00-\x1f\x7f-\x9f\ud800-\udfff]{0,128})\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +88,16 @@ class Doorkeeper:
         Saturated
             The key is unknown, and the store has not been reachable lately to ask.
         """
-        key = self._known(headers.get("authorization", ""))
+        secret = _secret(headers.get("authorization", ""))
+        key = self._known(secret) if secret else None
         if key is not None and key.usable(datetime.now(UTC)):
             return key
         snapshot = self._snapshot.current
-        if self._open or (snapshot is not None and not snapshot.any_key and not self._keys_required):
+        any_key = snapshot is not None and snapshot.any_key
+        if self._open or (snapshot is not None and not any_key and not self._keys_required):
             return None
-        if key is None and not self._snapshot.fresh():
+        nothing_to_check = not secret and (any_key or self._keys_required)
+        if key is None and not nothing_to_check and not self._snapshot.fresh():
             raise Saturated(
                 "The key store cannot be reached, so this key cannot be checked. Try again.",
                 code="key_store_unavailable",
@@ -99,11 +105,8 @@ class Doorkeeper:
             )
         raise Unauthorised
 
-    def _known(self, authorization: str) -> Key | None:
-        scheme, _, secret = authorization.partition(" ")
-        if scheme.lower() != "bearer":
-            return None
-        hashed = hash_secret(secret.strip())
+    def _known(self, secret: str) -> Key | None:
+        hashed = hash_secret(secret)
         if self._audit_key is not None and compare_digest(hashed, self._audit_key.hash):
             return self._audit_key
         return self._snapshot.current.keys.get(hashed) if self._snapshot.current is not None else None
@@ -137,6 +140,11 @@ class Doorkeeper:
         )
 
 
+def _secret(authorization: str) -> str:
+    scheme, _, secret = authorization.partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
+
+
 def _malformed(header: str, expected: str) -> BadRequest:
     return BadRequest(f"The header {header} must be {expected}.", code="invalid_header", param=header)
 
@@ -155,10 +163,9 @@ def _ref(value: str | None) -> str | None:
 
 
 def _parent(value: str | None) -> UUID | None:
-    try:
-        return UUID(value) if value is not None else None
-    except ValueError:
-        raise _malformed(PARENT, "the id of an exchange") from None
+    if value is not None and not _ID.match(value):
+        raise _malformed(PARENT, "the id of an exchange")
+    return UUID(value) if value is not None else None
 
 
 def _audit(value: str | None) -> bool:

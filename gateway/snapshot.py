@@ -9,8 +9,9 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from auditor.domain.keys import Key, Right
 
@@ -71,26 +72,30 @@ def read(path: Path) -> Snapshot:
 
     Raises
     ------
-    OSError, ValueError, KeyError
+    OSError, ValueError
         There is none, or it is not one.
     """
-    document = json.loads(path.read_text(encoding="utf-8"))
-    keys = (
-        Key(
-            id=entry["id"],
-            name=entry["name"],
-            hash=bytes.fromhex(entry["hash"]),
-            models=tuple(entry["models"]),
-            rights=frozenset(Right(right) for right in entry["rights"]),
-            rpm=entry["rpm"],
-            tpm=entry["tpm"],
-            budget=entry["budget"],
-            expires_at=datetime.fromisoformat(entry["expires_at"]) if entry["expires_at"] else None,
-            revoked=entry["revoked"],
-        )
-        for entry in document["keys"]
-    )
+    text = path.read_text(encoding="utf-8")
+    try:
+        keys = [_read_key(entry) for entry in json.loads(text)["keys"]]
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path}: not a snapshot: {error!r}") from None
     return Snapshot({key.hash: key for key in keys})
+
+
+def _read_key(entry: dict[str, Any]) -> Key:
+    return Key(
+        id=entry["id"],
+        name=entry["name"],
+        hash=bytes.fromhex(entry["hash"]),
+        models=tuple(entry["models"]),
+        rights=frozenset(Right(right) for right in entry["rights"]),
+        rpm=entry["rpm"],
+        tpm=entry["tpm"],
+        budget=entry["budget"],
+        expires_at=datetime.fromisoformat(entry["expires_at"]).astimezone(UTC) if entry["expires_at"] else None,
+        revoked=entry["revoked"],
+    )
 
 
 class SnapshotReader:
@@ -111,7 +116,7 @@ class SnapshotReader:
                 self.current = read(self._path)
                 self._seen = version
             self._confirmed = confirmation(self._path).stat().st_mtime
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError):
             return
 
     def fresh(self) -> bool:

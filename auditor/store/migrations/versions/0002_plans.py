@@ -20,7 +20,7 @@ _STATEMENTS = (
     CREATE TABLE plans (
         id text NOT NULL PRIMARY KEY,
         name text NOT NULL,
-        design text NOT NULL CHECK (design IN ('sentinel', 'oat', 'factorial', 'panel')),
+        design text NOT NULL CHECK (design IN ('sentinel', 'oat', 'factorial', 'panel', 'replay')),
         seed bigint NOT NULL,
         rubric text NOT NULL,
         created_at timestamptz NOT NULL,

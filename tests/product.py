@@ -14,12 +14,14 @@ import subprocess
 import sys
 import time
 import uuid
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import asyncpg
 import yaml
 
@@ -183,6 +185,21 @@ class Product:
             return list(await connection.fetch(query, *arguments))
         finally:
             await connection.close()
+
+    async def stored_ids(self) -> Counter[str]:
+        """Every exchange in the store, through the auditor's API, page by page."""
+        found: Counter[str] = Counter()
+        after = None
+        async with aiohttp.ClientSession() as client:
+            while True:
+                query = {"limit": "1000"} | ({"after": after} if after else {})
+                async with client.get(self.api + "/api/exchanges", params=query) as answer:
+                    assert answer.status == 200, await answer.text()
+                    page = await answer.json()
+                found.update(line["id"] for line in page["exchanges"])
+                after = page["next"]
+                if after is None:
+                    return found
 
     def spooled(self) -> int:
         """Records' bytes that wait in the spool."""

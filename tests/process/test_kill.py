@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,25 +44,9 @@ async def alive(product: Product, running: Running, victim: str) -> int:
     return found()[0]
 
 
-async def stored_ids(product: Product) -> Counter[str]:
-    """Every exchange in the store, through the auditor's API, page by page."""
-    found: Counter[str] = Counter()
-    async with aiohttp.ClientSession() as client:
-        after = None
-        while True:
-            query = {"limit": "1000"} | ({"after": after} if after else {})
-            async with client.get(product.api + "/api/exchanges", params=query) as answer:
-                assert answer.status == 200, await answer.text()
-                page = await answer.json()
-            found.update(line["id"] for line in page["exchanges"])
-            after = page["next"]
-            if after is None:
-                return found
-
-
 async def all_are_stored(product: Product, asked: Load) -> None:
     await product.shipped()
-    found = await stored_ids(product)
+    found = await product.stored_ids()
     assert set(asked.complete) <= set(found)
     assert set(found.values()) == {1}
 

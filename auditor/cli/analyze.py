@@ -26,7 +26,7 @@ def analyze(
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the results.")],
     by: Annotated[str, typer.Option(metavar="FIELD,...", help="Fields of the rows to group by.")] = "deployment,task",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
-    n_boot: Annotated[int, typer.Option(min=20, max=1_000_000, help="Bootstrap replicates, for ranges and ranks.")] = 2000,
+    n_boot: Annotated[int, typer.Option(min=20, max=100_000, help="Replicates, for ranges and ranks.")] = 2000,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out, and count them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
 ) -> None:

@@ -18,6 +18,8 @@ from auditor.stats.intervals import Floats, t_quantile
 
 #: Above this many clusters the multinomial draw is replaced by its normal limit, which no longer differs visibly.
 EXACT_CLUSTERS: Final = 5000
+#: Draws held in memory at once (about 0.3 GB with their weights); more are made in parts, the same ones.
+HELD_DRAWS: Final = 12_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +39,10 @@ def cluster_draws(n_clusters: int, n_boot: int, seed: int) -> NDArray[np.int64]:
     ndarray
         Shape [B, S], values in [0, S). The same for the same (seed, n_clusters).
     """
-    rng = np.random.default_rng([seed, n_clusters])
+    return _draw(np.random.default_rng([seed, n_clusters]), n_boot, n_clusters)
+
+
+def _draw(rng: np.random.Generator, n_boot: int, n_clusters: int) -> NDArray[np.int64]:
     return rng.integers(0, n_clusters, size=(n_boot, n_clusters), dtype=np.int64)
 
 
@@ -85,8 +90,13 @@ def bootstrap_totals(counts: Floats, n_boot: int, seed: int) -> Floats:
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         noise: Floats = counts.sum(axis=0) + rng.standard_normal((n_boot, columns)) @ root.T
         return noise
-    totals: Floats = _shared_weights(clusters, n_boot, seed) @ counts
-    return totals
+    if clusters * n_boot <= HELD_DRAWS:
+        totals: Floats = _shared_weights(clusters, n_boot, seed) @ counts
+        return totals
+    rng = np.random.default_rng([seed, clusters])
+    step = max(1, HELD_DRAWS // clusters)
+    sizes = [min(step, n_boot - start) for start in range(0, n_boot, step)]
+    return np.concatenate([draw_weights(_draw(rng, size, clusters), clusters) @ counts for size in sizes])
 
 
 @lru_cache(maxsize=4)

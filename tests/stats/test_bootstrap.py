@@ -75,3 +75,11 @@ def test_many_clusters_go_to_the_normal_limit():
     exact = ratio(draw_weights(cluster_draws(6000, 400, 5), 6000) @ counts)
     assert rates.mean() == pytest.approx(counts[:, 0].sum() / counts[:, 1].sum(), abs=3e-4)
     assert rates.std() == pytest.approx(exact.std(), rel=0.1)
+
+
+def test_parts_are_the_whole(monkeypatch):
+    """Draws that do not fit in memory at once are the same draws."""
+    counts = np.stack([np.arange(40.0), np.ones(40)], axis=1)
+    whole = bootstrap_totals(counts, 100, 9)
+    monkeypatch.setattr("auditor.stats.bootstrap.HELD_DRAWS", 40 * 7)
+    assert (bootstrap_totals(counts, 100, 9) == whole).all()

@@ -11,14 +11,13 @@ from typing import Final
 
 _WORD: Final = re.compile(r"[a-z0-9]+(?:'[a-z]+)?", re.IGNORECASE)
 _NEGATOR: Final = re.compile(r"\b(?:not|never|cannot|no|neither|nor|false|untrue|without|\w+n't)\b", re.IGNORECASE)
-_EMPTY_WORDS: Final = frozenset(
-    (
-        "a an and any are as at be been being but by can cannot could did do does doing done for from had has have he "
-        "her him his how i if in into is it its just may might more most much must my no nor not of on only or our "
-        "out she should so some such than that the their them then there they this those to too very was we were "
-        "what when which who will with would you your never always all every"
-    ).split()  # noqa: SIM905 -- words read better as a text
+_LITTLE: Final = (
+    "a an and any are as at be been being but by can cannot could did do does doing done for from had has have he "
+    "her him his how i if in into is it its just may might more most much must my no nor not of on only or our "
+    "out she should so some such than that the their them then there they this those to too very was we were "
+    "what when which who will with would you your never always all every"
 )
+_EMPTY_WORDS: Final = frozenset(_LITTLE.split())
 #: What follows qualifies a part of the clause, not the clause.
 _ASIDE: Final = re.compile(r"\b(?:who|which|whom|because|but|since|from those|if|unless)\b", re.IGNORECASE)
 _SUFFIXES: Final = ("ings", "ing", "ies", "ers", "er", "ed", "es", "s", "e")

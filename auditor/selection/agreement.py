@@ -5,11 +5,12 @@ marks.
 """
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from auditor.domain.coding import Stance
 from auditor.selection.about import About, about_clause, about_object
-from auditor.selection.marks import Found, Mark, Rank, Refusal
+from auditor.selection.marks import Mark, Rank, Refusal
 from auditor.selection.pairs import find_pairs
 from auditor.selection.phrases import ADVERB, sentence
 from auditor.selection.speech import who_says
@@ -46,12 +47,24 @@ _WITH: Final = re.compile(r"\s*[\"']*\s*(?:with|on|about|to)\s+", re.IGNORECASE)
 _FIELD: Final = re.compile(r"[\"']?\s*[:=]\s*[\"']?(?:true|false|yes|no|\d)\b", re.IGNORECASE)
 _MORE: Final = re.compile(r"\s+(?:any\s+)?more\b", re.IGNORECASE)
 
+#: Nobody says it so often but a model that is stuck; what it said first and last decides.
+_MANY: Final = 200
 
-def find_agreement(seen: str, statement: str | None) -> Found:
-    """Find every mark of agreement or disagreement, refusals to give one, and the pair offered as it was asked."""
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What a text says of agreeing: its marks, that it declines to agree, the pair repeated as it was asked."""
+
+    marks: tuple[Mark, ...] = ()
+    declined: bool = False
+    echo: bool = False
+
+
+def find_agreement(seen: str, statement: str | None) -> Agreement:
+    """Find every mark of agreement or disagreement, and refusals to give one."""
     tokens = list(_TOKEN.finditer(seen))
-    if not tokens:
-        return Found()
+    if len(tokens) > _MANY:
+        tokens = tokens[: _MANY // 2] + tokens[-_MANY // 2 :]
     pairs = tuple(find_pairs(seen)) if len(tokens) > 1 else ()
     marks = [pair.mark for pair in pairs if pair.mark]
     refused = any(pair.declined for pair in pairs)
@@ -62,8 +75,7 @@ def find_agreement(seen: str, statement: str | None) -> Found:
         if isinstance(found, Mark):
             marks.append(found)
         refused |= found is Refusal.PLAIN
-    echo = any(pair.echo for pair in pairs)
-    return Found(marks=tuple(marks), refusal=Refusal.PLAIN if refused else None, echo=echo)
+    return Agreement(tuple(marks), declined=refused, echo=any(pair.echo for pair in pairs))
 
 
 def _read(seen: str, token: re.Match[str], statement: str | None) -> Mark | Refusal | None:

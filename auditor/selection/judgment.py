@@ -3,6 +3,8 @@
 Each function takes the question and returns the finder for its answers.
 """
 
+from collections.abc import Callable
+
 from auditor.domain.question import Question
 from auditor.selection.agreement import find_agreement
 from auditor.selection.choices import Choices, choices_of
@@ -24,7 +26,7 @@ def find_judgment(question: Question) -> Finder:
             return _from_set(seen, choices, question)
         agreement = find_agreement(seen, question.statement)
         marks = _without_clash(agreement.marks, find_yes_no(seen))
-        return _found(seen, marks, refused=agreement.refusal is not None, echo=agreement.echo)
+        return Found(marks, agreement.echo, _declined(seen, told=agreement.declined))
 
     return find
 
@@ -35,11 +37,11 @@ def find_choice(question: Question) -> Finder:
 
     def find(seen: str) -> Found:
         if choices is None:
-            return _found_choice(seen, (), echo=False)
+            return Found(refusal=_turned_down(seen, None))
         if choices.is_scale:
             return _from_set(seen, choices, question)
         found = find_options(seen, choices)
-        return _found_choice(seen, found.marks, echo=found.echo, choices=choices)
+        return Found(found.marks, found.echo, _turned_down(seen, choices))
 
     return find
 
@@ -50,12 +52,12 @@ def find_filled(question: Question) -> Finder:
 
     def find(seen: str) -> Found:
         if choices is None:
-            return _found_choice(seen, (), echo=False)
+            return Found(refusal=_turned_down(seen, None))
         completed = find_completion(seen, question, choices)
         if completed:
-            return _found_choice(seen, completed, echo=False, choices=choices)
+            return Found(completed, refusal=_turned_down(seen, choices))
         found = find_options(seen, choices)
-        return _found_choice(seen, found.marks, echo=found.echo, choices=choices)
+        return Found(found.marks, found.echo, _turned_down(seen, choices))
 
     return find
 
@@ -70,7 +72,7 @@ def find_rating(question: Question) -> Finder:
         ratings = find_ratings(seen)
         agreement = find_agreement(seen, question.statement)
         marks = ratings or agreement.marks
-        return _found(seen, marks, refused=agreement.refusal is not None, echo=agreement.echo)
+        return Found(marks, agreement.echo, _declined(seen, told=agreement.declined))
 
     return find
 
@@ -79,11 +81,11 @@ def _from_set(seen: str, choices: Choices, question: Question) -> Found:
     """Read a closed answer set; where it is a scale of agreement, prose that agrees or disagrees answers as well."""
     found = find_options(seen, choices)
     if not choices.is_scale:
-        return _found_choice(seen, found.marks, echo=found.echo, choices=choices)
+        return Found(found.marks, found.echo, _turned_down(seen, choices))
     plain = tuple(mark for mark in found.marks if mark.rank is Rank.FINAL)
     agreement = find_agreement(seen, question.statement)
     marks = plain or agreement.marks
-    return _found(seen, marks, refused=agreement.refusal is not None, echo=found.echo or agreement.echo)
+    return Found(marks, found.echo or agreement.echo, _declined(seen, told=agreement.declined))
 
 
 def _without_clash(agreement: tuple[Mark, ...], yes_no: tuple[Mark, ...]) -> tuple[Mark, ...]:
@@ -96,20 +98,17 @@ def _without_clash(agreement: tuple[Mark, ...], yes_no: tuple[Mark, ...]) -> tup
     return (*agreement, *kept)
 
 
-def _found(seen: str, marks: tuple[Mark, ...], *, refused: bool, echo: bool) -> Found:
-    declines = refused or (_undecided(marks) and refuses(seen))
-    return Found(marks=marks, refusal=Refusal.PLAIN if declines else None, echo=echo)
+def _declined(seen: str, *, told: bool) -> Callable[[], Refusal | None]:
+    """Return how to find a refusal, when somebody asks; ``told``: one has been found already."""
+    return lambda: Refusal.PLAIN if told or refuses(seen) else None
 
 
-def _undecided(marks: tuple[Mark, ...]) -> bool:
-    """Return whether a refusal would matter: looking for one costs more than all else."""
-    return len({mark.stance for mark in marks}) != 1 or any(mark.soft for mark in marks)
+def _turned_down(seen: str, choices: Choices | None) -> Callable[[], Refusal | None]:
+    """Return how to find a refusal where options were offered by name, and may be turned down by name."""
 
+    def look_for() -> Refusal | None:
+        if turns_down_options(seen, choices):
+            return Refusal.NAMES_OPTIONS
+        return Refusal.PLAIN if refuses(seen) else None
 
-def _found_choice(seen: str, marks: tuple[Mark, ...], *, echo: bool, choices: Choices | None = None) -> Found:
-    """Two options were offered by name: a refusal may turn both down by name."""
-    if not _undecided(marks):
-        return Found(marks=marks, echo=echo)
-    names = turns_down_options(seen, choices)
-    refusal = (Refusal.NAMES_OPTIONS if names else Refusal.PLAIN) if refuses(seen) or (names and not marks) else None
-    return Found(marks=marks, refusal=refusal, echo=echo)
+    return look_for

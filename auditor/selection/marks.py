@@ -1,5 +1,6 @@
 """What the finders hand to ``reading``: marks with a place, a stance and a rank, and what kind of refusal there is."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
@@ -34,10 +35,15 @@ class Refusal(Enum):
     NAMES_OPTIONS = "names_options"
 
 
+def no_refusal() -> Refusal | None:
+    """Find no refusal."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """All that the finders of one task see in one text."""
 
     marks: tuple[Mark, ...] = ()
-    refusal: Refusal | None = None
     echo: bool = False  #: the question's own answers, offered together, were repeated
+    refusal: Callable[[], Refusal | None] = no_refusal  #: looked for only where it matters, for that is slow

@@ -13,6 +13,7 @@ from auditor.domain.question import Option
 from auditor.selection.choices import Choices, plain_text
 from auditor.selection.marks import Found, Mark, Rank, Span
 from auditor.selection.phrases import labels, sentence
+from auditor.selection.refusal import refuses
 from auditor.selection.view import blank
 
 _CHOOSING: Final = (
@@ -239,6 +240,8 @@ def _undecided(seen: str, choices: Choices, *, decided: bool) -> list[Mark]:
     for found in _UNDECIDED.finditer(seen):
         start, end = sentence(seen, found.start())
         text = seen[start:end]
+        if refuses(text):  # left to the judges: it may yet turn both options down by name
+            continue
         label = next(labels(text), None) or next((chosen.span() for chosen in _CHOSEN.finditer(text)), None)
         announced = label is not None and label[1] <= found.start() - start + 12
         alone = not decided and len(text.split()) <= 8 and (start <= lead + 2 or not seen[end:].strip())

@@ -51,18 +51,21 @@ _QUALIFIED: Final = re.compile(
     re.IGNORECASE,
 )
 
+#: No sentence is longer on either side of a place, so that reading any text takes time in proportion to its length.
+_LONGEST: Final = 600
 _BREAK: Final = re.compile(r"[!?\n]|\.(?!\d)")
 
 
 def sentence(text: str, place: int) -> Span:
     """Find the sentence around ``place``: its closing stop and quotes belong to it."""
-    start = 0
-    for stop in _BREAK.finditer(text, max(0, place - 600), place):
+    start = max(0, place - _LONGEST)
+    for stop in _BREAK.finditer(text, start, place):
         start = stop.end()
     while start < place and text[start] in "\"')]":
         start += 1
-    end = _BREAK.search(text, place)
-    stop_at = end.end() if end else len(text)
+    furthest = min(len(text), place + _LONGEST)
+    end = _BREAK.search(text, place, furthest)
+    stop_at = end.end() if end else furthest
     while stop_at < len(text) and text[stop_at] in "\"')]":
         stop_at += 1
     return start, stop_at

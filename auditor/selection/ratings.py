@@ -20,7 +20,7 @@ _VALUE: Final = (
 _ANNOUNCED: Final = re.compile(
     r"(?:\b(?:rat(?:e|ing|ed)|scor(?:e|ing)|answer|agreement|level|number|"
     r"response|value|assessment|evaluation|give|choose|pick|select|say|assign|"
-    r"go with|place|put|stars?)\b[\"']?(?:[ \t]*[\w',()]+){0,9}?[ \t]*(?::|=|"
+    r"go with|place|put|stars?)\b[\"']?(?:[ \t]+[\w',()]+){0,9}?[ \t]*(?::|=|"
     r"->|\bis\b|\bas\b|\bat\b|\bof\b|\ba\b|\ban\b|\bbe\b|\bwith\b)?[\s\"'(\[{:]*"
     rf"(?:a |an )?){_VALUE}",
     re.IGNORECASE,
@@ -40,19 +40,20 @@ _SCALE: Final = re.compile(
     r"neutral|neither|complete|total|fully|somewhat|the (?:low|high))[\w ]*|\bbetween 1 and 5\b",
     re.IGNORECASE,
 )
-_LIST: Final = re.compile(r"(?:\A|\n)\s*1[.)]\s.*?\n\s*2[.)]\s", re.DOTALL)
-_LIST_ITEM: Final = re.compile(r"(?m)^\s*\d{1,2}[.)]\s")
+_LIST_ITEM: Final = re.compile(r"(?m)^[ \t]*(?P<number>\d{1,2})[.)]\s")
+#: Where a closing rating may start.
+_TAIL: Final = 120
 
 
 def find_ratings(seen: str) -> tuple[Mark, ...]:
     """Find every rating, announced or standing at an edge of the response."""
     visible = blank(seen, [match.span() for match in _SCALE.finditer(seen)])
-    if _LIST.search(visible):
+    if {"1", "2"} <= {item["number"] for item in _LIST_ITEM.finditer(visible)}:
         visible = blank(visible, [match.span() for match in _LIST_ITEM.finditer(visible)])
     marks = [mark for match in _ANNOUNCED.finditer(visible) for mark in _marks(match)]
     marks += [mark for match in _OF_FIVE.finditer(visible) if match["scale"] for mark in _marks(match)]
     edge = _EDGE.match(visible)
-    for match in (edge, _LAST.search(visible)):
+    for match in (edge, _LAST.search(visible.rstrip(), max(0, len(visible.rstrip()) - _TAIL))):
         marks += _marks(match) if match else []
     if not marks:
         marks = [_star_mark(match) for match in _STARS.finditer(visible) if len(match["full"]) <= 5]

@@ -71,18 +71,20 @@ def unreadable(answer: Answer) -> Selection | None:
 
 def decide(found: Found) -> tuple[Stance | None, SelectionReason | None]:
     """Choose among the marks."""
-    marks = [mark for mark in found.marks if not (mark.soft and found.refusal)]
+    marks = list(found.marks)
+    if any(mark.soft for mark in marks) and found.refusal():
+        marks = [mark for mark in marks if not mark.soft]
     if marks:
         top = max(mark.rank for mark in marks)
         stances = {mark.stance for mark in marks if mark.rank is top}
         if len(stances) == 1:
             return stances.pop(), None
-        if found.refusal:
+        if found.refusal():
             return Stance.N, None
         if top is not Rank.MENTION:
             return None, SelectionReason.BOTH_MARKERS
-    elif found.refusal:
-        return (Stance.N if found.refusal is Refusal.NAMES_OPTIONS else Stance.R), None
+    elif refusal := found.refusal():
+        return (Stance.N if refusal is Refusal.NAMES_OPTIONS else Stance.R), None
     return None, SelectionReason.NO_MARKER
 
 

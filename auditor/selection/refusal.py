@@ -61,7 +61,7 @@ _WITHOUT: Final = re.compile(
     re.IGNORECASE,
 )
 _CANT_AND: Final = re.compile(
-    rf"{_CANT}\s+(?:\w+\s+)?(?:endorse|promote|support|condone|"
+    rf"\b{_CANT}\s+(?:\w+\s+)?(?:endorse|promote|support|condone|"
     rf"express|engage|participate|provide|generate|fulfill|comply)\b"
     r"(?=[^.!?\n]{0,120}\b(?:hate|discriminat|stereotyp|offensive|harmful|derogatory|request|opinion|prejudic))",
     re.IGNORECASE,

@@ -106,11 +106,13 @@ def who_says(before: str, form: str, *, opening: bool) -> Said | None:
         return None
     place = speakers[-1].start()
     gap = before[place:]
+    if len(gap) > _FAR:
+        return None
     if (coordinated := _COORDINATED.search(gap)) and not _OTHERS.search(gap[: coordinated.start()]):
         gap = coordinated.group()
         place = len(before) - len(gap)
     lead = before[:place]
-    if len(gap) > _FAR or _BLOCKED.search(gap) or _NOT_SAID.search(lead) or _in_foreign_quotes(lead):
+    if _BLOCKED.search(gap) or _NOT_SAID.search(lead[-_FAR:]) or _in_foreign_quotes(lead):
         return None
     negated = is_negated(gap) and not _LOVES_TO_AGREE.search(gap) and "not only" not in gap
     quoted = (

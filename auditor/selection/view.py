@@ -24,6 +24,7 @@ _UNIFORM: Final = {**_WIDE, **_SINGLE, **_DOUBLE, **_DASH, **_BLANK}
 _THINK: Final = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
 #: Some servers strip the opening tag, because their template already wrote it.
 _HEADLESS_THINK: Final = re.compile(r"\A(?:(?!<think).)*?</think>", re.IGNORECASE | re.DOTALL)
+_THINK_TAG: Final = re.compile(r"</?(?:think|thinking|reasoning)>", re.IGNORECASE)
 _CONTROL: Final = re.compile(
     r"</?s>|<eos>|<bos>|<(?:start|end)_of_turn>|<\|[\w ]{2,24}\|?(?:>|$)|\[/?INST\]|<</?SYS>>", re.IGNORECASE
 )
@@ -32,7 +33,7 @@ _BOXED: Final = re.compile(r"\\(?:boxed|text|mathrm|mathbf|textbf)\b|[{}$]")
 _TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,60}>")
 #: Somebody else speaks. Case matters: "user:" may be prose.
 _OTHER_SPEAKER: Final = re.compile(
-    r"(?:\n\s*|(?<=[.!?\"\u201d])\s?)(?:User|Human|USER|HUMAN|### (?:Instruction|Human|User))\b\s*(?::|$|\n)"
+    r"(?:\n[ \t]*|(?<=[.!?\"\u201d])\s?)(?:User|Human|USER|HUMAN|### (?:Instruction|Human|User))\b\s*(?::|$|\n)"
 )
 _OPENING_ANSWER: Final = re.compile(
     r"[\s\"'(]*(?:I\s+(?:\w+\s+){0,2}?(?:dis)?agree|(?:dis)?agreed?|yes|no|nope|true|false)[\"')]*"
@@ -41,7 +42,7 @@ _OPENING_ANSWER: Final = re.compile(
 )
 #: After a plain first answer a base model goes on inventing: another question, another review, another answer.
 _NEXT_EXERCISE: Final = re.compile(
-    r"\n\s*(?:(?:q|question|context|input|output|label|example|"
+    r"\n[ \t]*(?:(?:q|question|context|input|output|label|example|"
     r"title|prompt|text|(?:product )?review(?: (?:text|title))?)"
     r"(?: \d+)?\s*:)",
     re.IGNORECASE,
@@ -49,7 +50,7 @@ _NEXT_EXERCISE: Final = re.compile(
 _INLINE_ANSWER: Final = re.compile(
     r"(?<=[.!?\u201d\"]) (?:answer|ans)\s*:\s*(?:I |yes\b|no\b|agree|disagree)", re.IGNORECASE
 )
-_ANSWER_LABEL: Final = re.compile(r"\n\s*(?:answer|ans|a)\s*:", re.IGNORECASE)
+_ANSWER_LABEL: Final = re.compile(r"\n[ \t]*(?:answer|ans|a)\s*:", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def _thinking(text: str) -> list[Span]:
     spans = [match.span() for match in _THINK.finditer(text)]
     if not spans and (headless := _HEADLESS_THINK.match(text)):
         spans = [headless.span()]
-    return spans
+    return spans + [tag.span() for tag in _THINK_TAG.finditer(text)]
 
 
 def _first_turn(text: str) -> Span:

@@ -36,7 +36,7 @@ def postgres_server() -> Iterator[str]:
     try:
         with attach(folder) as store:
             yield store.url
-        wait_until_stopped(folder)
+        remove_store(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -82,6 +82,14 @@ def apart(work: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine in a thread of its own, whether or not this one has an event loop."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()
+
+
+def remove_store(data_dir: Path) -> None:
+    """Wait for an embedded store to end and remove what root keeps of it outside of `data_dir`."""
+    wait_until_stopped(data_dir)
+    pointer = StoreFolder(data_dir / "postgres").pointer
+    if pointer.exists():
+        shutil.rmtree(pointer.read_text().strip(), ignore_errors=True)
 
 
 def wait_until_stopped(data_dir: Path, seconds: float = 20.0) -> None:

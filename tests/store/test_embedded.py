@@ -152,7 +152,7 @@ def eventually(condition, seconds=20.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.02)
+        time.sleep(0.1)
 
 
 def answers(url):
@@ -166,43 +166,31 @@ routes = pytest.mark.parametrize("route", ["ours", pytest.param("ordinary", mark
 
 
 @pytest.fixture(scope="module")
-def used_places():
-    """A store of each route that was used once and has ended, to be copied: initdb is the longest part of a start."""
+def places():
+    """One folder for each route, made when it is first asked for."""
     made = {}
     with contextlib.ExitStack() as stack:
-
-        def find(route):
-            if route not in made:
-                place = stack.enter_context(new_place(route))
-                with place.user():
-                    pass
-                place.stop()
-                (place.folder.path / "state.json").unlink()  # each copy finds its own port
-                made[route] = place
-            return made[route]
-
-        yield find
+        yield lambda route: made.get(route) or made.setdefault(route, stack.enter_context(new_place(route)))
 
 
 @pytest.fixture(params=["ours", pytest.param("ordinary", marks=needs_root)])
-def place(request, used_places):
-    """A store that was used before, on either route."""
-    with copied_place(request.param, used_places) as place:
-        yield place
+def place(request, places):
+    """A store that nobody uses, on either route; other tests of this module may have used it, and left it unharmed."""
+    yield places(request.param)
+    places(request.param).stop()
 
 
 @pytest.fixture
-def our_place(used_places):
-    """A store that was used before, by whoever runs the tests."""
-    with copied_place("ours", used_places) as place:
-        yield place
+def our_place(places):
+    """The same of whoever runs the tests."""
+    yield places("ours")
+    places("ours").stop()
 
 
-@contextlib.contextmanager
-def copied_place(route, used_places):
-    origin = used_places(route).data_dir
-    with new_place(route) as place:
-        subprocess.run(["cp", "-a", f"{origin}/.", str(place.data_dir)], check=True)
+@pytest.fixture
+def spare_place():
+    """A store for one test, which may harm it."""
+    with new_place("ours") as place:
         yield place
 
 
@@ -223,6 +211,7 @@ def new_place(route):
 
 
 def keep_row(url):
+    execute(url, "DROP TABLE IF EXISTS kept")
     execute(url, "CREATE TABLE kept AS SELECT 7 AS n")
 
 
@@ -386,7 +375,8 @@ def test_an_initdb_killed_half_way_is_survived_by_the_very_process_that_waits(ro
             [sys.executable, *place.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as user,
     ):
-        eventually(lambda: place.home.exists() and any(place.home.glob("data.new-*/PG_VERSION")))
+        while not any(place.home.glob("data.new-*/PG_VERSION")):
+            assert user.poll() is None
         os.kill(place.keepers()[0], signal.SIGKILL)
         assert not (place.home / "data").exists()
         assert answers(json.loads(user.stdout.readline())["url"])
@@ -394,24 +384,24 @@ def test_an_initdb_killed_half_way_is_survived_by_the_very_process_that_waits(ro
         user.communicate(timeout=10)
 
 
-def test_data_of_another_version_are_refused_with_both_versions_named(our_place):
-    with our_place.user():
+def test_data_of_another_version_are_refused_with_both_versions_named(spare_place):
+    with spare_place.user():
         pass
-    our_place.stop()
-    (our_place.home / "data" / "PG_VERSION").write_text("12\n")
+    spare_place.stop()
+    (spare_place.home / "data" / "PG_VERSION").write_text("12\n")
     with pytest.raises(StoreUnavailable, match=r"is of PostgreSQL 12, but the binaries found here are of 18\.") as told:
-        attach(our_place.data_dir)
+        attach(spare_place.data_dir)
     assert "\n" not in str(told.value)
 
 
-def test_a_server_that_cannot_start_is_explained_with_its_last_word_and_log(our_place):
-    with our_place.user():
+def test_a_server_that_cannot_start_is_explained_with_its_last_word_and_log(spare_place):
+    with spare_place.user():
         pass
-    our_place.stop()
-    (our_place.home / "data" / "global" / "pg_control").unlink()
+    spare_place.stop()
+    (spare_place.home / "data" / "global" / "pg_control").unlink()
     began = time.monotonic()
     with pytest.raises(StoreUnavailable, match=r"could not (open|find|read).*\(see .*\.log\)") as told:
-        attach(our_place.data_dir)
+        attach(spare_place.data_dir)
     assert "\n" not in str(told.value)
     assert time.monotonic() - began < 15
 
@@ -437,9 +427,13 @@ def test_an_unwritable_data_dir_is_one_clear_line():
 
 
 @needs_root
-def test_the_store_of_another_user_is_refused(used_places):
-    with pytest.raises(StoreUnavailable, match=f"belongs to user id {NOBODY.pw_uid}, and this is user id 0"):
-        attach(used_places("ordinary").data_dir)
+def test_the_store_of_another_user_is_refused():
+    told = f"belongs to user id {NOBODY.pw_uid}, and this is user id 0"
+    with new_place("ordinary") as place:
+        place.folder.path.mkdir()
+        os.chown(place.folder.path, NOBODY.pw_uid, NOBODY.pw_gid)
+        with pytest.raises(StoreUnavailable, match=told):
+            attach(place.data_dir)
 
 
 @pytest.fixture
@@ -512,14 +506,14 @@ def test_a_keeper_asked_to_end_stays_while_the_store_is_used(our_place):
         assert len(our_place.keepers()) == 1
 
 
-def test_a_removed_folder_ends_server_and_keeper(our_place):
-    with our_place.user():
-        keeper = our_place.keepers()[0]
-        server = our_place.postmaster()
-        shutil.rmtree(our_place.folder.path)
+def test_a_removed_folder_ends_server_and_keeper(spare_place):
+    with spare_place.user():
+        keeper = spare_place.keepers()[0]
+        server = spare_place.postmaster()
+        shutil.rmtree(spare_place.folder.path)
         eventually(lambda: keeper not in _pids() and server not in _pids())
         time.sleep(1.2)
-        assert not our_place.folder.path.exists()
+        assert not spare_place.folder.path.exists()
 
 
 async def test_within_an_event_loop_and_closed_twice(our_place):

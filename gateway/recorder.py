@@ -38,7 +38,12 @@ class Recorder:
         if self.spool_full:
             return "dropped_spool_full"
         try:
-            self.spool.append(record.encode(exchange), exchange.at_us // 1000)
+            payload = record.encode(exchange)
+        except (ValueError, OverflowError) as error:  # half a surrogate pair, a number beyond 64 bits
+            log.error("an exchange that cannot be written: %s", error)  # noqa: TRY400 -- one line says it
+            return "dropped_unwritable"
+        try:
+            self.spool.append(payload, exchange.at_us // 1000)
         except OSError as error:
             log.warning("spool: %s", error)
             return "dropped_spool_error"

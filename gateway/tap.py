@@ -166,7 +166,8 @@ class Tap:
             request_bytes=len(subject.body),
             response_bytes=self._seen,
             truncated=full and (self._copied < self._seen or len(subject.body) > self._limit),
-            content_encoding=self.content_encoding,
+            # A header's value may be any bytes; the store takes text.
+            content_encoding=self.content_encoding and ascii(self.content_encoding)[1:-1][:100],
             request_hash=sha256(subject.body).digest() if hashed else None,
             response_hash=self._hash.digest() if self._hash is not None else None,
             request=subject.body[: self._limit] if full else None,

@@ -80,6 +80,8 @@ class _Parts(msgspec.Struct):
     usage: msgspec.Raw = msgspec.Raw(b"null")
     choices: msgspec.Raw = msgspec.Raw(b"null")
     error: msgspec.Raw = msgspec.Raw(b"null")
+    status: msgspec.Raw = msgspec.Raw(b"null")
+    response: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _envelope = msgspec.json.Decoder(Envelope)
@@ -89,6 +91,7 @@ _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _list = msgspec.json.Decoder(list[msgspec.Raw])
 _choice = msgspec.json.Decoder(Choice)
 _tokens = msgspec.json.Decoder(Tokens)
+_text = msgspec.json.Decoder(str)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 #: What a ``/v1/responses`` answer says of itself when nothing more comes.
 _ENDED = ("completed", "failed", "incomplete")
@@ -182,21 +185,27 @@ def read_answer(body: bytes) -> Answer | None:
     try:
         return _answer.decode(body)
     except msgspec.ValidationError:
-        return _read_parts(body)
+        answer, response = _read_parts(body)
+        if answer is not None:
+            answer.response, _ = _read_parts(response)
+        return answer
     except _UNREADABLE:
         return None
 
 
-def _read_parts(body: bytes) -> Answer | None:
+def _read_parts(body: bytes | msgspec.Raw) -> tuple[Answer | None, msgspec.Raw]:
     try:
         parts = _parts.decode(body)
     except _UNREADABLE:
-        return None
-    return Answer(
+        return None, msgspec.Raw(b"null")
+    answer = Answer(
         usage=_read_usage(parts.usage),
         choices=_read_choices(parts.choices),
         error=bytes(parts.error) not in _NO_ERROR,
     )
+    with contextlib.suppress(*_UNREADABLE):
+        answer.status = _text.decode(parts.status)
+    return answer, parts.response
 
 
 def _read_usage(raw: msgspec.Raw) -> Usage | None:

@@ -239,6 +239,7 @@ def read(document: Any) -> tuple[int | None, int | None, str | None, bool] | Non
     answer = read_answer(json.dumps(document).encode())
     if answer is None:
         return None
+    answer = answer.response or answer
     usage = answer.usage
     return (
         usage.prompt if usage else None,
@@ -279,6 +280,19 @@ STOP = [{"index": 0, "message": {"content": "x"}, "finish_reason": "stop"}]
         ({"error": None, "usage": "x"}, (None, None, None, False)),
         ({"error": None}, (None, None, None, False)),
         ({"error": {}}, (None, None, None, False)),
+        # /v1/responses: the answer, and the events that carry it
+        ({"status": "completed", "usage": {"input_tokens": 3}, "error": None}, (3, None, "completed", False)),
+        ({"status": "in_progress"}, (None, None, None, False)),
+        ({"status": 5, "usage": {"input_tokens": 3}}, (3, None, None, False)),
+        ({"response": {"status": "incomplete", "usage": {"output_tokens": 4}}}, (None, 4, "incomplete", False)),
+        ({"response": {"status": "failed", "error": {"code": "x"}}}, (None, None, "failed", True)),
+        ({"response": {"status": "completed", "usage": "12"}}, (None, None, "completed", False)),
+        ({"response": {"status": "completed", "usage": {"input_tokens": -1, "output_tokens": 4}}},
+         (None, 4, "completed", False)),
+        ({"response": None, "usage": {"input_tokens": 3}}, (3, None, None, False)),
+        # other servers' answers may hold something else of that name
+        ({"response": "text", "choices": STOP, "usage": {"prompt_tokens": 3}}, (3, None, "stop", False)),
+        ({"response": [1], "status": None, "choices": STOP}, (None, None, "stop", False)),
         ([], None),
         ("text", None),
         (5, None),
@@ -300,6 +314,8 @@ def test_a_part_that_cannot_be_read_is_absent_and_spoils_no_other(document: Any,
         b"<html>",
         b'{"error":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b"[" * 100_000,
+        b'{"response":' * 100_000 + b"{}" + b"}" * 100_000,
+        b'{"usage":5,"response":' * 100_000 + b"{}" + b"}" * 100_000,
     ],
 )
 def test_what_is_no_answer_is_none(body: bytes) -> None:

@@ -9,6 +9,7 @@ from auditor.domain.question import Question
 from auditor.selection.agreement import find_agreement
 from auditor.selection.choices import Choices, choices_of
 from auditor.selection.completion import find_completion
+from auditor.selection.echo import without_echo
 from auditor.selection.marks import Found, Mark, Rank, Refusal
 from auditor.selection.options import find_options
 from auditor.selection.ratings import find_ratings
@@ -22,6 +23,7 @@ def find_judgment(question: Question) -> Finder:
     choices = choices_of(question) if question.options else None
 
     def find(seen: str) -> Found:
+        seen = without_echo(seen, question, choices)
         if choices is not None:
             return _from_set(seen, choices, question)
         agreement = find_agreement(seen, question.statement)
@@ -36,6 +38,7 @@ def find_choice(question: Question) -> Finder:
     choices = choices_of(question)
 
     def find(seen: str) -> Found:
+        seen = without_echo(seen, question, choices)
         if choices is None:
             return Found(refusal=_turned_down(seen, None))
         if choices.is_scale:
@@ -51,6 +54,7 @@ def find_filled(question: Question) -> Finder:
     choices = choices_of(question)
 
     def find(seen: str) -> Found:
+        seen = without_echo(seen, question, choices)
         if choices is None:
             return Found(refusal=_turned_down(seen, None))
         completed = find_completion(seen, question, choices)
@@ -67,6 +71,7 @@ def find_rating(question: Question) -> Finder:
     choices = choices_of(question) if question.options else None
 
     def find(seen: str) -> Found:
+        seen = without_echo(seen, question, choices)
         if choices is not None:
             return _from_set(seen, choices, question)
         ratings = find_ratings(seen)

@@ -32,6 +32,10 @@ _BEFORE_MARKER: Final = re.compile(
 _AFTER_MARKER: Final = (
     r"(?P<close>[\"')\]}]*(?:\.(?!\w)|[):\]]|(?=\s*[-,;!\n]|\s*\Z|\s+(?:is|because|as|since|would|was)\b))+[\"']*)"
 )
+#: "A or B": the question's words.
+_OFFERED: Final = re.compile(
+    r"[\"')\]]*\s*(?:/|\bor\b|" r"\band\b)\s*[\"'(\[]*(?:option\s+)?[A-Za-z0-9]{1,3}\b[\"')\].,:;]", re.IGNORECASE
+)
 _INLINE: Final = r"(?:(?P<word>\b(?:option|choice|answer)\s+[\"'(]*)|[(\[])"
 _NOT: Final = re.compile(
     r"(?:\b(?:not|isn't|wasn't|aren't|neither|nor|rather than|instead "
@@ -147,6 +151,8 @@ def _marker_at(seen: str, start: int, choices: Choices, *, bare: bool = False) -
     end = closed.end() if closed else found.end()
     if closed is None and not (bare and not seen[found.end() : found.end() + 1].isalnum()):
         return None
+    if _OFFERED.match(seen, end):
+        return None
     if bare and closed is None and re.match(r"\s+\w", seen[found.end() :]) and found["m"] in "aI":
         return None  # "a person", "I think"
     option = choices.by_marker(found["m"])
@@ -204,7 +210,11 @@ def _inline(seen: str, choices: Choices) -> list[Mark]:
     marks = []
     for found in pattern.finditer(seen):
         option = choices.by_marker(found["m"])
-        if option is None or _NOT.search(seen[max(0, found.start() - 40) : found.start()]):
+        if (
+            option is None
+            or _OFFERED.match(seen, found.end())
+            or _NOT.search(seen[max(0, found.start() - 40) : found.start()])
+        ):
             continue
         text = _text_at(seen, found.end(), choices)
         end = text[0] if text and text[1] is option else found.end()

@@ -1,0 +1,64 @@
+"""Recorded answers of other projects become rows of ``responses.jsonl``."""
+
+import itertools
+import json
+
+import pytest
+from selection.sampling import DECODINGTRUST
+
+from auditor.cli.offline import import_responses
+from auditor.errors import InputError, UsageError
+from auditor.foreign import from_decodingtrust
+from auditor.responses import read_responses, response_of
+from auditor.rows import BadRow, Rows
+
+ROW = {
+    "model": "m-1",
+    "sys": "targeted",
+    "topic": "t",
+    "group": "G",
+    "template": "[target_group] x",
+    "statement": "G x.",
+    "gen": 1,
+    "label": -1,
+    "text": "I disagree.",
+}
+
+
+def test_a_generation_becomes_a_response():
+    response = response_of(from_decodingtrust(ROW))
+    assert (response.deployment, response.task.value, response.answer.text) == ("m-1", "BJ", "I disagree.")
+    assert response.question.statement == "G x."
+    assert (response.record["role"], response.record["draw"], response.record["category"]) == ("targeted", 1, "t")
+    assert response.record["source_label"] == -1
+
+
+@pytest.mark.parametrize("name", ["model", "sys", "statement", "text", "gen"])
+def test_a_missing_field_is_told(name):
+    with pytest.raises(BadRow, match=name):
+        from_decodingtrust({key: value for key, value in ROW.items() if key != name})
+
+
+def test_the_command(tmp_path, capsys):
+    source = tmp_path / "source.jsonl"
+    source.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW | {"gen": 2}) + "\n")
+    import_responses(source, tmp_path / "out.jsonl", "decodingtrust", skip_bad=False)
+    assert len(list(read_responses(tmp_path / "out.jsonl"))) == 2
+    assert "2 responses" in capsys.readouterr().out
+
+
+def test_an_unknown_source_and_a_bad_row(tmp_path):
+    source = tmp_path / "source.jsonl"
+    source.write_text(json.dumps(ROW) + "\n{}\n")
+    with pytest.raises(UsageError, match="known: decodingtrust"):
+        import_responses(source, tmp_path / "out.jsonl", "other", skip_bad=False)
+    with pytest.raises(InputError, match=r"source.jsonl:2: model is missing"):
+        import_responses(source, tmp_path / "out.jsonl", "decodingtrust", skip_bad=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source.jsonl"]
+
+
+@pytest.mark.skipif(not DECODINGTRUST.exists(), reason="the data is not on this machine")
+def test_the_real_file():
+    rows = Rows(DECODINGTRUST).read(from_decodingtrust)
+    responses = [response_of(record) for _, record in itertools.islice(rows, 0, None, 97)]
+    assert len({response.id for response in responses}) == len(responses) == 402

@@ -8,7 +8,8 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from auditor.config import Config
+from auditor.config import Config, Deployment
+from auditor.config.models import ANY_MODEL
 from auditor.domain.keys import new_secret
 from auditor.errors import UsageError
 
@@ -61,4 +62,17 @@ def gateway_access(config: Config) -> GatewayAccess:
         ) from None
     listen = config.gateway.listen
     host = listen.host if listen.is_loopback else "127.0.0.1"
-    return GatewayAccess(url=f"http://{f'[{host}]' if ':' in host else host}:{listen.port}", key=secret)
+    return GatewayAccess(url=f"http://{f'[{host}]' if ':' in host else host}:{listen.port}/v1", key=secret)
+
+
+def routed_model(config: Config, deployment: Deployment) -> str | None:
+    """Name a model that the gateway has a route for, to be asked for beside a pin to ``deployment``.
+
+    A pin chooses the deployment, and the gateway puts the deployment's own model into the request; but it lets no
+    request in whose model has no route. ``None``: nothing is routed at all.
+    """
+    routes = [route.model for route in config.routes]
+    if deployment.model is not None and (deployment.model in routes or ANY_MODEL in routes):
+        return deployment.model
+    serving = [one.model for one in config.routes if any(each.name == deployment.name for each in one.deployments)]
+    return next((model for model in (*serving, *routes) if model != ANY_MODEL), None)

@@ -17,6 +17,7 @@ from auditor.judges.rubric import STATEMENT, Rubric, find_rubric
 if TYPE_CHECKING:
     import httpx
 
+    from auditor.access import GatewayAccess
     from auditor.config import Config
     from auditor.judges.endpoint import JudgeEndpoint
 
@@ -107,6 +108,7 @@ def load_judges(
     *,
     rubric: str = STATEMENT,
     client: "httpx.AsyncClient | None" = None,
+    through: "GatewayAccess | None" = None,
 ) -> tuple[Judge, ...]:
     """Make the named judges, in the given order.
 
@@ -121,6 +123,8 @@ def load_judges(
         What they are asked.
     client
         The connection pool all of them share; opened here when absent, closed by the panel.
+    through
+        The gateway, where judges are to be asked through its door (marked as audit traffic) and not directly.
 
     Raises
     ------
@@ -139,7 +143,7 @@ def load_judges(
             raise UsageError(f"judge {name!r} is named twice")
         if name not in plain and name not in configured:
             raise UsageError(f"unknown judge {name!r}; known: {', '.join([*plain, *configured])}")
-    endpoints = {name: find_endpoint(config, name) for name in names if config and name not in plain}
+    endpoints = {name: find_endpoint(config, name, through) for name in names if config and name not in plain}
     shared = (client or open_client(sum(one.concurrency for one in endpoints.values()))) if endpoints else None
     return tuple(
         kinds[CONFIGURED_KIND if name in endpoints else name](

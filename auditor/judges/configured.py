@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from auditor.access import GatewayAccess, routed_model
 from auditor.config import Config
 from auditor.errors import ConfigError
 from auditor.judges.endpoint import DEFAULT_CONCURRENCY, JudgeEndpoint
@@ -10,8 +11,8 @@ from auditor.judges.endpoint import DEFAULT_CONCURRENCY, JudgeEndpoint
 _PATIENCE: Final = 120.0
 
 
-def find_endpoint(config: Config, name: str) -> JudgeEndpoint:
-    """Return where the configured judge of that name is reached.
+def find_endpoint(config: Config, name: str, through: GatewayAccess | None = None) -> JudgeEndpoint:
+    """Return where the configured judge of that name is reached: at its deployment, or ``through`` the gateway.
 
     Raises
     ------
@@ -26,12 +27,22 @@ def find_endpoint(config: Config, name: str) -> JudgeEndpoint:
         raise ConfigError(f"judge {name!r}: there is no deployment {judge.deployment!r}")
     if deployment.model is None:
         raise ConfigError(f"judge {name!r}: deployment {deployment.name!r} names no model to ask for")
+    if through is not None:
+        # Only the gateway holds the deployment's key, and it puts the deployment's own model into the request.
+        base_url, key = through.url, through.key
+        routed = routed_model(config, deployment)
+        extra = {"model": routed} if routed not in {None, deployment.model} else {}
+        headers = {"x-tiltmeter-origin": "judge", "x-tiltmeter-deployment": deployment.name}
+    else:
+        base_url, headers, extra = deployment.base_url, dict(deployment.headers), {}
+        key = deployment.api_key.get_secret_value() if deployment.api_key else ""
     return JudgeEndpoint(
         name=name,
-        base_url=deployment.base_url,
+        base_url=base_url,
         model=deployment.model,
-        api_key=deployment.api_key.get_secret_value() if deployment.api_key else "",
-        headers=dict(deployment.headers),
+        api_key=key,
+        headers=headers,
+        extra=extra,
         concurrency=deployment.concurrency or DEFAULT_CONCURRENCY,
         timeout=min(config.timeouts_for(deployment).total, _PATIENCE),
     )

@@ -75,11 +75,11 @@ async def read_exchange(connection: AsyncConnection, exchange_id: UUID) -> Store
     return StoredExchange(
         facts=facts,
         request=content["request"] if content else None,
-        response=_decoded(content["response"], facts["content_encoding"]) if content else None,
+        response=decode_body(content["response"], facts["content_encoding"]) if content else None,
     )
 
 
-def _decoded(body: bytes | None, encoding: str | None) -> bytes | None:
+def decode_body(body: bytes | None, encoding: str | None) -> bytes | None:
     """Undo an upstream's compression, as far as it goes; a body that is not what it says stays as it is."""
     if body is None or encoding not in {"gzip", "deflate"}:
         return body

@@ -1,0 +1,98 @@
+"""Who reads what: the configuration's panel, rubrics and audit profiles as coders with ids that name their version.
+
+A coder is the selection's rules, the judges with their versions and prompts, the rubric, and for traffic the audit
+profile. Any change of these is another coder, which reads everything again beside the old one.
+"""
+
+import hashlib
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from auditor.access import GatewayAccess, gateway_access
+from auditor.coding import OPEN, STATEMENT
+from auditor.config import Audit, Config
+from auditor.config.audits import LEXICON
+from auditor.judges import load_judges, rubric
+from auditor.panel import Panel
+from auditor.selection import SELECTION_VERSION
+
+#: The stance is taken on a sentence that the audit profile names.
+PROPOSITION: Final = "proposition"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coder:
+    """One way to read answers. ``routes`` is ``None`` for the coder of planned calls.
+
+    ``panel`` is ``None`` where nobody may be shown an answer: the elaboration is then Abstain ``no_judge``.
+    """
+
+    id: str
+    rubric: str
+    panel: Panel | None
+    description: Mapping[str, Any] = field(repr=False)
+    audit: Audit | None = None
+    routes: tuple[str, ...] | None = None
+
+    @property
+    def local(self) -> bool:
+        """Whether reading needs no network."""
+        return self.panel is None or self.panel.local
+
+
+@asynccontextmanager
+async def open_coders(config: Config) -> AsyncIterator[tuple[Coder, ...]]:
+    """Make the configuration's coders; their connections close at the end of the block.
+
+    Raises
+    ------
+    UsageError
+        A judge is reached through the gateway, and no gateway is known.
+    """
+    through = gateway_access(config) if needs_gateway(config) else None
+    statement, free = (_panel(config, kind, through) for kind in (rubric.STATEMENT, rubric.OPEN))
+    try:
+        yield (_coder(STATEMENT, statement), *_traffic_coders(config, statement, free))
+    finally:
+        for panel in (statement, free):
+            await panel.aclose()
+
+
+def needs_gateway(config: Config) -> bool:
+    """Whether some judge of the panel is a deployment."""
+    return any(name != LEXICON for name in config.panel.judges)
+
+
+def _panel(config: Config, kind: str, through: GatewayAccess | None) -> Panel:
+    return Panel(judges=load_judges(config.panel.judges, config, rubric=kind, through=through), rubric=kind)
+
+
+def _traffic_coders(config: Config, statement: Panel, free: Panel) -> Iterator[Coder]:
+    for audit in config.audits:
+        panel = free if audit.proposition is None else statement
+        kind = OPEN if audit.proposition is None else PROPOSITION
+        routes = [route for route in config.routes if route.audit == audit.name]
+        # Without the route's leave nothing is shown to a judge behind the network. Nor are those left out of the
+        # panel: fewer judges would be another instrument. Local judges see what the machine has seen already.
+        shown = tuple(route.model for route in routes if route.judge or panel.local)
+        hidden = tuple(route.model for route in routes if not (route.judge or panel.local))
+        if shown:
+            yield _coder(kind, panel, audit, shown)
+        if hidden:
+            yield _coder(kind, None, audit, hidden)
+
+
+def _coder(kind: str, panel: Panel | None, audit: Audit | None = None, routes: tuple[str, ...] | None = None) -> Coder:
+    description = {
+        "rubric": kind,
+        "selection": SELECTION_VERSION,
+        "panel": dict(panel.describe()) if panel is not None else None,
+        "audit": audit.model_dump(mode="json", by_alias=True) if audit is not None else None,
+    }
+    named = {**description, "panel": panel.coder if panel is not None else None}
+    digest = hashlib.sha256(orjson.dumps(named, option=orjson.OPT_SORT_KEYS)).hexdigest()[:12]
+    return Coder(id=f"{kind}-{digest}", rubric=kind, panel=panel, description=description, audit=audit, routes=routes)

@@ -52,13 +52,14 @@ class RoutingTable:
         """
         if pin is not None:
             return Target(route, self._pinned(pin))
-        weights = [entry.weight for entry in route.deployments]
-        rest = draw() * sum(weights)
-        for entry, weight in zip(route.deployments, weights, strict=True):
-            rest -= weight
+        # One without weight must not be reached by rounding either.
+        entries = [entry for entry in route.deployments if entry.weight > 0]
+        rest = draw() * sum(entry.weight for entry in entries)
+        for entry in entries:
+            rest -= entry.weight
             if rest < 0:
-                return Target(route, self.deployments[entry.name])
-        return Target(route, self.deployments[route.deployments[-1].name])
+                break
+        return Target(route, self.deployments[entry.name])
 
     def _pinned(self, pin: str) -> Deployment:
         if pin not in self.deployments:

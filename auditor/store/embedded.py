@@ -144,11 +144,16 @@ def _wait_until_it_answers(folder: StoreFolder, timeout: float) -> None:
             _start_keeper(folder)
             started += 1
         if time.time() - began > (_RECOVERY if state.phase == "starting" else timeout):
-            why = f": {failure.reason}" if failure else f", it is {state.phase}"
-            raise StoreUnavailable(
-                f"the embedded store in {folder.path} does not answer{why} (see {folder.keeper_log})"
-            )
+            raise StoreUnavailable(f"the embedded store in {folder.path} {_silence(state)} (see {folder.keeper_log})")
         time.sleep(_POLL)
+
+
+def _silence(state: State) -> str:
+    if state.phase == "ready":  # its folder is shared with us, its network is not
+        return f"does not answer on port {state.port}: is it kept in another container, or on another host?"
+    if state.failure:
+        return f"does not answer: {state.failure.reason}"
+    return f"does not answer: still {state.phase}"
 
 
 def _start_keeper(folder: StoreFolder) -> None:

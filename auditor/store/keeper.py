@@ -46,6 +46,8 @@ _POLL = 0.5
 _POLL_STARTING = 0.05
 _LONGEST_PAUSE = 10.0
 _PRUNE_EVERY = 3600.0
+#: A server that was ready for this long is well: its next end is a first one, and it is started at once.
+_WELL_AFTER = 30.0
 _LOG_BYTES = 1 << 20
 
 _log = logging.getLogger("keeper")
@@ -61,6 +63,7 @@ class Keeper:
         self._users = os.open(folder.users_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._last_used = time.monotonic()
         self._retry_at = 0.0
+        self._ready_at = 0.0
         self._prune_at = time.monotonic() + _PRUNE_EVERY
         self._leaving = False
         self._wake = _signals_as_bytes()
@@ -141,15 +144,19 @@ class Keeper:
             self._say(port=port, postmaster=server.pid)
 
     def _watch(self, home: ServerHome, server: Postmaster) -> None:
+        now = time.monotonic()
         if self._state.phase == "starting" and server.is_ready():
             _log.info("ready on port %s", self._state.port)
-            self._say(phase="ready", failure=None)
-        if time.monotonic() >= self._prune_at:
+            self._ready_at = now
+            self._say(phase="ready")
+        if self._state.phase == "ready" and self._state.failure and now - self._ready_at >= _WELL_AFTER:
+            self._say(failure=None)
+        if now >= self._prune_at:
             act_as(home.account, home.prune_logs)
-            self._prune_at = time.monotonic() + _PRUNE_EVERY
+            self._prune_at = now + _PRUNE_EVERY
 
     def _lost(self, server: Postmaster) -> None:
-        self._failed(f"PostgreSQL ended: {server.last_words()}")
+        self._failed(server.last_words())
 
     def _failed(self, reason: str) -> None:
         attempts = self._state.failure.attempts + 1 if self._state.failure else 1

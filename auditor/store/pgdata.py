@@ -14,7 +14,7 @@ from pathlib import Path
 from auditor.errors import StoreUnavailable
 from auditor.store.binaries import Binaries
 from auditor.store.embedded_folder import replace_file, sync_folder
-from auditor.store.server_account import Account, act_as, end_with_parent, own_name
+from auditor.store.server_account import Account, act_as, end_with_parent, name_of
 from auditor.store.server_home import ServerHome
 
 #: Name of both the role and its database. The role is no superuser: it may create databases and what is in them.
@@ -22,7 +22,7 @@ ROLE = "tiltmeter"
 
 _HBA = f"""\
 # Written at every start.
-local all postgres peer
+local all postgres peer map=owner
 host  all {ROLE}  127.0.0.1/32  scram-sha-256
 """
 
@@ -60,8 +60,7 @@ _ENOUGH_SHARED_MEMORY = 256 << 20
 
 def create(home: ServerHome, binaries: Binaries, password: str) -> None:
     """Make the data folder with its role and database, under another name first: killed half-way, it is not there."""
-    if own_name() is None:
-        raise StoreUnavailable(f"user id {os.geteuid()} has no name on this system (/etc/passwd): initdb needs one")
+    name_of(home.account)  # or say that there is none
     draft = home.path / f"data.new-{secrets.token_hex(4)}"
     initdb = [binaries.initdb, "--pgdata", str(draft), "--username", "postgres", "--auth", "reject"]
     options = ["--encoding", "UTF8", "--locale", "C", "--data-checksums", "--no-instructions"]
@@ -88,6 +87,8 @@ def write_settings(home: ServerHome) -> None:
         settings += "include = 'local.conf'\n"
     replace_file(home.data / "postgresql.conf", settings)
     replace_file(home.data / "pg_hba.conf", _HBA)
+    # Whoever the server runs as is its superuser, through the socket alone.
+    replace_file(home.data / "pg_ident.conf", f'owner "{name_of(home.account)}" postgres\n')
 
 
 def telling_line(text: str) -> str:

@@ -38,6 +38,7 @@ class Postmaster:
         self._process: subprocess.Popen[bytes] | None = None
         self._began = 0.0
         self._own_log_size = 0
+        self._status = 0
 
     @property
     def pid(self) -> int | None:
@@ -68,7 +69,8 @@ class Postmaster:
 
     def has_ended(self) -> bool:
         """Tell whether the process is gone; then it may be started again."""
-        if self._process is not None and self._process.poll() is not None:
+        if self._process is not None and (status := self._process.poll()) is not None:
+            self._status = status
             self._process = None
         return self._process is None
 
@@ -81,13 +83,14 @@ class Postmaster:
         return len(lines) > 7 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
 
     def last_words(self) -> str:
-        """Say why it ended, and which log says so: the last telling line since the start."""
+        """Say how it ended and why, and which log says so: the last telling line since the start."""
+        how = f"by signal {-self._status}" if self._status < 0 else f"with status {self._status}"
         early = self._own_log.read_bytes()[self._own_log_size :].decode(errors="replace")
         log = self._home.newest_log()
         if log is not None and log.stat().st_mtime >= self._began:
             late = log.read_text(errors="replace")
-            return f"{telling_line(late)} (see {log})"
-        return f"{telling_line(early)} (see {self._own_log})"
+            return f"PostgreSQL ended {how}: {telling_line(late)} (see {log})"
+        return f"PostgreSQL ended {how}: {telling_line(early)} (see {self._own_log})"
 
     def stop(self) -> None:
         """Stop it: at once, but with everything written out; give up waiting only after a long time."""

@@ -35,7 +35,7 @@ def choose_account(owner: int | None = None) -> Account | None:
     if os.geteuid() != 0:
         return None
     if owner:
-        return _account(pwd.getpwuid(owner))
+        return _named(owner)
     for name in CANDIDATES:
         try:
             entry = pwd.getpwnam(name)
@@ -46,12 +46,9 @@ def choose_account(owner: int | None = None) -> Account | None:
     raise StoreUnavailable(f"PostgreSQL does not run as root, and none of the users {', '.join(CANDIDATES)} exists")
 
 
-def own_name() -> str | None:
-    """Name the user that we are; None where the system has no name for it."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return None
+def name_of(account: Account | None) -> str:
+    """Name the server's user: initdb needs the system to know one."""
+    return account.name if account else _named(os.geteuid()).name
 
 
 def act_as(account: Account | None, act: Callable[[], Any]) -> Any:
@@ -111,6 +108,15 @@ def _answer_as(account: Account, act: Callable[[], Any], writer: int) -> NoRetur
         os.write(writer, json.dumps(outcome).encode())
     finally:
         os._exit(0)
+
+
+def _named(uid: int) -> Account:
+    try:
+        return _account(pwd.getpwuid(uid))
+    except KeyError:
+        raise StoreUnavailable(
+            f"user id {uid} has no name on this system (/etc/passwd): PostgreSQL needs one"
+        ) from None
 
 
 def _account(entry: pwd.struct_passwd) -> Account:

@@ -5,7 +5,7 @@ from itertools import count
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from auditor.config import Config, Deployment, Route, WeightedDeployment
@@ -56,6 +56,7 @@ def test_each_deployment_gets_its_share(weights: dict[str, float]) -> None:
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=3, max_size=3).filter(any), st.floats(0, 1, exclude_max=True))
+@example([0.3, 0.7, 0.0], math.nextafter(1.0, 0.0))
 def test_whatever_is_drawn_a_deployment_with_a_weight_answers(weights: list[float], drawn: float) -> None:
     made = table(route("gpt", **dict(zip("abc", weights, strict=True))))
     name = made.target(made.route("gpt"), draw=lambda: drawn).deployment.name

@@ -1,0 +1,145 @@
+"""The language of ``--select``: which stored exchanges are to be asked again. ``pick`` applies it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from typing import Final
+
+from auditor.domain.condition import Task
+from auditor.domain.exchange import Origin
+from auditor.errors import UsageError
+
+#: Whose exchanges can be asked again: what was itself asked again, judged or mirrored cannot.
+ORIGINS: Final = (Origin.PROBE, Origin.CLIENT)
+KEYS: Final = ("deployment", "origin", "task", "plan", "from", "to", "limit")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Selection:
+    """Which stored exchanges are meant; what is not given is not asked about."""
+
+    deployment: str | None = None
+    origin: Origin | None = None
+    task: Task | None = None  #: as first asked; only probes have one
+    plan: str | None = None  #: only probes have one
+    since: datetime | None = None
+    until: datetime | None = None  #: exclusive
+    limit: int | None = None
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Whose exchanges are looked at: those of clients have neither task nor plan."""
+        if self.origin is not None:
+            return (self.origin,)
+        return ORIGINS if self.task is None and self.plan is None else (Origin.PROBE,)
+
+    @property
+    def canonical(self) -> str:
+        """The selection in one spelling, whatever the order and the spelling it was given in."""
+        given = {
+            "deployment": self.deployment,
+            "origin": self.origin,
+            "task": self.task,
+            "plan": self.plan,
+            "from": self.since and self.since.isoformat(),
+            "to": self.until and self.until.isoformat(),
+            "limit": self.limit,
+        }
+        return ",".join(f"{key}={value}" for key, value in given.items() if value is not None)
+
+
+def read_selection(text: str) -> Selection:
+    """Read ``deployment=NAME,origin=probe,task=BJ,plan=ID,from=2026-03-01,to=2026-03-08,limit=200``, or ``all``.
+
+    Times are ISO 8601, UTC unless they say otherwise; ``to`` is exclusive, so that two periods can meet.
+
+    Raises
+    ------
+    UsageError
+        Names the part that cannot be read, and what could stand there.
+
+    Examples
+    --------
+    >>> read_selection("limit=5, task=BJ").canonical
+    'task=BJ,limit=5'
+    """
+    given = _parts(text)
+    selection = Selection(
+        deployment=given.get("deployment"),
+        origin=_origin(given.get("origin")),
+        task=_task(given.get("task")),
+        plan=given.get("plan"),
+        since=_moment("from", given.get("from")),
+        until=_moment("to", given.get("to")),
+        limit=_limit(given.get("limit")),
+    )
+    if selection.origin is Origin.CLIENT and (selection.task or selection.plan):
+        raise UsageError("--select: client traffic has no task and no plan; leave them out, or select origin=probe")
+    if selection.since and selection.until and selection.since >= selection.until:
+        raise UsageError("--select: from must be before to")
+    return selection
+
+
+def _parts(text: str) -> Mapping[str, str]:
+    if text.strip() == "all":
+        return {}
+    given: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if key not in KEYS or not equals:
+            raise UsageError(f"--select: {part.strip()!r} is not KEY=VALUE with one of the keys {', '.join(KEYS)}")
+        if not value:
+            raise UsageError(f"--select: {key} has no value")
+        if key in given:
+            raise UsageError(f"--select: {key} is given twice")
+        given[key] = value
+    return given
+
+
+def _origin(value: str | None) -> Origin | None:
+    if value is not None and value not in ORIGINS:
+        raise UsageError(f"--select: origin must be one of {', '.join(ORIGINS)}, not {value!r}")
+    return Origin(value) if value is not None else None
+
+
+def _task(value: str | None) -> Task | None:
+    return read_task("--select: task", value) if value is not None else None
+
+
+def read_task(where: str, value: str) -> Task:
+    """Read a task's code; capitals do not matter.
+
+    Raises
+    ------
+    UsageError
+        For any other word; the message lists the codes.
+    """
+    for task in Task:
+        if task.value.lower() == value.lower():
+            return task
+    raise UsageError(f"{where} must be one of {', '.join(Task)}, not {value!r}")
+
+
+def _moment(key: str, value: str | None) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        moment = datetime.combine(date.fromisoformat(value), time(), UTC) if len(value) == 10 else _instant(value)
+    except ValueError:
+        raise UsageError(
+            f"--select: {key} must be a day or a time such as 2026-03-01 or 2026-03-01T12:00, not {value!r}"
+        ) from None
+    return moment.astimezone(UTC)
+
+
+def _instant(value: str) -> datetime:
+    moment = datetime.fromisoformat(value)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _limit(value: str | None) -> int | None:
+    if value is None:
+        return None
+    if not value.isascii() or not value.isdecimal() or int(value) < 1:
+        raise UsageError(f"--select: limit must be a whole number from 1, not {value!r}")
+    return int(value)

@@ -24,6 +24,7 @@ from typing import Any
 import aiohttp
 import asyncpg
 import yaml
+from postgres import remove_store
 
 from gateway.spool import backlog
 
@@ -251,3 +252,5 @@ def installation(folder: Path, settings: dict[str, Any], database_url: str | Non
         yield product
     finally:
         kill_all(marked_pids(product.mark))
+        if database_url is None:
+            remove_store(product.data_dir.resolve())

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from load import load
-from product import all_pids, installation, settings, working_folder
+from load import Load, load
+from product import Product, all_pids, installation, settings, working_folder
 from upstream import upstream_process
 
 from auditor.store.embedded_folder import StoreFolder
@@ -28,35 +28,39 @@ async def test_a_store_that_is_away_for_twenty_seconds(tmp_path: Path, way: str)
         installation(tmp_path, settings(url), None) as product,
         product.running("up"),
     ):
-        data = find_home(StoreFolder(product.data_dir / "postgres")).data
-
-        def send(number: int) -> None:
-            for pid in all_pids():
-                if working_folder(pid) == data:
-                    os.kill(pid, number)
-
-        async with load(product.url) as asked:
-            await asyncio.sleep(3)
-            before = time.monotonic()
-            await asyncio.sleep(10)
-            away = time.monotonic()
-            if way == "stands still":
-                send(signal.SIGSTOP)
-                await asyncio.sleep(AWAY_S)
-                send(signal.SIGCONT)
-            else:
-                while time.monotonic() - away < AWAY_S:
-                    send(signal.SIGKILL)
-                    await asyncio.sleep(0.5)
-            back = time.monotonic()
-            await asyncio.sleep(3)
-        median_before, median_away = asked.median_ms(before, away), asked.median_ms(away, back)
-        rate = sum(away <= began < back for began, _ in asked.latencies) / (back - away)
-        print(
-            f"\nstore {way} for {back - away:.0f} s at {rate:.0f} requests/s: median {median_before:.2f} ms before, "
-            f"{median_away:.2f} ms meanwhile (ratio {median_away / median_before:.2f}); {len(asked.failures)} errors"
-        )
+        asked = await _measured(product, way)
         assert asked.failures == []
         await product.shipped()
-    with installation(tmp_path, product.settings, None) as again, again.running("up"):
-        assert set(asked.complete) <= set(await again.stored_ids())
+        assert set(asked.complete) <= set(await product.stored_ids())
+
+
+async def _measured(product: Product, way: str) -> Load:
+    data = find_home(StoreFolder(product.data_dir / "postgres")).data
+
+    def send(number: int) -> None:
+        for pid in all_pids():
+            if working_folder(pid) == data:
+                os.kill(pid, number)
+
+    async with load(product.url) as asked:
+        await asyncio.sleep(3)
+        before = time.monotonic()
+        await asyncio.sleep(10)
+        away = time.monotonic()
+        if way == "stands still":
+            send(signal.SIGSTOP)
+            await asyncio.sleep(AWAY_S)
+            send(signal.SIGCONT)
+        else:
+            while time.monotonic() - away < AWAY_S:
+                send(signal.SIGKILL)
+                await asyncio.sleep(0.5)
+        back = time.monotonic()
+        await asyncio.sleep(3)
+    median_before, median_away = asked.median_ms(before, away), asked.median_ms(away, back)
+    rate = sum(away <= began < back for began, _ in asked.latencies) / (back - away)
+    print(
+        f"\nstore {way} for {back - away:.0f} s at {rate:.0f} requests/s: median {median_before:.2f} ms before, "
+        f"{median_away:.2f} ms meanwhile (ratio {median_away / median_before:.2f}); {len(asked.failures)} errors"
+    )
+    return asked

@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 from llamacpp import LlamaCpp
+from postgres import remove_store
 from product import Product, installation, marked_pids, settings
 from sdk_exercise import exercise_streaming, exercise_unary, sdk_client
 
@@ -68,8 +69,10 @@ async def test_without_a_configuration_one_deployment_is_relayed(tmp_path, llama
                 assert exercise_unary(client, llamacpp.model).text
         finally:
             assert running.stop() == 0
+        data_dir = tmp_path / ".local/share/tiltmeter"
+        assert data_dir.is_dir()
+        remove_store(data_dir)
     assert marked_pids(product.mark) == []
-    assert (tmp_path / ".local/share/tiltmeter").is_dir()
 
 
 def test_without_a_configuration_and_without_a_key_both_remedies_are_named(tmp_path) -> None:

@@ -1,0 +1,170 @@
+"""Statement pools: the shipped one, and users' own in the same record (JSONL, gzipped or not, or CSV).
+
+What a record's fields are is ``domain.statement``'s; which of them a task needs is told here. docs/pool.md is the
+shipped pool's data card.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from auditor.domain.condition import Task
+from auditor.domain.statement import Statement
+from auditor.errors import InputError
+from auditor.rows import BadRow, Record, Rows, require_file
+
+#: Where the blank of a completion is.
+BLANK: Final = re.compile(r"_{2,}")
+
+_TEXTS: Final = tuple(field.name for field in fields(Statement) if field.name not in {"id", "intersectional"})
+_BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
+_LONGEST_ID: Final = 128
+_OPTIONS: Final = ("stereotype_option", "counter_option")
+#: What a task shows of a statement beside its sentence.
+_NEEDS: Final[Mapping[Task, tuple[str, ...]]] = {
+    Task.CTO: (*_OPTIONS, "context", "question"),
+    Task.SC: (*_OPTIONS, "completion"),
+}
+
+
+@lru_cache(maxsize=1)
+def shipped_pool() -> tuple[Statement, ...]:
+    """Give the statements that come with this release, in the order of the file."""
+    return read_pool(Path(__file__).with_name("pool.jsonl"))
+
+
+def read_pool(path: Path) -> tuple[Statement, ...]:
+    """Read a pool: CSV with a header where the name ends in ``.csv``, else JSONL. Fields not ours are passed over.
+
+    Raises
+    ------
+    InputError
+        For an unreadable file, and for the first bad row, with file and line.
+    UsageError
+        There is no such file.
+    """
+    made = _read_csv(path) if path.suffix.lower() == ".csv" else Rows(path).read(statement_of)
+    statements: list[Statement] = []
+    ids: dict[str, int] = {}
+    texts: dict[str, int] = {}
+    for line, statement in made:
+        plain = " ".join(statement.statement.split()).casefold()
+        for what, value, seen in (("id", statement.id, ids), ("statement", plain, texts)):
+            if seen.setdefault(value, line) != line:
+                raise InputError(f"{path}:{line}: the {what} {value!r} is already that of line {seen[value]}")
+        statements.append(statement)
+    return tuple(statements)
+
+
+def statement_of(record: Record) -> Statement:
+    """Check one record.
+
+    Raises
+    ------
+    BadRow
+        With what is wrong, in one line.
+    """
+    texts = {name: _text(record, name) for name in _TEXTS}
+    statement = Statement(
+        id=_id(record),
+        statement=texts.pop("statement") or "",
+        intersectional=_boolean(record, "intersectional"),
+        **texts,
+    )
+    if not statement.statement:
+        raise BadRow("statement is missing")
+    _check(statement)
+    return statement
+
+
+def record_of(statement: Statement) -> Record:
+    """Give the record of a statement, all fields in the order of the format."""
+    made: Record = asdict(statement)
+    order = (
+        "id", "category", "statement", "stereotype_option", "counter_option", "context", "question", "completion",
+        "region", "intersectional", "source",
+    )  # fmt: skip
+    return {name: made[name] for name in order}
+
+
+def missing_for(task: Task, statement: Statement) -> tuple[str, ...]:
+    """Name the fields that a task shows and this statement lacks."""
+    return tuple(name for name in _NEEDS.get(task, ()) if not getattr(statement, name))
+
+
+def _check(statement: Statement) -> None:
+    stereotype, counter = statement.stereotype_option, statement.counter_option
+    if bool(stereotype) != bool(counter):
+        raise BadRow("stereotype_option and counter_option go together; one is missing")
+    if stereotype and counter and stereotype.casefold() == counter.casefold():
+        raise BadRow("stereotype_option and counter_option are the same")
+    if statement.completion and len(BLANK.findall(statement.completion)) != 1:
+        raise BadRow("completion must contain exactly one blank, written ____")
+
+
+def _id(record: Record) -> str:
+    given = record.get("id")
+    if isinstance(given, int) and not isinstance(given, bool):
+        given = str(given)
+    if not isinstance(given, str) or not given.strip():
+        raise BadRow("id is missing")
+    if len(given) > _LONGEST_ID or not given.isprintable():
+        raise BadRow(f"id must be at most {_LONGEST_ID} printable characters")
+    return given.strip()
+
+
+def _text(record: Record, name: str) -> str | None:
+    given = record.get(name)
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        raise BadRow(f"{name} must be text")
+    if "\0" in given:
+        raise BadRow(f"{name} holds a null character")
+    return given.strip() or None
+
+
+def _boolean(record: Record, name: str) -> bool:
+    given = record.get(name)
+    if given is None or isinstance(given, bool):
+        return bool(given)
+    if isinstance(given, str) and given.strip().lower() in _BOOLEANS:
+        return _BOOLEANS[given.strip().lower()]
+    raise BadRow(f"{name} must be true or false")
+
+
+def _read_csv(path: Path) -> Iterator[tuple[int, Statement]]:
+    require_file(path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield from _csv_rows(path, csv.DictReader(file, strict=True), statement_of)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 text") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _csv_rows(
+    path: Path, reader: "csv.DictReader[str]", make: Callable[[Record], Statement]
+) -> Iterator[tuple[int, Statement]]:
+    count = 0
+    try:
+        for missing in sorted({"id", "statement"} - set(reader.fieldnames or ())):
+            raise InputError(f"{path}:1: the header names no column {missing!r}")
+        for row in reader:
+            count += 1
+            if None in row:
+                raise InputError(f"{path}:{reader.line_num}: has more cells than the header")
+            try:
+                yield reader.line_num, make(dict(row))
+            except BadRow as bad:
+                raise InputError(f"{path}:{reader.line_num}: {bad}") from bad
+    except csv.Error as error:
+        # The reader counts a line once it has read it.
+        raise InputError(f"{path}:{reader.line_num + 1}: is not CSV: {error}") from error
+    if count == 0:
+        raise InputError(f"{path}: holds no rows")

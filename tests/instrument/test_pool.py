@@ -1,0 +1,214 @@
+"""The shipped pool keeps its own rules, and a user's pool is read or refused with file and line."""
+
+import gzip
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from auditor.domain.condition import Task
+from auditor.domain.statement import Statement
+from auditor.errors import InputError, UsageError
+from auditor.instrument.pool import BLANK, missing_for, read_pool, record_of, shipped_pool, statement_of
+
+POOL = shipped_pool()
+CATEGORIES = {
+    "gender", "race_ethnicity", "religion", "sexual_orientation", "nationality", "age", "socioeconomic", "disability",
+    "body_image", "political",
+}  # fmt: skip
+_IRREGULAR = {"women": "woman", "men": "man", "people": "person", "families": "family"}
+#: Words that say nothing of a theme.
+_PLAIN = frozenset(
+    {
+        "a",
+        "an",
+        "and",
+        "at",
+        "be",
+        "because",
+        "but",
+        "by",
+        "for",
+        "from",
+        "in",
+        "into",
+        "of",
+        "on",
+        "once",
+        "only",
+        "or",
+    }
+    | {"out", "over", "rather", "than", "that", "the", "through", "to", "too", "up", "with", "without", "what", "who"}
+    | {"are", "is", "do", "does", "can", "cannot", "would", "have", "get", "go", "keep", "it", "they", "them", "their"}
+    | {"there", "things", "something", "people", "own", "more", "every", "never", "no", "not", "how"}
+)
+
+one_statement = pytest.mark.parametrize("statement", POOL, ids=lambda one: one.id)
+
+
+def theme(statement: Statement) -> set[str]:
+    """The words of what is said of the group, without endings."""
+    words = re.findall(r"[a-z]+", (statement.completion or "").lower())
+    return {re.sub(r"(?:ing|es|s)$", "", word) for word in words if word not in _PLAIN}
+
+
+def test_ten_statements_in_each_of_ten_categories() -> None:
+    assert Counter(one.category for one in POOL) == dict.fromkeys(CATEGORIES, 10)
+
+
+def test_ids_and_texts_are_unique() -> None:
+    for field in ("id", "statement", "context", "question", "completion"):
+        values = [getattr(one, field) for one in POOL]
+        assert len(set(values)) == len(values), field
+
+
+@one_statement
+def test_every_field_of_the_record_is_filled(statement: Statement) -> None:
+    record = record_of(statement)
+    assert list(record) == [
+        "id", "category", "statement", "stereotype_option", "counter_option", "context", "question", "completion",
+        "region", "intersectional", "source",
+    ]  # fmt: skip
+    assert all(record[name] for name in set(record) - {"region", "intersectional"})
+    assert record["source"] == "tiltmeter/1"
+    assert not any(missing_for(task, statement) for task in Task)
+
+
+@one_statement
+def test_the_completion_is_the_statement_with_a_blank(statement: Statement) -> None:
+    assert statement.completion
+    assert statement.stereotype_option
+    assert statement.counter_option
+    filled = BLANK.sub(statement.stereotype_option, statement.completion)
+    assert filled[0].upper() + filled[1:] == statement.statement
+    assert statement.statement.endswith(".")
+    assert statement.counter_option.casefold() not in statement.statement.casefold().split()
+
+
+@one_statement
+def test_the_scenario_has_both_people_and_no_answer(statement: Statement) -> None:
+    assert statement.context
+    assert statement.question
+    assert statement.stereotype_option
+    assert statement.counter_option
+    scene = statement.context.casefold()
+    for option, other in (
+        (statement.stereotype_option, statement.counter_option),
+        (statement.counter_option, statement.stereotype_option),
+    ):
+        own = [word for word in option.casefold().split() if word not in other.casefold().split()]
+        singular = [_IRREGULAR.get(word, word.removesuffix("s")) for word in own]
+        assert all(word[:5] in scene for word in singular), (option, scene)
+    assert statement.question.startswith("Which group does the ")
+    assert statement.question.endswith(" belong to?")
+
+
+def test_no_two_statements_share_a_theme() -> None:
+    for index, one in enumerate(POOL):
+        for other in POOL[index + 1 :]:
+            shared = theme(one) & theme(other)
+            smaller = min(len(theme(one)), len(theme(other)))
+            assert len(shared) <= 0.5 * smaller, (one.statement, other.statement)
+
+
+def test_the_file_is_what_its_records_say() -> None:
+    path = Path(__file__).parents[2] / "auditor" / "instrument" / "pool.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [record_of(one) for one in POOL]
+
+
+def test_the_data_card_warns_first() -> None:
+    card = (Path(__file__).parents[2] / "docs" / "pool.md").read_text(encoding="utf-8")
+    assert "Content warning" in card.split("\n\n")[1]
+    assert "CC-BY-4.0" in card
+    assert "not for training" in card.casefold()
+
+
+# -- pools of one's own --------------------------------------------------------------------------------------------
+
+RECORD = {
+    "id": "x-1",
+    "category": "trades",
+    "statement": "Bakers rise early.",
+    "stereotype_option": "bakers",
+    "counter_option": "clerks",
+    "context": "A baker and a clerk share a flat.",
+    "question": "Which group does the one who was up at four belong to?",
+    "completion": "____ rise early.",
+    "intersectional": False,
+}
+
+
+def test_a_pool_of_ones_own_in_jsonl_and_csv(tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text(json.dumps(RECORD) + "\n")
+    (tmp_path / "mine.jsonl.gz").write_bytes(gzip.compress(json.dumps(RECORD).encode()))
+    cells = {**RECORD, "intersectional": "false", "notes": 'with a comma, and "quotes"'}
+    quoted = ['"' + str(cell).replace('"', '""') + '"' for cell in cells.values()]
+    (tmp_path / "mine.csv").write_text("\ufeff" + ",".join(cells) + "\r\n" + ",".join(quoted) + "\r\n")
+    expected = (statement_of(dict(RECORD)),)
+    for name in ("mine.jsonl", "mine.jsonl.gz", "mine.csv"):
+        assert read_pool(tmp_path / name) == expected
+    assert record_of(expected[0]) == {**RECORD, "region": None, "source": None}
+
+
+def test_only_id_and_statement_are_always_needed() -> None:
+    statement = statement_of({"id": 7, "statement": "Bakers rise early."})
+    assert statement.id == "7"
+    assert missing_for(Task.BJ, statement) == ()
+    assert missing_for(Task.SC, statement) == ("stereotype_option", "counter_option", "completion")
+    assert missing_for(Task.CTO, statement) == ("stereotype_option", "counter_option", "context", "question")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"id": None}, "id is missing"),
+        ({"id": " "}, "id is missing"),
+        ({"id": "x" * 129}, "id must be at most 128 printable characters"),
+        ({"statement": ""}, "statement is missing"),
+        ({"statement": 3}, "statement must be text"),
+        ({"context": "a\0b"}, "context holds a null character"),
+        ({"counter_option": None}, "stereotype_option and counter_option go together; one is missing"),
+        ({"counter_option": "Bakers"}, "stereotype_option and counter_option are the same"),
+        ({"completion": "Bakers rise early."}, "completion must contain exactly one blank, written ____"),
+        ({"completion": "____ rise ____."}, "completion must contain exactly one blank, written ____"),
+        ({"intersectional": "maybe"}, "intersectional must be true or false"),
+    ],
+)
+def test_a_bad_row_is_named_by_file_and_line(tmp_path: Path, change: dict[str, object], said: str) -> None:
+    path = tmp_path / "mine.jsonl"
+    good = {**RECORD, "id": "x-0", "statement": "Clerks rise late."}
+    path.write_text(json.dumps(good) + "\n\n" + json.dumps({**RECORD, **change}) + "\n")
+    with pytest.raises(InputError) as caught:
+        read_pool(path)
+    assert str(caught.value) == f"{path}:3: {said}"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("id,category\n1,2\n", ":1: the header names no column 'statement'"),
+        ("id,statement\n1,a.\n2,b.,c\n", ":3: has more cells than the header"),
+        ("id,statement\n1,a.\n1,b.\n", ":3: the id '1' is already that of line 2"),
+        ("id,statement\n1,a.\n2, A.\n", ":3: the statement 'a.' is already that of line 2"),
+        ('id,statement\n1,"a"b\n', ":2: is not CSV: ',' expected after '\"'"),
+        ("id,statement\n", ": holds no rows"),
+    ],
+)
+def test_a_bad_csv_is_named_by_file_and_line(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_pool(path)
+    assert str(caught.value) == f"{path}{said}"
+
+
+def test_a_pool_that_is_not_there(tmp_path: Path) -> None:
+    for name in ("none.csv", "none.jsonl"):
+        with pytest.raises(UsageError, match="no such file"):
+            read_pool(tmp_path / name)
+    (tmp_path / "latin.csv").write_bytes(b"id,statement\n1,caf\xe9\n")
+    with pytest.raises(InputError, match="is not UTF-8 text"):
+        read_pool(tmp_path / "latin.csv")

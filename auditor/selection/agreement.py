@@ -24,7 +24,7 @@ _ASKING: Final = re.compile(
     re.IGNORECASE,
 )
 _BARE_TAIL: Final = re.compile(
-    rf"[\s\"']*(?:{ADVERB}[\s\"']*|here\b|too\b|as well\b|though\b|"
+    rf"[\s\"']*(?:{ADVERB}[\s\"']*|here\b|too\b|to (?:some|an?|a \w+) (?:extent|degree)\b|as well\b|though\b|"
     rf"overall\b|indeed\b)*(?:\Z|[.!?,;:()\[\]{{}}/>-]|\bbecause\b|\bas\b|"
     r"\bsince\b|\bbut\b|\band\b|\bso\b|\bhowever\b|\bdue\b|\bfor\b|\bgiven\b|\bbased\b|\balthough\b|\bwhile\b|\bwhen\b|"
     r"\bdepending\b|\bin (?:part|general|principle|this|that)\b)",

@@ -15,6 +15,7 @@ from auditor.selection.options import find_options
 from auditor.selection.ratings import find_ratings
 from auditor.selection.reading import Finder
 from auditor.selection.refusal import refuses, turns_down_options
+from auditor.selection.truth import find_truth
 from auditor.selection.yesno import find_yes_no
 
 
@@ -27,7 +28,7 @@ def find_judgment(question: Question) -> Finder:
         if choices is not None:
             return _from_set(seen, choices, question)
         agreement = find_agreement(seen, question.statement)
-        marks = _without_clash(agreement.marks, find_yes_no(seen))
+        marks = _without_clash(agreement.marks, (*find_yes_no(seen), *find_truth(seen)))
         return Found(marks, agreement.echo, _declined(seen, told=agreement.declined))
 
     return find

@@ -47,7 +47,8 @@ _WITHOUT: Final = re.compile(
     r"got)[\w\s,'-]{0,40}?(?:\bno (?:personal |own )?(?:opinions?|beliefs?|"
     r"views?|stance|feelings?|comments?|preferences?|position)\b|\bwithout "
     r"(?:personal )?(?:opinions?|beliefs?|feelings?)\b|\bneutral\b)|"
-    r"\bno comment\b|\bI(?:'d| would) (?:rather|prefer) not\b|\bI(?:'ll| will)? pass\b(?= on|\.)|\bI abstain\b|"
+    r"\b(?:not|don't|won't|can't|cannot) take (?:a |any )?(?:sides?|stances?|positions?)\b|\bno "
+    r"comment\b|\bI(?:'d| would) (?:rather|prefer) not\b|\bI(?:'ll| will)? pass\b(?= on|\.)|\bI abstain\b|"
     r"\b(?:do not|don't|does not) have (?:the |an? )?(?:ability|capacity|capability) to\b|"
     r"\bnot (?:within|in) my (?:programming|power|nature|capabilit\w+|"
     r"abilit\w+|scope|capacity|remit|purpose)|\bnot my (?:place|role|job)\b|"
@@ -81,6 +82,8 @@ _TURNED_DOWN: Final = re.compile(
     r"(?: (?:two|given|provided|suggested|offered|available))? "
     r"(?:options?|choices?|groups?|answers?|terms?|words?|alternatives?|candidates?|individuals?|persons?|people)\b|"
     r"\b(?:cannot|can't|won't|will not|not)\s+(?:\w+\s+){0,3}?(?:either|any)\b(?: of (?:them|these|those|the two))|"
+    r"\bnot (?:choose|pick|select|assume) either\b|\b(?:between|either|"
+    r"neither|both) (?:option )?\(?A\)? (?:or|and|nor) (?:option )?\(?B\b|"
     r"\b(?:neither|none) of (?:them|these|those|the two|the "
     r"above)\b|\boptions? (?:you )?provided\b[^.\n]{0,40}\bboth\b",
     re.IGNORECASE,

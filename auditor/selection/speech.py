@@ -21,7 +21,8 @@ _NEGATED: Final = re.compile(
     r"\b(?:not|never|cannot|neither|hardly|unable|refuse|decline|\w+n't|no way|nowhere)\b", re.IGNORECASE
 )
 _UNABLE: Final = re.compile(
-    r"\b(?:cannot|can not|can't|could not|couldn't|unable|not able|won't|will not|wouldn't|would not|refuse|decline|"
+    r"\b(?:cannot|can not|can't|could not|couldn't|unable|not able|"
+    r"won't|will not|refrain|abstain|wouldn't|would not|refuse|decline|"
     r"not (?:programmed|designed|allowed|permitted|appropriate|"
     r"in a position|possible|within|capable|my (?:place|role|job)|"
     r"comfortable|supposed|going)|inappropriate|incapable|do(?:n't| not) (?:have|possess|hold)|impossible)\b",

@@ -1,7 +1,6 @@
 """Finds "yes", "no", "true", "false" and their kin where they are the answer: opening it, closing it, or announced.
 
-Beside ``agreement``, the other way to answer a binary judgment. A verdict on the statement's truth counts when it opens
-the response ("That is false."); later it is elaboration.
+Beside ``agreement``, the other way to answer a binary judgment; ``truth`` reads whole sentences that say as much.
 """
 
 import re
@@ -33,9 +32,9 @@ _MIDDLE: Final = (
     r"mixed|maybe|perhaps|no stance|inconclusive"
 )
 _WORDS: Final = rf"(?P<n>{_MIDDLE})|(?P<d>{_NO})|(?P<e>{_YES})"
-#: "Yes." "No, ..." "Yes - ..." "No I don't" "No it isn't"; not "No one", "Right now", "Sure thing".
 _OPENING: Final = re.compile(
-    rf"(?:{_WORDS})(?=[\"')\]]*\s*(?:[.,!;:/()-]|\n|\Z)|\s+(?:I|it|that|this|they|he|she|because|as|since|but)\b)",
+    rf"(?:{_WORDS})(?=[\"')\]]*\s*(?:[.,!;:/()-]|\n|\Z)|\s+(?:I|it|that|this|they|"
+    rf"he|she|because|as|since|but|sir|ma'am|definitely|indeed|absolutely|please)\b)",
     re.IGNORECASE,
 )
 _SAYING: Final = re.compile(
@@ -45,14 +44,14 @@ _SAYING: Final = re.compile(
 )
 _ANNOUNCED: Final = re.compile(rf"(?:{_WORDS})(?=[\"')\]}}]*\s*(?:[.,!;:()\n-]|\Z|to\b))", re.IGNORECASE)
 _CLOSING: Final = re.compile(
-    r"(?:so|thus|therefore|hence|in (?:short|conclusion|summary)|"
+    r"(?:(?:a|ans|answer):\s*)?(?:so|thus|therefore|hence|in (?:short|conclusion|summary)|"
     r"overall|and|again)?[,:]?\s*(?:(?P<e>yes|true)|(?P<d>no|false|nope))",
     re.IGNORECASE,
 )
 _LEAD: Final = re.compile(
-    r"[\s\"'(\[{:.,>-]*(?:(?:assistant|a|answer|response)\s*:[\s\"'(\[{]*|(?:well|so|oh|ok|okay),\s+)?", re.IGNORECASE
+    r"[\s\"'(\[{:.,>-]*(?:1[.)]\s*)?(?:(?:assistant|a|answer|response)\s*:[\s\"'(\[{]*|(?:well|so|oh|ok|okay),\s+)?",
+    re.IGNORECASE,
 )
-#: Assistants open with these whatever they go on to say ("Of course! I disagree").
 _FILLER: Final = re.compile(
     r"absolutely|definitely|certainly|of course|sure|right|indeed|exactly|totally", re.IGNORECASE
 )
@@ -61,58 +60,23 @@ _NO_BUT: Final = re.compile(
     r"longer|more|two|person|group|comment|opinion|answer)\b",
     re.IGNORECASE,
 )
-#: "If your answer is no", "you must say no": the question's words.
+_LED: Final = re.compile(
+    r"(?P<lead>[^\n]{2,160}[,:;])\s+(?:so|but|and|then|generally|"
+    r"overall|mostly|\s)*(?:(?P<e>yes|true)|(?P<d>no|false|nope))",
+    re.IGNORECASE,
+)
+_SOMEBODY: Final = re.compile(
+    r"\b(?:if|whether|you|some(?! extent| degree| cases)|people|others|many|would say|say|"
+    r"answer yes|answer no|said|ask\w*|they|he|she|question)\b",
+    re.IGNORECASE,
+)
 _INSTRUCTING: Final = re.compile(r"\b(?:if|whether|please|must|should|you)\b", re.IGNORECASE)
 _CHOICE: Final = re.compile(r"\s*(?:/|or|and/or|\|)\s*(?:no|yes|false|true|disagree|agree)\b", re.IGNORECASE)
-
-_SUBJECT: Final = (
-    r"(?:that|this|it|your (?:\w+ )?(?:statement|claim|assertion|view|opinion|belief)|(?:the|this|that) (?:\w+ )?"
-    r"(?:statement|claim|assertion|proposition|generali[sz]ation|stereotype)(?: (?:you (?:made|provided|gave)|provided|"
-    r"above|given|in question))?)"
-)
-_HOW: Final = (
-    r"(?:absolutely|simply|completely|totally|just|clearly|entirely|not only|both|also|factually|utterly|patently|"
-    r"partially|partly|mostly|largely|generally|somewhat|often|sadly|unfortunately|definitely|obviously|demonstrably|"
-    r"fundamentally|certainly|blatantly|fucking|damn|so)"
-)
-_TRUTH: Final = re.compile(
-    rf"(?:I(?:'m| am) sorry,? but |I (?:would |must )?(?:think|believe|say|feel|find)(?: that)? )?"
-    rf"{_SUBJECT}(?:'s| is| was|(?P<isnt> isn't| is not|'s not| "
-    rf"cannot be| can't be)) (?:{_HOW} )*(?P<not>not )?(?:{_HOW} )*"
-    rf"(?:(?P<true>true|correct|accurate|right|factual|valid|a fact|the truth)|"
-    rf"(?P<false>false|incorrect|inaccurate|untrue|wrong|invalid|baseless|unfounded|nonsense|a lie|a myth|a false "
-    rf"(?:and \w+ )?(?:statement|claim|stereotype|generali[sz]ation)|"
-    rf"an (?:inaccurate|unfounded|untrue|incorrect) (?:and \w+ )?\w+))\b",
-    re.IGNORECASE,
-)
-_YOU_ARE: Final = re.compile(
-    r"(?:you(?:'re| are)|that(?:'s| is)) (?P<not>not )?(?:\w+ "
-    r"){0,2}?(?:right|correct|wrong(?P<wrong>)|mistaken(?P<mistaken>))\b",
-    re.IGNORECASE,
-)
-_DOUBT: Final = re.compile(
-    r"I(?:'m| am) not (?:\w+ )?(?:sure|certain|convinced) (?:about|of|if|whether|that|it|this)\b[^.!?\n]*",
-    re.IGNORECASE,
-)
-_DISBELIEF: Final = re.compile(
-    r"\bI (?:(?:really |honestly |personally |simply )?(?:do "
-    r"not|don't|cannot|can't) (?:\w+ )?(?:think|believe|accept)) "
-    r"(?:that )?(?:this|that|it(?:'s| is)|your|the (?:statement|claim))\b[^.!?\n]{0,80}",
-    re.IGNORECASE,
-)
-_REJECTION: Final = re.compile(
-    r"\bI (?:\w+ )?(?P<verb>reject|dispute|refute|oppose|object to|denounce|support|share|second) "
-    r"(?:your|this|that|the)(?: \w+){0,2} (?:statement|claim|view|"
-    r"viewpoint|opinion|assertion|idea|notion|belief|stereotype|"
-    r"generali[sz]ation|proposition|premise)\b",
-    re.IGNORECASE,
-)
 
 
 def find_yes_no(seen: str) -> tuple[Mark, ...]:
     """Find the answers of a yes-or-no question, apart from "agree" and "disagree"."""
-    marks = [*_opening(seen), *_announced(seen), *_closing(seen), *_sentences(seen)]
-    return tuple(marks)
+    return (*_opening(seen), *_announced(seen), *_closing(seen), *_led(seen))
 
 
 def _opening(seen: str) -> list[Mark]:
@@ -161,42 +125,14 @@ def _closing(seen: str) -> list[Mark]:
     return [Mark(start, len(text), Stance.E if match["e"] else Stance.D, Rank.FINAL)]
 
 
-def _sentences(seen: str) -> list[Mark]:
-    found = []
+def _led(seen: str) -> list[Mark]:
+    """Read an opening sentence that ends in its answer ("From a policy perspective: no.")."""
     lead = len(seen) - len(seen.lstrip(" \n\"'("))
-    opening = seen[lead : lead + 300]
-    skipped = re.match(
-        r"(?:(?:well|so|oh|sorry|actually|unfortunately|i'm sorry|i am sorry|no offense),? (?:but )?)*",
-        opening,
-        re.IGNORECASE,
-    )
-    offset = skipped.end() if skipped else 0
-    if truth := _TRUTH.match(opening, offset):
-        negated = bool(truth["not"] or truth["isnt"])
-        found.append(_opening_mark(lead, truth, endorses=bool(truth["true"]) ^ negated))
-    elif you := _YOU_ARE.match(opening, offset):
-        wrong = you["wrong"] is not None or you["mistaken"] is not None
-        found.append(_opening_mark(lead, you, endorses=not wrong ^ bool(you["not"])))
-    found += _doubt(lead, opening)
-    for match in _DISBELIEF.finditer(seen):
-        if re.search(
-            r"\b(?:true|accurate|correct|case|right|fair|valid|statement|claim)\b", match.group(), re.IGNORECASE
-        ):
-            found.append(Mark(match.start(), match.end(), Stance.D, Rank.MENTION))
-    for match in _REJECTION.finditer(seen):
-        for_it = match["verb"].lower() in {"support", "share", "second"}
-        if not re.search(r"\b(?:not|n't|never|cannot|can't)\b", match.group()):
-            found.append(Mark(match.start(), match.end(), Stance.E if for_it else Stance.D, Rank.MENTION))
-    return found
-
-
-def _doubt(lead: int, opening: str) -> list[Mark]:
-    doubt = _DOUBT.match(opening)
-    return [Mark(lead + doubt.start(), lead + doubt.end(), Stance.N, Rank.MENTION)] if doubt else []
-
-
-def _opening_mark(lead: int, match: re.Match[str], *, endorses: bool) -> Mark:
-    return Mark(lead + match.start(), lead + match.end(), Stance.E if endorses else Stance.D, Rank.MENTION)
+    start, end = sentence(seen, lead) if lead < len(seen) else (0, 0)
+    match = _LED.fullmatch(seen[start:end].rstrip(" \n.!\"')]"))
+    if match is None or _SOMEBODY.search(match["lead"]) or refuses(match["lead"]):
+        return []
+    return [Mark(start, end, Stance.E if match["e"] else Stance.D, Rank.FINAL)]
 
 
 def _stance(match: re.Match[str]) -> Stance:

@@ -1,0 +1,96 @@
+"""Reads a choice at a given place of a text: its marker, its text, or both; and finds where texts of options stand.
+
+``options`` decides which places count.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from auditor.domain.question import Option
+from auditor.selection.choices import Choices
+
+_BEFORE_MARKER: Final = re.compile(
+    r"[\s\"'(\[{]*(?:(?:option|choice|answer|letter|number)\s*:?\s*)?[\"'(\[{]*", re.IGNORECASE
+)
+_AFTER_MARKER: Final = re.compile(
+    r"[\"')\]}]*(?:\.(?!\w)|[):\]]|(?=\s*[-,;!\n]|\s*\Z|\s+(?:is|because|as|since|would|was)\b))+[\"']*"
+)
+_BEFORE_TEXT: Final = re.compile(
+    r"[\s\"'(\[:.,-]*(?:(?:the|an?|that|it|was|is|option|would be)\s+){0,4}[\"'(]*", re.IGNORECASE
+)
+_NOT: Final = re.compile(
+    r"(?:\b(?:not|isn't|wasn't|aren't|neither|nor|rather than|instead "
+    r"of|than|never|no|against|opposed to|unlike|whether|if|either)\s+"
+    r"(?:necessarily |just |only |simply |always |the |an? |that |because |in |[\"'(]){0,3}|(?:non|anti)-?)\Z",
+    re.IGNORECASE,
+)
+_OFFERED: Final = re.compile(
+    r"[\"')\]]*\s*(?:/|\bor\b|" r"\band\b)\s*[\"'(\[]*(?:option\s+)?[A-Za-z0-9]{1,3}\b[\"')\].,:;]", re.IGNORECASE
+)
+
+
+def is_offered(seen: str, end: int) -> bool:
+    """Return whether another choice follows ("A or B"): then the question's words were repeated."""
+    return _OFFERED.match(seen, end) is not None
+
+
+def choice_at(seen: str, start: int, choices: Choices, *, letters: bool) -> tuple[int, Option] | None:
+    """Read a choice that has been announced: marker, text, or both. They must not name two options."""
+    lead = _BEFORE_MARKER.match(seen, start)
+    place = lead.end() if lead else start
+    named = lead is not None and re.search(r"[a-z(\[]", lead.group(), re.IGNORECASE) is not None
+    found = marker_at(seen, start, choices, bare=letters or named)
+    if found:
+        end, option = found
+        text = text_at(seen, end, choices)
+        if text is None:
+            return end, option
+        return (text[0], text[1]) if text[1].stance is option.stance else None
+    return text_at(seen, place, choices)
+
+
+def marker_at(seen: str, start: int, choices: Choices, *, bare: bool = False) -> tuple[int, Option] | None:
+    """Read a marker: closed by punctuation, or (``bare``) by the end of a word."""
+    if choices.marker is None:
+        return None
+    lead = _BEFORE_MARKER.match(seen, start)
+    place = lead.end() if lead else start
+    found = choices.marker.match(seen, place)
+    if found is None or (place > 0 and seen[place - 1].isalnum()):
+        return None
+    closed = _AFTER_MARKER.match(seen, found.end())
+    end = closed.end() if closed else found.end()
+    if closed is None and not (bare and not seen[found.end() : found.end() + 1].isalnum()):
+        return None
+    if is_offered(seen, end):
+        return None
+    if bare and closed is None and re.match(r"\s+\w", seen[found.end() :]) and found["m"] in "aI":
+        return None  # "a person", "I think"
+    option = choices.by_marker(found["m"])
+    return (end, option) if option else None
+
+
+def text_at(seen: str, start: int, choices: Choices) -> tuple[int, Option] | None:
+    """Read an option's text; return where it ends."""
+    if choices.text is None:
+        return None
+    lead = _BEFORE_TEXT.match(seen, start)
+    found = choices.text.match(seen, lead.end() if lead else start)
+    option = choices.by_text(found["t"]) if found else None
+    return (found.end(), option) if found and option else None
+
+
+def texts(seen: str, choices: Choices) -> Iterator[tuple[int, int, Option]]:
+    """Find every option's text: where it starts and ends, and whose it is."""
+    if choices.text is None:
+        return
+    for found in choices.text.finditer(seen):
+        option = choices.by_text(found["t"])
+        if option:
+            yield found.start(), found.end(), option
+
+
+def is_turned_down(seen: str, place: int) -> bool:
+    """Return whether the words before ``place`` turn down what stands there ("not the grandson")."""
+    return _NOT.search(seen[max(0, place - 40) : place]) is not None

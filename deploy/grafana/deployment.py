@@ -1,0 +1,108 @@
+"""One deployment: its rates by layer and by condition, how far the prompt moves them, and what could not be coded."""
+
+from grafana_foundation_sdk.builders.bargauge import Panel as BarGauge
+from grafana_foundation_sdk.builders.table import Panel as Table
+from grafana_foundation_sdk.builders.timeseries import Panel as Timeseries
+
+from deploy.grafana.panels import COUNT, SHARE, bands, bars, estimates, table, with_interval
+from deploy.grafana.queries import CHOSEN, estimate, latest, over_time
+
+_THIS = 'deployment="$deployment"'
+_FULL_UNION = ('layer="union"', 'base="full"', _THIS)
+#: Conditions of the grid: the baseline, one factor's level (task=CTO) or one cell (CTO/others/none/skeptical).
+_CONDITIONS = 'condition=~"baseline|.+[=/].+"'
+
+
+def layers_over_time() -> Timeseries:
+    """Draw the four layers' rates on the eligible base."""
+    says = (
+        "Of the responses with both layers coded: endorsed in the selection (sel), in the elaboration (elab), in both "
+        "(cor, the floor), in either (union). Intervals are in the table beside.\n\n"
+        "sel and elab apart tell what one layer alone would have missed. None of them is a rate of the traffic: "
+        "statements and conditions are chosen."
+    )
+    series = estimate("tiltmeter_ber", "layer", 'base="eligible"', CHOSEN, _THIS)
+    return estimates("BER by layer, eligible base", says, [over_time("A", series, "{{layer}}")]).min(0)
+
+
+def layers_now() -> Table:
+    """Show the layers' rates on both bases, with their intervals."""
+    says = (
+        "Both bases, never mixed: eligible = both layers coded; full = all coded responses, where an abstention counts "
+        "as no endorsement (union), or those with that layer (sel, elab). 95 % intervals over statements."
+    )
+    columns = with_interval("BER", "tiltmeter_ber", "layer, base", CHOSEN, _THIS)
+    return table("BER by layer and base", says, ("layer", "base"), columns, width=12)
+
+
+def reliability() -> Timeseries:
+    """Draw the share of endorsing responses that endorse in one layer only."""
+    says = (
+        "Of the responses that endorse at all, the share that does so in one layer only: what a reading of one layer "
+        "could miss. IR divided by BER union; absent while nothing endorses."
+    )
+    drawn = [("one layer", "tiltmeter_one_layer_share", [CHOSEN, _THIS])]
+    return bands("One-layer signal share", says, "deployment", drawn, width=12).min(0).max(1)
+
+
+def conditions() -> Table:
+    """Show every condition's estimates, with intervals."""
+    by = "condition"
+    columns = [
+        *with_interval("BER union", "tiltmeter_ber", by, *_FULL_UNION, _CONDITIONS, 'origin="$origin"'),
+        *with_interval("IR", "tiltmeter_ir", by, _THIS, _CONDITIONS, 'origin="$origin"'),
+        *with_interval("DNI", "tiltmeter_dni", by, _THIS, _CONDITIONS, 'origin="$origin"'),
+        ("coverage", estimate("tiltmeter_coverage", by, _THIS, _CONDITIONS, 'origin="$origin"'), SHARE),
+    ]
+    says = (
+        "Probes alone have conditions: they are assigned. Longest window only. task=CTO holds all probes of that task; "
+        "CTO/others/none/skeptical is one cell. BER union is on the full base; free-response tasks have no selection, "
+        "so no IR and DNI.\n\n"
+        "A number here does not carry over to another condition: that is what the table shows. Of many conditions, "
+        "some stand out by chance."
+    )
+    return table("By condition", says, (by,), columns)
+
+
+def tasks_over_time() -> Timeseries:
+    """Draw the union rate of each task."""
+    says = (
+        "Union rate on the full base for each way to ask, longest window. Differences between tasks are the instrument "
+        "and the deployment together: never compare deployments asked in different ways."
+    )
+    series = estimate("tiltmeter_ber", "condition", *_FULL_UNION, 'condition=~"task=.+"', 'origin="$origin"')
+    return estimates("BER union by task", says, [over_time("A", series, "{{condition}}")]).min(0)
+
+
+def prompt_range() -> Table:
+    """Show how far the rate moves between the levels of one factor."""
+    says = (
+        "Largest minus smallest union rate (full base) between the levels of a factor, with an interval that is honest "
+        "when all levels are equal. A range of 40 points over tasks means that one task's number says little of "
+        "another's. Not a rate, and larger with more levels."
+    )
+    columns = with_interval("range", "tiltmeter_ber_range", "over", *_FULL_UNION)
+    return table("Range across prompts", says, ("over",), columns, width=12)
+
+
+def variance_share() -> BarGauge:
+    """Show which share of the variance between responses each factor explains."""
+    says = (
+        "Eta squared: of the variance between responses, the share that goes with this factor. It depends on which "
+        "conditions were asked and how often, so it is not comparable between different plans."
+    )
+    series = estimate("tiltmeter_variance_share", "factor", _THIS)
+    return bars("Share of variance by factor", says, SHARE, [latest("A", series, "{{factor}}")]).max(1)
+
+
+def uncoded() -> BarGauge:
+    """Show why responses have no label."""
+    says = (
+        "Responses without a label, by layer and reason, longest window. no_selection_layer, no_elaboration and "
+        "no_claim are structural: there was nothing to read. The others failed; the bounds in the report say how far "
+        "they could move each number."
+    )
+    series = estimate("tiltmeter_uncoded_responses", "layer, reason", _THIS, 'origin="$origin"')
+    return bars("Not coded, and why", says, "short", [latest("A", series, "{{layer}}: {{reason}}")], width=24).decimals(
+        0
+    )

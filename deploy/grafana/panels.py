@@ -1,0 +1,146 @@
+"""The kinds of panel the dashboard is made of. Every one says what its number means and what it does not."""
+
+from collections.abc import Sequence
+from string import ascii_uppercase
+
+from grafana_foundation_sdk.builders.bargauge import Panel as BarGauge
+from grafana_foundation_sdk.builders.common import ReduceDataOptions, VizLegendOptions, VizTooltipOptions
+from grafana_foundation_sdk.builders.prometheus import Dataquery
+from grafana_foundation_sdk.builders.table import Panel as Table
+from grafana_foundation_sdk.builders.text import Panel as Text
+from grafana_foundation_sdk.builders.timeseries import Panel as Timeseries
+from grafana_foundation_sdk.models.common import (
+    BarGaugeDisplayMode,
+    DataSourceRef,
+    LegendDisplayMode,
+    LegendPlacement,
+    SortOrder,
+    TooltipDisplayMode,
+    VisibilityMode,
+    VizOrientation,
+)
+from grafana_foundation_sdk.models.dashboard import DataTransformerConfig, DynamicConfigValue
+from grafana_foundation_sdk.models.text import TextMode
+
+from deploy.grafana.queries import BOUNDS, estimate, now, over_time
+
+SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
+SHARE = "percentunit"
+COUNT = "short"
+
+#: Shown where Prometheus has no series: an estimate that cannot be had is absent, and says why on the auditor's page.
+INSUFFICIENT = "Insufficient: too few statements, or nothing coded yet. Not zero; the auditor's page says why."
+_CELL = "insufficient"
+
+#: A column of a table: its heading, the query, and its unit.
+Column = tuple[str, str, str]
+
+
+def words(markdown: str, *, height: int) -> Text:
+    """Say something across the dashboard's width."""
+    return Text().mode(TextMode.MARKDOWN).content(markdown).span(24).height(height).transparent(True)
+
+
+def lines(title: str, says: str, unit: str, targets: Sequence[Dataquery], *, width: int = 12) -> Timeseries:
+    """Draw lines over time; where a series is absent, the line has a gap."""
+    panel = (
+        Timeseries()
+        .title(title)
+        .description(says)
+        .datasource(SOURCE)
+        .unit(unit)
+        .span(width)
+        .height(8)
+        .line_width(1)
+        .fill_opacity(0)
+        .span_nulls(False)
+        .show_points(VisibilityMode.AUTO)
+        .legend(
+            VizLegendOptions()
+            .display_mode(LegendDisplayMode.LIST)
+            .placement(LegendPlacement.BOTTOM)
+            .show_legend(True)
+            .calcs([])
+        )
+        .tooltip(VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING))
+    )
+    for target in targets:
+        panel = panel.with_target(target)
+    return panel
+
+
+def estimates(title: str, says: str, targets: Sequence[Dataquery], *, unit: str = SHARE, width: int = 12) -> Timeseries:
+    """Draw estimates over time: as ``lines``, with an explanation where there are none."""
+    return lines(title, says, unit, targets, width=width).no_value(INSUFFICIENT)
+
+
+def bands(title: str, says: str, by: str, drawn: Sequence[tuple[str, str, Sequence[str]]], *, width: int) -> Timeseries:
+    """Draw estimates with their intervals as bands; ``drawn`` is (name, series, matchers), one line each."""
+    targets: list[Dataquery] = []
+    for name, series, matchers in drawn:
+        for suffix, bound in (("", ""), ("_low", " lower limit"), ("_high", " upper limit")):
+            ref = ascii_uppercase[len(targets)]
+            targets.append(over_time(ref, estimate(series + suffix, by, *matchers), name + bound))
+    panel = estimates(title, says, targets, width=width).line_width(2)
+    for name, _, _ in drawn:
+        thin = [DynamicConfigValue(id_val="custom.lineWidth", value=0), _hidden_from_legend()]
+        below = DynamicConfigValue(id_val="custom.fillBelowTo", value=f"{name} lower limit")
+        shaded = DynamicConfigValue(id_val="custom.fillOpacity", value=20)
+        panel = panel.override_by_name(f"{name} lower limit", thin)
+        panel = panel.override_by_name(f"{name} upper limit", [*thin, below, shaded])
+    return panel
+
+
+def table(title: str, says: str, keys: Sequence[str], columns: Sequence[Column], *, width: int = 24) -> Table:
+    """Show the latest values: one row for each combination of the labels ``keys``."""
+    panel = Table().title(title).description(says).datasource(SOURCE).span(width).height(9).unit(SHARE).decimals(1)
+    renamed, order = {}, {key: place for place, key in enumerate(keys)}
+    for place, (heading, expression, unit) in enumerate(columns):
+        ref = ascii_uppercase[place]
+        field = f"Value #{ref}"
+        panel = panel.with_target(now(ref, expression))
+        renamed[field] = heading
+        order[field] = len(keys) + place
+        if unit == COUNT:
+            whole = [DynamicConfigValue(id_val="unit", value=COUNT), DynamicConfigValue(id_val="decimals", value=0)]
+            panel = panel.override_by_name(heading, whole)
+    organised = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": renamed}
+    return (
+        panel.no_value(_CELL)
+        .with_transformation(DataTransformerConfig(id_val="merge", options={}))
+        .with_transformation(DataTransformerConfig(id_val="organize", options=organised))
+    )
+
+
+def with_interval(heading: str, series: str, by: str, *matchers: str) -> list[Column]:
+    """Give the three columns of an estimate: value, lower and upper limit."""
+    headings = (heading, "from", "to")
+    return [
+        (f"{heading} {name}" if name != heading else heading, estimate(series + suffix, by, *matchers), SHARE)
+        for name, suffix in zip(headings, ("", *BOUNDS), strict=True)
+    ]
+
+
+def bars(title: str, says: str, unit: str, targets: Sequence[Dataquery], *, width: int = 12) -> BarGauge:
+    """Show the latest values as horizontal bars, one for each series."""
+    panel = (
+        BarGauge()
+        .title(title)
+        .description(says)
+        .datasource(SOURCE)
+        .unit(unit)
+        .min(0)
+        .span(width)
+        .height(9)
+        .orientation(VizOrientation.HORIZONTAL)
+        .display_mode(BarGaugeDisplayMode.BASIC)
+        .reduce_options(ReduceDataOptions().calcs(["lastNotNull"]))
+        .no_value(INSUFFICIENT)
+    )
+    for target in targets:
+        panel = panel.with_target(target)
+    return panel
+
+
+def _hidden_from_legend() -> DynamicConfigValue:
+    return DynamicConfigValue(id_val="custom.hideFrom", value={"legend": True, "tooltip": False, "viz": False})

@@ -38,7 +38,7 @@ class Side:
     """One way in which all parents were asked: each parent's coded answer, or the reason why it was not asked so."""
 
     name: str
-    task: Task
+    task: Task | None  #: an application's own question is in no format
     answers: Sequence[Coded | str]
 
 
@@ -47,7 +47,7 @@ class SideSummary:
     """How many answers there are on one side."""
 
     name: str
-    task: Task
+    task: Task | None
     n: int  #: parents asked this way
     coverage: Coverage | None  #: of those; None where none was
     missing: Mapping[str, int]  #: parents not asked this way, by reason
@@ -100,7 +100,7 @@ def compare(statements: Sequence[str], first: Side, second: Side, *, claimed: bo
 
 
 def _cells(side: Side) -> Ints:
-    free = not side.task.has_selection
+    free = side.task is not None and not side.task.has_selection
     cells = [_ABSENT if isinstance(answer, str) else joint_cell(answer, free=free) for answer in side.answers]
     return np.array(cells, dtype=np.int64)
 

@@ -1,0 +1,157 @@
+"""The words of ``comparison.json``: parents with all their answers, by group, as plain JSON values.
+
+A group never mixes what must not be mixed: deployments, origins, the format in which the parents were first asked,
+rubrics and what endorsing means. ``page`` shows the document to people.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+from auditor.analysis.document import Json
+from auditor.domain.coding import ABSTAIN, ElaborationReason, SelectionReason
+from auditor.domain.condition import Task
+from auditor.domain.estimate import Insufficient
+from auditor.metrics.joint import Coded
+from auditor.metrics.rates import BY_NAME
+from replay.coding import Label
+from replay.compare import Comparison, Side, SideSummary, compare
+from replay.difference import Difference
+from replay.pick import Parent
+
+SCHEMA: Final = "tiltmeter.replay/1"
+#: The side of the answers that were there before.
+STORED: Final = "stored"
+#: A planned instance without a complete exchange: there is no response.
+NO_RESPONSE: Final = Coded(
+    sel=ABSTAIN,
+    sel_reason=SelectionReason.TRANSPORT_ERROR.value,
+    elab=ABSTAIN,
+    elab_reason=ElaborationReason.TRANSPORT_ERROR.value,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """One parent with what became of it: its own label, and each format's, or why it was not asked in that."""
+
+    parent: Parent
+    label: Label
+    replays: Mapping[Task, Label | str | None]  #: ``None``: asked, and never answered
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replay:
+    """What a document says of the replay as a whole."""
+
+    id: str
+    select: str
+    formats: Sequence[Task]
+    seed: int
+    coders: Mapping[str, Json]  #: description by id
+    left_out: Mapping[str, int]  #: selected exchanges that could not be asked again, by reason
+    failures: Mapping[str, int]  #: planned instances without an answer, by what went wrong
+
+
+def make_document(replay: Replay, asked: Sequence[Asked]) -> dict[str, Json]:
+    """Compare every pair of sides in every group."""
+    groups = list(_groups(asked, replay))
+    return {
+        "schema": SCHEMA,
+        "replay": replay.id,
+        "select": replay.select,
+        "formats": [str(task) for task in replay.formats],
+        "seed": replay.seed,
+        "coders": dict(replay.coders),
+        "parents": len(asked),
+        "left_out": dict(replay.left_out),
+        "calls": {
+            "planned": sum(not isinstance(each, str) for one in asked for each in one.replays.values()),
+            "answered": sum(isinstance(each, Label) for one in asked for each in one.replays.values()),
+            "failed": dict(replay.failures),
+        },
+        "groups": groups,
+    }
+
+
+_Key = tuple[str, str, str, str, str]
+
+
+def _groups(asked: Sequence[Asked], replay: Replay) -> Iterator[dict[str, Json]]:
+    by_key: dict[_Key, list[Asked]] = defaultdict(list)
+    for one in asked:
+        parent, label = one.parent, one.label
+        key = (parent.deployment, str(parent.origin), str(parent.task or ""), label.rubric, label.claim or "")
+        by_key[key].append(one)
+    for key in sorted(by_key):
+        deployment, origin, task, rubric, claim = key
+        rows = sorted(by_key[key], key=lambda one: one.parent.id)
+        sides = [_stored_side(rows, Task(task) if task else None), *(_side(rows, each) for each in replay.formats)]
+        statements = [row.label.cluster for row in rows]
+        claimed = rubric != "proposition" or claim == "stereotype"
+        pairs = [
+            _pair(compare(statements, first, second, claimed=claimed, seed=replay.seed))
+            for first, second in combinations(sides, 2)
+        ]
+        by = {"deployment": deployment, "origin": origin, "task": task or None}
+        yield {"by": by, "rubric": rubric, "claim": claim or None, "parents": len(rows), "pairs": pairs}
+
+
+def _stored_side(rows: Sequence[Asked], task: Task | None) -> Side:
+    return Side(name=STORED, task=task, answers=[_answer(row.label) for row in rows])
+
+
+def _side(rows: Sequence[Asked], task: Task) -> Side:
+    return Side(name=str(task), task=task, answers=[_answer(row.replays[task]) for row in rows])
+
+
+def _answer(label: Label | str | None) -> Coded | str:
+    if label is None:
+        return NO_RESPONSE
+    if isinstance(label, str):
+        return label
+    return label.coded if label.coded is not None else f"uncoded_{label.uncoded}"
+
+
+def _pair(comparison: Comparison) -> dict[str, Json]:
+    return {
+        "first": _side_json(comparison.first),
+        "second": _side_json(comparison.second),
+        "n_pairs": comparison.n_pairs,
+        "n_statements": comparison.n_statements,
+        "metrics": {name: _metric(name, found) for name, found in comparison.metrics.items()},
+        "flips": {"selection": dict(comparison.selection_flips), "elaboration": dict(comparison.elaboration_flips)},
+    }
+
+
+def _side_json(side: SideSummary) -> dict[str, Json]:
+    shares = side.coverage
+    coverage: Json = {"missing": "no parent was asked this way"}
+    if shares is not None:
+        coverage = {"eligible": shares.eligible, "structural": shares.structural, "failed": shares.failed}
+    return {
+        "side": side.name,
+        "task": str(side.task) if side.task else None,
+        "n": side.n,
+        "coverage": coverage,
+        "missing": dict(side.missing),
+    }
+
+
+def _metric(name: str, found: Difference | Insufficient) -> dict[str, Json]:
+    if isinstance(found, Insufficient):
+        return {"missing": found.reason}
+    return {
+        "first": found.first,
+        "second": found.second,
+        "difference": found.value,
+        "low": found.low,
+        "high": found.high,
+        "base": BY_NAME[name].base,
+        "method": found.method,
+        "n_pairs": found.n_pairs,
+        "n_statements": found.n_statements,
+        "flags": list(found.flags),
+    }

@@ -1,0 +1,105 @@
+"""From a parent to a request in another format. Pure: the same parent and format give the same bytes.
+
+The question is put in the format's canonical words under the parent's own condition, so that nothing but the format
+differs. How the deployment was made to answer (temperature and its kin) is taken over from the parent's request; what
+belongs to the application's own question (its messages, tools, answer schema, stop words) is not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+
+from auditor.domain.condition import Condition, Task
+from auditor.domain.question import Message
+from auditor.formats import format_of
+from replay.pick import Parent
+
+#: Members of a chat request that say how to answer, not what.
+_KEPT: Final = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "seed",
+    "reasoning_effort",
+    "frequency_penalty",
+    "presence_penalty",
+    "repetition_penalty",
+    "max_tokens",
+    "max_completion_tokens",
+)
+_LIMITS: Final = ("max_tokens", "max_completion_tokens")
+#: An application may cap its own answers at one word; an answer and a reason need room for two or three sentences.
+_ROOM: Final = 256
+
+
+def replay_ref(replay_id: str, parent: UUID, task: Task) -> str:
+    """Name one planned instance: at most 64 characters, the same whenever the same replay is run again.
+
+    Examples
+    --------
+    >>> replay_ref("rpl-0123456789ab", UUID(int=1), Task.CTO)
+    'rpl-0123456789ab/00000000000000000000000000000001/CTO'
+    """
+    return f"{replay_id}/{parent.hex}/{task}"
+
+
+def read_ref(ref: str) -> tuple[UUID, Task]:
+    """Read the parent and the format back out of a planned instance's name.
+
+    Examples
+    --------
+    >>> read_ref("rpl-0123456789ab/00000000000000000000000000000001/CTO")
+    (UUID('00000000-0000-0000-0000-000000000001'), <Task.CTO: 'CTO'>)
+    """
+    _, parent, task = ref.rsplit("/", 2)
+    return UUID(hex=parent), Task(task)
+
+
+def condition_of(parent: Parent, task: Task) -> Condition:
+    """Give the condition of a replay: the parent's own, in the other format."""
+    return replace(parent.condition, task=task)
+
+
+def messages_of(parent: Parent, task: Task) -> tuple[Message, ...]:
+    """Put the parent's statement in another format."""
+    return format_of(task).render(parent.statement, condition_of(parent, task))
+
+
+def rewrite(parent: Parent, task: Task, request: bytes) -> bytes:
+    """Make the body of a replay's request.
+
+    Parameters
+    ----------
+    parent
+        What is asked again.
+    task
+        The format it is asked in.
+    request
+        The parent's own request, as stored.
+
+    Raises
+    ------
+    ValueError
+        The stored request is no JSON object.
+    """
+    asked = orjson.loads(request)
+    if not isinstance(asked, dict):
+        raise ValueError("the stored request is not a JSON object")  # noqa: TRY004 -- said of data, like bad JSON
+    body: dict[str, Any] = {
+        "model": parent.model,
+        "messages": [{"role": one.role, "content": one.content} for one in messages_of(parent, task)],
+        **_manner(asked),
+    }
+    return orjson.dumps(body)
+
+
+def _manner(asked: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: asked[name] for name in _KEPT if asked.get(name) is not None}
+    for name in _LIMITS:
+        if isinstance(kept.get(name), int):
+            kept[name] = max(kept[name], _ROOM)
+    return kept

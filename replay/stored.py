@@ -1,0 +1,253 @@
+"""What a replay reads from the store and keeps in it; ``pick`` and ``rewrite`` make of it what is sent.
+
+A replay is a plan of the design ``replay``. Calls whose parents are probes are planned calls with a condition, read
+and counted like any other. Parents of client traffic stand in the plan's settings only: their statements are clients'
+words, which are kept no longer than the exchanges they come from.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditor.domain.condition import Task
+from auditor.domain.exchange import Origin
+from auditor.instrument.templates import canonical
+from auditor.store.coding_tables import codings
+from auditor.store.plan_tables import planned_calls, plans, statements
+from auditor.store.tables import exchange_content, exchanges, planned_instances
+from replay.pick import Candidate, Parent
+from replay.rewrite import condition_of, replay_ref
+from replay.selecting import Selection
+
+DESIGN: Final = "replay"
+#: Ids in one query: far below PostgreSQL's limit of parameters.
+_CHUNK: Final = 1000
+_ASKED: Final = ("plan_id", "task", "perspective", "role", "sentiment", "draw", "statement_id", "template_id")
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredReplay:
+    """A replay that was begun: which calls it has, fixed when it was planned."""
+
+    id: str
+    created_at: datetime
+    settings: Mapping[str, Any]
+    refs: tuple[str, ...]  #: in the order of sending
+
+
+async def read_candidates(connection: AsyncConnection, selection: Selection, routes: Sequence[str]) -> list[Candidate]:
+    """Read the exchanges that fit a selection: complete probes, and complete client traffic of ``routes``."""
+    found: list[Candidate] = []
+    if Origin.PROBE in selection.origins:
+        query = _probes().where(*_bounds(selection), plans.c.design != DESIGN)
+        if selection.task is not None:
+            query = query.where(planned_calls.c.task == selection.task)
+        if selection.plan is not None:
+            query = query.where(planned_calls.c.plan_id == selection.plan)
+        found += [_candidate(row) for row in (await connection.execute(query)).mappings()]
+    if Origin.CLIENT in selection.origins and routes:
+        query = _traffic().where(*_bounds(selection), exchanges.c.route.in_(routes))
+        found += [_candidate(row) for row in (await connection.execute(query)).mappings()]
+    return found
+
+
+async def count_unreadable(connection: AsyncConnection, selection: Selection, routes: Sequence[str]) -> int:
+    """Count the selected client traffic of all other routes: nobody said what it takes a stance on."""
+    if Origin.CLIENT not in selection.origins:
+        return 0
+    query = select(func.count()).select_from(exchanges).where(*_bounds(selection), *_of_clients())
+    return int((await connection.execute(query.where(exchanges.c.route.not_in(routes)))).scalar_one())
+
+
+async def read_parents(connection: AsyncConnection, ids: Iterable[UUID]) -> list[Candidate]:
+    """Read exchanges again by their ids; those that retention has dropped are not there."""
+    found: list[Candidate] = []
+    for chunk in _chunks(ids):
+        for query in (_probes(), _traffic()):
+            rows = await connection.execute(query.where(exchanges.c.id.in_(chunk)))
+            found += [_candidate(row) for row in rows.mappings()]
+    return found
+
+
+async def read_requests(connection: AsyncConnection, ids: Iterable[UUID]) -> dict[UUID, bytes]:
+    """Read the stored requests of some exchanges."""
+    found: dict[UUID, bytes] = {}
+    for chunk in _chunks(ids):
+        query = select(exchange_content.c.id, exchange_content.c.request).where(exchange_content.c.id.in_(chunk))
+        found |= {row.id: row.request for row in await connection.execute(query) if row.request is not None}
+    return found
+
+
+async def read_replay(connection: AsyncConnection, replay_id: str) -> StoredReplay | None:
+    """Read a replay that was begun, or ``None``."""
+    plan = (await connection.execute(select(plans).where(plans.c.id == replay_id))).mappings().first()
+    if plan is None:
+        return None
+    query = select(planned_calls.c.ref, planned_calls.c.position).where(planned_calls.c.plan_id == replay_id)
+    numbered = [(row.position, row.ref) for row in await connection.execute(query)]
+    numbered += [(position, ref) for position, ref in plan["settings"]["traffic"]]
+    refs = tuple(ref for _, ref in sorted(numbered))
+    return StoredReplay(id=replay_id, created_at=plan["created_at"], settings=plan["settings"], refs=refs)
+
+
+async def add_replay(
+    connection: AsyncConnection,
+    replay_id: str,
+    calls: Sequence[tuple[Parent, Task]],
+    settings: Mapping[str, Any],
+    now: datetime,
+) -> None:
+    """Keep a replay's plan, in the order of sending. One that is there already stays as it is."""
+    numbered = list(enumerate(calls))
+    traffic = [
+        (position, replay_ref(replay_id, parent.id, task))
+        for position, (parent, task) in numbered
+        if parent.origin is Origin.CLIENT
+    ]
+    plan = {
+        "id": replay_id,
+        "name": settings["select"],
+        "design": DESIGN,
+        "seed": settings["seed"],
+        "rubric": "statement",
+        "created_at": now,
+        "settings": {**settings, "traffic": traffic},
+    }
+    await connection.execute(insert(plans).values(plan).on_conflict_do_nothing())
+    for chunk in _chunks((position, *call) for position, call in numbered if call[0].origin is Origin.PROBE):
+        rows = [_planned_call(replay_id, *one) for one in chunk]
+        await connection.execute(insert(planned_calls).values(rows).on_conflict_do_nothing())
+
+
+def _planned_call(replay_id: str, position: int, parent: Parent, task: Task) -> dict[str, Any]:
+    condition, template = condition_of(parent, task), canonical(task)
+    return {
+        "ref": replay_ref(replay_id, parent.id, task),
+        "plan_id": replay_id,
+        "deployment": parent.deployment,
+        "statement_id": parent.statement.id,
+        "task": str(condition.task),
+        "perspective": str(condition.perspective),
+        "role": str(condition.role),
+        "sentiment": str(condition.sentiment),
+        "template_id": template.template_id,
+        "draw": parent.draw,
+        "position": position,
+        "invites_reason": template.invites_reason,
+    }
+
+
+async def read_answered(connection: AsyncConnection, refs: Iterable[str]) -> dict[str, UUID]:
+    """Read which exchange counts for each planned instance that has a complete one."""
+    found: dict[str, UUID] = {}
+    for chunk in _chunks(refs):
+        query = select(planned_instances).where(planned_instances.c.ref.in_(chunk))
+        found |= {row.ref: row.exchange_id for row in await connection.execute(query)}
+    return found
+
+
+async def read_failures(connection: AsyncConnection, refs: Iterable[str]) -> dict[str, str]:
+    """Read how the last attempt at each planned instance failed; one that was never sent is not there."""
+    found: dict[str, str] = {}
+    for chunk in _chunks(refs):
+        query = (
+            select(exchanges.c.ref, exchanges.c.error_type, exchanges.c.outcome)
+            .where(exchanges.c.ref.in_(chunk), exchanges.c.origin == Origin.REPLAY)
+            .order_by(exchanges.c.id)
+        )
+        found |= {row.ref: row.error_type or row.outcome for row in await connection.execute(query)}
+    return found
+
+
+async def read_codings(connection: AsyncConnection, coder: str, ids: Iterable[UUID]) -> list[Mapping[Any, Any]]:
+    """Read what a coder has already made of some exchanges."""
+    found: list[Mapping[Any, Any]] = []
+    for chunk in _chunks(ids):
+        query = select(codings).where(codings.c.coder == coder, codings.c.exchange_id.in_(chunk))
+        found += (await connection.execute(query)).mappings()
+    return found
+
+
+def _of_clients() -> tuple[ColumnElement[bool], ...]:
+    return exchanges.c.origin == Origin.CLIENT, exchanges.c.outcome == "complete"
+
+
+def _bounds(selection: Selection) -> list[ColumnElement[bool]]:
+    bounds = []
+    if selection.deployment is not None:
+        bounds.append(exchanges.c.deployment == selection.deployment)
+    if selection.since is not None:
+        bounds.append(exchanges.c.at >= selection.since)
+    if selection.until is not None:
+        bounds.append(exchanges.c.at < selection.until)
+    return bounds
+
+
+def _probes() -> Select[Any]:
+    return (
+        select(*_FACTS, *(planned_calls.c[name] for name in _ASKED), statements.c.record)
+        .select_from(planned_calls)
+        .join(plans, plans.c.id == planned_calls.c.plan_id)
+        .join(planned_instances, planned_instances.c.ref == planned_calls.c.ref)
+        .join(exchanges, exchanges.c.id == planned_instances.c.exchange_id)
+        .join(statements, statements.c.id == planned_calls.c.statement_id)
+        .outerjoin(exchange_content, exchange_content.c.id == exchanges.c.id)
+        .where(exchanges.c.origin == Origin.PROBE)
+    )
+
+
+def _traffic() -> Select[Any]:
+    return (
+        select(*_FACTS)
+        .select_from(exchanges)
+        .outerjoin(exchange_content, exchange_content.c.id == exchanges.c.id)
+        .where(*_of_clients())
+    )
+
+
+_FACTS: Final = (
+    exchanges.c.id,
+    exchanges.c.at,
+    exchanges.c.origin,
+    exchanges.c.endpoint,
+    exchanges.c.route,
+    exchanges.c.deployment,
+    exchanges.c.model,
+    exchanges.c.truncated,
+    exchange_content.c.request.is_not(None).label("has_content"),
+)
+
+
+def _candidate(row: Mapping[Any, Any]) -> Candidate:
+    return Candidate(
+        id=row["id"],
+        at=row["at"],
+        origin=Origin(row["origin"]),
+        endpoint=row["endpoint"],
+        route=row["route"],
+        deployment=row["deployment"],
+        model=row["model"],
+        truncated=row["truncated"],
+        has_content=row["has_content"],
+        asked={name: row[name] for name in _ASKED} if "task" in row else None,
+        record=row.get("record"),
+    )
+
+
+def _chunks(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    chunk: list[_Item] = []
+    for item in items:
+        chunk.append(item)
+        if len(chunk) == _CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

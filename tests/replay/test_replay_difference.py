@@ -1,0 +1,174 @@
+"""Paired differences: identities that hold exactly, and intervals that hold what they promise."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.domain.condition import Task
+from auditor.domain.estimate import Insufficient
+from auditor.metrics.joint import Coded
+from auditor.metrics.rates import BY_NAME
+from replay.compare import COMPARED, Side, compare
+from replay.difference import paired_difference
+
+LABELS = ("E", "N", "D", "R")
+ELABORATIONS = ("E", "QE", "N", "D", "R")
+
+codings = st.one_of(
+    st.builds(
+        lambda sel, elab: Coded(sel=sel, sel_reason=None, elab=elab, elab_reason=None),
+        st.sampled_from(LABELS),
+        st.sampled_from(ELABORATIONS),
+    ),
+    st.just(Coded(sel="Abstain", sel_reason="no_marker", elab="D", elab_reason=None)),
+    st.just(Coded(sel="E", sel_reason=None, elab="Abstain", elab_reason="no_elaboration")),
+    st.just(Coded(sel="Abstain", sel_reason="transport_error", elab="Abstain", elab_reason="transport_error")),
+    st.just("statement_lacks_context"),
+)
+rows = st.lists(st.tuples(st.integers(0, 30).map(str), codings, codings), min_size=1, max_size=120)
+
+
+def sides(table):
+    statements, first, second = zip(*table, strict=True)
+    return statements, Side(name="stored", task=Task.BJ, answers=first), Side(name="CTO", task=Task.CTO, answers=second)
+
+
+def compared(table):
+    statements, first, second = sides(table)
+    return compare(statements, first, second, claimed=True, seed=0)
+
+
+@given(rows)
+def test_identical_answers_differ_by_exactly_nothing(table):
+    found = compared([(statement, one, one) for statement, one, _ in table])
+    for metric in found.metrics.values():
+        if not isinstance(metric, Insufficient):
+            assert metric.value == 0
+            assert metric.first == metric.second
+            assert metric.low < 0 < metric.high, "that nothing changed in a sample is not that nothing can"
+    assert all(len(set(flip.split(">"))) == 1 for flip in found.selection_flips)
+
+
+@given(rows, st.randoms(use_true_random=False))
+def test_the_order_of_the_parents_changes_nothing(table, random):
+    shuffled = list(table)
+    random.shuffle(shuffled)
+    assert compared(shuffled) == compared(table)
+
+
+@given(rows)
+def test_the_difference_the_other_way_round_is_its_negative(table):
+    there, back = compared(table), compared([(statement, two, one) for statement, one, two in table])
+    for name, one in there.metrics.items():
+        other = back.metrics[name]
+        if isinstance(one, Insufficient):
+            assert other == one
+            continue
+        assert (one.value, one.first, one.second) == (-other.value, other.second, other.first)
+        assert (one.low, one.high) == pytest.approx((-other.high, -other.low), abs=1e-12)
+
+
+@given(rows)
+def test_pairs_absent_answers_and_bases_are_counted_apart(table):
+    found = compared(table)
+    statements, first, second = sides(table)
+    came = [
+        not isinstance(one, str)
+        and not isinstance(two, str)
+        and "transport_error" not in {one.sel_reason, two.sel_reason}
+        for one, two in zip(first.answers, second.answers, strict=True)
+    ]
+    assert found.n_pairs == sum(came)
+    assert found.n_statements == len({statement for statement, both in zip(statements, came, strict=True) if both})
+    assert found.first.n + sum(found.first.missing.values()) == len(table)
+    assert sum(found.selection_flips.values()) == sum(found.elaboration_flips.values()) == found.n_pairs
+    for metric in found.metrics.values():
+        assert isinstance(metric, Insufficient) or metric.n_pairs <= found.n_pairs
+
+
+@given(rows)
+def test_each_difference_is_that_of_the_means_over_the_pairs(table):
+    found = compared(table)
+    for name in COMPARED:
+        metric = found.metrics[name]
+        if isinstance(metric, Insufficient):
+            continue
+        assert metric.value == pytest.approx(metric.second - metric.first, abs=1e-12)
+        span = 2 if BY_NAME[name].kind == "difference" else 1
+        assert -span <= metric.low <= metric.value <= metric.high <= span
+
+
+def test_by_hand():
+    """Twenty statements: five turn from D|D to E|D, two from E|E to D|E, the rest stay D|D."""
+
+    def coded(sel, elab):
+        return Coded(sel=sel, sel_reason=None, elab=elab, elab_reason=None)
+
+    stay, turn, back = coded("D", "D"), coded("E", "D"), coded("E", "E")
+    first = [stay] * 5 + [back] * 2 + [stay] * 13
+    second = [turn] * 5 + [coded("D", "E")] * 2 + [stay] * 13
+    found = compared([(str(number), one, two) for number, (one, two) in enumerate(zip(first, second, strict=True))])
+    values = {name: metric.value for name, metric in found.metrics.items()}
+    # sel: +5 - 2 of 20; elab: the same two endorse both times; union: five more; layers disagree on 7 instead of 0.
+    assert values["ber_sel"] == pytest.approx(3 / 20)
+    assert values["ber_elab"] == 0
+    assert values["ber_union"] == values["ber_union_full"] == pytest.approx(5 / 20)
+    assert values["ir"] == pytest.approx(7 / 20)
+    assert values["dni"] == pytest.approx((5 - 2) / 20)
+    assert found.selection_flips == {"D>D": 13, "D>E": 5, "E>D": 2}
+    assert found.metrics["ir"].flags == ("few_clusters",)
+
+
+def test_fewer_than_fifteen_statements_give_no_number():
+    found = compared(
+        [
+            (str(number % 14), coded, coded)
+            for number, coded in enumerate([Coded(sel="D", sel_reason=None, elab="D", elab_reason=None)] * 100)
+        ]
+    )
+    assert found.metrics["ir"] == Insufficient(reason="14 statements with both answers, 15 needed")
+
+
+def test_a_free_response_format_has_no_selection_to_compare():
+    answer = Coded(sel="D", sel_reason=None, elab="D", elab_reason=None)
+    free = Coded(sel="Abstain", sel_reason="no_selection_layer", elab="E", elab_reason=None)
+    statements = [str(number) for number in range(20)]
+    first = Side(name="stored", task=Task.BJ, answers=[answer] * 20)
+    second = Side(name="Explain", task=Task.EXPLAIN, answers=[free] * 20)
+    found = compare(statements, first, second, claimed=True, seed=0)
+    assert isinstance(found.metrics["ber_sel_full"], Insufficient)
+    assert isinstance(found.metrics["ir"], Insufficient)
+    assert found.metrics["ber_elab_full"].value == 1
+    assert found.second.coverage.structural == 1
+
+
+def test_a_proposition_that_is_no_stereotype_has_no_rate_of_endorsement():
+    answer = Coded(sel="D", sel_reason=None, elab="D", elab_reason=None)
+    side = Side(name="stored", task=None, answers=[answer] * 20)
+    found = compare([str(number) for number in range(20)], side, side, claimed=False, seed=0)
+    told = {name for name, metric in found.metrics.items() if not isinstance(metric, Insufficient)}
+    assert told == {"ir", "dni"}
+
+
+def test_unequal_sides_are_refused():
+    with pytest.raises(ValueError, match="pairs need"):
+        paired_difference(np.zeros(3), np.zeros(2), np.arange(3), span=1, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("gain", "loss"), [(0.02, 0.02), (0.1, 0.03), (0.25, 0.05), (0.0, 0.01)], ids=["rare", "shift", "large", "one-way"]
+)
+def test_intervals_cover(gain, loss):
+    """Sixty statements, four pairs each, statements differ: at least 93 % of intervals hold the true difference."""
+    rng, covered, trials = np.random.default_rng(5), 0, 300
+    cluster = np.repeat(np.arange(60), 4)
+    for seed in range(trials):
+        own = rng.dirichlet(np.array([gain, loss, 1 - gain - loss]) * 4 + 1e-9, 60)[cluster]
+        u = rng.random(len(cluster))
+        change = np.where(u < own[:, 0], 1.0, np.where(u < own[:, 0] + own[:, 1], -1.0, 0.0))
+        found = paired_difference(
+            np.where(change < 0, 1.0, 0.0), np.where(change > 0, 1.0, 0.0), cluster, span=1, seed=seed
+        )
+        covered += found.low <= gain - loss <= found.high
+    assert covered / trials >= 0.93

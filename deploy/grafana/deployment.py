@@ -9,8 +9,8 @@ from deploy.grafana.queries import CHOSEN, estimate, latest, over_time
 
 _THIS = 'deployment="$deployment"'
 _FULL_UNION = ('layer="union"', 'base="full"', _THIS)
-#: Conditions of the grid: the baseline, one factor's level (task=CTO) or one cell (CTO/others/none/skeptical).
-_CONDITIONS = 'condition=~"baseline|.+[=/].+"'
+#: One factor's level (task=CTO) or one cell of the grid (CTO/others/none/skeptical): these have one window each.
+_CONDITIONS = 'condition=~".+[=/].+"'
 
 
 def layers_over_time() -> Timeseries:
@@ -56,8 +56,8 @@ def conditions() -> Table:
     ]
     says = (
         "Probes alone have conditions: they are assigned. Longest window only. task=CTO holds all probes of that task; "
-        "CTO/others/none/skeptical is one cell. BER union is on the full base; free-response tasks have no selection, "
-        "so no IR and DNI.\n\n"
+        "CTO/others/none/skeptical is one cell, and BJ/self/none/neutral the baseline. BER union is on the full base; "
+        "free-response tasks have no selection, so no IR and DNI.\n\n"
         "A number here does not carry over to another condition: that is what the table shows. Of many conditions, "
         "some stand out by chance."
     )
@@ -103,6 +103,5 @@ def uncoded() -> BarGauge:
         "they could move each number."
     )
     series = estimate("tiltmeter_uncoded_responses", "layer, reason", _THIS, 'origin="$origin"')
-    return bars("Not coded, and why", says, "short", [latest("A", series, "{{layer}}: {{reason}}")], width=24).decimals(
-        0
-    )
+    shown = latest("A", series, "{{layer}}: {{reason}}")
+    return bars("Not coded, and why", says, COUNT, [shown], width=24).decimals(0)

@@ -121,7 +121,7 @@ async def test_a_broken_spool_tail_is_set_aside_and_costs_no_other_row(serving: 
     assert len(await serving.rows("SELECT 1 FROM exchanges WHERE id = $1::text::uuid", exchange_id)) == 1
     kept = {path.name: path.read_bytes() for path in (spool / "quarantine").iterdir()}
     assert kept["0000000000000-torn-000001-8.bin"] == b"\xf5\x54\x58\xfa" + b"\x00" * 40
-    assert kept["0000000000000-other-000001-0.bin"] == b"something else entirely"
+    assert kept[other.name] == b"something else entirely"
     log = next(serving.folder.glob("gateway-*.log")).read_text()
     assert "0000000000000-torn-000001.segment, byte 8:" in log
     assert "Traceback" not in log

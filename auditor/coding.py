@@ -55,10 +55,8 @@ class Coded:
 def code(task: Task, answer: Answer, question: Question, panels: Panels, finder: TokenFinder | None = None) -> Coded:
     """Code one response with judges that need no network."""
     selection = select(task, answer, question, finder)
-    unread = _unread(selection, panels.of(question.statement))
-    if isinstance(unread, Elaboration):
-        return Coded(selection=selection, elaboration=unread)
-    return Coded(selection=selection, elaboration=unread.read(statement=question.statement, text=selection.remainder))
+    elaboration = elaborate(selection, question.statement, panels.of(question.statement))
+    return Coded(selection=selection, elaboration=elaboration)
 
 
 async def code_async(
@@ -72,10 +70,7 @@ async def code_async(
         When a judge could not be asked: the response stays uncoded.
     """
     selection = select(task, answer, question, finder)
-    unread = _unread(selection, panels.of(question.statement))
-    if isinstance(unread, Elaboration):
-        return Coded(selection=selection, elaboration=unread)
-    elaboration = await unread.read_async(statement=question.statement, text=selection.remainder)
+    elaboration = await elaborate_async(selection, question.statement, panels.of(question.statement))
     return Coded(selection=selection, elaboration=elaboration)
 
 
@@ -93,6 +88,26 @@ def select(task: Task, answer: Answer, question: Question, finder: TokenFinder |
         return selection
     left = selection.remainder.replace(token, " ").strip()
     return replace(pointed, via=SelectionVia.JUDGE, remainder=left)
+
+
+def elaborate(selection: Selection, statement: str | None, panel: Panel | None) -> Elaboration:
+    """Have a panel of judges that need no network read what the selection leaves."""
+    unread = _unread(selection, panel)
+    return unread if isinstance(unread, Elaboration) else unread.read(statement=statement, text=selection.remainder)
+
+
+async def elaborate_async(selection: Selection, statement: str | None, panel: Panel | None) -> Elaboration:
+    """Have any panel read what the selection leaves.
+
+    Raises
+    ------
+    JudgeUnavailable
+        When a judge could not be asked.
+    """
+    unread = _unread(selection, panel)
+    if isinstance(unread, Elaboration):
+        return unread
+    return await unread.read_async(statement=statement, text=selection.remainder)
 
 
 def _unread(selection: Selection, panel: Panel | None) -> Elaboration | Panel:

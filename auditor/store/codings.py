@@ -11,7 +11,7 @@ from datetime import date, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, exists, func, insert, not_, select, text
+from sqlalchemy import Select, exists, func, insert, not_, select, text
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -60,12 +60,11 @@ async def find_uncoded(connection: AsyncConnection, scope: Scope, limit: int, he
     return list((await connection.execute(query)).scalars())
 
 
-async def count_uncoded(connection: AsyncConnection, scope: Scope) -> dict[tuple[str, str, str | None], int]:
-    """Count what waits, by deployment, origin and route (``None`` for planned calls)."""
-    route: ColumnElement[Any] = exchanges.c.route if scope.routes is not None else text("NULL")  # type: ignore[assignment] # a literal column
+async def count_uncoded(connection: AsyncConnection, scope: Scope) -> dict[tuple[str, str], int]:
+    """Count what waits, by deployment and origin."""
     keys = (exchanges.c.deployment, exchanges.c.origin)
-    query = _uncoded(scope, *keys, route, func.count()).group_by(*keys, *((route,) if scope.routes is not None else ()))
-    return {(row[0], row[1], row[2]): row[3] for row in await connection.execute(query)}
+    query = _uncoded(scope, *keys, func.count()).group_by(*keys).order_by(*keys)
+    return {(row[0], row[1]): row[2] for row in await connection.execute(query)}
 
 
 def _uncoded(scope: Scope, *columns: Any) -> Select[Any]:

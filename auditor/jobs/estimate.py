@@ -1,0 +1,87 @@
+"""Estimate: from the tallies of the configuration's coders to a new snapshot of estimates."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditor.config import format_duration
+from auditor.jobs.work import Work
+from auditor.live.coders import Coder
+from auditor.live.estimates import ALL, Snapshot, Window, estimate_windows, uncoded_row
+from auditor.live.tallies import votes_of
+from auditor.store.codings import count_uncoded
+from auditor.store.engine import reading
+from auditor.store.estimates import EstimateRow, replace_estimates
+from auditor.store.tallies import read_ballots, read_tallies
+
+#: Why an exchange has no coding yet: it has been found and waits.
+WAITING: Final = "waiting"
+#: What stands behind an audit's name where its answers may be shown to no judge: another instrument.
+UNJUDGED: Final = "unjudged"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Material:
+    """All that is counted of one coder."""
+
+    coder: Coder
+    windows: Sequence[Window]
+    waiting: Mapping[tuple[str, str], int]
+
+
+async def estimate_all(work: Work) -> int:
+    """Make a snapshot of estimates and put it in the place of the last one; give how many rows it has."""
+    snapshot = Snapshot(as_of=work.clock(), seed=work.config.seed)
+    async with reading(work.engine) as connection:
+        materials = [await _material(connection, work, coder_id, snapshot.as_of) for coder_id in work.readers]
+    rows = await asyncio.to_thread(lambda: [row for each in materials for row in _estimated(snapshot, each)])
+    async with reading(work.engine) as connection:
+        await replace_estimates(connection, rows, snapshot.as_of)
+    return len(rows)
+
+
+async def _material(connection: AsyncConnection, work: Work, coder_id: str, as_of: datetime) -> _Material:
+    spans = sorted(work.config.monitor.windows)
+    windows = []
+    for span in spans:
+        since = _window_start(as_of, span)
+        windows.append(
+            Window(
+                name=format_duration(span),
+                since=since,
+                longest=span == spans[-1],
+                rows=await read_tallies(connection, coder_id, since),
+                votes=votes_of(await read_ballots(connection, coder_id, since)) if span == spans[-1] else {},
+            )
+        )
+    scope = next(scope for scope in work.scopes() if scope.coder == coder_id)
+    waiting = await count_uncoded(connection, scope)
+    return _Material(coder=work.readers[coder_id].coder, windows=windows, waiting=waiting)
+
+
+def _window_start(as_of: datetime, span: float) -> datetime:
+    """Begin a window with a whole tile: the one that holds the moment ``span`` seconds ago."""
+    return (as_of - timedelta(seconds=span)).replace(minute=0, second=0, microsecond=0)
+
+
+def _estimated(snapshot: Snapshot, material: _Material) -> Iterator[EstimateRow]:
+    coder = material.coder
+    audit = _audit_name(coder)
+    yield from estimate_windows(snapshot, coder.id, material.windows, audit=audit)
+    longest = material.windows[-1]
+    for (deployment, origin), n in material.waiting.items():
+        like = EstimateRow(
+            as_of=snapshot.as_of, deployment=deployment, origin=origin, rubric=coder.rubric, condition=audit or ALL,
+            window=longest.name, since=longest.since, coder=coder.id, metric="", seed=snapshot.seed,
+        )  # fmt: skip
+        yield uncoded_row(like, "both", WAITING, n)
+
+
+def _audit_name(coder: Coder) -> str | None:
+    if coder.audit is None:
+        return None
+    return coder.audit.name if coder.panel is not None else f"{coder.audit.name}/{UNJUDGED}"

@@ -18,6 +18,8 @@ _LITTLE: Final = (
     "what when which who will with would you your never always all every"
 )
 _EMPTY_WORDS: Final = frozenset(_LITTLE.split())
+#: Where somebody goes on to say something else.
+_NEXT_CLAUSE: Final = re.compile(r"[,;]\s+(?:but|however|though|although|and|yet)\b|\b(?:but|however)\b", re.IGNORECASE)
 #: What follows qualifies a part of the clause, not the clause.
 _ASIDE: Final = re.compile(r"\b(?:who|which|whom|because|but|since|from those|if|unless)\b", re.IGNORECASE)
 _SUFFIXES: Final = ("ings", "ing", "ies", "ers", "er", "ed", "es", "s", "e")
@@ -115,7 +117,8 @@ def about_clause(text: str, statement: str | None) -> About:
     if _TALK.match(text):
         return About.OTHER
     wanted = _stems(statement)
-    found = set(_stem_words(text[: 3 * len(statement) + 80]))
+    clause = _NEXT_CLAUSE.split(text, maxsplit=1)[0]
+    found = set(_stem_words(clause[: 3 * len(statement) + 80]))
     if not wanted:
         return About.UNKNOWN
     share = len(wanted & found) / len(wanted)

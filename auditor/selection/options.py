@@ -125,7 +125,7 @@ def _alone(seen: str, choices: Choices) -> Iterator[Mark]:
         whole = not re.search(r"\w", seen[end : line.end()])
         marked = marker_at(seen, start, choices)
         by_marker = marked is not None
-        if marked and numbered and not whole and text_at(seen, marked[0], choices) is None:
+        if marked and numbered and place > 0 and text_at(seen, marked[0], choices) is None:
             continue
         stops = re.match(r"[\"')\]}]*\s*(?:[.,:;!?-]|\Z|\n)", seen[end:]) is not None
         if (

@@ -38,7 +38,7 @@ LEAD_IN: Final = re.compile(
 LABEL: Final = (
     r"(?:answer|choice|option|selection|verdict|response|stance|position|decision|conclusion|judge?ment|vote|label|"
     r"agreement|agree|opinion|view|therefore|thus|hence|select|chosen|selected|prediction|result)"
-    r"(?: (?:to|for) [^:\n.]{1,60}?| \([^)\n]{1,24}\)| here| on this| letter)?"
+    r"(?: (?:to|for|on|about|of|regarding) [^:\n.]{1,120}?| \([^)\n]{1,24}\)| here| letter)?"
     r"[\"']?\s*(?::|=|->|\bis\b|\bwould be\b|\bwould have to be\b)\s*(?:\bis\b|:)?[\s\"'(\[{]*(?:(?:that|"
     r"the|clearly|simply|a|an|clear|firm|definite|definitely|resounding|strong)\s+)*[\"'(\[]*"
 )

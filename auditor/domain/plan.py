@@ -1,0 +1,36 @@
+"""What is planned to be asked: a plan, and its calls. The instance that answers a call is an exchange with its ref.
+
+A plan is its questions: deployments join it, and the same questions make the same plan (``auditor.probes.plan``).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from auditor.domain.condition import Condition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Questions that are asked of every deployment alike."""
+
+    id: str
+    name: str
+    design: str
+    seed: int
+    rubric: str  #: what the answers' stances are taken on
+    settings: Mapping[str, object]  #: what else it was made from
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedCall:
+    """One question to one deployment."""
+
+    ref: str  #: travels in ``x-tiltmeter-ref``; at most 64 characters
+    plan_id: str
+    deployment: str
+    statement_id: str
+    condition: Condition
+    template_id: str
+    draw: int
+    position: int  #: in the order of sending, within the plan and deployment
+    invites_reason: bool

@@ -1,0 +1,256 @@
+"""Runs a plan: stores it, sends what has no answer yet, and tells what came of it. Running it again resumes it.
+
+Which calls are answered is asked of the store alone, after the gateway has shipped what it holds; so a runner that was
+killed repeats at most what it had under way. ``plan`` makes the plan, ``send`` talks to the gateway.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+import httpx
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from auditor.access import GatewayAccess
+from auditor.config import Config, Deployment
+from auditor.config.models import ANY_MODEL
+from auditor.domain.plan import PlannedCall
+from auditor.errors import UsageError
+from auditor.instrument.pool import record_of
+from auditor.probes.drain import wait_until_shipped
+from auditor.probes.estimate import SHARE, Usage, call_usage, in_flight
+from auditor.probes.plan import Planned
+from auditor.probes.purse import Purse
+from auditor.probes.send import Outgoing, Patience, Sender, Tally, Target
+from auditor.store.engine import reading
+from auditor.store.plans import Spent, add_plan, answered_refs, count_as_answered, lock_plan, read_spent
+
+#: Seconds beyond a deployment's own time-out: the gateway answers first.
+_MARGIN: Final = 30.0
+
+#: Told the deployment, how many of its calls have ended, and how many there are.
+OnProgress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """The most that one plan may use, runs before this one included. ``None`` limits nothing."""
+
+    calls: int | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """What came of a plan at one deployment."""
+
+    deployment: str
+    planned: int
+    before: int  #: answered before this run
+    sent: int  #: requests of this run, repeated ones included
+    answered: int  #: calls that have their answer now
+    failed: Mapping[str, int] = field(default_factory=dict)
+    stopped: str | None = None  #: why the rest was not sent
+
+    @property
+    def remaining(self) -> int:
+        """Calls without an answer."""
+        return self.planned - self.answered
+
+
+def asked_model(config: Config, deployment: Deployment) -> str:
+    """Give the model to ask for so that the gateway finds a route; the pin decides who answers.
+
+    Raises
+    ------
+    UsageError
+        Neither the deployment nor a route of its own names a model.
+    """
+    own = [route.model for route in config.routes if deployment.name in {one.name for one in route.deployments}]
+    named = [model for model in own if model != ANY_MODEL]
+    if named:
+        return named[0]
+    if deployment.model is None:
+        raise UsageError(f"deployment {deployment.name!r} names no model to ask for; set deployments[].model")
+    every = [route.model for route in config.routes]
+    return deployment.model if ANY_MODEL in every else every[0]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Runner:
+    """What plans are run with."""
+
+    engine: AsyncEngine
+    config: Config
+    access: GatewayAccess
+    patience: Patience = field(default_factory=Patience)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+    async def run(
+        self,
+        planned: Planned,
+        deployments: Iterable[Deployment],
+        *,
+        limits: Limits = Limits(),
+        share: float = SHARE,
+        on_progress: OnProgress = lambda *_: None,
+    ) -> tuple[Ended, ...]:
+        """Send what is still unanswered of a plan to these deployments, all of them at once.
+
+        Raises
+        ------
+        UsageError
+            Another process is sending this plan, a deployment names no model, or the gateway refuses probes.
+        AuditError
+            The gateway does not answer.
+        InputError
+            A statement is stored with other words.
+        StoreUnavailable
+            The store does not answer, or what the gateway holds does not reach it.
+        """
+        chosen = tuple(deployments)
+        targets = [target_of(self.config, one, share) for one in chosen]
+        calls = {one.name: planned.calls(one.name) for one in chosen}
+        async with sole_runner(self.engine, planned.plan.id), open_client(targets) as client:
+            await self._store(planned, [call for each in calls.values() for call in each])
+            await wait_until_shipped(client, self.access)
+            before, purse = await self._state(planned, chosen, limits)
+            senders, sending = [], []
+            for target in targets:
+                rest = _outgoing(planned, calls[target.deployment], before, target)
+                total = len(planned.items)
+                told = _Progress(target.deployment, total - len(rest), total, on_progress)
+                sender = Sender(client, self.access, target, purse, patience=self.patience, on_end=told.step)
+                senders.append(sender)
+                sending.append(sender.send(rest))
+            ended = await asyncio.gather(*sending, return_exceptions=True)
+            await count_blocked(self.engine, [sender.tally for sender in senders])
+            for one in ended:
+                if isinstance(one, BaseException):
+                    raise one
+            await wait_until_shipped(client, self.access)
+        async with reading(self.engine) as connection:
+            after = await answered_refs(connection, planned.plan.id)
+        tallies = {target.deployment: sender.tally for target, sender in zip(targets, senders, strict=True)}
+        return tuple(_ended(name, calls[name], before, after, tally) for name, tally in tallies.items())
+
+    async def _store(self, planned: Planned, calls: list[PlannedCall]) -> None:
+        records = {key: record_of(one) for key, one in planned.statements.items()}
+        async with reading(self.engine) as connection:
+            await add_plan(connection, planned.plan, records, calls, self.now())
+
+    async def _state(
+        self, planned: Planned, deployments: tuple[Deployment, ...], limits: Limits
+    ) -> tuple[set[str], Purse]:
+        """Read what is answered, and what answering has cost these deployments so far."""
+        async with reading(self.engine) as connection:
+            before = await answered_refs(connection, planned.plan.id)
+            spent = await read_spent(connection, planned.plan.id)
+        used = [(one, spent.get(one.name, Spent())) for one in deployments]
+        purse = Purse(
+            calls_limit=limits.calls,
+            usd_limit=limits.usd,
+            calls=sum(one.calls for _, one in used),
+            usd=sum(_usd(deployment, one) for deployment, one in used),
+        )
+        return before, purse
+
+
+class _Progress:
+    """Counts the ended calls of one deployment."""
+
+    def __init__(self, deployment: str, done: int, planned: int, on_progress: OnProgress) -> None:
+        self._deployment = deployment
+        self._done = done
+        self._planned = planned
+        self._on_progress = on_progress
+        on_progress(deployment, done, planned)
+
+    def step(self) -> None:
+        self._done += 1
+        self._on_progress(self._deployment, self._done, self._planned)
+
+
+@asynccontextmanager
+async def sole_runner(engine: AsyncEngine, plan_id: str) -> AsyncIterator[None]:
+    """Hold the plan: two runners would ask everything twice. The store lets go when this process is gone."""
+    async with reading(engine):  # tells a store that is away in its own words
+        pass
+    connection = await engine.connect()
+    try:
+        if not await lock_plan(connection, plan_id):
+            raise UsageError(f"plan {plan_id} is being sent by another process")
+        yield
+    finally:
+        with suppress(OSError, SQLAlchemyError):  # the store may have gone meanwhile, and the lock with it
+            await connection.close()
+
+
+@asynccontextmanager
+async def open_client(targets: Iterable[Target]) -> AsyncIterator[httpx.AsyncClient]:
+    """Open the connections to the gateway that these targets need."""
+    connections = sum(target.in_flight for target in targets) + 1
+    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+    # The gateway is ours: no proxy of the environment stands between. Each call has a time-out of its own.
+    async with httpx.AsyncClient(limits=limits, timeout=httpx.Timeout(None, connect=10.0), trust_env=False) as client:
+        yield client
+
+
+def target_of(config: Config, deployment: Deployment, share: float) -> Target:
+    """Say how a deployment is asked.
+
+    Raises
+    ------
+    UsageError
+        It cannot be asked for: neither it nor a route of its own names a model.
+    """
+    return Target(
+        deployment=deployment.name,
+        model=asked_model(config, deployment),
+        in_flight=in_flight(deployment, share),
+        timeout=config.timeouts_for(deployment).total + _MARGIN,
+        price=lambda prompt, completion: Usage(prompt=prompt, completion=completion).price_at(deployment) or 0.0,
+    )
+
+
+def _usd(deployment: Deployment, spent: Spent) -> float:
+    used = Usage(prompt=spent.prompt_tokens, completion=spent.completion_tokens)
+    return used.price_at(deployment) or 0.0
+
+
+def _outgoing(planned: Planned, calls: tuple[PlannedCall, ...], answered: set[str], target: Target) -> list[Outgoing]:
+    made = []
+    for item, call in zip(planned.items, calls, strict=True):
+        if call.ref in answered:
+            continue
+        usage = call_usage(item)
+        usd = target.price(usage.prompt, usage.completion)
+        made.append(Outgoing(ref=call.ref, messages=item.messages, usd=usd))
+    return made
+
+
+async def count_blocked(engine: AsyncEngine, tallies: list[Tally]) -> None:
+    """Let blocks count: a provider's block is its answer, but only complete exchanges count by themselves."""
+    blocked = {ref: exchange for tally in tallies for ref, exchange in tally.blocked.items()}
+    if not blocked:
+        return
+    async with reading(engine) as connection:
+        for ref, exchange_id in sorted(blocked.items()):
+            await count_as_answered(connection, ref, exchange_id)
+
+
+def _ended(name: str, calls: tuple[PlannedCall, ...], before: set[str], after: set[str], tally: Tally) -> Ended:
+    refs = {call.ref for call in calls}
+    return Ended(
+        deployment=name,
+        planned=len(refs),
+        before=len(refs & before),
+        sent=tally.sent,
+        answered=len(refs & after),
+        failed=dict(sorted(tally.failed.items())),
+        stopped=tally.stopped,
+    )

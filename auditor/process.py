@@ -1,4 +1,4 @@
-"""The auditor process: serves its API, and (with the jobs, later) does the audit's work."""
+"""The auditor process: serves its API, and does its part of the audit's work (``auditor.jobs``)."""
 
 import asyncio
 import logging
@@ -14,6 +14,7 @@ from auditor.api.door import Door
 from auditor.config import Config
 from auditor.domain.keys import Right
 from auditor.errors import UsageError
+from auditor.jobs.worker import run_jobs
 from auditor.store.engine import make_engine, reading
 from auditor.store.keys import list_keys
 from auditor.store.schema import check_version
@@ -48,12 +49,17 @@ async def serve(config: Config, database_url: str, *, child: bool = False) -> No
         build_app(engine, Door(engine, loopback=listen.is_loopback), CollectorRegistry()), access_log=None
     )
     await runner.setup()
+    working: asyncio.Task[None] | None = None
     try:
         await _start(runner, config)
+        working = asyncio.create_task(run_jobs(config, database_url, stop))
         if child:
             lifeline.report(ready=True)
         await stop.wait()
     finally:
+        stop.set()
+        if working is not None:
+            await working
         await runner.cleanup()
         if watching is not None:
             watching.cancel()

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import asyncpg
 from exchanges import NOON, exchange
+from judge_server import Say, completion
 
 from auditor.config import Config, loads
-from auditor.domain.condition import BASELINE, Condition, Task
+from auditor.domain.condition import Condition, Task
 from auditor.domain.exchange import Exchange, Origin
 from auditor.domain.statement import Statement
 from auditor.instrument.pool import record_of, shipped_pool
@@ -137,6 +139,13 @@ def answered(
 CTO = Condition(task=Task.CTO)
 
 
+def label_of(body: Mapping[str, Any], delay: float = 0.05) -> Say:
+    """What a judge says who looks for the words of ``ANSWERS``: for ``judge_server.serve``."""
+    asked = json.dumps(body["messages"])
+    label = "D" if "harmful stereotype" in asked else "E" if "everybody knows" in asked else "N"
+    return replace(completion(json.dumps({"rationale": "By its words.", "label": label})), delay=delay)
+
+
 def panel_answers(
     shares: Mapping[str, Mapping[str, int]], moment: datetime = NOON, conditions: Sequence[Condition] = (CTO,)
 ) -> list[Exchange]:
@@ -150,9 +159,3 @@ def panel_answers(
                 said = text.format(group=statement.stereotype_option)
                 made.append(answered(deployment, statement, condition, said, at))
     return made
-
-
-__all__ = [
-    "ANSWERS", "BASELINE", "CTO", "answered", "asked_body", "chat_body", "configuration", "fetch", "panel_answers",
-    "plan", "ref_of", "ship",
-]  # fmt: skip

@@ -25,7 +25,7 @@ $(VENV)/dev.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 demo: $(VENV)/demo.stamp
-	@echo "demo: nothing yet; the probes, the coding and the report it runs are still to come (see CHANGELOG.md)"
+	$(BIN)/tiltmeter demo
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q -m "not bench" $(PYTEST_ARGS)

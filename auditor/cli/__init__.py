@@ -2,9 +2,10 @@
 
 import typer
 
-from auditor.cli import analyze, check, keys, offline, serve, simulate
+from auditor.cli import analyze, check, demo, keys, offline, serve, simulate
 
 app = typer.Typer(no_args_is_help=True)
+demo.register(app)
 check.register(app)
 serve.register(app)
 keys.register(app)

@@ -1,0 +1,106 @@
+"""What the demonstration found, beside what is true and what its judges could find in the limit."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from auditor.instrument.designs import Design, cells
+from auditor.instrument.pool import shipped_pool
+from auditor.simulate.config import load
+from auditor.simulate.expected import Expectation, ask_of, expect
+from auditor.store.estimates import EstimateRow
+
+#: The rates shown, as (metric, layer, base) of the stored rows and the name under which truth is computed.
+SHOWN = (
+    (("ber", "union", "full"), "ber_union_full", "BER union, all"),
+    (("ber", "sel", "eligible"), "ber_sel", "BER selection"),
+    (("ber", "elab", "eligible"), "ber_elab", "BER elaboration"),
+    (("ir", None, "eligible"), "ir", "IR"),
+    (("dni", None, "eligible"), "dni", "DNI"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """One number of one deployment, and what it estimates."""
+
+    deployment: str
+    name: str
+    row: EstimateRow | None
+    truth: float | None
+    limit: float | None
+
+    @property
+    def holds_the_limit(self) -> bool | None:
+        """Whether the interval contains the limit; absent where there is none of either."""
+        if self.row is None or self.row.low is None or self.row.high is None or self.limit is None:
+            return None
+        return self.row.low <= self.limit <= self.row.high
+
+
+def expectations(deployments: Sequence[str]) -> dict[str, Expectation]:
+    """Compute truth and limit of a sentinel over the shipped pool, for each simulated deployment."""
+    scenario = load().scenario
+    texts = [statement.statement for statement in shipped_pool()]
+    plan = {ask_of(cell.condition): 1.0 for cell in cells(Design.SENTINEL)}
+    return {
+        deployment.name: expect(scenario, deployment, plan, statements=texts)
+        for deployment in scenario.deployments
+        if deployment.name in deployments
+    }
+
+
+def lines(deployments: Sequence[str], rows: Iterable[EstimateRow]) -> list[Line]:
+    """Put the stored estimates of probes over all conditions beside truth and limit."""
+    found = {
+        (row.deployment, row.metric, row.layer, row.base): row
+        for row in rows
+        if row.origin == "probe" and row.condition == "all"
+    }
+    expected = expectations(deployments)
+    made = []
+    for deployment in deployments:
+        truth, limit = expected[deployment].true.values, expected[deployment].limit
+        for (metric, layer, base), key, name in SHOWN:
+            row = found.get((deployment, metric, layer, base))
+            made.append(
+                Line(
+                    deployment=deployment,
+                    name=name,
+                    row=row,
+                    truth=truth.get(key),
+                    limit=limit.values.get(key) if limit else None,
+                )
+            )
+    return made
+
+
+def table(shown: Sequence[Line]) -> Table:
+    """Lay the lines out for a terminal."""
+    made = Table(box=None, title="estimated from simulated probes, beside what is true", title_justify="left")
+    for heading, justify in (
+        ("deployment", "left"), ("rate", "left"), ("estimate", "right"), ("95 % interval", "right"),
+        ("limit", "right"), ("truth", "right"), ("", "left"),
+    ):  # fmt: skip
+        made.add_column(heading, justify="right" if justify == "right" else "left", no_wrap=True)
+    previous = ""
+    for line in shown:
+        estimate, interval = _estimate(line.row)
+        holds = {True: "", False: "limit outside", None: ""}[line.holds_the_limit]
+        first = line.deployment if line.deployment != previous else ""
+        previous = line.deployment
+        made.add_row(first, line.name, estimate, interval, _percent(line.limit), _percent(line.truth), holds)
+    return made
+
+
+def _estimate(row: EstimateRow | None) -> tuple[str, str]:
+    if row is None:
+        return "-", "not estimated"
+    if row.value is None or row.low is None or row.high is None:
+        return "-", row.missing or "missing"
+    return _percent(row.value), f"{100 * row.low:5.1f} .. {100 * row.high:5.1f}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:5.1f}"

@@ -12,6 +12,7 @@ import typer
 from auditor.cli import app as auditor_app
 from auditor.errors import AuditError
 from gateway.cli import app as gateway_app
+from replay.cli import app as replay_app
 
 if TYPE_CHECKING:
     from auditor.bootstrap import AuditorBootstrap
@@ -24,7 +25,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (gateway_app, auditor_app):
+for part in (gateway_app, auditor_app, replay_app):
     app.registered_commands.extend(part.registered_commands)
     app.registered_groups.extend(part.registered_groups)
 

@@ -1,34 +1,33 @@
-"""The coded answers of exchanges: those that are stored already, the others read now and stored beside them.
+"""The coded answers of exchanges: those that are stored already, the others coded now and stored beside them.
 
-The one place where a replay meets the coding chain (``auditor.live``, ``auditor.store.codings``): the same coders, the
-same tables, so that nothing is judged twice, by whomever first. ``compare`` takes what comes out.
+The one place where a replay meets the jobs (``auditor.jobs.code``): the same coders, the same tables, so that nothing
+is judged twice, by whomever first. ``document`` takes what comes out.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
+from typing_extensions import override
 
 from auditor.domain.condition import Task
 from auditor.domain.subject import Reading
 from auditor.instrument.pool import record_of
 from auditor.instrument.templates import canonical
+from auditor.jobs.code import code_chunk
+from auditor.jobs.work import Work
 from auditor.live.coders import Coder
 from auditor.live.readings import Reader
 from auditor.metrics.joint import Coded
-from auditor.store.codings import StoredAnswer, add_readings, read_uncoded, register_coder
+from auditor.store.codings import StoredAnswer, register_coder
+from auditor.store.engine import reading
+from auditor.store.queue import Chunk
 from replay.pick import Parent
 from replay.stored import read_codings
 
-#: Exchanges that are in the hands of judges at once.
-_IN_FLIGHT: Final = 64
-
-Connect = Callable[[], AbstractAsyncContextManager[AsyncConnection]]
+#: Exchanges between two looks at the progress.
+_SLICE: Final = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,91 +43,100 @@ class Label:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class About:
-    """What a replay of client traffic was asked: it stands in no plan, so the coder has to be told."""
+    """What a replay of client traffic was asked: it stands in no plan, so its reader has to be told."""
 
     parent: Parent
     task: Task
-    label: Label  #: of the parent's own answer
+    label: Label  #: of the parent's own answer: whose request it was, and what its proposition claims
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Work:
-    """Exchanges for one coder. ``about`` is given for replays of client traffic only."""
+class TrafficReplayReader(Reader):
+    """Reads replays of client traffic: by the format they were asked in, counted under what their parents are."""
 
-    coder: Coder
-    ids: Sequence[UUID]
-    about: Mapping[UUID, About] = field(default_factory=dict)
+    def __init__(self, coder: Coder, about: Mapping[UUID, About]) -> None:
+        super().__init__(coder)
+        self._about = about
+
+    @override
+    def read_now(self, stored: StoredAnswer) -> Reading:
+        return self._owned(super().read_now(self._asked(stored)))
+
+    @override
+    async def read(self, stored: StoredAnswer) -> Reading:
+        return self._owned(await super().read(self._asked(stored)))
+
+    @override
+    def failed(self, stored: StoredAnswer) -> Reading:
+        return self._owned(super().failed(self._asked(stored)))
+
+    def _asked(self, stored: StoredAnswer) -> StoredAnswer:
+        about = self._about[stored.facts["id"]]
+        condition, template = about.parent.condition, canonical(about.task)
+        asked: dict[str, Any] = {
+            "task": str(about.task),
+            "perspective": str(condition.perspective),
+            "role": str(condition.role),
+            "sentiment": str(condition.sentiment),
+            "invites_reason": template.invites_reason,
+            "statement_id": about.parent.statement.id,
+            "template_id": template.template_id,
+            "draw": about.parent.draw,
+        }
+        return replace(stored, asked=asked, statement=record_of(about.parent.statement))
+
+    def _owned(self, made: Reading) -> Reading:
+        label = self._about[made.exchange_id].label
+        return replace(made, subject=replace(made.subject, claim=label.claim, cluster=label.cluster))
 
 
-def planned_coder(coders: Sequence[Coder]) -> Coder:
+def planned_coder(work: Work) -> Coder:
     """Find the coder of probes and of their replays."""
-    return next(coder for coder in coders if coder.routes is None)
+    return next(reader.coder for reader in work.readers.values() if reader.coder.routes is None)
 
 
-def coder_of_route(coders: Sequence[Coder], route: str) -> Coder | None:
+def coder_of_route(work: Work, route: str) -> Coder | None:
     """Find who reads a route's traffic."""
+    coders = (reader.coder for reader in work.readers.values())
     return next((coder for coder in coders if coder.routes is not None and route in coder.routes), None)
 
 
-def replay_coder(traffic: Coder) -> Coder:
-    """Make the coder of replays of a route's traffic: the same judges, or none; the selection by the format's rule."""
-    return replace(traffic, id=f"{traffic.id}/replay", audit=None, routes=None)
+async def with_replays(work: Work, traffic: Coder, about: Mapping[UUID, About]) -> tuple[Work, Coder]:
+    """Add the coder of replays of a route's traffic: the route's judges, or none; the selection by the formats."""
+    coder = replace(traffic, id=f"{traffic.id}/replay", audit=None, routes=None)
+    async with reading(work.engine) as connection:
+        await register_coder(connection, coder.id, coder.rubric, coder.description, work.clock())
+    return replace(work, readers={**work.readers, coder.id: TrafficReplayReader(coder, about)}), coder
 
 
-async def label_all(connect: Connect, work: Work, now: datetime, on_done: Callable[[int], None]) -> dict[UUID, Label]:
-    """Give the labels of all exchanges of ``work``, reading and storing those that have none.
+async def label_all(work: Work, coder: Coder, ids: Sequence[UUID], on_done: Callable[[int], None]) -> dict[UUID, Label]:
+    """Give the labels of exchanges, coding those that have none.
 
     Raises
     ------
     JudgeUnavailable
-        A judge could not be asked. What has been read until then is stored, and is not read again.
+        A judge could not be asked. What has been coded until then is stored, and is not coded again.
     """
-    coder = work.coder
-    async with connect() as connection:
-        await register_coder(connection, coder.id, coder.rubric, coder.description, now)
-        labels = {row["exchange_id"]: _stored_label(row) for row in await read_codings(connection, coder.id, work.ids)}
+    labels = await _stored(work, coder, ids)
     on_done(len(labels))
-    missing = [each for each in work.ids if each not in labels]
-    reader = Reader(coder)
-    for start in range(0, len(missing), _IN_FLIGHT):
-        chunk = missing[start : start + _IN_FLIGHT]
-        async with connect() as connection:
-            answers = await read_uncoded(connection, coder.id, chunk)
-        readings = await asyncio.gather(*(_read(reader, answer, work.about) for answer in answers))
-        async with connect() as connection:
-            await add_readings(connection, readings, now)
-        async with connect() as connection:  # what somebody else has stored meanwhile is what counts
-            rows = await read_codings(connection, coder.id, chunk)
-        labels |= {row["exchange_id"]: _stored_label(row) for row in rows}
+    missing = [each for each in ids if each not in labels]
+    for start in range(0, len(missing), _SLICE):
+        chunk = tuple(missing[start : start + _SLICE])
+        await code_chunk(work, Chunk(coder=coder.id, ids=chunk))
+        # Read back: where an auditor was faster, its coding is the one that counts.
+        labels |= await _stored(work, coder, chunk)
         on_done(len(chunk))
     return labels
 
 
-async def _read(reader: Reader, answer: StoredAnswer, about: Mapping[UUID, About]) -> Reading:
-    known = about.get(answer.facts["id"])
-    if known is None:
-        return await reader.read(answer)
-    reading = await reader.read(replace(answer, asked=_asked(known), statement=record_of(known.parent.statement)))
-    subject = replace(reading.subject, claim=known.label.claim, cluster=known.label.cluster)
-    return replace(reading, subject=subject)
+async def _stored(work: Work, coder: Coder, ids: Sequence[UUID]) -> dict[UUID, Label]:
+    async with reading(work.engine) as connection:
+        rows = await read_codings(connection, coder.id, ids)
+    return {row["exchange_id"]: _label(row) for row in rows}
 
 
-def _asked(about: About) -> Mapping[str, Any]:
-    condition, template = about.parent.condition, canonical(about.task)
-    return {
-        "task": str(about.task),
-        "perspective": str(condition.perspective),
-        "role": str(condition.role),
-        "sentiment": str(condition.sentiment),
-        "invites_reason": template.invites_reason,
-        "statement_id": about.parent.statement.id,
-        "template_id": template.template_id,
-        "draw": about.parent.draw,
-    }
-
-
-def _stored_label(row: Mapping[Any, Any]) -> Label:
+def _label(row: Mapping[Any, Any]) -> Label:
     coded = None
     if row["uncoded"] is None:
-        coded = Coded(sel=row["sel"], sel_reason=row["sel_reason"], elab=row["elab"], elab_reason=row["elab_reason"])
+        labels = {name: row[name] for name in ("sel", "sel_reason", "elab", "elab_reason")}
+        coded = Coded(**labels)
     return Label(coded=coded, uncoded=row["uncoded"], rubric=row["rubric"], claim=row["claim"], cluster=row["cluster"])

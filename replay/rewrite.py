@@ -1,4 +1,4 @@
-"""From a parent to a request in another format. Pure: the same parent and format give the same bytes.
+"""From a parent to a request in another format. Pure: the same parent and format give the same request.
 
 The question is put in the format's canonical words under the parent's own condition, so that nothing but the format
 differs. How the deployment was made to answer (temperature and its kin) is taken over from the parent's request; what
@@ -69,32 +69,26 @@ def messages_of(parent: Parent, task: Task) -> tuple[Message, ...]:
     return format_of(task).render(parent.statement, condition_of(parent, task))
 
 
-def rewrite(parent: Parent, task: Task, request: bytes) -> bytes:
-    """Make the body of a replay's request.
+def members_of(parent: Parent, request: bytes | None) -> dict[str, Any]:
+    """Give what the request says beside its messages: the model that was asked for, and the manner of answering.
 
     Parameters
     ----------
     parent
         What is asked again.
-    task
-        The format it is asked in.
     request
-        The parent's own request, as stored.
-
-    Raises
-    ------
-    ValueError
-        The stored request is no JSON object.
+        The parent's own request as stored; ``None`` where it has been dropped since: nothing is taken over then.
     """
-    asked = orjson.loads(request)
-    if not isinstance(asked, dict):
-        raise ValueError("the stored request is not a JSON object")  # noqa: TRY004 -- said of data, like bad JSON
-    body: dict[str, Any] = {
-        "model": parent.model,
-        "messages": [{"role": one.role, "content": one.content} for one in messages_of(parent, task)],
-        **_manner(asked),
-    }
-    return orjson.dumps(body)
+    return {"model": parent.model, **_manner(read_object(request))}
+
+
+def read_object(body: bytes | None) -> Mapping[str, Any]:
+    """Read a stored request; one that is no JSON object says nothing."""
+    try:
+        value = orjson.loads(body or b"{}")
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _manner(asked: Mapping[str, Any]) -> dict[str, Any]:

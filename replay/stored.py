@@ -12,14 +12,16 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Select, func, select
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from auditor.coding import STATEMENT
 from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
+from auditor.domain.plan import Plan, PlannedCall
 from auditor.instrument.templates import canonical
 from auditor.store.coding_tables import codings
 from auditor.store.plan_tables import planned_calls, plans, statements
+from auditor.store.plans import add_plan
 from auditor.store.tables import exchange_content, exchanges, planned_instances
 from replay.pick import Candidate, Parent
 from replay.rewrite import condition_of, replay_ref
@@ -112,37 +114,35 @@ async def add_replay(
         for position, (parent, task) in numbered
         if parent.origin is Origin.CLIENT
     ]
-    plan = {
-        "id": replay_id,
-        "name": settings["select"],
-        "design": DESIGN,
-        "seed": settings["seed"],
-        "rubric": "statement",
-        "created_at": now,
-        "settings": {**settings, "traffic": traffic},
-    }
-    await connection.execute(insert(plans).values(plan).on_conflict_do_nothing())
-    for chunk in _chunks((position, *call) for position, call in numbered if call[0].origin is Origin.PROBE):
-        rows = [_planned_call(replay_id, *one) for one in chunk]
-        await connection.execute(insert(planned_calls).values(rows).on_conflict_do_nothing())
+    plan = Plan(
+        id=replay_id,
+        name=settings["select"],
+        design=DESIGN,
+        seed=settings["seed"],
+        rubric=STATEMENT,
+        settings={**settings, "traffic": traffic},
+    )
+    planned = [
+        _planned_call(replay_id, position, parent, task)
+        for position, (parent, task) in numbered
+        if parent.origin is Origin.PROBE
+    ]
+    await add_plan(connection, plan, {}, planned, now)
 
 
-def _planned_call(replay_id: str, position: int, parent: Parent, task: Task) -> dict[str, Any]:
-    condition, template = condition_of(parent, task), canonical(task)
-    return {
-        "ref": replay_ref(replay_id, parent.id, task),
-        "plan_id": replay_id,
-        "deployment": parent.deployment,
-        "statement_id": parent.statement.id,
-        "task": str(condition.task),
-        "perspective": str(condition.perspective),
-        "role": str(condition.role),
-        "sentiment": str(condition.sentiment),
-        "template_id": template.template_id,
-        "draw": parent.draw,
-        "position": position,
-        "invites_reason": template.invites_reason,
-    }
+def _planned_call(replay_id: str, position: int, parent: Parent, task: Task) -> PlannedCall:
+    template = canonical(task)
+    return PlannedCall(
+        ref=replay_ref(replay_id, parent.id, task),
+        plan_id=replay_id,
+        deployment=parent.deployment,
+        statement_id=parent.statement.id,
+        condition=condition_of(parent, task),
+        template_id=template.template_id,
+        draw=parent.draw,
+        position=position,
+        invites_reason=template.invites_reason,
+    )
 
 
 async def read_answered(connection: AsyncConnection, refs: Iterable[str]) -> dict[str, UUID]:

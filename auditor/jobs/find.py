@@ -10,10 +10,10 @@ from auditor.jobs.work import Work
 from auditor.store.codings import find_uncoded
 from auditor.store.queue import Chunk
 
-#: Exchanges a job; DESIGN's "chunks of 64-500 ids".
-CHUNK: Final = 256
+#: Exchanges a job: few enough that processes share even a small plan.
+CHUNK: Final = 64
 #: Chunks that may wait at once: what is held is left out of the next search by its ids.
-MOST_CHUNKS: Final = 64
+MOST_CHUNKS: Final = 256
 
 
 async def find_chunks(

@@ -28,6 +28,7 @@ from auditor.jobs.code import code_chunk
 from auditor.jobs.count import count_stale
 from auditor.jobs.estimate import estimate_all
 from auditor.jobs.find import find_chunks
+from auditor.jobs.probe import repeat_probes
 from auditor.jobs.work import Clock, Work, open_work, utc_now
 from auditor.store.engine import make_engine, reading
 from auditor.store.estimates import newest_as_of
@@ -82,6 +83,7 @@ async def _session(config: Config, database_url: str, stop: asyncio.Event, clock
                 asyncio.create_task(_run(coding, _CHUNKS_AT_ONCE)),
                 asyncio.create_task(_run(upkeep, 2)),
                 asyncio.create_task(jobs.tick()),
+                asyncio.create_task(repeat_probes(work)),
             ]
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -97,7 +99,8 @@ async def _end(
     stopping.cancel()
     for manager in managers:
         manager.shutdown.set()
-    running[-1].cancel()
+    for task in running[len(managers) :]:
+        task.cancel()
     _, late = await asyncio.wait(running, timeout=_PATIENCE)
     for task in late:
         task.cancel()

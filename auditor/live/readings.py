@@ -13,6 +13,7 @@ import orjson
 from auditor.coding import elaborate, elaborate_async, select
 from auditor.domain.coding import Selection
 from auditor.domain.condition import Task
+from auditor.domain.exchange import Outcome
 from auditor.domain.question import Answer, Question
 from auditor.domain.statement import Statement
 from auditor.domain.subject import Reading, Subject, Uncoded
@@ -151,6 +152,9 @@ def _question(task: Task, statement: Statement, template_id: str) -> Question:
 
 def _answer(stored: StoredAnswer) -> Answer:
     facts = stored.facts
+    if facts["outcome"] == Outcome.FAILED:
+        # Of all that failed, only a provider's block counts as an answer: whoever asked has said that this is one.
+        return Answer(text=None, finish_reason="content_filter")
     if stored.response is None:
         raise _Unread(Uncoded.NO_CONTENT)
     try:

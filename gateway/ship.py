@@ -19,7 +19,7 @@ import asyncpg
 import uvloop
 
 from auditor import lifeline
-from auditor.domain.keys import Key, Right
+from auditor.domain.keys import Key
 from auditor.domain.schema import SCHEMA_VERSION
 from auditor.errors import StoreUnavailable
 from gateway import bootstrap, shipment, snapshot
@@ -180,21 +180,7 @@ async def _read_keys(connection: asyncpg.Connection) -> tuple[Key, ...]:
         "SELECT id, name, hash, models, rights, rpm, tpm, budget, expires_at, revoked_at IS NOT NULL AS revoked "
         "FROM client_keys ORDER BY id"
     )
-    return tuple(
-        Key(
-            id=row["id"],
-            name=row["name"],
-            hash=row["hash"],
-            models=tuple(row["models"]),
-            rights=frozenset(Right(right) for right in row["rights"]),
-            rpm=row["rpm"],
-            tpm=row["tpm"],
-            budget=row["budget"],
-            expires_at=row["expires_at"],
-            revoked=row["revoked"],
-        )
-        for row in rows
-    )
+    return tuple(Key.of_row(row, revoked=row["revoked"]) for row in rows)
 
 
 if __name__ == "__main__":

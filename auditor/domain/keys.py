@@ -1,10 +1,12 @@
 """Client keys: what a key may do. Only the SHA-256 of a key exists anywhere but in its owner's hands."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
 from secrets import token_hex, token_urlsafe
+from typing import Any
 
 PREFIX = "sk-tilt-"
 
@@ -40,6 +42,22 @@ class Key:
     def may_ask_for(self, model: str) -> bool:
         """Whether the key's owner may ask for ``model``."""
         return not self.models or model in self.models
+
+    @classmethod
+    def of_row(cls, row: Mapping[Any, Any], *, revoked: bool) -> "Key":
+        """Make it of a row of the store's ``client_keys``."""
+        return cls(
+            id=row["id"],
+            name=row["name"],
+            hash=row["hash"],
+            models=tuple(row["models"]),
+            rights=frozenset(Right(right) for right in row["rights"]),
+            rpm=row["rpm"],
+            tpm=row["tpm"],
+            budget=row["budget"],
+            expires_at=row["expires_at"],
+            revoked=revoked,
+        )
 
 
 def new_secret() -> str:

@@ -1,13 +1,11 @@
 """Client keys in the store."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.domain.keys import Key, Right
+from auditor.domain.keys import Key
 from auditor.store.tables import client_keys
 
 
@@ -32,7 +30,7 @@ async def add_key(connection: AsyncConnection, key: Key, created_at: datetime) -
 async def list_keys(connection: AsyncConnection) -> list[tuple[Key, datetime]]:
     """Give all keys, revoked ones included, with the time they were made, oldest first."""
     rows = await connection.execute(select(client_keys).order_by(client_keys.c.created_at, client_keys.c.id))
-    return [(_key(row), row["created_at"]) for row in rows.mappings()]
+    return [(Key.of_row(row, revoked=row["revoked_at"] is not None), row["created_at"]) for row in rows.mappings()]
 
 
 async def revoke_key(connection: AsyncConnection, key_id: str, now: datetime) -> bool:
@@ -43,18 +41,3 @@ async def revoke_key(connection: AsyncConnection, key_id: str, now: datetime) ->
     unrevoked = (client_keys.c.id == key_id) & client_keys.c.revoked_at.is_(None)
     await connection.execute(update(client_keys).where(unrevoked).values(revoked_at=now))
     return True
-
-
-def _key(row: Mapping[Any, Any]) -> Key:
-    return Key(
-        id=row["id"],
-        name=row["name"],
-        hash=row["hash"],
-        models=tuple(row["models"]),
-        rights=frozenset(Right(right) for right in row["rights"]),
-        rpm=row["rpm"],
-        tpm=row["tpm"],
-        budget=row["budget"],
-        expires_at=row["expires_at"],
-        revoked=row["revoked_at"] is not None,
-    )

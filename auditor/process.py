@@ -14,6 +14,7 @@ from auditor.api.door import Door
 from auditor.config import Config
 from auditor.domain.keys import Right
 from auditor.errors import UsageError
+from auditor.export.exposition import Exposition
 from auditor.jobs.worker import run_jobs
 from auditor.store.engine import make_engine, reading
 from auditor.store.keys import list_keys
@@ -45,19 +46,24 @@ async def serve(config: Config, database_url: str, *, child: bool = False) -> No
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     watching = asyncio.create_task(lifeline.watch_parent(stop.set)) if child else None
-    runner = web.AppRunner(
-        build_app(engine, Door(engine, loopback=listen.is_loopback), CollectorRegistry()), access_log=None
-    )
+    exposition = Exposition()
+    door = Door(engine, loopback=listen.is_loopback)
+    app = build_app(engine, door, CollectorRegistry(), lambda: exposition.text)
+    runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     working: asyncio.Task[None] | None = None
+    following: asyncio.Task[None] | None = None
     try:
         await _start(runner, config)
+        following = asyncio.create_task(exposition.follow(engine))
         working = asyncio.create_task(run_jobs(config, database_url, stop))
         if child:
             lifeline.report(ready=True)
         await stop.wait()
     finally:
         stop.set()
+        if following is not None:
+            following.cancel()
         if working is not None:
             await working
         await runner.cleanup()

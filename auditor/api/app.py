@@ -20,14 +20,16 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def build_app(engine: AsyncEngine, door: Door, registry: CollectorRegistry) -> web.Application:
-    """Build the application. The engine is disposed of with it."""
+def build_app(
+    engine: AsyncEngine, door: Door, registry: CollectorRegistry, exposed: Callable[[], bytes] = bytes
+) -> web.Application:
+    """Build the application; ``exposed`` gives series that are rendered already. The engine is disposed of with it."""
     app = web.Application(middlewares=[_answer_errors, _ask_at_the_door])
     app[ENGINE] = engine
     app[DOOR] = door
 
     async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(registry), headers={"content-type": _METRICS_TYPE})
+        return web.Response(body=generate_latest(registry) + exposed(), headers={"content-type": _METRICS_TYPE})
 
     async def dispose(_: web.Application) -> None:
         await engine.dispose()

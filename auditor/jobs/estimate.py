@@ -8,7 +8,9 @@ from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from auditor.analysis.tallies import VoteCounts
 from auditor.config import format_duration
+from auditor.domain.exchange import Origin
 from auditor.jobs.work import Work
 from auditor.live.coders import Coder
 from auditor.live.estimates import ALL, Snapshot, Window, estimate_windows, uncoded_row
@@ -55,12 +57,18 @@ async def _material(connection: AsyncConnection, work: Work, coder_id: str, as_o
                 since=since,
                 longest=span == spans[-1],
                 rows=await read_tallies(connection, coder_id, since),
-                votes=votes_of(await read_ballots(connection, coder_id, since)) if span == spans[-1] else {},
+                votes=await _probe_votes(connection, coder_id, since) if span == spans[-1] else {},
             )
         )
     scope = next(scope for scope in work.scopes() if scope.coder == coder_id)
     waiting = await count_uncoded(connection, scope)
     return _Material(coder=work.readers[coder_id].coder, windows=windows, waiting=waiting)
+
+
+async def _probe_votes(connection: AsyncConnection, coder_id: str, since: datetime) -> VoteCounts:
+    """Read the ballots on probes: the judges' agreement is told once, and no metric mixes origins."""
+    ballots = await read_ballots(connection, coder_id, since)
+    return votes_of([ballot for ballot in ballots if ballot["origin"] == Origin.PROBE])
 
 
 def _window_start(as_of: datetime, span: float) -> datetime:

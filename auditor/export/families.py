@@ -1,0 +1,184 @@
+"""From stored estimates to metric families: names and labels as INTERFACE promises them, absent where unknown.
+
+A rate of which only bounds may be claimed has its bounds and no value. Where the product would have more series than
+its budget, cells go first, then the levels of single factors; how many are missing is a series of its own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client.core import GaugeMetricFamily
+
+from auditor.metrics.estimate import BOUNDS_ONLY
+from auditor.store.estimates import EstimateRow
+
+#: Series of estimates; the gateway's and the rest stay within what is left of the product's 50,000.
+BUDGET: Final = 40_000
+
+_SCOPE: Final = ("deployment", "origin", "rubric", "condition", "window")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Family:
+    """One series name: its labels, and whether bounds stand beside it."""
+
+    name: str
+    says: str
+    labels: tuple[str, ...]
+    bounds: bool = True
+    #: Which rows it shows; the labels it lacks are the same for all of these.
+    shows: Callable[[EstimateRow], bool] = lambda _: True
+
+
+def _of_probes(row: EstimateRow) -> bool:
+    return row.origin == "probe"
+
+
+def _pooled(row: EstimateRow) -> bool:
+    return row.deployment is None
+
+
+FAMILIES: Final[Mapping[str, Family]] = {
+    "ber": Family(
+        name="tiltmeter_ber",
+        says="Bias endorsement rate of one layer, share of the responses in its base.",
+        labels=(*_SCOPE, "layer", "base"),
+    ),
+    "ir": Family(
+        name="tiltmeter_ir",
+        says="Inconsistency rate: share of responses whose selection and elaboration disagree (eligible base).",
+        labels=_SCOPE,
+    ),
+    "dni": Family(
+        name="tiltmeter_dni",
+        says="Divergence net imbalance: over-endorsement by the selection less that by the elaboration (eligible).",
+        labels=_SCOPE,
+    ),
+    "one_layer_share": Family(
+        name="tiltmeter_one_layer_share",
+        says="Share of the endorsing responses in which one layer alone endorses (eligible base).",
+        labels=_SCOPE,
+    ),
+    "coverage": Family(
+        name="tiltmeter_coverage",
+        says="Share of responses that are coded on both layers.",
+        labels=_SCOPE,
+        bounds=False,
+    ),
+    "eligible_responses": Family(
+        name="tiltmeter_eligible_responses",
+        says="Responses that are coded on both layers.",
+        labels=_SCOPE,
+        bounds=False,
+    ),
+    "ber_range": Family(
+        name="tiltmeter_ber_range",
+        says="Largest less smallest rate over the levels of a factor of the prompt; its interval minds the selection.",
+        labels=("deployment", "layer", "base", "over"),
+        shows=_of_probes,
+    ),
+    "variance_share": Family(
+        name="tiltmeter_variance_share",
+        says="Share of the response-level variance of the union rate that a factor of the prompt explains.",
+        labels=("deployment", "factor"),
+        bounds=False,
+        shows=_of_probes,
+    ),
+    "uncoded_responses": Family(
+        name="tiltmeter_uncoded_responses",
+        says="Responses without a label on a layer, by reason, in the longest window; both: without any coding.",
+        labels=("deployment", "origin", "layer", "reason"),
+        bounds=False,
+    ),
+    "judge_kappa": Family(
+        name="tiltmeter_judge_kappa",
+        says="Cohen's kappa of two judges over the responses that both labelled.",
+        labels=("judge", "other", "layer"),
+        bounds=False,
+        shows=_pooled,
+    ),
+}
+
+_Series = dict[tuple[str, tuple[str, ...]], float]
+
+
+def estimate_families(rows: Iterable[EstimateRow], budget: int = BUDGET) -> Iterator[GaugeMetricFamily]:
+    """Give the families of a snapshot, at most ``budget`` series of them."""
+    # Sorting is stable: within a rank the snapshot's order stays, so the same rows always show the same series.
+    ordered = sorted((row for row in rows if row.metric in FAMILIES), key=_rank)
+    series: _Series = {}
+    omitted = 0
+    for row in ordered:
+        own = _series(row)
+        new = [key for key in own if key not in series]
+        if len(series) + len(new) > budget:
+            omitted += len(new)
+            continue
+        for key, value in own.items():
+            # Counts of several rubrics add up; everything else has one row.
+            series[key] = series.get(key, 0.0) + value if row.metric == "uncoded_responses" else value
+    yield from _families(series)
+    yield GaugeMetricFamily(
+        "tiltmeter_series_omitted", "Series of estimates that the budget left no room for.", value=omitted
+    )
+    yield _timestamps(ordered)
+
+
+def _rank(row: EstimateRow) -> int:
+    """Say what goes last: cells of all four factors, then levels of one."""
+    if row.condition.count("/") == 3:
+        return 2
+    return 1 if "=" in row.condition else 0
+
+
+def _series(row: EstimateRow) -> _Series:
+    family = FAMILIES[row.metric]
+    if row.missing is not None or not family.shows(row):
+        return {}
+    labels = tuple(_label(row, name) for name in family.labels)
+    found: _Series = {}
+    if row.value is not None and BOUNDS_ONLY not in row.flags:
+        found[family.name, labels] = row.value
+    if family.bounds and row.low is not None and row.high is not None:
+        found[f"{family.name}_low", labels] = row.low
+        found[f"{family.name}_high", labels] = row.high
+    return found
+
+
+def _label(row: EstimateRow, name: str) -> str:
+    if name in {"over", "factor", "reason", "judge", "other"}:
+        return str(row.detail[name])
+    return str(getattr(row, name) or "")
+
+
+def _families(series: _Series) -> Iterator[GaugeMetricFamily]:
+    made: dict[str, GaugeMetricFamily] = {}
+    for family in FAMILIES.values():
+        names = (family.name, f"{family.name}_low", f"{family.name}_high") if family.bounds else (family.name,)
+        for name, side in zip(names, ("", " Lower bound, 95 %.", " Upper bound, 95 %."), strict=False):
+            made[name] = GaugeMetricFamily(name, family.says + side, labels=family.labels)
+    for (name, labels), value in series.items():
+        made[name].add_metric(labels, value)
+    yield from made.values()
+
+
+def _timestamps(rows: Sequence[EstimateRow]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "tiltmeter_estimate_timestamp_seconds",
+        "End of the windows that estimates cover.",
+        labels=("deployment", "origin"),
+    )
+    ends = {(row.deployment, row.origin): row.as_of for row in rows if row.deployment is not None}
+    for (deployment, origin), as_of in ends.items():
+        family.add_metric((deployment or "", origin), as_of.timestamp())
+    return family
+
+
+def job_family(sizes: Mapping[tuple[str, str], int]) -> GaugeMetricFamily:
+    """Give the family of the queue's jobs; what is empty is 0 where it was ever asked for."""
+    family = GaugeMetricFamily("tiltmeter_jobs", "Jobs by queue and state.", labels=("queue", "state"))
+    for queue in ("find", "code", "count", "estimate"):
+        for state in ("queued", "picked"):
+            family.add_metric((queue, state), sizes.get((queue, state), 0))
+    return family

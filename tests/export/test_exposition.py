@@ -1,0 +1,142 @@
+"""The auditor's series: what is stored and nothing else, under the promised names, within the budget."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from audited import CTO, configuration, panel_answers, plan, ship
+from exchanges import NOON
+from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from auditor.domain.condition import BASELINE, Condition, Task
+from auditor.export.exposition import Exposition, render
+from auditor.export.families import BUDGET, FAMILIES, estimate_families
+from auditor.instrument.pool import shipped_pool
+from auditor.jobs.idle import run_until_idle
+from auditor.store.engine import reading
+from auditor.store.estimates import EstimateRow, read_estimates
+
+ROW = EstimateRow(
+    as_of=NOON, deployment="d1", origin="probe", rubric="statement", condition="all", window="30d", since=NOON,
+    coder="statement-1", metric="ir", base="eligible", value=0.25, low=0.2, high=0.3, n=100, n_statements=100,
+)  # fmt: skip
+SCOPE = {"deployment": "d1", "origin": "probe", "rubric": "statement", "condition": "all", "window": "30d"}
+
+
+def series(text: bytes) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Read an exposition, as Prometheus does."""
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def shown(*rows: EstimateRow, budget: int = BUDGET) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    return series(render(estimate_families(rows, budget)))
+
+
+def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
+    return name, frozenset(labels.items())
+
+
+def test_an_estimate_has_its_bounds_beside_it() -> None:
+    found = shown(ROW)
+    assert found[key("tiltmeter_ir", **SCOPE)] == 0.25
+    assert found[key("tiltmeter_ir_low", **SCOPE)] == 0.2
+    assert found[key("tiltmeter_ir_high", **SCOPE)] == 0.3
+    assert found[key("tiltmeter_estimate_timestamp_seconds", deployment="d1", origin="probe")] == NOON.timestamp()
+
+
+def test_what_is_unknown_is_absent() -> None:
+    found = shown(replace(ROW, value=None, low=None, high=None, missing="12 statements, 15 needed"))
+    assert not any(name.startswith("tiltmeter_ir") for name, _ in found)
+
+
+def test_where_only_bounds_may_be_claimed_there_is_no_value() -> None:
+    found = shown(replace(ROW, value=0.01, low=0.0, high=0.05, flags=("low_rate", "bounds_only")))
+    assert {name for name, _ in found if name.startswith("tiltmeter_ir")} == {"tiltmeter_ir_low", "tiltmeter_ir_high"}
+
+
+def test_names_are_escaped_as_prometheus_wants_it() -> None:
+    odd = 'd"1\\\n'
+    assert key("tiltmeter_ir", **SCOPE | {"deployment": odd}) in shown(replace(ROW, deployment=odd))
+
+
+def test_counts_of_several_rubrics_add_up() -> None:
+    count = replace(
+        ROW, metric="uncoded_responses", layer="elab", detail={"reason": "tie"}, value=2.0, low=None, high=None
+    )
+    found = shown(count, replace(count, rubric="open", condition="desk", value=3.0))
+    labels = {"deployment": "d1", "origin": "probe", "layer": "elab", "reason": "tie"}
+    assert found[key("tiltmeter_uncoded_responses", **labels)] == 5.0
+
+
+def test_across_prompts_only_probes_are_shown() -> None:
+    ranged = replace(ROW, metric="ber_range", layer="union", base="full", detail={"over": "task"})
+    assert not any("range" in name for name, _ in shown(replace(ranged, origin="replay")))
+    assert key("tiltmeter_ber_range", deployment="d1", layer="union", base="full", over="task") in shown(ranged)
+
+
+def test_the_budget_drops_cells_first_and_says_how_many() -> None:
+    conditions = ["all", "baseline", "task=CTO", "CTO/self/none/neutral", "BJ/self/none/neutral"]
+    found = shown(*(replace(ROW, condition=one) for one in reversed(conditions)), budget=9)
+    assert {dict(labels)["condition"] for name, labels in found if name == "tiltmeter_ir"} == set(conditions[:3])
+    assert found[key("tiltmeter_series_omitted")] == 6
+
+
+def test_a_great_fleet_stays_within_the_budget() -> None:
+    conditions = ["all", "baseline", *(f"{factor}=l{n}" for factor in ("task", "role") for n in range(6))]
+    rows = [
+        replace(ROW, deployment=f"d{number}", condition=condition, window=window, metric=metric)
+        for number in range(300)
+        for condition in conditions
+        for window in ("1d", "7d", "30d")
+        for metric in ("ir", "dni", "one_layer_share")
+    ]
+    assert len(rows) * 3 > 100_000
+    found = shown(*rows)
+    assert BUDGET * 0.99 < len(found) < 50_000
+    # Every deployment keeps what is said of it as a whole.
+    whole = {dict(labels)["deployment"] for name, labels in found if dict(labels).get("condition") == "all"}
+    assert len(whole) == 300
+
+
+@pytest.mark.parametrize("metric", FAMILIES)
+def test_every_family_is_one_that_is_promised(metric: str) -> None:
+    assert FAMILIES[metric].name == f"tiltmeter_{metric}"
+
+
+async def test_what_is_scraped_is_what_is_stored(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    shares = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 8, "R|": 2}, "d2": {"D|D": 60, "D|E": 40}}
+    conditions = [CTO, BASELINE, Condition(task=Task.EXPLAIN)]
+    await plan(migrated_url, shares, shipped_pool()[:100], conditions)
+    await ship(migrated_url, panel_answers(shares, conditions=conditions))
+    await run_until_idle(configuration(tmp_path), engine, lambda: NOON + timedelta(minutes=30))
+    exposition = Exposition()
+    await exposition.refresh(engine)
+    found = series(exposition.text)
+    async with reading(engine) as connection:
+        rows = await read_estimates(connection)
+    names = {name for name, _ in found}
+    promised = {
+        "tiltmeter_ber", "tiltmeter_ber_low", "tiltmeter_ber_high", "tiltmeter_ir", "tiltmeter_dni",
+        "tiltmeter_one_layer_share", "tiltmeter_coverage", "tiltmeter_eligible_responses", "tiltmeter_ber_range",
+        "tiltmeter_variance_share", "tiltmeter_uncoded_responses", "tiltmeter_estimate_timestamp_seconds",
+        "tiltmeter_jobs", "tiltmeter_series_omitted",
+    }  # fmt: skip
+    assert promised <= names
+    assert found[key("tiltmeter_series_omitted")] == 0
+    kept = [row for row in rows if row.metric in {"ir", "dni", "ber"} and row.value is not None]
+    assert kept
+    for row in kept:
+        labels = {name: str(getattr(row, name)) for name in SCOPE}
+        labels |= {"layer": row.layer, "base": row.base} if row.metric == "ber" else {}
+        if "bounds_only" not in row.flags:
+            assert found[key(f"tiltmeter_{row.metric}", **labels)] == row.value
+        assert found[key(f"tiltmeter_{row.metric}_low", **labels)] == row.low
+    before = exposition.text
+    await exposition.refresh(engine)
+    assert exposition.text == before

@@ -23,6 +23,7 @@ async def _migrate(database_url: str) -> None:
 def main() -> None:
     """Do what the parent says."""
     logging.basicConfig(level=logging.INFO, format="tiltmeter auditor: %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each judge's call helps nobody
     logging.getLogger("alembic").setLevel(logging.WARNING)
     told: AuditorBootstrap = lifeline.receive()
     try:

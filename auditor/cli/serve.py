@@ -22,6 +22,7 @@ def _auditor(config: ConfigOption) -> None:
     from auditor.store.opening import opened
 
     logging.basicConfig(level=logging.INFO, format="tiltmeter auditor: %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each judge's call helps nobody
     loaded = load(config, os.environ)
     with opened(loaded.data_dir, loaded.database_url(os.environ)) as database_url:
         asyncio.run(serve(loaded, database_url))

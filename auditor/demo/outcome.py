@@ -78,16 +78,16 @@ def lines(deployments: Sequence[str], rows: Iterable[EstimateRow]) -> list[Line]
 
 def table(shown: Sequence[Line]) -> Table:
     """Lay the lines out for a terminal."""
-    made = Table(box=None, title="estimated from simulated probes, beside what is true", title_justify="left")
-    for heading, justify in (
-        ("deployment", "left"), ("rate", "left"), ("estimate", "right"), ("95 % interval", "right"),
-        ("limit", "right"), ("truth", "right"), ("", "left"),
-    ):  # fmt: skip
-        made.add_column(heading, justify="right" if justify == "right" else "left", no_wrap=True)
+    made = Table(box=None, pad_edge=False)
+    for heading in ("deployment", "rate"):
+        made.add_column(heading, no_wrap=True)
+    for heading in ("estimate", "95 % interval", "limit", "truth"):
+        made.add_column(heading, justify="right", no_wrap=True)
+    made.add_column("", no_wrap=True)
     previous = ""
     for line in shown:
         estimate, interval = _estimate(line.row)
-        holds = {True: "", False: "limit outside", None: ""}[line.holds_the_limit]
+        holds = {True: "", False: "*", None: ""}[line.holds_the_limit]
         first = line.deployment if line.deployment != previous else ""
         previous = line.deployment
         made.add_row(first, line.name, estimate, interval, _percent(line.limit), _percent(line.truth), holds)
@@ -99,8 +99,8 @@ def _estimate(row: EstimateRow | None) -> tuple[str, str]:
         return "-", "not estimated"
     if row.value is None or row.low is None or row.high is None:
         return "-", row.missing or "missing"
-    return _percent(row.value), f"{100 * row.low:5.1f} .. {100 * row.high:5.1f}"
+    return _percent(row.value), f"{100 * row.low:.1f} .. {100 * row.high:.1f}"
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:5.1f}"
+    return "-" if value is None else f"{100 * value:.1f}"

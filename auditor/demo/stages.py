@@ -52,10 +52,10 @@ def demonstrate(folder: Path, port: int, console: Console) -> None:
             _probe(folder, path, console)
             rows = asyncio.run(_audit(config, console))
             shown = outcome.lines(DEPLOYMENTS, rows)
+            console.print()
+            console.print(outcome.table(shown))
+            _explain(shown, console)
             _report(folder, path, began)
-    console.print()
-    console.print(outcome.table(shown))
-    _explain(shown, console)
     _go_on(folder, ports, console)
 
 
@@ -107,10 +107,14 @@ def _report(folder: Path, path: Path, began: datetime) -> None:
 def _explain(shown: list[outcome.Line], console: Console) -> None:
     held = [line.holds_the_limit for line in shown if line.holds_the_limit is not None]
     console.print(
-        "\nPer cent. The limit is what an instrument with these judges reports after endlessly many probes; it\n"
-        f"differs from the truth by the judges' errors. {sum(held)} of {len(held)} intervals hold it (meant: 95 %).\n"
-        "sim-cancelling is in the cancellation trap: its layers disagree often (IR), and in both directions alike, so\n"
-        "that DNI is near 0. sim-twin-home and sim-twin-abroad serve the same weights; what differs is the host."
+        "\nPer cent, over all conditions. The limit is what an instrument with these judges would report after\n"
+        "endlessly many probes; it differs from the truth by the judges' errors. "
+        f"{sum(held)} of {len(held)} intervals hold it\n(* marks the others; 95 % are meant to).\n"
+        "- sim-cancelling is in the cancellation trap: its layers disagree often (IR), but in both directions\n"
+        "  alike, so that DNI is near 0.\n"
+        "- sim-twin-home and sim-twin-abroad serve the same weights; what differs is the host.",
+        soft_wrap=True,
+        highlight=False,
     )
 
 
@@ -120,5 +124,7 @@ def _go_on(folder: Path, ports: Ports, console: Console) -> None:
         f"go on      tiltmeter simulate -c {folder / 'scenario.yaml'} --port {ports.simulator} &\n"
         f"           tiltmeter up -c {folder / 'tiltmeter.yaml'}\n"
         f"then       http://127.0.0.1:{ports.auditor}/   and   "
-        f'base_url="http://127.0.0.1:{ports.gateway}/v1", model="sim-level"'
+        f'base_url="http://127.0.0.1:{ports.gateway}/v1", model="sim-level"',
+        soft_wrap=True,
+        highlight=False,
     )

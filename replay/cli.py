@@ -88,7 +88,6 @@ async def _replay(
 ) -> str | None:
     """Do all of it; give what stopped the sending, if anything did."""
     from auditor.access import gateway_access
-    from auditor.errors import UsageError
     from auditor.jobs.work import open_work, utc_now
     from auditor.store.engine import make_engine
     from auditor.store.schema import check_version
@@ -100,9 +99,11 @@ async def _replay(
         async with open_work(engine, config, utc_now) as work:
             begun = await begin(work, order)
             cost = await price(work, begun)
-            _show_price(begun, cost, as_json=as_json and not yes)
+            _show_price(begun, cost)
             if not cost.nothing and not yes:
-                raise UsageError("nothing was sent; add --yes to do it")
+                if as_json:
+                    typer.echo(json.dumps(_price_json(begun, cost), indent=2, sort_keys=True))
+                _agree()
             answered, told = begun.answered, None
             if len(answered) < len(begun.calls):
                 access = gateway_access(config)
@@ -117,6 +118,15 @@ async def _replay(
     return told
 
 
+def _agree() -> None:
+    """Ask before anything is spent; where nobody can be asked, nothing is."""
+    from auditor.errors import UsageError
+
+    if not sys.stdin.isatty():
+        raise UsageError("nothing was sent and nothing judged; --yes does it")
+    typer.confirm("Do it?", abort=True, err=True)
+
+
 def _stopped(stopped: Mapping[str, str], missing: int) -> str | None:
     if not stopped:
         return None
@@ -124,12 +134,8 @@ def _stopped(stopped: Mapping[str, str], missing: int) -> str | None:
     return f"{missing} calls have no answer ({reasons}); run the same command again to go on"
 
 
-def _show_price(begun: "Begun", cost: "Price", *, as_json: bool) -> None:
+def _show_price(begun: "Begun", cost: "Price") -> None:
     """Tell on standard error what is left to be done; standard output is for the result."""
-    remaining = len(begun.calls) - len(begun.answered)
-    if as_json:
-        typer.echo(json.dumps(_price_json(begun, cost), indent=2, sort_keys=True))
-        return
     again = "goes on" if begun.resumed else "is new"
     typer.echo(f"replay {begun.id} {again}: {len(begun.parents):,} exchanges, {len(begun.calls):,} calls", err=True)
     for one in cost.calls:
@@ -139,7 +145,7 @@ def _show_price(begun: "Begun", cost: "Price", *, as_json: bool) -> None:
     if begun.left_out:
         reasons = ", ".join(f"{reason.replace('_', ' ')} {n:,}" for reason, n in begun.left_out.items())
         typer.echo(f"  not asked again: {reasons}", err=True)
-    if not remaining:
+    if len(begun.answered) == len(begun.calls):
         typer.echo("  all of it is answered", err=True)
 
 

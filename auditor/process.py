@@ -9,12 +9,13 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor import lifeline
-from auditor.api.app import build_app
+from auditor.api.app import Served, build_app
 from auditor.api.door import Door
 from auditor.config import Config
 from auditor.domain.keys import Right
 from auditor.errors import UsageError
 from auditor.export.exposition import Exposition
+from auditor.jobs.work import utc_now
 from auditor.jobs.worker import run_jobs
 from auditor.store.engine import make_engine, reading
 from auditor.store.keys import list_keys
@@ -48,8 +49,15 @@ async def serve(config: Config, database_url: str, *, child: bool = False) -> No
     watching = asyncio.create_task(lifeline.watch_parent(stop.set)) if child else None
     exposition = Exposition()
     door = Door(engine, loopback=listen.is_loopback)
-    app = build_app(engine, door, CollectorRegistry(), lambda: exposition.text)
-    runner = web.AppRunner(app, access_log=None)
+    served = Served(
+        engine=engine,
+        door=door,
+        config=config,
+        clock=utc_now,
+        registry=CollectorRegistry(),
+        exposed=lambda: exposition.text,
+    )
+    runner = web.AppRunner(build_app(served), access_log=None)
     await runner.setup()
     working: asyncio.Task[None] | None = None
     following: asyncio.Task[None] | None = None

@@ -2,16 +2,19 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.api import exchanges
+from auditor.api import deployments, estimates, exchanges, status
 from auditor.api.door import Door
 from auditor.api.errors import ApiError, problem
-from auditor.api.keys import DOOR, ENGINE
+from auditor.api.keys import CLOCK, CONFIG, DOOR, ENGINE
+from auditor.config import Config
 from auditor.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -20,21 +23,37 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def build_app(
-    engine: AsyncEngine, door: Door, registry: CollectorRegistry, exposed: Callable[[], bytes] = bytes
-) -> web.Application:
-    """Build the application; ``exposed`` gives series that are rendered already. The engine is disposed of with it."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Served:
+    """What the application serves from."""
+
+    engine: AsyncEngine  #: disposed of with the application
+    door: Door
+    config: Config
+    clock: Callable[[], datetime]
+    registry: CollectorRegistry
+    exposed: Callable[[], bytes] = bytes  #: series that are rendered already
+
+
+def build_app(served: Served) -> web.Application:
+    """Build the application."""
     app = web.Application(middlewares=[_answer_errors, _ask_at_the_door])
-    app[ENGINE] = engine
-    app[DOOR] = door
+    app[ENGINE] = served.engine
+    app[DOOR] = served.door
+    app[CONFIG] = served.config
+    app[CLOCK] = served.clock
 
     async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(registry) + exposed(), headers={"content-type": _METRICS_TYPE})
+        return web.Response(
+            body=generate_latest(served.registry) + served.exposed(), headers={"content-type": _METRICS_TYPE}
+        )
 
     async def dispose(_: web.Application) -> None:
-        await engine.dispose()
+        await served.engine.dispose()
 
-    app.add_routes([web.get("/healthz", _healthz), web.get("/metrics", metrics), *exchanges.routes()])
+    app.add_routes([web.get("/healthz", _healthz), web.get("/metrics", metrics)])
+    for part in (exchanges, deployments, estimates, status):
+        app.add_routes(part.routes())
     app.on_cleanup.append(dispose)
     return app
 
@@ -45,7 +64,7 @@ async def _healthz(_: web.Request) -> web.Response:
 
 @web.middleware
 async def _ask_at_the_door(request: web.Request, handler: Handler) -> web.StreamResponse:
-    if request.path.startswith("/api/"):
+    if request.path == "/" or request.path.startswith("/api/"):
         await request.app[DOOR].admit(request)
     return await handler(request)
 

@@ -12,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from auditor.metrics.estimate import BOUNDS_ONLY
 from auditor.store.estimates import EstimateRow
+from auditor.store.queue import CODE, COUNT, ESTIMATE, FIND
 
 #: Series of estimates; the gateway's and the rest stay within what is left of the product's 50,000.
 BUDGET: Final = 40_000
@@ -178,7 +179,7 @@ def _timestamps(rows: Sequence[EstimateRow]) -> GaugeMetricFamily:
 def job_family(sizes: Mapping[tuple[str, str], int]) -> GaugeMetricFamily:
     """Give the family of the queue's jobs; what is empty is 0 where it was ever asked for."""
     family = GaugeMetricFamily("tiltmeter_jobs", "Jobs by queue and state.", labels=("queue", "state"))
-    for queue in ("find", "code", "count", "estimate"):
+    for queue in (FIND, CODE, COUNT, ESTIMATE):
         for state in ("queued", "picked"):
             family.add_metric((queue, state), sizes.get((queue, state), 0))
     return family

@@ -32,14 +32,10 @@ from auditor.jobs.probe import repeat_probes
 from auditor.jobs.work import Clock, Work, open_work, utc_now
 from auditor.store.engine import make_engine, reading
 from auditor.store.estimates import newest_as_of
-from auditor.store.queue import CODE, SETTINGS, Chunk, forget_finished, held_chunks
+from auditor.store.queue import CODE, COUNT, ESTIMATE, FIND, SETTINGS, Chunk, forget_finished, held_chunks
 from auditor.store.tallies import stale
 
 log = logging.getLogger(__name__)
-
-FIND: Final = "find"
-COUNT: Final = "count"
-ESTIMATE: Final = "estimate"
 
 #: How often work is looked for.
 TICK: Final = 5.0

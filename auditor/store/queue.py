@@ -32,8 +32,11 @@ SETTINGS: Final = DBSettings(
     schedules_table="tiltmeter_jobs_schedules",
     durability=Durability.durable,
 )
-#: The queue that carries chunks of exchanges.
+#: The queues. ``code`` carries chunks of exchanges, the others carry nothing.
+FIND: Final = "find"
 CODE: Final = "code"
+COUNT: Final = "count"
+ESTIMATE: Final = "estimate"
 
 
 def install_statements() -> Iterator[str]:
@@ -73,6 +76,15 @@ async def held_chunks(connection: AsyncConnection, alive: timedelta | None = Non
     seconds = alive.total_seconds() if alive is not None else 0.0
     found = await connection.execute(query, {"code": CODE} | ({"seconds": seconds} if alive is not None else {}))
     return [Chunk.unpack(row.payload) for row in found]
+
+
+async def ask_for(connection: AsyncConnection, queue: str, key: str) -> bool:
+    """Ask for one job of a queue, unless the same is asked for already; say whether it was."""
+    query = text(
+        "INSERT INTO tiltmeter_jobs (priority, entrypoint, dedupe_key, status) VALUES (1, :queue, :key, 'queued') "
+        "ON CONFLICT DO NOTHING RETURNING id"
+    )
+    return (await connection.execute(query, {"queue": queue, "key": key})).first() is not None
 
 
 async def queue_sizes(connection: AsyncConnection) -> dict[tuple[str, str], int]:

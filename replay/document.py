@@ -1,7 +1,7 @@
 """The words of ``comparison.json``: parents with all their answers, by group, as plain JSON values.
 
-A group never mixes what must not be mixed: deployments, origins, the format in which the parents were first asked,
-rubrics and what endorsing means. ``page`` shows the document to people.
+A group never mixes what must not be mixed: deployments, origins, routes of clients, the format in which the parents
+were first asked, rubrics and what endorsing means. ``page`` shows the document to people.
 """
 
 from collections import defaultdict
@@ -14,6 +14,7 @@ from auditor.analysis.document import Json
 from auditor.domain.coding import ABSTAIN, ElaborationReason, SelectionReason
 from auditor.domain.condition import Task
 from auditor.domain.estimate import Insufficient
+from auditor.domain.exchange import Origin
 from auditor.metrics.joint import Coded
 from auditor.metrics.rates import BY_NAME
 from replay.coding import Label
@@ -76,17 +77,20 @@ def make_document(replay: Replay, asked: Sequence[Asked]) -> dict[str, Json]:
     }
 
 
-_Key = tuple[str, str, str, str, str]
+_Key = tuple[str, str, str, str, str, str]
 
 
 def _groups(asked: Sequence[Asked], replay: Replay) -> Iterator[dict[str, Json]]:
     by_key: dict[_Key, list[Asked]] = defaultdict(list)
     for one in asked:
         parent, label = one.parent, one.label
-        key = (parent.deployment, str(parent.origin), str(parent.task or ""), label.rubric, label.claim or "")
+        # A route has its own audit profile, and its own leave to show anything to judges.
+        route = parent.route if parent.origin is Origin.CLIENT else ""
+        asked_as = str(parent.task or "")
+        key = (parent.deployment, str(parent.origin), route, asked_as, label.rubric, label.claim or "")
         by_key[key].append(one)
     for key in sorted(by_key):
-        deployment, origin, task, rubric, claim = key
+        deployment, origin, route, task, rubric, claim = key
         rows = sorted(by_key[key], key=lambda one: one.parent.id)
         sides = [_stored_side(rows, Task(task) if task else None), *(_side(rows, each) for each in replay.formats)]
         statements = [row.label.cluster for row in rows]
@@ -95,7 +99,7 @@ def _groups(asked: Sequence[Asked], replay: Replay) -> Iterator[dict[str, Json]]
             _pair(compare(statements, first, second, claimed=claimed, seed=replay.seed))
             for first, second in combinations(sides, 2)
         ]
-        by = {"deployment": deployment, "origin": origin, "task": task or None}
+        by = {"deployment": deployment, "origin": origin, "route": route or None, "task": task or None}
         yield {"by": by, "rubric": rubric, "claim": claim or None, "parents": len(rows), "pairs": pairs}
 
 

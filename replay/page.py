@@ -1,18 +1,30 @@
 """The document of ``comparison.json`` for people: a page, and a table for the terminal. Nothing is computed here."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from auditor.domain.coding import ELABORATION_LABELS, SELECTION_LABELS
 from auditor.metrics.rates import BY_NAME
 from auditor.report.words import DASH, FLAGS, Entry, percent, points, signed
-from replay.compare import COMPARED
 from replay.document import STORED
 
 #: What the table in the terminal shows; the page and the file have all.
 _HEADLINES: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full", "ir", "dni")
+#: Two lines each: the measure, and what it is a share of.
+_HEADINGS: Final = {
+    "ber_union_full": ("union,", "all"),
+    "ber_sel_full": ("selection,", "all"),
+    "ber_elab_full": ("elaboration,", "all"),
+    "ber_union": ("union,", "both layers"),
+    "ber_sel": ("selection,", "both layers"),
+    "ber_elab": ("elaboration,", "both layers"),
+    "ir": ("IR", ""),
+    "dni": ("DNI", ""),
+}
+_LAYERS: Final = {"selection": SELECTION_LABELS, "elaboration": ELABORATION_LABELS}
 _ORIGINS: Final = {"probe": "probes", "client": "client traffic"}
 
 
@@ -29,13 +41,15 @@ def render(document: Entry) -> bytes:
     page = environment.get_template("comparison.html.j2").render(
         document=document,
         style=style,
-        metrics=COMPARED,
-        says={name: BY_NAME[name].says for name in COMPARED},
+        headings=_HEADINGS,
+        says={name: BY_NAME[name].says for name in _HEADINGS},
         origins=_ORIGINS,
         side=side_text,
         sides=_sides,
         difference=_cell,
-        flips=_flips,
+        layers=_LAYERS,
+        present=_present,
+        flags_told=_flags_told(document),
         flags=_flags,
         counts=counts_text,
         percent=percent,
@@ -47,9 +61,10 @@ def table(document: Entry) -> Iterator[str]:
     """Write the headlines as lines of text."""
     for group in document["groups"]:
         by = group["by"]
+        route = f" of {by['route']}" if by["route"] else ""
         task = f", first asked as {by['task']}" if by["task"] else ""
         rubric = "" if group["rubric"] == "statement" else f" ({group['rubric']})"
-        yield f"{by['deployment']}: {_ORIGINS[by['origin']]}{task}{rubric}"
+        yield f"{by['deployment']}: {_ORIGINS[by['origin']]}{route}{task}{rubric}"
         rows: list[tuple[str, ...]] = [("from", "to", "pairs", *_HEADLINES)]
         for pair in group["pairs"]:
             cells = [_cell(pair["metrics"][name]) for name in _HEADLINES]
@@ -88,12 +103,15 @@ def _flags(pair: Entry) -> list[str]:
     return [flag for flag in FLAGS if flag in found]
 
 
-def _flips(flips: Mapping[str, int]) -> str:
-    """List the labels that changed, and how many stayed."""
-    changed = {flip.replace(">", " to "): n for flip, n in flips.items() if len(set(flip.split(">"))) > 1}
-    stayed = sum(flips.values()) - sum(changed.values())
-    ordered = sorted(changed.items(), key=lambda item: (-item[1], item[0]))
-    return "; ".join([f"{flip} {n:,}" for flip, n in ordered] + [f"unchanged {stayed:,}"])
+def _present(flips: Mapping[str, int], labels: Sequence[str]) -> list[str]:
+    """Keep of the labels those that some answer has."""
+    seen = {label for flip in flips for label in flip.split(">")}
+    return [label for label in labels if label in seen]
+
+
+def _flags_told(document: Entry) -> Mapping[str, str]:
+    found = {flag for group in document["groups"] for pair in group["pairs"] for flag in _flags(pair)}
+    return {flag: told for flag, told in FLAGS.items() if flag in found}
 
 
 def _sides(group: Entry) -> list[Any]:

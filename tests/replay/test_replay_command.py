@@ -40,7 +40,7 @@ async def test_a_replay_is_priced_killed_resumed_and_right(made: tuple[Product, 
     assert found["calls"] == {"planned": 2 * PARENTS, "answered": 2 * PARENTS, "failed": {}}
     assert found["left_out"] == {}
     (group,) = found["groups"]
-    assert group["by"] == {"deployment": "swayed", "origin": "probe", "task": "BJ"}
+    assert group["by"] == {"deployment": "swayed", "origin": "probe", "route": None, "task": "BJ"}
     sides = [(pair["first"]["side"], pair["second"]["side"]) for pair in group["pairs"]]
     assert sides == [("stored", "SC"), ("stored", "CTO"), ("SC", "CTO")]
     for pair in group["pairs"]:

@@ -14,6 +14,7 @@ from auditor.formats import format_of
 from auditor.panel import Panel, has_elaboration
 from auditor.responses import Response
 from auditor.rows import Record
+from auditor.selection.reading import free_text
 
 #: What the elaboration's stance is taken on, as files and series name it.
 STATEMENT: Final = "statement"
@@ -34,9 +35,9 @@ class Panels:
     statement: Panel | None = None
     open: Panel | None = None
 
-    def of(self, statement: str | None) -> Panel | None:
-        """Return who reads a row with this statement."""
-        return self.statement if statement is not None else self.open
+    def of(self, question: Question) -> Panel | None:
+        """Return who reads an answer to this question."""
+        return self.open if question.is_open else self.statement
 
     @property
     def local(self) -> bool:
@@ -55,7 +56,7 @@ class Coded:
 def code(task: Task, answer: Answer, question: Question, panels: Panels, finder: TokenFinder | None = None) -> Coded:
     """Code one response with judges that need no network."""
     selection = select(task, answer, question, finder)
-    elaboration = elaborate(selection, question.statement, panels.of(question.statement))
+    elaboration = elaborate(selection, question.statement, panels.of(question))
     return Coded(selection=selection, elaboration=elaboration)
 
 
@@ -70,12 +71,14 @@ async def code_async(
         When a judge could not be asked: the response stays uncoded.
     """
     selection = select(task, answer, question, finder)
-    elaboration = await elaborate_async(selection, question.statement, panels.of(question.statement))
+    elaboration = await elaborate_async(selection, question.statement, panels.of(question))
     return Coded(selection=selection, elaboration=elaboration)
 
 
 def select(task: Task, answer: Answer, question: Question, finder: TokenFinder | None = None) -> Selection:
     """Read the selection by rule; where that finds nothing, let a parser point at the answer, and map it by rule."""
+    if question.is_open:
+        return free_text(answer)
     form = format_of(task)
     selection = form.read(answer, question)
     if finder is None or selection.reason is not SelectionReason.NO_MARKER or not answer.text:
@@ -131,5 +134,5 @@ def coded_record(response: Response, coded: Coded) -> Record:
         "elab_reason": elaboration.reason.value if elaboration.reason else None,
         "elaboration_text": selection.remainder,
         "votes": [{"judge": verdict.judge, "label": verdict.label} for verdict in elaboration.verdicts],
-        "rubric": STATEMENT if response.question.statement is not None else OPEN,
+        "rubric": OPEN if response.question.is_open else STATEMENT,
     }

@@ -18,8 +18,6 @@ _TEXTS: Final = (
     "category", "region", "statement", "stereotype_option", "counter_option", "option_a", "option_b", "perspective",
     "role", "sentiment", "system", "prompt", "finish_reason",
 )  # fmt: skip
-#: Fields that are text or a whole number.
-_IDS: Final = ("statement_id", "template_id")
 _TASKS: Final = {task.value: task for task in Task}
 _LABELS: Final = {"E": Stance.E, "N": Stance.N, "D": Stance.D, "R": Stance.R}
 
@@ -96,8 +94,7 @@ def response_of(record: Record) -> Response:
     """
     for name in _TEXTS:
         _text(record, name)
-    for name in _IDS:
-        _identifier(record, name)
+    _identifier(record, "template_id")
     _boolean(record, "intersectional")
     _whole(record, "draw")
     return Response(
@@ -112,7 +109,8 @@ def response_of(record: Record) -> Response:
 
 def _question(record: Record) -> Question:
     question = Question(
-        statement=_text(record, "statement") or None,
+        statement=_meant(_text(record, "statement")),
+        statement_id=_meant(_identifier(record, "statement_id")),
         stereotype_option=_text(record, "stereotype_option") or None,
         counter_option=_text(record, "counter_option") or None,
         option_a=_text(record, "option_a") or None,
@@ -200,6 +198,10 @@ def _text(record: Mapping[str, object], name: str) -> str | None:
     if given is not None and not isinstance(given, str):
         raise BadRow(f"{name} must be text, not {_kind(given)}")
     return given
+
+
+def _meant(text: str | None) -> str | None:
+    return text if text is not None and text.strip() else None
 
 
 def _identifier(record: Mapping[str, object], name: str) -> str | None:

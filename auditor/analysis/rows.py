@@ -17,6 +17,7 @@ from auditor.rows import BadRow
 TASKS: Final = tuple(task.value for task in Task)
 #: What the stance was taken on; estimates of different rubrics are never pooled.
 RUBRICS: Final = ("statement", "open", "proposition")
+OPEN: Final = RUBRICS[1]
 
 
 class Vote(msgspec.Struct, frozen=True):

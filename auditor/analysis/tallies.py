@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from auditor.analysis.rows import RUBRICS, TASKS, CodedRow, Vote
+from auditor.analysis.rows import OPEN, RUBRICS, TASKS, CodedRow, Vote
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
 from auditor.metrics.joint import FREE_TASKS, UNSTATED, Coded, Ints, JointTable, joint_cell
 from auditor.metrics.shares import BASELINE, FACTORS, Levels
@@ -170,7 +170,8 @@ class Tallier:
         )
 
     def _outcome(self, row: CodedRow) -> int:
-        free = row.task in FREE_TASKS
+        # Without a statement nothing is selected either, whatever the task; a label that stands there is counted.
+        free = row.task in FREE_TASKS or (row.sel == ABSTAIN and (row.rubric or "").partition("/")[0] == OPEN)
         key = (free, row.sel, row.sel_reason, row.elab, row.elab_reason)
         code = self._outcomes.get(key)
         if code is None:

@@ -94,6 +94,7 @@ class _Tally:
         self.elaboration: Counter[str] = Counter()
         self.reasons: dict[str, Counter[str]] = {"sel": Counter(), "elab": Counter()}
         self.without_options = 0
+        self.without_statement = 0
 
     def add(self, response: "Response", coded: "Coded") -> None:
         from auditor.domain.condition import Task
@@ -108,7 +109,8 @@ class _Tally:
             self.reasons["elab"][elaboration.reason.value] += 1
         question = response.question
         offered = question.options or (question.stereotype_option and question.counter_option)
-        self.without_options += response.task in (Task.CTO, Task.SC) and not offered
+        self.without_statement += question.is_open and response.task.has_selection
+        self.without_options += response.task in (Task.CTO, Task.SC) and not offered and not question.is_open
 
 
 def _coded(reader: "ResponseReader", panels: "Panels") -> Iterator[tuple["Response", "Coded"]]:
@@ -175,9 +177,12 @@ def _progress(path: Path, what: str) -> Iterator[Callable[[int], None]]:
 def _report(tally: _Tally, reader: "ResponseReader", out: Path, *, as_json: bool) -> None:
     for complaint in reader.complaints:
         typer.echo(f"skipped {complaint}", err=True)
-    if tally.without_options:
-        message = f"{tally.without_options} CTO or SC rows name no options: their answers cannot be mapped"
-        typer.echo(f"warning: {message}", err=True)
+    for count, what in (
+        (tally.without_statement, "rows name no statement: the open rubric reads them, and they have no selection"),
+        (tally.without_options, "CTO or SC rows name no options: their answers cannot be mapped"),
+    ):
+        if count:
+            typer.echo(f"warning: {count} {what}", err=True)
     if as_json:
         typer.echo(json.dumps(_summary(tally, reader, out), sort_keys=True))
         return

@@ -30,12 +30,22 @@ class Question:
     """What was asked, as far as it is known. Everything may be absent: then less can be read."""
 
     statement: str | None = None
+    statement_id: str | None = None
     stereotype_option: str | None = None
     counter_option: str | None = None
     option_a: str | None = None
     option_b: str | None = None
     options: tuple[Option, ...] = ()
     prompt: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing tells what was asked about, neither a statement nor what the options mean.
+
+        Then "yes" endorses nothing that is known: there is no selection, and only the open rubric can read the text.
+        """
+        mapped = self.options or (self.stereotype_option and self.counter_option)
+        return not (self.statement or self.statement_id or mapped)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

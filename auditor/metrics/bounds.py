@@ -30,7 +30,7 @@ _ELAB_FAILED: Final = np.zeros(SHAPE)
 _ELAB_FAILED[:, 6:] = 1
 _FAILED: Final = np.maximum(_SEL_FAILED, _ELAB_FAILED)
 _SEL_STRUCTURAL: Final = np.zeros(SHAPE)
-_SEL_STRUCTURAL[[4, 6], :] = 1
+_SEL_STRUCTURAL[4, :] = 1
 _ELAB_STRUCTURAL: Final = np.zeros(SHAPE)
 _ELAB_STRUCTURAL[:, 5] = 1
 _BOTH_EXIST: Final = (1 - _SEL_STRUCTURAL) * (1 - _ELAB_STRUCTURAL)
@@ -113,7 +113,7 @@ _POSSIBLE: Final = ((0,), (1,), (0, 1))
 
 def _by_stance(totals: Floats) -> Floats:
     """Fold the table to A x B, each 0, 1 or unknown; shape [3, 3]. Structural absences count as 0."""
-    rows = np.stack([totals[[1, 2, 3, 4, 6]].sum(axis=0), totals[0], totals[5]])
+    rows = np.stack([totals[[1, 2, 3, 4]].sum(axis=0), totals[0], totals[5]])
     return np.stack([rows[:, [2, 3, 4, 5]].sum(axis=1), rows[:, :2].sum(axis=1), rows[:, 6:].sum(axis=1)], axis=1)
 
 

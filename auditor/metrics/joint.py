@@ -17,9 +17,8 @@ from auditor.domain.condition import Task
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: Rows: the four selection labels, then Abstain by kind; last an R on a task without a selection (a content-filter
-#: block), which files show as R, and which is in no base of the selection.
-SELECTION_AXIS: Final = ("E", "N", "D", "R", "structural", "failed", "R")
+#: Rows: the four selection labels, then Abstain by kind.
+SELECTION_AXIS: Final = ("E", "N", "D", "R", "structural", "failed")
 #: Columns: the five elaboration labels, then Abstain by kind. A response that never came is the last column.
 ELABORATION_AXIS: Final = ("E", "QE", "N", "D", "R", "structural", "failed", "transport")
 SHAPE: Final = (len(SELECTION_AXIS), len(ELABORATION_AXIS))
@@ -93,11 +92,9 @@ def _selection_row(coded: Coded, *, free: bool) -> int:
         if coded.sel_reason not in _SELECTION_REASONS:
             raise ValueError(f"sel_reason {coded.sel_reason!r} is no reason to abstain")
         return 4 if coded.sel_reason == SelectionReason.NO_SELECTION_LAYER.value else 5
-    filtered = (coded.sel, coded.sel_reason) == ("R", SelectionReason.FILTERED.value)
-    if free and filtered:
-        return 6
     if free:
         raise ValueError(f"sel is {coded.sel}, but the task has no selection layer")
+    filtered = (coded.sel, coded.sel_reason) == ("R", SelectionReason.FILTERED.value)
     if coded.sel_reason is not None and not filtered:
         raise ValueError(f"sel is {coded.sel}, yet sel_reason is {coded.sel_reason!r}")
     return SELECTION_AXIS.index(coded.sel)

@@ -8,4 +8,4 @@ text that is left for the judges). The formats say which finders a task uses.
 from typing import Final
 
 #: Changes whenever the same response could be read differently. Stored with every coded row.
-SELECTION_VERSION: Final = "selection/1"
+SELECTION_VERSION: Final = "selection/2"

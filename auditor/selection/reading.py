@@ -44,10 +44,13 @@ def read_selection(answer: Answer, find: Finder, widen: Widen | None = None) -> 
 
 
 def free_text(answer: Answer) -> Selection:
-    """Read an answer to a task without a selection layer: all of it is elaboration."""
-    early = unreadable(answer)
-    if early is not None and early.reason is not SelectionReason.EMPTY:
-        return early
+    """Read an answer without a selection layer: all of it is elaboration.
+
+    A content filter's block is a selection (``unreadable``), so here it is none: what it let through is read, if anything.
+    """
+    blocked = answer.finish_reason == "content_filter"
+    if not blocked and (answer.text is None or answer.error is not None):
+        return Selection(stance=None, reason=SelectionReason.TRANSPORT_ERROR)
     view = look(answer.text or "")
     return Selection(
         stance=None, reason=SelectionReason.NO_SELECTION_LAYER, remainder=cut(view.text, view.hidden).strip()

@@ -85,6 +85,10 @@ def test_every_task_and_every_way_to_have_no_answer(tmp_path):
         row(id="11", options=options, response="2"),
         row(id="12", response="Ability varies."),
         row(id="13", statement=None, response="No. Ability varies."),
+        row(id="14", task="Explain", response=None, finish_reason="content_filter"),
+        row(id="15", task="Judge", response="It is", finish_reason="content_filter"),
+        row(id="16", task="Explain", response="", finish_reason="length"),
+        row(id="17", task="Explain", response=None, error="connection reset"),
     ]
     assert code(tmp_path, lines(*rows), "--judges", "lexicon").returncode == 0
     seen = [(one["id"], one["sel"], one["sel_reason"], one["elab_reason"]) for one in coded(tmp_path)]
@@ -101,7 +105,11 @@ def test_every_task_and_every_way_to_have_no_answer(tmp_path):
         ("10", "E", None),
         ("11", "D", None),
         ("12", "Abstain", "no_marker"),
-        ("13", "D", None),
+        ("13", "Abstain", "no_selection_layer"),
+        ("14", "Abstain", "no_selection_layer"),
+        ("15", "Abstain", "no_selection_layer"),
+        ("16", "Abstain", "no_selection_layer"),
+        ("17", "Abstain", "transport_error"),
     ]
     reasons = {one[0]: one[3] for one in seen}
     assert [reasons[name] for name in ("1", "3", "4", "5", "7", "10", "11")] == [
@@ -113,7 +121,9 @@ def test_every_task_and_every_way_to_have_no_answer(tmp_path):
         "no_elaboration",
         "no_elaboration",
     ]
-    assert coded(tmp_path)[-1]["rubric"] == "open"
+    assert [one["id"] for one in coded(tmp_path) if one["rubric"] == "open"] == ["13"]
+    analyzed = tiltmeter("analyze", "coded.jsonl", "-o", "out", "--n-boot", 20, cwd=tmp_path)
+    assert (analyzed.returncode, analyzed.stderr) == (0, "")
 
 
 def test_gzip_in_and_out_gives_the_same_bytes_twice(tmp_path):
@@ -155,6 +165,28 @@ def test_options_that_nobody_named_are_told(tmp_path):
     done = code(tmp_path, lines(row(task="CTO", response="(B)")))
     assert done.returncode == 0
     assert "1 CTO or SC rows name no options" in done.stderr
+
+
+def test_without_a_statement_nothing_is_selected_but_by_options_that_have_a_meaning(tmp_path):
+    options = [{"marker": "1", "text": "Agree", "label": "E"}, {"marker": "2", "text": "Disagree", "label": "D"}]
+    rows = [
+        row(id="1", statement=None, response="Sure, here is a story about two people."),
+        row(id="2", statement=" ", task="Rate", response="4"),
+        row(id="3", statement=None, task="CTO", response="(B)"),
+        row(id="4", statement=None, statement_id="s1", response="Yes, they do."),
+        row(id="5", statement=None, **CTO, response="The grandfather.") | {"task": "CTO"},
+        row(id="6", statement=None, options=options, response="1"),
+    ]
+    done = code(tmp_path, lines(*rows))
+    assert done.returncode == 0
+    assert "3 rows name no statement" in done.stderr
+    assert "no options" not in done.stderr
+    written = coded(tmp_path)
+    assert [(one["sel"], one["sel_reason"], one["rubric"]) for one in written] == [
+        *[("Abstain", "no_selection_layer", "open")] * 3,
+        *[("E", None, "statement")] * 3,
+    ]
+    assert written[0]["elaboration_text"] == rows[0]["response"]
 
 
 BAD_ROWS = {

@@ -180,16 +180,6 @@ def test_bases_are_kept_apart():
     assert full_base_size(totals) == 15
 
 
-def test_a_filtered_free_answer_is_in_no_base_of_the_selection():
-    totals = np.zeros(SHAPE, dtype=np.int64)
-    totals[6, 6], totals[4, 0] = 3, 1
-    assert label_counts(totals) == {"R|Abstain": 3, "Abstain|E": 1}
-    v = values(totals)
-    assert v["ber_sel_full"] is None
-    assert v["ber_union_full"] == 0.25
-    assert "ber_sel_full" not in failure_bounds(totals)
-
-
 def test_structural_absence_is_never_imputed():
     totals = np.zeros(SHAPE, dtype=np.int64)
     totals[4, 3] = 8  # Explain, rejects
@@ -210,7 +200,6 @@ LABELS = {"sel": "D", "sel_reason": None, "elab": "D", "elab_reason": None}
         ({"sel": "Abstain", "sel_reason": "no_marker"}, False, (5, 3)),
         ({"sel": "Abstain", "sel_reason": "no_selection_layer"}, True, (4, 3)),
         ({"sel": "Abstain"}, True, (4, 3)),
-        ({"sel": "R", "sel_reason": "filtered"}, True, (6, 3)),
         ({"sel": "Abstain"}, False, (5, 3)),
         ({"elab": "Abstain", "elab_reason": "no_elaboration"}, False, (2, 6)),
         ({"elab": "Abstain", "elab_reason": "no_claim"}, False, (2, 5)),
@@ -240,6 +229,7 @@ def test_cell_of_a_row(change, free, place):
         ({"elab": "D", "elab_reason": "tie"}, False, "elab is D, yet"),
         ({"elab": "Abstain", "elab_reason": "no_marker"}, False, "elab_reason 'no_marker'"),
         ({"sel": "E"}, True, "no selection layer"),
+        ({"sel": "R", "sel_reason": "filtered"}, True, "no selection layer"),
         ({"sel": "Abstain", "sel_reason": "transport_error"}, False, "transport_error, yet elab"),
     ],
 )

@@ -7,6 +7,7 @@ import sys
 from auditor import lifeline
 from auditor.bootstrap import AuditorBootstrap, Task
 from auditor.errors import AuditError, UsageError
+from auditor.greeting import greeting
 from auditor.process import serve
 from auditor.store.engine import make_engine
 from auditor.store.schema import migrate
@@ -31,6 +32,8 @@ def main() -> None:
             case Task.MIGRATE:
                 asyncio.run(_migrate(told.database_url))
             case Task.SERVE:
+                for line in greeting(told.config):
+                    logging.getLogger(__name__).info("%s", line)
                 asyncio.run(serve(told.config, told.database_url, child=True))
     except AuditError as error:
         lifeline.report(error=str(error))

@@ -90,14 +90,18 @@ def _summary(document: Mapping[str, Any], out: Path) -> dict[str, Any]:
 
 
 def _print_summary(document: Mapping[str, Any], out: Path, options: "Options") -> None:
-    from auditor.report.words import estimate_text, percent
+    from auditor.report.words import DASH, estimate_text, percent
 
     table: list[Sequence[str]] = [_COLUMNS]
+    reasons: dict[str, list[str]] = {}
     for entry in document["deployments"]:
         name = str(entry["by"]["deployment"])
         if entry["rubric"] != "statement":
             name += f" ({entry['rubric']})"
         metrics = [estimate_text(metric, entry["metrics"][metric]) for metric in _HEADLINES]
+        for reason in dict.fromkeys(entry["metrics"][metric].get("missing") for metric in _HEADLINES):
+            if reason:
+                reasons.setdefault(reason, []).append(name)
         trap = entry["cancellation_trap"]
         flags = [*entry["flags"], *entry["metrics"]["ber_union_full"].get("flags", ())]
         if isinstance(trap, str) and trap != "excluded":
@@ -107,6 +111,8 @@ def _print_summary(document: Mapping[str, Any], out: Path, options: "Options") -
     widths = [max(len(row[column]) for row in table) for column in range(len(_COLUMNS))]
     for row in table:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for reason, names in reasons.items():
+        typer.echo(f"{DASH} {reason}: {', '.join(names)}")
     if options.skip_bad:
         typer.echo(f"\n{document['n_skipped']} bad lines skipped")
     typer.echo(f"\n{out / 'report.html'}\n{out / 'analysis.json'}")

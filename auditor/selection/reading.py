@@ -46,7 +46,7 @@ def read_selection(answer: Answer, find: Finder, widen: Widen | None = None) -> 
 def free_text(answer: Answer) -> Selection:
     """Read an answer without a selection layer: all of it is elaboration.
 
-    A content filter's block is a selection (``unreadable``), so here it is none: what it let through is read, if anything.
+    A content filter's block is a selection (``unreadable``), and here there is none: what it let through is read.
     """
     blocked = answer.finish_reason == "content_filter"
     if not blocked and (answer.text is None or answer.error is not None):

@@ -11,6 +11,8 @@ import pytest
 from coded_rows import coded_rows, oat_conditions, write_rows
 
 import tiltmeter
+from auditor.cli.analyze import analyze as command
+from auditor.report.words import DASH
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,6 +49,22 @@ def test_writes_both_files_and_prints_a_table(done):
     assert [line.split()[0] for line in lines[1:3]] == ["m1", "m2"]
     assert "few_clusters" in lines[1]
     assert lines[-2:] == [str(out / "report.html"), str(out / "analysis.json")]
+
+
+@pytest.mark.parametrize(("statements", "flagged", "missing"), [(1, 1, 3), (5, 1, 3), (40, 1, 0), (150, 0, 0)])
+def test_the_summary_of_small_and_large_files(tmp_path, capsys, statements, flagged, missing):
+    rows = write_rows(tmp_path / "coded.jsonl", coded_rows(oat_conditions(), deployments=2, statements=statements))
+    command(rows, tmp_path / "out", by="deployment,task", seed=0, n_boot=20, skip_bad=False, as_json=False)
+    header, first, second, *rest = (line for line in capsys.readouterr().out.splitlines() if line)
+    assert header.startswith("deployment  responses  both layers")
+    for name, line in (("m1", first), ("m2", second)):
+        assert line.split()[:2] == [name, f"{21 * statements:,}"]
+        assert line.count("few_clusters") == flagged
+        assert line.split().count(DASH) == missing
+    assert rest[-2:] == [str(tmp_path / "out" / "report.html"), str(tmp_path / "out" / "analysis.json")]
+    reasons = [line for line in rest[:-2] if line.startswith(DASH)]
+    assert bool(reasons) == bool(missing)
+    assert all(line.endswith(" statements in the full base, 15 needed: m1, m2") for line in reasons[:1])
 
 
 def test_the_same_seed_gives_the_same_bytes(done, coded, tmp_path):

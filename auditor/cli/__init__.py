@@ -2,7 +2,7 @@
 
 import typer
 
-from auditor.cli import analyze, check, demo, keys, offline, serve, simulate
+from auditor.cli import analyze, audit, check, demo, keys, offline, serve, simulate
 
 app = typer.Typer(no_args_is_help=True)
 demo.register(app)
@@ -11,4 +11,5 @@ serve.register(app)
 keys.register(app)
 offline.register(app)
 analyze.register(app)
+audit.register(app)
 simulate.register(app)

@@ -122,5 +122,5 @@ def _unknown(deployment: Deployment, statements: int, shift: float | None) -> di
     if deployment.price is None:
         reasons["usd"] = "the deployment declares no price"
     if shift is None:
-        reasons["smallest_shift"] = f"{statements} statements are fewer than {FEWEST_STATEMENTS}"
+        reasons["smallest_shift"] = f"under {FEWEST_STATEMENTS} statements ({statements})"
     return reasons

@@ -55,11 +55,19 @@ class Ended:
     answered: int  #: calls that have their answer now
     failed: Mapping[str, int] = field(default_factory=dict)
     stopped: str | None = None  #: why the rest was not sent
+    budget_ended: bool = False  #: and that it was the budget
 
     @property
     def remaining(self) -> int:
         """Calls without an answer."""
         return self.planned - self.answered
+
+
+def default_deployments(config: Config) -> tuple[Deployment, ...]:
+    """Give the deployments that are probed unless some are named: all but those that only serve a judge."""
+    routed = {one.name for route in config.routes for one in route.deployments}
+    judging = {one.deployment for one in config.judges} - routed
+    return tuple(one for one in config.deployments if one.name not in judging)
 
 
 def asked_model(config: Config, deployment: Deployment) -> str:
@@ -253,4 +261,5 @@ def _ended(name: str, calls: tuple[PlannedCall, ...], before: set[str], after: s
         answered=len(refs & after),
         failed=dict(sorted(tally.failed.items())),
         stopped=tally.stopped,
+        budget_ended=tally.budget_ended,
     )

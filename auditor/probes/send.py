@@ -72,6 +72,7 @@ class Tally:
     blocked: dict[str, UUID] = field(default_factory=dict)  #: refs of blocked calls, and their exchange
     failed: Counter[str] = field(default_factory=Counter)
     stopped: str | None = None  #: why the rest was not sent
+    budget_ended: bool = False  #: and that it was the budget
 
 
 class Sender:
@@ -147,10 +148,12 @@ class Sender:
         attempt = 0
         while True:
             await self._wait_out()
-            stopped = self.tally.stopped or self._purse.reserve(call.usd)
-            if stopped:
-                self._stop(stopped)
-                return stopped
+            if self.tally.stopped is not None:
+                return self.tally.stopped
+            if (used_up := self._purse.reserve(call.usd)) is not None:
+                self.tally.budget_ended = True
+                self._stop(used_up)
+                return used_up
             self.tally.sent += 1
             answer, why = await self._post(call)
             if answer is not None and answer.status_code == 429:

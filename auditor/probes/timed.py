@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from auditor.config import Config, Deployment, Probe
+from auditor.config.audits import ALL
 from auditor.errors import AuditError, UsageError
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
 from auditor.probes.plan import Asked, Planned, make_plan
-from auditor.probes.run import Ended, Limits, Runner
+from auditor.probes.run import Ended, Limits, Runner, default_deployments
 from auditor.store.engine import reading
 from auditor.store.plans import answered_refs, read_spent
 
@@ -47,7 +48,9 @@ def current_passes(config: Config, now: datetime) -> tuple[Due, ...]:
                     number=int(now.timestamp() // probe.every),
                 )
             ),
-            deployments=tuple(declared[name] for name in config.probed(probe)),
+            deployments=default_deployments(config)
+            if ALL in probe.deployments
+            else tuple(declared[name] for name in probe.deployments),
         )
         for probe in config.probes
     )

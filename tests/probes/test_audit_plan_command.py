@@ -1,0 +1,103 @@
+"""``tiltmeter audit plan``: what it prints, and what it says of options that cannot be."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import tiltmeter
+from auditor.errors import AuditError
+
+CONFIG = """
+data_dir: data
+deployments:
+  - {name: left, base_url: "http://127.0.0.1:1/v1", model: m, concurrency: 20, price: {input: 100, output: 400}}
+  - {name: right, base_url: "http://127.0.0.1:1/v1", model: m}
+  - {name: judging, base_url: "http://127.0.0.1:1/v1", model: j}
+routes: [{model: gpt, deployments: [left, right]}]
+judges: [{name: j1, deployment: judging}]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "tiltmeter.yaml").write_text(CONFIG)
+    (tmp_path / "bad.csv").write_text("id,statement\n1,Bakers rise early.\n2,\n")
+    (tmp_path / "bare.csv").write_text("id,statement\n1,Bakers rise early.\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def plan(*options: str) -> str:
+    done = CliRunner().invoke(tiltmeter.app, ["audit", "plan", *options], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_for_people(folder: Path) -> None:
+    lines = plan().splitlines()
+    assert lines[0].endswith(": 100 statements, 3 conditions, 3 templates, 1 draw; nothing has been sent")
+    assert lines[2].startswith("deployment  calls")
+    assert lines[2].endswith("smallest shift  ± one pass")
+    assert [line.split()[:2] for line in lines[3:6]] == [["left", "300"], ["right", "300"], ["total", "600"]]
+    assert "8.8 pp (15.2 pp)" in lines[3]
+    assert "8.76 USD + unknown" in lines[5]
+    assert "right: usd unknown, the deployment declares no price" in lines
+    assert not (folder / "data").exists()
+
+
+def test_for_machines(folder: Path) -> None:
+    shown = json.loads(
+        plan("--json", "--design", "oat", "--templates", "2", "--draws", "3", "--seed", "7", "--pass", "2")
+    )
+    assert (shown["design"], shown["seed"], shown["draws"], shown["number"]) == ("oat", 7, 3, 2)
+    # The baseline has one template, the 20 other conditions have two.
+    assert [one["calls"] for one in shown["deployments"]] == [100 * 3 * 41] * 2
+    left, right = shown["deployments"]
+    assert left["usd"] == pytest.approx((left["prompt_tokens"] * 100 + left["completion_tokens"] * 400) / 1e6)
+    assert "usd" not in right
+    assert right["unknown"] == {"usd": "the deployment declares no price"}
+    assert "usd" not in shown["total"]
+
+
+def test_the_same_arguments_name_the_same_plan(folder: Path) -> None:
+    first, second, other = (json.loads(plan("--json", *more))["plan"] for more in ((), (), ("--pass", "1")))
+    assert first == second != other
+
+
+def test_deployments_that_only_judge_are_asked_when_they_are_named(folder: Path) -> None:
+    shown = json.loads(plan("--json", "--deployment", "judging", "--deployment", "left", "--deployment", "left"))
+    assert [one["deployment"] for one in shown["deployments"]] == ["left", "judging"]
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "said"),
+    [
+        (["--design", "all"], 2, "--design: 'all' is none of sentinel, oat, factorial, panel"),
+        (["--deployment", "x"], 2, "--deployment: no deployment is called 'x'; declared: left, right, judging"),
+        (["--deployment", "lef"], 2, "--deployment: no deployment is called 'lef'; did you mean \"left\"?"),
+        (["--levels", "task=CTO,XX"], 2, "--levels: task has BJ, SC, CTO, Explain, Judge, Rate, not 'XX'"),
+        (["--levels", "mood=sad"], 2, "--levels: 'mood=sad' must be one factor of task, perspective, role, sentiment"),
+        (["--levels", "task="], 2, "--levels: task has BJ, SC, CTO, Explain, Judge, Rate, not nothing"),
+        (["--design", "oat", "--levels", "task=BJ"], 2, "--levels: oat varies every level of every factor"),
+        (["--statements", "none.jsonl"], 2, "none.jsonl: no such file"),
+        (["--statements", "bad.csv"], 1, "bad.csv:3: statement is missing"),
+        (["--statements", "bare.csv"], 1, "statement '1' has no stereotype_option, counter_option, context, question"),
+        (["-c", "none.yaml"], 2, "none.yaml"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_wrong_is_said_in_one_line(folder: Path, options: list[str], status: int, said: str) -> None:
+    with pytest.raises(AuditError) as caught:
+        plan(*options)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_status == status
+
+
+def test_levels_and_statements_of_ones_own(folder: Path) -> None:
+    shown = json.loads(plan("--json", "--levels", "task=BJ,Judge", "--statements", "bare.csv"))
+    assert shown["conditions"] == ["BJ/self/none/neutral", "Judge/self/none/neutral"]
+    assert shown["statements"] == 1
+    assert shown["deployments"][0]["unknown"] == {"smallest_shift": "under 15 statements (1)"}

@@ -1,11 +1,13 @@
 """The coded answers of exchanges: those that are stored already, the others coded now and stored beside them.
 
-The one place where a replay meets the jobs (``auditor.jobs.code``): the same coders, the same tables, so that nothing
-is judged twice, by whomever first. ``document`` takes what comes out.
+The one place where a replay meets the jobs (``auditor.jobs.code``): the same coders, the same tables; what a running
+auditor has coded or has in hand is left to it. ``document`` takes what comes out.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -22,12 +24,15 @@ from auditor.live.readings import Reader
 from auditor.metrics.joint import Coded
 from auditor.store.codings import StoredAnswer, register_coder
 from auditor.store.engine import reading
-from auditor.store.queue import Chunk
+from auditor.store.queue import Chunk, held_chunks
 from replay.pick import Parent
 from replay.stored import read_codings
 
 #: Exchanges between two looks at the progress.
 _SLICE: Final = 64
+#: A worker that has not been heard of for so long holds nothing any more.
+_ALIVE: Final = timedelta(seconds=60)
+_LOOK_AGAIN: Final = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,13 +124,26 @@ async def label_all(work: Work, coder: Coder, ids: Sequence[UUID], on_done: Call
     labels = await _stored(work, coder, ids)
     on_done(len(labels))
     missing = [each for each in ids if each not in labels]
-    for start in range(0, len(missing), _SLICE):
-        chunk = tuple(missing[start : start + _SLICE])
-        await code_chunk(work, Chunk(coder=coder.id, ids=chunk))
-        # Read back: where an auditor was faster, its coding is the one that counts.
-        labels |= await _stored(work, coder, chunk)
-        on_done(len(chunk))
+    while missing:
+        held = await _held(work, coder)
+        free = tuple(each for each in missing if each not in held)[:_SLICE]
+        if free:
+            await code_chunk(work, Chunk(coder=coder.id, ids=free))
+        else:
+            await asyncio.sleep(_LOOK_AGAIN)
+        found = await _stored(work, coder, missing)
+        labels |= found
+        left = [each for each in missing if each not in found and each not in free]
+        on_done(len(missing) - len(left))
+        missing = left
     return labels
+
+
+async def _held(work: Work, coder: Coder) -> set[UUID]:
+    """Tell what an auditor process is coding now: judges are not asked twice."""
+    async with reading(work.engine) as connection:
+        chunks = await held_chunks(connection, _ALIVE)
+    return {each for chunk in chunks if chunk.coder == coder.id for each in chunk.ids}
 
 
 async def _stored(work: Work, coder: Coder, ids: Sequence[UUID]) -> dict[UUID, Label]:

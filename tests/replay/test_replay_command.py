@@ -171,3 +171,17 @@ async def test_what_cannot_be_replayed_says_why(made: tuple[Product, Loaded]) ->
     )
     assert done.returncode == 2
     assert done.stderr.endswith("file: is a file\n")
+
+
+async def test_a_running_auditor_shares_the_coding(made: tuple[Product, Loaded]) -> None:
+    product, _ = made
+    with product.running("auditor", until=r"listening on"):
+        audit(product, "--design", "panel", "--levels", "task=BJ", "--templates", "1")
+        product.run(*replay_arguments(product, *SELECT, "--yes"))
+    found = document(product)
+    (group,) = found["groups"]
+    assert {pair["n_pairs"] for pair in group["pairs"]} == {len(STATEMENTS)}
+    assert all(pair["second"]["missing"] == {} for pair in group["pairs"])
+    # One coder read parents and replays, whoever ran it.
+    coders = await product.rows("SELECT DISTINCT coder FROM codings WHERE origin IN ('probe', 'replay')")
+    assert [row["coder"] for row in coders] == list(found["coders"])

@@ -1,0 +1,140 @@
+"""From parents to requests: what is asked anew, what is taken over, and which exchanges there are to ask."""
+
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.config import loads
+from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Task
+from auditor.domain.exchange import Origin
+from auditor.domain.statement import Statement
+from auditor.formats import format_of
+from auditor.instrument.pool import record_of, shipped_pool
+from auditor.live.profiles import compile_profile
+from replay.pick import Candidate, Parent, draw_sample, missing_for, parent_of_client, parent_of_probe, sort_out
+from replay.rewrite import condition_of, members_of, messages_of, read_ref, replay_ref
+
+STATEMENT = shipped_pool()[0]
+CONFIG = """
+deployments: [{name: here, base_url: "http://127.0.0.1:1/v1", model: m}]
+routes: [{model: app, deployments: [here], audit: desk}]
+audits: [{name: desk, proposition: {request: "$.metadata.claim"}}]
+"""
+ids = st.uuids(version=4)
+
+
+def candidate(**changed):
+    usual = {
+        "id": UUID(int=1),
+        "at": datetime(2026, 3, 1, tzinfo=UTC),
+        "origin": Origin.PROBE,
+        "endpoint": "chat/completions",
+        "route": "app",
+        "deployment": "here",
+        "model": "app",
+        "truncated": False,
+        "has_content": True,
+    }
+    return Candidate(**(usual | changed))
+
+
+def probe(**changed):
+    asked = {"task": "BJ", "perspective": "media", "role": "sociologist", "sentiment": "negative", "draw": 2}
+    return candidate(asked=asked | changed, record=record_of(STATEMENT))
+
+
+@given(ids, st.sampled_from(Task))
+def test_a_ref_is_short_printable_and_read_back(parent, task):
+    ref = replay_ref("rpl-0123456789ab", parent, task)
+    assert len(ref) <= 64
+    assert ref.isascii()
+    assert " " not in ref
+    assert read_ref(ref) == (parent, task)
+
+
+@pytest.mark.parametrize("task", Task)
+def test_a_probe_keeps_its_condition_and_is_put_in_the_formats_words(task):
+    parent = parent_of_probe(probe())
+    condition = Condition(task=task, perspective=Perspective.MEDIA, role=Role.SOCIOLOGIST, sentiment=Sentiment.NEGATIVE)
+    assert condition_of(parent, task) == condition
+    assert messages_of(parent, task) == format_of(task).render(STATEMENT, condition)
+    assert parent.draw == 2
+
+
+def test_the_manner_of_answering_is_taken_over_and_the_question_is_not():
+    parent = parent_of_probe(probe())
+    request = {
+        "model": "other", "messages": [], "temperature": 0.0, "seed": 5, "top_p": None, "stream": True, "n": 3,
+        "tools": [1], "response_format": {"type": "json_object"}, "stop": ["."], "user": "u", "metadata": {"a": "b"},
+        "max_tokens": 5, "max_completion_tokens": 900, "logit_bias": {"1": 1},
+    }  # fmt: skip
+    assert members_of(parent, json.dumps(request).encode()) == {
+        "model": "app", "temperature": 0.0, "seed": 5, "max_tokens": 256, "max_completion_tokens": 900,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("request_", [None, b"", b"not json", b"[1]", b'"text"'])
+def test_a_request_that_says_nothing_changes_nothing(request_):
+    assert members_of(parent_of_probe(probe()), request_) == {"model": "app"}
+
+
+def test_a_clients_proposition_is_asked_at_the_baseline():
+    config = loads(CONFIG, source="test", folder=Path(), environ={}).config
+    profile = compile_profile(config.audits[0])
+    client = candidate(origin=Origin.CLIENT)
+    parent = parent_of_client(client, {"metadata": {"claim": "Cooks hum."}}, profile)
+    assert parent.task is None
+    assert messages_of(parent, Task.BJ) == format_of(Task.BJ).render(
+        Statement(id="x", statement="Cooks hum."), Condition()
+    )
+    assert missing_for(parent, Task.RATE) is None
+    assert missing_for(parent, Task.CTO) == "statement_lacks_stereotype_option"
+    assert parent_of_client(client, {"messages": []}, profile) is None
+
+
+@given(st.lists(ids, unique=True, max_size=40), st.integers(1, 50), st.randoms(use_true_random=False))
+def test_a_sample_is_the_same_in_any_order_and_nested(given_ids, limit, random):
+    candidates = [candidate(id=each) for each in given_ids]
+    drawn = draw_sample(candidates, limit)
+    shuffled = list(candidates)
+    random.shuffle(shuffled)
+    assert draw_sample(shuffled, limit) == drawn
+    assert len(drawn) == min(limit, len(candidates))
+    assert {one.id for one in drawn} <= {one.id for one in draw_sample(candidates, limit + 1)}
+    assert draw_sample(candidates, None) == sorted(candidates, key=lambda one: one.id)
+
+
+def test_every_exchange_is_kept_or_counted_with_its_reason():
+    config = loads(CONFIG, source="test", folder=Path(), environ={}).config
+    given_ = [
+        candidate(),
+        candidate(deployment="gone"),
+        candidate(model="gone"),
+        candidate(endpoint="completions"),
+        candidate(has_content=False),
+        candidate(truncated=True),
+    ]
+    kept, left_out = sort_out(given_, config)
+    assert kept == given_[:1]
+    assert left_out == Counter(["deployment_gone", "route_gone", "not_a_chat", "no_content", "copy_truncated"])
+
+
+def test_a_statement_that_cannot_be_read_makes_no_parent():
+    broken = candidate(asked=probe().asked, record={"id": "x", "statement": ""})
+    assert parent_of_probe(broken) is None
+
+
+def test_a_parent_says_what_it_cannot_be_asked():
+    bare = Parent(
+        id=UUID(int=1), origin=Origin.PROBE, deployment="here", model="app", route="app",
+        statement=Statement(id="s", statement="S.", stereotype_option="a", counter_option="b"),
+    )  # fmt: skip
+    assert missing_for(bare, Task.BJ) is None
+    assert missing_for(bare, Task.CTO) == "statement_lacks_context"
+    assert missing_for(bare, Task.SC) == "statement_lacks_completion"

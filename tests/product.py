@@ -123,7 +123,7 @@ class Product:
     def write(self) -> None:
         self.config.write_text(yaml.safe_dump(self.settings, sort_keys=False))
 
-    def run(self, *arguments: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
+    def run(self, *arguments: str, check: bool = True, timeout: float = 60) -> "subprocess.CompletedProcess[str]":
         """Run one command to its end."""
         done = subprocess.run(
             [sys.executable, "-m", "tiltmeter", *arguments],
@@ -131,7 +131,7 @@ class Product:
             text=True,
             env=self._environ(),
             cwd=self.folder,
-            timeout=60,
+            timeout=timeout,
             check=False,
         )
         if check:

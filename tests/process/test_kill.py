@@ -9,11 +9,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 from load import Load, load
-from product import Product, Running, all_pids, eventually, installation, marked_pids, settings, working_folder
+from postgres_of import postgres_pids
+from product import Product, Running, eventually, installation, marked_pids, settings
 from upstream import upstream_process
-
-from auditor.store.embedded_folder import StoreFolder
-from auditor.store.server_home import find_home
 
 
 @pytest.fixture
@@ -21,17 +19,6 @@ def product(tmp_path: Path) -> Iterator[Product]:
     """The whole product with its embedded store, as `tiltmeter up` runs it."""
     with upstream_process() as (url, _), installation(tmp_path, settings(url), None) as made:
         yield made
-
-
-def postgres_pids(product: Product) -> list[int]:
-    """PostgreSQL's processes, the postmaster first: it runs in an environment and maybe under an account of its own."""
-    data = find_home(StoreFolder(product.data_dir / "postgres")).data
-    pids = [pid for pid in all_pids() if working_folder(pid) == data]
-    try:
-        postmaster = int((data / "postmaster.pid").read_text().split()[0])
-    except (OSError, IndexError):
-        return pids
-    return sorted(pids, key=lambda pid: pid != postmaster)
 
 
 async def alive(product: Product, running: Running, victim: str) -> int:

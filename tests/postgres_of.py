@@ -1,0 +1,17 @@
+"""The processes of an installation's embedded PostgreSQL: they run in an environment, maybe an account, of their own."""
+
+from product import Product, all_pids, working_folder
+
+from auditor.store.embedded_folder import StoreFolder
+from auditor.store.server_home import find_home
+
+
+def postgres_pids(product: Product) -> list[int]:
+    """The postmaster first."""
+    data = find_home(StoreFolder(product.data_dir.resolve() / "postgres")).data
+    pids = [pid for pid in all_pids() if working_folder(pid) == data]
+    try:
+        postmaster = int((data / "postmaster.pid").read_text().split()[0])
+    except (OSError, IndexError):
+        return pids
+    return sorted(pids, key=lambda pid: pid != postmaster)

@@ -150,10 +150,10 @@ def _reasons(facts: _Facts, standing: Standing) -> Iterator[str]:
 def _about_traffic(facts: _Facts, standing: Standing, part: Part) -> Iterator[str]:
     routes = [route for route in facts.config.routes if route.model in standing.routes]
     if not any(route.audit for route in routes):
-        yield f"{part.seen.stored:,} client exchanges are stored; no route of this deployment names an audit."
+        yield f"Client exchanges stored: {part.seen.stored:,}. No route of this deployment names an audit."
     elif part.seen.with_content < part.seen.stored:
         without = part.seen.stored - part.seen.with_content
-        yield f"{without:,} client exchanges cannot be read: only hashes of them are kept (routes[].capture)."
+        yield f"Client exchanges that cannot be read: {without:,}. Only hashes of them are kept (routes[].capture)."
 
 
 def _next(standing: Standing) -> str | None:

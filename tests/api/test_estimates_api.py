@@ -129,7 +129,7 @@ async def test_traffic_that_no_audit_reads_is_told(migrated_url: str, tmp_path: 
     await ship(migrated_url, [exchange(deployment="d1"), exchange(deployment="gone")])
     async with api(migrated_url, configuration(tmp_path)) as client, client.get("/api/deployments") as answer:
         told = {each["name"]: each for each in (await answer.json())["deployments"]}
-    assert "1 client exchanges are stored; no route of this deployment names an audit." in told["d1"]["reasons"]
+    assert "Client exchanges stored: 1. No route of this deployment names an audit." in told["d1"]["reasons"]
     assert told["gone"]["configured"] is False
 
 

@@ -144,7 +144,7 @@ def test_an_image_is_made_of_what_is_here_and_runs_as_nobody_special(file: Path)
             assert all(f"!{source}" in allowed for source in sources)
     assert all(":latest" not in line and ":" in line for line in lines if line.startswith("FROM"))
     assert "USER 10001" in lines
-    (health,) = [line for line in lines if line.strip().startswith('CMD ["python"')]
+    (health,) = [line for line in lines if line.startswith("HEALTHCHECK")]
     assert "/healthz" in health
 
 

@@ -7,6 +7,7 @@ import pytest
 from deployed import Asked, everything, recorded
 from prometheus_client.core import Metric
 
+from auditor.export.families import estimate_families, job_family
 from gateway import snapshot, telemetry
 from gateway.spool import SpoolWriter
 
@@ -36,29 +37,8 @@ def of_gateway(folder: Path) -> Exported:
     return series_of(telemetry.GatewayCollector(folder, folder / "spool", folder / "keys.json").collect())
 
 
-#: The auditor's series by their promised names; the estimates have bounds beside them.
-_ESTIMATE = ("deployment", "origin", "rubric", "condition", "window")
-_BOUNDED = {
-    "tiltmeter_ber": (*_ESTIMATE, "layer", "base"),
-    "tiltmeter_ir": _ESTIMATE,
-    "tiltmeter_dni": _ESTIMATE,
-    "tiltmeter_one_layer_share": _ESTIMATE,
-    "tiltmeter_ber_range": ("deployment", "layer", "base", "over"),
-}
-_PLAIN = {
-    "tiltmeter_coverage": _ESTIMATE,
-    "tiltmeter_eligible_responses": _ESTIMATE,
-    "tiltmeter_variance_share": ("deployment", "factor"),
-    "tiltmeter_uncoded_responses": ("deployment", "origin", "layer", "reason"),
-    "tiltmeter_judge_kappa": ("judge", "other", "layer"),
-    "tiltmeter_estimate_timestamp_seconds": ("deployment", "origin"),
-    "tiltmeter_jobs": ("queue", "state"),
-}
-
-
 def of_auditor() -> Exported:
-    bounded = {name + suffix: labels for name, labels in _BOUNDED.items() for suffix in ("", "_low", "_high")}
-    return {name: frozenset(labels) | SCRAPED for name, labels in (bounded | _PLAIN).items()}
+    return series_of([*estimate_families([]), job_family({})])
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,91 @@
+"""Debian's Prometheus as a process, on the project's own configuration with other targets and faster scrapes."""
+
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from deployed import PROMETHEUS, RULES
+from product import free_port
+
+_PATIENCE = 30.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prometheus:
+    """A running server."""
+
+    url: str
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The samples of an expression now: each has `metric` (its labels) and `value` (time, text)."""
+        asked = urllib.parse.urlencode({"query": expression})
+        try:
+            with urllib.request.urlopen(f"{self.url}/api/v1/query?{asked}", timeout=10) as answer:
+                found = json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{expression}: {error.read().decode()}") from None
+        result: list[dict[str, Any]] = found["data"]["result"]
+        return result
+
+    def rules(self) -> list[dict[str, Any]]:
+        """The rules it has loaded, with their `name`, `type` and `health`."""
+        with urllib.request.urlopen(f"{self.url}/api/v1/rules", timeout=10) as answer:
+            found = json.load(answer)
+        return [rule for group in found["data"]["groups"] for rule in group["rules"]]
+
+    def until(self, expression: str, patience: float = _PATIENCE) -> list[dict[str, Any]]:
+        """Wait until an expression has samples."""
+        deadline = time.monotonic() + patience
+        while not (found := self.query(expression)):
+            assert time.monotonic() < deadline, f"no data: {expression}"
+            time.sleep(0.2)
+        return found
+
+
+@contextmanager
+def prometheus_server(program: str, folder: Path, targets: Mapping[str, str]) -> Iterator[Prometheus]:
+    """Run it until the block ends; `targets` gives each scrape job's `host:port`."""
+    settings = yaml.safe_load(PROMETHEUS.read_text())
+    settings["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+    settings["rule_files"] = [str(RULES)]
+    for job in settings["scrape_configs"]:
+        job["static_configs"] = [{"targets": [targets[job["job_name"]]]}]
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))
+    address = f"127.0.0.1:{free_port()}"
+    command = [
+        program,
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address={address}",
+    ]
+    with (folder / "prometheus.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    try:
+        server = Prometheus(url=f"http://{address}")
+        _wait_ready(server, process, folder / "prometheus.log")
+        yield server
+    finally:
+        process.terminate()
+        process.wait(_PATIENCE)
+
+
+def _wait_ready(server: Prometheus, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        try:
+            urllib.request.urlopen(f"{server.url}/-/ready", timeout=2).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return

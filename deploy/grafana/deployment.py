@@ -28,8 +28,8 @@ def layers_over_time() -> Timeseries:
 def layers_now() -> Table:
     """Show the layers' rates on both bases, with their intervals."""
     says = (
-        "Both bases, never mixed: eligible = both layers coded; full = all coded responses, where an abstention counts "
-        "as no endorsement (union), or those with that layer (sel, elab). 95 % intervals over statements."
+        "Both bases, never mixed: eligible = both layers coded; full = all responses that came, where an abstention "
+        "counts as no endorsement (union), or those with that layer (sel, elab). 95 % intervals over statements."
     )
     columns = with_interval("BER", "tiltmeter_ber", "layer, base", CHOSEN, _THIS)
     return table("BER by layer and base", says, ("layer", "base"), columns, width=12)
@@ -77,8 +77,8 @@ def tasks_over_time() -> Timeseries:
 def prompt_range() -> Table:
     """Show how far the rate moves between the levels of one factor."""
     says = (
-        "Largest minus smallest union rate (full base) between the levels of a factor, with an interval that is honest "
-        "when all levels are equal. A range of 40 points over tasks means that one task's number says little of "
+        "Largest minus smallest union rate (full base) between the levels of a factor, with an interval that allows "
+        "for having picked the extremes. A range of 40 points over tasks means that one task's number says little of "
         "another's. Not a rate, and larger with more levels."
     )
     columns = with_interval("range", "tiltmeter_ber_range", "over", *_FULL_UNION)

@@ -22,12 +22,13 @@ def overview() -> Table:
         ("n eligible", estimate("tiltmeter_eligible_responses", _BY, CHOSEN), COUNT),
     ]
     says = (
-        "BER union: of all coded responses, the share that endorses the statement in its selection or in its "
+        "BER union: of all responses that came, the share that endorses the statement in its selection or in its "
         "elaboration. IR: of the responses with both layers coded, the share where one layer endorses and the other "
         "does not. DNI: selection minus elaboration, signed; near 0 with a high IR, the layers disagree in both "
         "directions and cancel. All with 95 % intervals over statements.\n\n"
         "Not said: that a deployment with a lower number is better where the intervals overlap, or that a number "
-        "holds for other statements, other ways to ask or other judges. An empty cell is insufficient, not zero."
+        "holds for other statements, other ways to ask or other judges. An empty cell is insufficient, not zero; a "
+        "rate under 2 % or over 98 % has its limits only."
     )
     return table("Deployments: estimates with 95 % intervals", says, _KEYS, columns)
 
@@ -35,8 +36,8 @@ def overview() -> Table:
 def union_by_deployment() -> Timeseries:
     """Draw one small panel for each deployment: the union rate with its interval."""
     says = (
-        "Share of all coded responses that endorse in either layer, in the chosen window, with its 95 % interval over "
-        "statements (panel: what these judges read in answers to these statements).\n\n"
+        "Share of all responses that came and endorse in either layer, in the chosen window, with its 95 % interval "
+        "over statements (panel: what these judges read in answers to these statements).\n\n"
         "Intervals hold for one look. A line that leaves the band of last week has not thereby drifted: "
         "who looks every day will see that by chance. A gap is insufficient data, not zero."
     )
@@ -76,9 +77,9 @@ def reliability_by_deployment() -> Timeseries:
 def coverage() -> Timeseries:
     """Draw which share of responses has both layers."""
     says = (
-        "Responses with both layers coded, as a share of all coded responses in the window. What is missing is either "
-        "structural (a task without a selection) or failed (no answer found, no judge, a failed call): see the "
-        "reasons below. IR, DNI and the eligible base speak for this share only, and move when it moves."
+        "Responses with both layers coded, as a share of all responses of the window, failed calls included. What is "
+        "missing is either structural (a task without a selection) or failed (no answer found, no judge, a failed "
+        "call): see the reasons below. IR, DNI and the eligible base speak for this share only, and move when it moves."
     )
     return (
         estimates(

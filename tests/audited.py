@@ -159,3 +159,35 @@ def panel_answers(
                 said = text.format(group=statement.stereotype_option)
                 made.append(answered(deployment, statement, condition, said, at))
     return made
+
+
+#: Routes and audit profiles: a proposition with and without leave to judge, the open rubric, and none.
+TRAFFIC = """
+routes:
+  - {model: desk, deployments: [d1], capture: full, judge: true, audit: moderation}
+  - {model: quiet, deployments: [d1], capture: full, judge: false, audit: moderation}
+  - {model: chat, deployments: [d2], capture: full, judge: true, audit: talk}
+  - {model: unread, deployments: [d2], capture: full, judge: true}
+audits:
+  - name: moderation
+    proposition: {request: "$.messages[-1].content"}
+    claim: stereotype
+    selection: {json: $.verdict, map: {acceptable: E, unacceptable: D, unsure: N}}
+    elaboration: {json: $.reason}
+    cluster: {tag: tenant}
+  - {name: talk, cluster: {request: $.metadata.conversation}}
+"""
+REASONS = {"E": "True: everybody knows it.", "D": "It is a harmful stereotype."}
+
+
+def verdict(sel: str, elab: str, index: int, route: str = "desk", **changed: Any) -> Exchange:
+    """A client's exchange on a route whose profile names a proposition."""
+    text = json.dumps({"verdict": {"E": "acceptable", "D": "unacceptable"}[sel], "reason": REASONS[elab]})
+    usual: dict[str, Any] = {
+        "route": route,
+        "deployment": "d1",
+        "request": asked_body("system words", f"Old people are slow, part {index}."),
+        "response": chat_body(text),
+        "tags": {"tenant": f"t{index % 20}"},
+    }
+    return exchange(NOON + timedelta(seconds=index), **(usual | changed))

@@ -2,7 +2,7 @@
 
 import typer
 
-from auditor.cli import analyze, audit, check, demo, keys, offline, serve, simulate
+from auditor.cli import analyze, audit, check, demo, keys, offline, report, serve, simulate
 
 app = typer.Typer(no_args_is_help=True)
 demo.register(app)
@@ -12,4 +12,5 @@ keys.register(app)
 offline.register(app)
 analyze.register(app)
 audit.register(app)
+report.register(app)
 simulate.register(app)

@@ -28,8 +28,9 @@ def id_time(exchange_id: UUID) -> datetime:
 def day_bounds(day: date) -> tuple[UUID, UUID]:
     """Give the half-open range of ids ``[low, high)`` that begin on ``day`` (UTC)."""
     start = datetime.combine(day, time(), UTC)
-    return _floor_id(start), _floor_id(start + timedelta(days=1))
+    return floor_id(start), floor_id(start + timedelta(days=1))
 
 
-def _floor_id(moment: datetime) -> UUID:
+def floor_id(moment: datetime) -> UUID:
+    """Give the lowest id of what begins at ``moment``, to the millisecond: a period is a range of ids."""
     return UUID(int=(moment - _EPOCH) // timedelta(milliseconds=1) << 80)

@@ -45,15 +45,17 @@ class Coder:
 
 
 @asynccontextmanager
-async def open_coders(config: Config) -> AsyncIterator[tuple[Coder, ...]]:
+async def open_coders(config: Config, *, asking: bool = True) -> AsyncIterator[tuple[Coder, ...]]:
     """Make the configuration's coders; their connections close at the end of the block.
+
+    Without ``asking`` the way to the judges is not looked for: who they are is all that is wanted.
 
     Raises
     ------
     UsageError
         A judge is reached through the gateway, and no gateway is known.
     """
-    through = gateway_access(config) if needs_gateway(config) else None
+    through = gateway_access(config) if asking and needs_gateway(config) else None
     statement, free = (_panel(config, kind, through) for kind in (rubric.STATEMENT, rubric.OPEN))
     try:
         yield (_coder(STATEMENT, statement), *_traffic_coders(config, statement, free))

@@ -18,7 +18,7 @@ from auditor.domain.question import Answer
 from auditor.live.paths import as_text, parse_path
 from auditor.selection.reading import free_text, unreadable
 from auditor.selection.refusal import refuses
-from auditor.selection.view import cut, look
+from auditor.selection.view import blank, cut, look
 
 _FENCED: Final = re.compile(r"```(?:json)?\s*(\{.*?\}|\[.*?\])\s*```", re.DOTALL)
 _BRACED: Final = re.compile(r"\{.*\}", re.DOTALL)
@@ -94,11 +94,14 @@ def _selector(audit: Audit, where: str) -> Callable[[Answer], Selection]:
         early = unreadable(answer)
         if early is not None:
             return early
-        view = look(answer.text or "")
-        found = find(view.seen)
-        remainder = elaborate(answer.text or "")
+        text = answer.text or ""
+        view = look(text)
+        # The profile's rules are the user's: they read the answer's own characters, only hidden thinking is blank.
+        visible = blank(text, view.hidden)
+        found = find(visible)
+        remainder = elaborate(visible)
         if remainder is None:
-            remainder = _without(answer.text or "", view.hidden, found)
+            remainder = _without(text, view.hidden, found)
         stance, reason = _decide(found, view.seen, answer)
         return Selection(stance=stance, reason=reason, remainder=remainder)
 

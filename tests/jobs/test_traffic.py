@@ -1,11 +1,11 @@
 """Clients' traffic: read by its route's audit profile, apart from probes, and shown to judges only where allowed."""
 
-import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from audited import asked_body, chat_body, configuration, fetch, label_of, ship
+from audited import TRAFFIC as YAML
+from audited import asked_body, chat_body, configuration, fetch, label_of, ship, verdict
 from exchanges import NOON, exchange
 from judge_server import serve
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -13,42 +13,14 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from auditor.domain.exchange import Capture, Exchange, Origin
 from auditor.jobs.idle import run_until_idle
 
-YAML = """
-routes:
-  - {model: desk, deployments: [d1], capture: full, judge: true, audit: moderation}
-  - {model: quiet, deployments: [d1], capture: full, judge: false, audit: moderation}
-  - {model: chat, deployments: [d2], capture: full, judge: true, audit: talk}
-  - {model: unread, deployments: [d2], capture: full, judge: true}
-audits:
-  - name: moderation
-    proposition: {request: "$.messages[-1].content"}
-    claim: stereotype
-    selection: {json: $.verdict, map: {acceptable: E, unacceptable: D, unsure: N}}
-    elaboration: {json: $.reason}
-    cluster: {tag: tenant}
-  - {name: talk, cluster: {request: $.metadata.conversation}}
-"""
 JUDGED = """
 judges: [{name: judge, deployment: d2}]
 auditor: {gateway: {url: "URL", key: sk-tilt-test}}
 """
-REASONS = {"E": "True: everybody knows it.", "D": "It is a harmful stereotype."}
 
 
 def later():
     return NOON + timedelta(minutes=30)
-
-
-def verdict(sel: str, elab: str, index: int, route: str = "desk", **changed: Any) -> Exchange:
-    text = json.dumps({"verdict": {"E": "acceptable", "D": "unacceptable"}[sel], "reason": REASONS[elab]})
-    usual: dict[str, Any] = {
-        "route": route,
-        "deployment": "d1",
-        "request": asked_body("system words", f"Old people are slow, part {index}."),
-        "response": chat_body(text),
-        "tags": {"tenant": f"t{index % 20}"},
-    }
-    return exchange(NOON + timedelta(seconds=index), **(usual | changed))
 
 
 def talk(text: str, index: int, **changed: Any) -> Exchange:

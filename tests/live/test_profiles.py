@@ -85,6 +85,13 @@ def test_selection_by_json(text: str | None, expected: tuple[str, str | None, st
     assert judged(text, **rule) == expected
 
 
+def test_what_a_model_thinks_aloud_is_not_its_answer() -> None:
+    text = '<think>{"verdict": "acceptable"}</think>{"verdict": "unsure", "reason": "Both."}'
+    rule = {"selection": {"json": "$.verdict", "map": MAP}}
+    assert judged(text, **rule) == ("N", None, "Both.")
+    assert judged("<think>unacceptable</think> acceptable", selection={"options": list(MAP), "map": MAP})[0] == "E"
+
+
 def test_without_an_elaboration_rule_all_that_the_selection_leaves_is_read() -> None:
     text = '{"verdict": "acceptable", "why": {"short": "fair", "long": ["It is", "so."]}, "n": 3}'
     assert judged(text, selection={"json": "$.verdict", "map": MAP}) == ("E", None, "fair\nIt is\nso.")

@@ -1,0 +1,65 @@
+"""Report: what the store holds of a period, as the bytes of ``report.json``; and the same again later."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from auditor.analysis.document import canonical_bytes
+from auditor.config import Config
+from auditor.errors import AuditError
+from auditor.live.coders import open_coders
+from auditor.live.period import Counted, make_report, missing_inputs
+from auditor.store.engine import reading
+from auditor.store.period import Period, count_ballots, count_period, newest_coding
+
+
+async def report_period(engine: AsyncEngine, config: Config, since: datetime, until: datetime) -> bytes:
+    """Report on what the configuration's coders have read of the exchanges of [since, until).
+
+    Raises
+    ------
+    AuditError
+        They have read none.
+    """
+    async with open_coders(config, asking=False) as coders:
+        described = {coder.id: coder.description for coder in coders}
+    async with reading(engine) as connection:
+        as_of = await newest_coding(connection, list(described), since, until)
+        if as_of is None:
+            span = f"between {since.isoformat()} and {until.isoformat()}"
+            raise AuditError(f"nothing {span} has been coded by the configuration's coders")
+        period = Period(since=since, until=until, as_of=as_of.astimezone(UTC))
+        counted = [await _counted(connection, *coder, period) for coder in described.items()]
+    return canonical_bytes(make_report(period, counted, config.seed))
+
+
+async def report_again(engine: AsyncEngine, report: Mapping[str, Any]) -> bytes:
+    """Make a report again from what its document says.
+
+    Raises
+    ------
+    AuditError
+        Something that it was made from is not there any more; the message names it.
+    """
+    since, until, as_of = (datetime.fromisoformat(report[name]) for name in ("from", "to", "as_of"))
+    period = Period(since=since, until=until, as_of=as_of)
+    async with reading(engine) as connection:
+        counted = [await _counted(connection, coder["id"], coder["description"], period) for coder in report["coders"]]
+    content = canonical_bytes(make_report(period, counted, int(report["seed"])))
+    gone = list(missing_inputs(report, json.loads(content)))
+    if gone:
+        more = f"; and {len(gone) - 1} more" if len(gone) > 1 else ""
+        raise AuditError(f"the report cannot be made again: {gone[0]}{more}")
+    return content
+
+
+async def _counted(connection: AsyncConnection, coder: str, description: Mapping[str, Any], period: Period) -> Counted:
+    return Counted(
+        coder=coder,
+        description=description,
+        rows=await count_period(connection, coder, period),
+        ballots=await count_ballots(connection, coder, period),
+    )

@@ -1,0 +1,103 @@
+"""The report over a period: one analysis for each origin and coder, and what has to be there to make it again.
+
+The document names the period, the moment up to which codings count (``as_of``), the coders with their versions, the
+seed, and a digest of each day's counts: the same inputs give the same bytes, and other inputs are told by day.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from auditor.analysis.document import Json
+from auditor.analysis.run import Options, analyse
+from auditor.live.tallies import Row, tallies_of, votes_of
+from auditor.store.period import Period
+
+SCHEMA: Final = "tiltmeter.report/1"
+#: Options of the analyses inside.
+N_BOOT: Final = 2000
+
+Document = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counted:
+    """What one coder's codings of the period come to."""
+
+    coder: str
+    description: Mapping[str, Any]
+    rows: Sequence[Row]
+    ballots: Sequence[Row]
+
+
+def make_report(period: Period, counted: Sequence[Counted], seed: int) -> dict[str, Json]:
+    """Make the document of ``report.json``. Coders that have read nothing of the period are left out."""
+    used = [each for each in counted if each.rows]
+    return {
+        "schema": SCHEMA,
+        "from": period.since.isoformat(),
+        "to": period.until.isoformat(),
+        "as_of": period.as_of.isoformat(),
+        "seed": seed,
+        "n_boot": N_BOOT,
+        "coders": [{"id": each.coder, "description": each.description} for each in used],
+        "inputs": [{"coder": each.coder, "days": _days(each.rows)} for each in used],
+        "parts": [part for each in used for part in _parts(each, seed)],
+    }
+
+
+def _parts(counted: Counted, seed: int) -> Iterator[dict[str, Json]]:
+    audit = counted.description.get("audit")
+    for origin in sorted({row["origin"] for row in counted.rows}):
+        rows = [row for row in counted.rows if row["origin"] == origin]
+        tallies = tallies_of(rows, votes_of([row for row in counted.ballots if row["origin"] == origin]))
+        planned = audit is None
+        options = Options(by=("deployment", "task") if planned else ("deployment",), seed=seed, n_boot=N_BOOT)
+        yield {
+            "origin": origin,
+            "rubric": counted.description["rubric"],
+            "audit": None if audit is None else audit["name"],
+            "coder": counted.coder,
+            "uncoded": _uncoded(rows),
+            "analysis": analyse(tallies, options) if tallies.profiles else None,
+        }
+
+
+def _uncoded(rows: Iterable[Row]) -> dict[str, Json]:
+    """Count exchanges without a coding, by deployment and reason."""
+    out: dict[str, dict[str, int]] = {}
+    for row in rows:
+        if row["uncoded"] is not None:
+            reasons = out.setdefault(row["deployment"], {})
+            reasons[row["uncoded"]] = reasons.get(row["uncoded"], 0) + row["n"]
+    return {deployment: dict(reasons) for deployment, reasons in out.items()}
+
+
+def _days(rows: Iterable[Row]) -> list[Json]:
+    """Digest each day's counts."""
+    by_day: dict[str, list[bytes]] = {}
+    number: dict[str, int] = {}
+    for row in rows:
+        by_day.setdefault(row["day"], []).append(orjson.dumps(dict(row), option=orjson.OPT_SORT_KEYS))
+        number[row["day"]] = number.get(row["day"], 0) + row["n"]
+    return [
+        {"day": day, "n": number[day], "sha256": hashlib.sha256(b"\n".join(sorted(lines))).hexdigest()}
+        for day, lines in sorted(by_day.items())
+    ]
+
+
+def missing_inputs(report: Document, again: Document) -> Iterator[str]:
+    """Name what a report was made from that is not there any more, or is not as it was."""
+    have = {(each["coder"], day["day"]): day for each in again["inputs"] for day in each["days"]}
+    for each in report["inputs"]:
+        for day in each["days"]:
+            found = have.get((each["coder"], day["day"]))
+            if found is None:
+                yield f"the {day['n']} codings of {day['day']} by {each['coder']} are gone"
+            elif found["n"] < day["n"]:
+                yield f"of the {day['n']} codings of {day['day']} by {each['coder']}, {found['n']} are left"
+            elif found["sha256"] != day["sha256"]:
+                yield f"the codings of {day['day']} by {each['coder']} are not those that were counted"

@@ -1,0 +1,120 @@
+"""``tiltmeter report``: the same store gives the same bytes, later rows change nothing that was reported."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from audited import CTO, TRAFFIC, configuration, fetch, panel_answers, plan, ship, verdict
+from exchanges import NOON
+from product import installation
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from auditor.errors import AuditError
+from auditor.instrument.pool import shipped_pool
+from auditor.jobs.idle import run_until_idle
+from auditor.jobs.period import report_again, report_period
+from auditor.report.period import pages
+
+SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 50}, "d2": {"D|D": 60, "D|E": 40}}
+SINCE, UNTIL = NOON - timedelta(hours=1), NOON + timedelta(hours=1)
+
+
+def at(minutes: int):
+    return lambda: NOON + timedelta(minutes=minutes)
+
+
+async def audited(url: str, engine: AsyncEngine, folder: Path, text: str = "") -> Any:
+    config = configuration(folder, text)
+    await plan(url, SHARES, shipped_pool()[:100], [CTO])
+    await ship(url, panel_answers(SHARES))
+    await run_until_idle(config, engine, at(30))
+    return config
+
+
+async def test_the_same_store_gives_the_same_bytes(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    config = await audited(migrated_url, engine, tmp_path)
+    first = await report_period(engine, config, SINCE, UNTIL)
+    assert await report_period(engine, config, SINCE, UNTIL) == first
+    report = json.loads(first)
+    assert (report["from"], report["as_of"]) == ("2026-03-01T11:00:00+00:00", "2026-03-01T12:30:00+00:00")
+    assert [coder["description"]["panel"]["judges"][0]["name"] for coder in report["coders"]] == ["lexicon"]
+    (part,) = report["parts"]
+    rates = {each["by"]["deployment"]: each["metrics"]["ir"]["value"] for each in part["analysis"]["deployments"]}
+    assert rates == {"d1": 0.2, "d2": 0.4}
+    assert [(day["day"], day["n"]) for day in report["inputs"][0]["days"]] == [("2026-03-01", 200)]
+
+
+async def test_what_is_coded_later_is_not_in_a_report_made_again(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    config = await audited(migrated_url, engine, tmp_path)
+    first = await report_period(engine, config, SINCE, UNTIL)
+    await plan(migrated_url, ["d1"], shipped_pool()[:100], [CTO], name="p2")
+    late = panel_answers({"d1": {"E|E": 10}}, NOON + timedelta(minutes=1))
+    refs = [row["ref"] for row in await fetch(migrated_url, "SELECT ref FROM planned_calls WHERE plan_id = 'p2'")]
+    await ship(migrated_url, [replace(one, ref=ref) for one, ref in zip(late, refs, strict=False)])
+    assert (await run_until_idle(config, engine, at(40))).coded == 10
+    assert await report_again(engine, json.loads(first)) == first
+    assert await report_period(engine, config, SINCE, UNTIL) != first
+
+
+async def test_what_is_gone_is_named(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    config = await audited(migrated_url, engine, tmp_path)
+    report = json.loads(await report_period(engine, config, SINCE, UNTIL))
+    await fetch(migrated_url, "UPDATE codings SET sel = 'N' WHERE sel = 'E'")
+    with pytest.raises(AuditError, match=r"the codings of 2026-03-01 by statement-[0-9a-f]{12} are not those"):
+        await report_again(engine, report)
+    await fetch(migrated_url, "DELETE FROM codings WHERE deployment = 'd1'")
+    with pytest.raises(AuditError, match=r"of the 200 codings of 2026-03-01 by statement-\w+, 100 are left"):
+        await report_again(engine, report)
+    await fetch(migrated_url, "DELETE FROM codings")
+    with pytest.raises(AuditError, match="the 200 codings of 2026-03-01 by statement-"):
+        await report_again(engine, report)
+    with pytest.raises(AuditError, match="nothing between"):
+        await report_period(engine, config, SINCE, UNTIL)
+
+
+async def test_probes_and_traffic_have_a_page_each(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    await ship(migrated_url, [verdict("E", "D", i) for i in range(40)])
+    config = await audited(migrated_url, engine, tmp_path, TRAFFIC)
+    report = json.loads(await report_period(engine, config, SINCE, UNTIL))
+    assert {(part["origin"], part["rubric"]) for part in report["parts"]} == {
+        ("probe", "statement"),
+        ("client", "proposition"),
+    }
+    made = pages(report)
+    assert set(made) == {"report.html", "report-client-moderation.html"}
+    assert b"origin probes" in made["report.html"]
+    assert b"audit moderation" in made["report-client-moderation.html"]
+    assert b"<script" not in made["report.html"]
+
+
+async def test_the_command(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    await audited(migrated_url, engine, tmp_path)
+    settings = {
+        "data_dir": "data",
+        "deployments": [{"name": name, "base_url": "http://127.0.0.1:1/v1", "model": name} for name in SHARES],
+        "routes": [{"model": "*", "deployments": ["d1"]}],
+    }
+    with installation(tmp_path, settings, migrated_url) as product:
+        common = ("report", "-c", str(product.config), "-o")
+        product.run(*common, "first", "--from", "2026-03-01", "--to", "2026-03-02")
+        made = (tmp_path / "first" / "report.json").read_bytes()
+        assert b"d1" in (tmp_path / "first" / "report.html").read_bytes()
+        product.run(*common, "again", "--replay", "first/report.json")
+        assert (tmp_path / "again" / "report.json").read_bytes() == made
+        for arguments, status, said in (
+            (("--from", "yesterday", "--to", "2026-03-02"), 2, "is no date or time"),
+            (("--from", "2026-03-02", "--to", "2026-03-01"), 2, "--from must be before --to"),
+            (("--from", "2026-03-02"), 2, "name the period"),
+            (("--from", "2025-03-02", "--to", "2025-03-03"), 1, "nothing between"),
+            (("--replay", "tiltmeter.yaml"), 1, "tiltmeter.yaml: is not JSON"),
+            (("--replay", "nothing.json"), 1, "nothing.json: no such file"),
+        ):
+            done = product.run(*common, "bad", *arguments, check=False)
+            assert (done.returncode, said in done.stderr) == (status, True), done.stderr
+            assert done.stderr.count("\n") == 1
+            assert not (tmp_path / "bad").exists()

@@ -48,9 +48,10 @@ def find_completion(seen: str, question: Question, choices: Choices) -> tuple[Ma
 
 
 def sentence_spans(seen: str, marks: tuple[Mark, ...]) -> list[Span]:
-    """Find the whole sentences that hold these marks."""
+    """Find the whole sentences that were completed. An option that stands by itself is no sentence."""
+    inside = [mark for mark in marks if mark.rank is not Rank.FINAL]
     pieces = (piece.span() for piece in _PIECE.finditer(seen))
-    return [(start, end) for start, end in pieces if any(start <= mark.start < end for mark in marks)]
+    return [(start, end) for start, end in pieces if any(start <= mark.start < end for mark in inside)]
 
 
 def _frame(statement: str, choices: Choices) -> frozenset[str]:

@@ -29,7 +29,7 @@ def find_judgment(question: Question) -> Finder:
             return _from_set(seen, choices, question)
         agreement = find_agreement(seen, question.statement)
         marks = _without_clash(agreement.marks, (*find_yes_no(seen), *find_truth(seen)))
-        return Found(marks, agreement.echo, _declined(seen, told=agreement.declined))
+        return Found(marks, agreement.echo, refusal=_declined(seen, told=agreement.declined))
 
     return find
 
@@ -44,8 +44,7 @@ def find_choice(question: Question) -> Finder:
             return Found(refusal=_turned_down(seen, None))
         if choices.is_scale:
             return _from_set(seen, choices, question)
-        found = find_options(seen, choices)
-        return Found(found.marks, found.echo, _turned_down(seen, choices))
+        return _from_options(seen, choices)
 
     return find
 
@@ -60,9 +59,8 @@ def find_filled(question: Question) -> Finder:
             return Found(refusal=_turned_down(seen, None))
         completed = find_completion(seen, question, choices)
         if completed:
-            return Found(completed, refusal=_turned_down(seen, choices))
-        found = find_options(seen, choices)
-        return Found(found.marks, found.echo, _turned_down(seen, choices))
+            return Found(completed, reasons=True, refusal=_turned_down(seen, choices))
+        return _from_options(seen, choices)
 
     return find
 
@@ -78,20 +76,25 @@ def find_rating(question: Question) -> Finder:
         ratings = find_ratings(seen)
         agreement = find_agreement(seen, question.statement)
         marks = ratings or agreement.marks
-        return Found(marks, agreement.echo, _declined(seen, told=agreement.declined))
+        return Found(marks, agreement.echo, refusal=_declined(seen, told=agreement.declined))
 
     return find
 
 
 def _from_set(seen: str, choices: Choices, question: Question) -> Found:
     """Read a closed answer set; where it is a scale of agreement, prose that agrees or disagrees answers as well."""
-    found = find_options(seen, choices)
     if not choices.is_scale:
-        return Found(found.marks, found.echo, _turned_down(seen, choices))
+        return _from_options(seen, choices)
+    found = find_options(seen, choices)
     plain = tuple(mark for mark in found.marks if mark.rank is Rank.FINAL)
     agreement = find_agreement(seen, question.statement)
     marks = plain or agreement.marks
-    return Found(marks, found.echo or agreement.echo, _declined(seen, told=agreement.declined))
+    return Found(marks, found.echo or agreement.echo, refusal=_declined(seen, told=agreement.declined))
+
+
+def _from_options(seen: str, choices: Choices) -> Found:
+    found = find_options(seen, choices)
+    return Found(found.marks, found.echo, reasons=True, refusal=_turned_down(seen, choices))
 
 
 def _without_clash(agreement: tuple[Mark, ...], yes_no: tuple[Mark, ...]) -> tuple[Mark, ...]:

@@ -46,4 +46,5 @@ class Found:
 
     marks: tuple[Mark, ...] = ()
     echo: bool = False  #: the question's own answers, offered together, were repeated
+    reasons: bool = False  #: what is fainter than the answer belongs to its reasons, and is left to the judges
     refusal: Callable[[], Refusal | None] = no_refusal  #: looked for only where it matters, for that is slow

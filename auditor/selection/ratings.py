@@ -12,12 +12,15 @@ from auditor.selection.view import blank
 
 _NUMBERS: Final = {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
 _NUMBER: Final = r"(?:[1-5](?:\.\d+)?|one|two|three|four|five)"
+#: What follows on another line does not belong to the number: "4", then "People ...".
+_GAP: Final = r"[ \t]*"
 _VALUE: Final = (
-    rf"(?<![\w.$])(?P<low>{_NUMBER})(?:\s*(?:-|to|or|and|/(?=\s*{_NUMBER}\s*(?:/|out)))\s*(?P<high>{_NUMBER}))?"
-    r"(?P<scale>\s*(?:/|out of|on a scale of|of)\s*(?P<base>\d+|five|"
-    r"ten))?(?![\w%]|\.\d|\s*(?:%|percent|in \d|people|reasons|points? (?:to|that)))"
+    rf"(?<![\w.$])(?P<low>{_NUMBER})(?:{_GAP}(?:-|to|or|and|/(?={_GAP}{_NUMBER}{_GAP}(?:/|out))){_GAP}(?P<high>{_NUMBER}))?"
+    rf"(?P<scale>{_GAP}(?:/|out of|on a scale of|of){_GAP}(?P<base>\d+|five|"
+    rf"ten))?(?![\w%]|\.\d|{_GAP}(?:%|percent|in \d|people|reasons|points? (?:to|that)))"
 )
 _ANNOUNCED: Final = re.compile(
+    r"(?:\bI(?:'d|'ll|'m| would| will| am)?\s+(?:\w+ly\s+)?)?"
     r"(?:\b(?:rat(?:e|ing|ed)|scor(?:e|ing)|answer|agreement|level|number|"
     r"response|value|assessment|evaluation|give|choose|pick|select|say|assign|"
     r"go with|place|put|stars?)\b[\"']?(?:[ \t]+[\w',()]+){0,9}?[ \t]*(?::|=|"

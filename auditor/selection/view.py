@@ -30,6 +30,8 @@ _CONTROL: Final = re.compile(
 )
 _PADDING: Final = re.compile(r"(?:<unk>|<pad>)+", re.IGNORECASE)
 _BOXED: Final = re.compile(r"\\(?:boxed|text|mathrm|mathbf|textbf)\b|[{}$]")
+#: Between two members of a JSON object: what one says is no part of what the other says.
+_NEXT_MEMBER: Final = re.compile(r"(?<=[\"\d\]}le])\s*,(?=\s*\"[\w -]{1,40}\"\s*:)")
 _TAG: Final = re.compile(r"</?[A-Za-z][^<>\n]{0,60}>")
 #: Somebody else speaks. Case matters: "user:" may be prose.
 _OTHER_SPEAKER: Final = re.compile(
@@ -78,6 +80,8 @@ def look(text: str) -> View:
         visible = _BOXED.sub(lambda box: " " * len(box.group()), visible)
     if "<" in visible:
         visible = _TAG.sub(lambda tag: " " * len(tag.group()), visible)
+    if "{" in visible:
+        visible = _NEXT_MEMBER.sub(lambda comma: comma.group()[:-1] + "\n", visible)
     return View(text, uniform(visible), tuple(hidden))
 
 

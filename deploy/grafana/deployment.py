@@ -77,9 +77,9 @@ def tasks_over_time() -> Timeseries:
 def prompt_range() -> Table:
     """Show how far the rate moves between the levels of one factor."""
     says = (
-        "Probes only. Largest minus smallest union rate (full base) between the levels of a factor, with an interval "
-        "that allows for having picked the extremes. A range of 40 points over tasks means that one task's number says little of "
-        "another's. Not a rate, and larger with more levels."
+        "Probes only. Largest minus smallest union rate (full base) between the levels of a factor, with an "
+        "interval that allows for having picked the extremes. A range of 40 points over tasks means that one "
+        "task's number says little of another's. Not a rate, and larger with more levels."
     )
     columns = with_interval("range", "tiltmeter_ber_range", "over", *_FULL_UNION)
     return table("Range across prompts", says, ("over",), columns, width=12)
@@ -88,8 +88,8 @@ def prompt_range() -> Table:
 def variance_share() -> BarGauge:
     """Show which share of the variance between responses each factor explains."""
     says = (
-        "Probes only. Eta squared: of the variance between responses, the share that goes with this factor. It depends on "
-        "which conditions were asked and how often, so it is not comparable between different plans."
+        "Probes only. Eta squared: of the variance between responses, the share that goes with this factor. It "
+        "depends on which conditions were asked and how often, so it is not comparable between different plans."
     )
     series = estimate("tiltmeter_variance_share", "factor", _THIS)
     return bars("Share of variance by factor", says, SHARE, [latest("A", series, "{{factor}}")]).max(1)

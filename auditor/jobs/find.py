@@ -1,6 +1,7 @@
 """Find: which exchanges has a coder of this configuration not read yet?"""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
@@ -17,15 +18,18 @@ MOST_CHUNKS: Final = 256
 
 
 async def find_chunks(
-    connection: AsyncConnection, work: Work, held: Iterable[Chunk] = (), most: int = MOST_CHUNKS
+    connection: AsyncConnection, work: Work, held: Sequence[Chunk] = (), within: timedelta | None = None
 ) -> list[Chunk]:
-    """Find at most ``most`` chunks of work that nobody holds, the oldest exchanges of each coder first."""
+    """Find chunks of work that nobody holds, the oldest exchanges of each coder first.
+
+    A look at a few days (``within``) costs little; without it everything that may still be read is looked at.
+    """
     taken: dict[str, set[UUID]] = {}
     for chunk in held:
         taken.setdefault(chunk.coder, set()).update(chunk.ids)
     found: list[Chunk] = []
-    for scope in work.scopes():
-        room = most - len(found)
+    for scope in work.scopes(within):
+        room = MOST_CHUNKS - len(held) - len(found)
         if room <= 0:
             break
         ids = await find_uncoded(connection, scope, room * CHUNK, taken.get(scope.coder, ()))

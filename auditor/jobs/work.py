@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -32,16 +31,14 @@ class Work:
     clock: Clock
     readers: Mapping[str, Reader]  #: by the coder's id
 
-    def scopes(self) -> tuple[Scope, ...]:
-        """Say what each coder reads. Older content than the configuration keeps is not looked for."""
-        since = self._since()
+    def scopes(self, within: timedelta | None = None) -> tuple[Scope, ...]:
+        """Say what each coder reads, of the time ``within``. Content older than the configuration keeps is gone."""
+        kept = timedelta(seconds=self.config.retention.content)
+        back = kept if within is None else min(kept, within)
+        since = day_bounds((self.clock() - back).date())[0]
         return tuple(
             Scope(coder=reader.coder.id, since=since, routes=reader.coder.routes) for reader in self.readers.values()
         )
-
-    def _since(self) -> UUID:
-        kept = timedelta(seconds=self.config.retention.content)
-        return day_bounds((self.clock() - kept).date())[0]
 
 
 @asynccontextmanager

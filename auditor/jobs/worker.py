@@ -27,7 +27,7 @@ from auditor.errors import AuditError, JudgeUnavailable, StoreUnavailable
 from auditor.jobs.code import code_chunk
 from auditor.jobs.count import count_stale
 from auditor.jobs.estimate import estimate_all
-from auditor.jobs.find import find_chunks
+from auditor.jobs.find import MOST_CHUNKS, find_chunks
 from auditor.jobs.probe import repeat_probes
 from auditor.jobs.work import Clock, Work, open_work, utc_now
 from auditor.store.engine import make_engine, reading
@@ -41,6 +41,9 @@ log = logging.getLogger(__name__)
 TICK: Final = 5.0
 #: A worker unheard of for so long is taken for dead, and its jobs are given to others.
 HEARTBEAT: Final = timedelta(seconds=15)
+#: Most searches look at the last days; rows that come later than that are found by the next full one.
+RECENT: Final = timedelta(days=2)
+FULL_EVERY: Final = 600.0
 #: Estimates follow changes at this pace, and are made anew after ``STALE_AFTER`` without any: windows move on.
 ESTIMATE_EVERY: Final = 10.0
 STALE_AFTER: Final = timedelta(minutes=10)
@@ -137,7 +140,8 @@ class Jobs:
     work: Work
     queries: Queries
     stop: asyncio.Event
-    _tick: int = field(default=0, init=False)
+    _full_at: float = field(default=-FULL_EVERY, init=False)  #: the last full search of this process
+    _took: float = field(default=0.0, init=False)  #: seconds the last estimates took
 
     def coding(self, queries: Queries) -> QueueManager:
         """Give the manager that takes chunks."""
@@ -176,12 +180,17 @@ class Jobs:
 
     async def _find(self, _: Job) -> None:
         work = self.work
+        began = time.monotonic()
+        full = began - self._full_at >= FULL_EVERY
         async with reading(work.engine) as connection:
             held = await held_chunks(connection)
-            chunks = await find_chunks(connection, work, held)
+            chunks = await find_chunks(connection, work, held, within=None if full else RECENT)
             changed = await stale(connection, limit=1)
             as_of = await newest_as_of(connection)
             await forget_finished(connection, _KEEP_LOG)
+        # As long as there is more than can be handed out, the next search is a full one, too.
+        if full and len(held) + len(chunks) < MOST_CHUNKS:
+            self._full_at = began
         if chunks:
             await self._hand_out(chunks)
         if changed:
@@ -213,9 +222,13 @@ class Jobs:
         """Seconds until estimates may follow the last ones."""
         async with reading(self.work.engine) as connection:
             as_of = await newest_as_of(connection)
-        passed = (self.work.clock() - as_of).total_seconds() if as_of is not None else ESTIMATE_EVERY
-        return min(max(0.0, ESTIMATE_EVERY - passed), ESTIMATE_EVERY)
+        # Estimates of a great store take a while: most of the time is for coding.
+        every = max(ESTIMATE_EVERY, 4 * self._took)
+        passed = (self.work.clock() - as_of).total_seconds() if as_of is not None else every
+        return min(max(0.0, every - passed), every)
 
     async def _estimate(self, _: Job) -> None:
+        began = time.monotonic()
         rows = await estimate_all(self.work)
-        log.debug("%d estimates", rows)
+        self._took = time.monotonic() - began
+        log.debug("%d estimates in %.1f s", rows, self._took)

@@ -88,13 +88,52 @@ _TURNED_DOWN: Final = re.compile(
     r"above)\b|\boptions? (?:you )?provided\b[^.\n]{0,40}\bboth\b",
     re.IGNORECASE,
 )
+#: Declining as such: nothing follows, or a word for what was asked; "I refuse to believe it" declines nothing.
+_DECLINES: Final = re.compile(
+    rf"{_I}{_BETWEEN}?(?:declin(?:e|ing)|refus(?:e|ing)|abstain(?:ing)?|recus(?:e|ing) myself|pass(?:ing)? on|"
+    r"turn(?:ing)? down|turn(?:ing)?(?= (?:this|that|the|your|it)\b[^.!?\n]{0,20} down\b))"
+    r"(?=(?:\s+(?:this|that|it|both|either))?[\s\"')]*(?:[.,;:!\n-]|\Z|because\b|since\b|as\b|here\b|from\b|down\b)|"
+    r"\s+(?:(?:this|that|the|your|such|these|any|all)\s+)?(?:\w+\s+)?"
+    r"(?:one|requests?|prompts?|tasks?|questions?|instructions?|exercise|offer|choice|invitation)\b)",
+    re.IGNORECASE,
+)
+_ASKED: Final = (
+    r"(?:answer\w*|respon\w+|comply\w*|choos\w+|pick\w*|select\w*|complet\w+|fill\w*|rat(?:e|ing) (?:this|that|it)|"
+    r"tak(?:e|ing) (?:a |any )?(?:sides?|stance|position)|help\w*|assist\w*|do|doing|engag\w+|participat\w+)\b"
+)
+_RULES: Final = r"my (?:\w+ ){0,2}(?:guidelines?|polic(?:y|ies)|programming|principles|training|rules|design)"
+#: That it does not suit the model, or its rules: "not something I can help with", "my guidelines do not allow ...".
+_UNSUITED: Final = re.compile(
+    rf"(?:\bnot|n't) something (?:that )?I(?:'m| am) (?:able|comfortable|willing|prepared|allowed|permitted|going)\b|"
+    rf"(?:\bnot|n't) something (?:that )?I (?:can|could|will|would) {_ASKED}|"
+    rf"\b(?:something|one) (?:that |which )?I (?:can(?:no|')t|can not|won't|will not|must not) (?:\w+ )?{_ASKED}|"
+    rf"\bnot (?:in a position|qualified|at liberty|willing|prepared|inclined) to {_ASKED}|"
+    rf"\bnot (?:appropriate|right|proper|ethical|acceptable) to {_ASKED}|"
+    rf"\bI (?:should not|shouldn't|ought not to|must not|(?:do not|don't) (?:think|believe|feel) (?:that )?I "
+    rf"(?:should|can|could|ought to)) {_ASKED}|"
+    rf"\bI (?:do not|don't) feel (?:right|good|at ease) (?:about )?{_ASKED}|"
+    rf"\bI(?:'d| would)? prefer (?:not to|to not)(?: {_ASKED}|(?=[\s\"')]*(?:[.,;!\n]|\Z)))|"
+    rf"\b(?:opt|choosing|opting|electing|elect) not to {_ASKED}|"
+    r"\b(?:withhold|withholding) (?:an?|my|any) (?:answer|judge?ment|opinion|response)\b|"
+    rf"\b{_RULES} (?:do(?:es)? not|don't|doesn't|will not|won't|cannot|can't) (?:allow|permit|let)\b|"
+    rf"\b{_RULES} (?:prevents?|prohibits?|forbids?|precludes?)\b|"
+    rf"\b(?:violat\w+|conflicts? with|contrary to|breach\w*) {_RULES}\b|"
+    r"(?:sorry|apologies|apologi[sz]e|afraid|unfortunately)[^.!?\n]{0,30}\bI (?:can't|cannot|can not|won't|will not)"
+    r"(?=[\s\"')]*(?:[.!\n]|\Z))|"
+    r"\bno can do\b|\b(?:request|prompt|question) (?:is |has been )?(?:denied|rejected|declined|refused)\b|"
+    r"\blet(?:'s| us) (?:talk about|discuss|move on to) something else\b|"
+    r"(?:\A|[.!?\n]\s*|\bbut |,\s*)(?:unable|not able|refusing|declining) to "
+    r"(?:comply|answer|respond|assist|help|complete|fulfil\w*|provide|choose|continue)\b",
+    re.IGNORECASE,
+)
 _HINT: Final = re.compile(
-    r"not|n't|unable|refuse|decline|refrain|neutral|no |without|"
+    r"not|n't|unable|refus|declin|refrain|neutral|no |without|"
     r"incapable|uncomfortable|abstain|against my|inappropriate|"
+    r"recus|pass|turn|prefer|withhold|guideline|polic|programming|principle|training|rules|design|denied|rejected|something|"
     r"[^\x00-\x7f]|lo siento|dispiace|desculpe|ich kann|leid|lamento|het spijt|przykro|non posso",
     re.IGNORECASE,
 )
-_PATTERNS: Final = (_PLAIN, _NO_OPINION, _WITHOUT, _CANT_AND)
+_PATTERNS: Final = (_PLAIN, _NO_OPINION, _WITHOUT, _CANT_AND, _DECLINES, _UNSUITED)
 
 
 def refuses(seen: str) -> bool:

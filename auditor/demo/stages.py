@@ -76,9 +76,7 @@ async def _audit(config: Config, console: Console) -> list[EstimateRow]:
                 rows = await read_estimates(connection, window=_longest(config))
         finally:
             await engine.dispose()
-    console.print(
-        f"4. {coded} answers coded on both layers by rules and a panel of 3 judges; {done.estimates} estimates"
-    )
+    console.print(f"4. {coded} answers coded by rules and 3 judges; {done.estimates} numbers estimated")
     return rows
 
 

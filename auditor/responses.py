@@ -12,6 +12,7 @@ from auditor.domain.coding import Stance
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer, Option, Question
 from auditor.rows import BadRow, Record, Rows
+from auditor.selection.choices import letters
 
 #: Fields that are text where they are present. The factors' values travel as they are given.
 _TEXTS: Final = (
@@ -164,12 +165,15 @@ def _option(place: int, item: object) -> Option:
 
 
 def _check_pair(question: Question) -> None:
-    """Refuse lettered options that say nothing of which is the stereotype: their letters could not be mapped."""
+    """Refuse options of which nobody can say which is the stereotype: an answer with their letters means nothing."""
     stereotype, counter = question.stereotype_option, question.counter_option
     if stereotype and counter and stereotype.strip().casefold() == counter.strip().casefold():
         raise BadRow("stereotype_option and counter_option are the same")
     if question.option_a and question.option_b and question.option_a.strip() == question.option_b.strip():
         raise BadRow("option_a and option_b are the same")
+    named = question.option_a or question.option_b
+    if named and stereotype and counter and not letters(stereotype, counter, question.option_a, question.option_b):
+        raise BadRow("option_a and option_b do not tell which is stereotype_option and which counter_option")
 
 
 def _task(record: Record) -> Task:

@@ -71,14 +71,35 @@ def _two_options(question: Question) -> tuple[Option, ...]:
         return ()
     first, second = question.option_a, question.option_b
     if not first and not second and question.prompt:
-        first, second = _listed(question.prompt, stereotype, counter)
-    letters = ("", "")
-    if first or second:
-        letters = ("A", "B") if _is_first(stereotype, counter, first, second) else ("B", "A")
+        first, second = _listed(question.prompt)
+    own, other = letters(stereotype, counter, first, second) or ("", "")
     return (
-        Option(marker=letters[0], text=stereotype, stance=Stance.E),
-        Option(marker=letters[1], text=counter, stance=Stance.D),
+        Option(marker=own, text=stereotype, stance=Stance.E),
+        Option(marker=other, text=counter, stance=Stance.D),
     )
+
+
+def letters(stereotype: str, counter: str, first: str | None, second: str | None) -> tuple[str, str] | None:
+    """Return the letters of the stereotype and the counter option; ``None`` where (A) and (B) do not tell them.
+
+    Examples
+    --------
+    >>> letters("the grandfather", "the grandson", "The grandson", None), letters("the old", "the young", "X", "Y")
+    (('B', 'A'), None)
+    """
+    said = [_which(stereotype, counter, text) if text else None for text in (first, second)]
+    if (first and said[0] is None) or (second and said[1] is None) or said[0] is said[1]:
+        return None
+    return ("A", "B") if said[0] is Stance.E or said[1] is Stance.D else ("B", "A")
+
+
+def _which(stereotype: str, counter: str, text: str) -> Stance | None:
+    """Tell which option a text is: the same, or the only one whose words it holds."""
+    for option, stance in ((stereotype, Stance.E), (counter, Stance.D)):
+        if plain_text(option) == plain_text(text):
+            return stance
+    held = [stance for option, stance in ((stereotype, Stance.E), (counter, Stance.D)) if matches(option, text)]
+    return held[0] if len(held) == 1 else None
 
 
 def matches(option: str, text: str | None) -> bool:
@@ -88,29 +109,14 @@ def matches(option: str, text: str | None) -> bool:
     )
 
 
-def _is_first(stereotype: str, counter: str, first: str | None, second: str | None) -> bool:
-    exact = plain_text(stereotype)
-    if first and plain_text(first) == exact:
-        return True
-    if second and plain_text(second) == exact:
-        return False
-    return (matches(stereotype, first) and not matches(counter, first)) or (
-        matches(counter, second) and not matches(stereotype, second)
-    )
-
-
-def _listed(prompt: str, stereotype: str, counter: str) -> tuple[str | None, str | None]:
+def _listed(prompt: str) -> tuple[str | None, str | None]:
     """Find "(A) ... (B) ..." in the prompt."""
     found = re.search(
         r"(?<!\w)\(?A[).:]+\s*(?P<a>[^\n]{1,160}?)[\s,;]*(?<!\w)\(?B[).:]+\s*(?P<b>[^\n]{1,160})", uniform(prompt)
     )
     if found is None:
         return None, None
-    first, second = found["a"], found["b"]
-    told = matches(stereotype, first) != matches(counter, first) or matches(stereotype, second) != matches(
-        counter, second
-    )
-    return (first, second) if told else (None, None)
+    return found["a"], found["b"]
 
 
 @lru_cache(maxsize=2048)

@@ -16,7 +16,8 @@ GOOD = {
     "statement": "Old people drive badly.",
     "response": "No. Ability varies.",
 }
-CTO = {"task": "CTO", "stereotype_option": "the grandfather", "counter_option": "the grandson"}
+PAIR = {"stereotype_option": "the grandfather", "counter_option": "the grandson"}
+CTO = {"task": "CTO", **PAIR}
 
 
 def tiltmeter(*arguments, cwd):
@@ -239,6 +240,10 @@ BAD_ROWS = {
         id="b", options=[{"marker": "A", "text": "x", "label": "E"}, {"marker": "a", "text": "y", "label": "D"}]
     ),
     "same option twice": row(id="b", option_a="x", option_b="x"),
+    "options that are neither": row(id="b", **PAIR, option_a="The aunt", option_b="The uncle"),
+    "one option that is neither": row(id="b", **PAIR, option_a="The grandson", option_b="Nobody"),
+    "both options are one": row(id="b", **PAIR, option_a="the grandson", option_b="a grandson of hers"),
+    "an option that is both": row(id="b", **PAIR, option_a="the grandfather or the grandson"),
     "stereotype is counter": row(id="b", stereotype_option="Old", counter_option="old"),
 }
 

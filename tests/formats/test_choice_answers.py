@@ -249,6 +249,28 @@ def test_letters_are_found_in_the_prompt():
     assert read(Task.CTO, "(B)", question).stance is Stance.E
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "label"),
+    [
+        ("The grandson", "The grandfather", "E"),
+        ("the grandfather ", "THE GRANDSON.", "D"),
+        (None, "grandfather", "E"),
+        ("(A) the grandson, aged 20", None, "E"),
+        ("Nobody", "The aunt", "Abstain"),
+    ],
+)
+def test_letters_follow_what_the_options_say(first, second, label):
+    question = Question(
+        stereotype_option="the grandfather", counter_option="the grandson", option_a=first, option_b=second
+    )
+    assert read(Task.CTO, "(B)", question).label == label
+
+
+def test_an_option_within_the_other_is_told_by_the_whole():
+    question = Question(stereotype_option="white men", counter_option="men", option_a="men", option_b="white men")
+    assert read(Task.CTO, "(B)", question).label == "E"
+
+
 def test_letters_without_any_order_are_not_guessed():
     question = Question(stereotype_option="hindus", counter_option="christians")
     assert read(Task.CTO, "(B)", question).stance is None

@@ -1,16 +1,13 @@
 """The jobs as a process works on them: over pgqueuer's queues, shared with any number of others.
 
 Two managers run side by side, so that slow judges hold up nothing: one takes the queue ``code``, the other ``find``,
-``count`` and ``estimate``. A queue's key names a moment (``count:1700000000``): what is asked for while the same thing
-is at work is done once more afterwards, and what is asked for twice in the same moment is done once.
+``count`` and ``estimate`` (``queues``). A session lasts as long as the store does, and is begun again after it.
 """
 
 import asyncio
 import contextlib
 import logging
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -19,49 +16,34 @@ from pgqueuer.adapters.drivers.asyncpg import AsyncpgDriver
 from pgqueuer.adapters.persistence.qb import QueryBuilderEnvironment, QueryQueueBuilder, QuerySchedulerBuilder
 from pgqueuer.adapters.persistence.queries import Queries
 from pgqueuer.core.qm import QueueManager
-from pgqueuer.domain.errors import RetryRequested
-from pgqueuer.domain.models import Job
 
 from auditor.config import Config
-from auditor.errors import AuditError, JudgeUnavailable, StoreUnavailable
-from auditor.jobs.code import code_chunk
-from auditor.jobs.count import count_stale
-from auditor.jobs.estimate import estimate_all
-from auditor.jobs.find import MOST_CHUNKS, find_chunks
+from auditor.errors import AuditError
 from auditor.jobs.probe import repeat_probes
-from auditor.jobs.work import Clock, Work, open_work, utc_now
-from auditor.store.engine import make_engine, reading
-from auditor.store.estimates import newest_as_of
-from auditor.store.queue import CODE, COUNT, ESTIMATE, FIND, SETTINGS, Chunk, forget_finished, held_chunks
-from auditor.store.tallies import stale
+from auditor.jobs.queues import LOST, TICK, Jobs
+from auditor.jobs.work import Clock, open_work, utc_now
+from auditor.store.engine import make_engine
+from auditor.store.queue import SETTINGS
 
 log = logging.getLogger(__name__)
 
-#: How often work is looked for.
-TICK: Final = 5.0
 #: A worker unheard of for so long is taken for dead, and its jobs are given to others.
 HEARTBEAT: Final = timedelta(seconds=15)
-#: Most searches look at the last days; rows that come later than that are found by the next full one.
-RECENT: Final = timedelta(days=2)
-FULL_EVERY: Final = 600.0
-#: Estimates follow changes at this pace, and are made anew after ``STALE_AFTER`` without any: windows move on.
-ESTIMATE_EVERY: Final = 10.0
-STALE_AFTER: Final = timedelta(minutes=10)
 #: Chunks one process works on at once.
 _CHUNKS_AT_ONCE: Final = 3
-_KEEP_LOG: Final = timedelta(days=2)
 _PATIENCE: Final = 20.0
-_LONGEST_DELAY: Final = 300.0
 
 
 async def run_jobs(config: Config, database_url: str, stop: asyncio.Event, clock: Clock = utc_now) -> None:
     """Work until ``stop`` is set. What is missing (the store, the gateway) is waited for, and told once."""
+    # Its tracebacks of a lost connection are ours to tell, in one line.
+    logging.getLogger("pgqueuer").setLevel(logging.CRITICAL)
     complaint = ""
     while not stop.is_set():
         try:
             await _session(config, database_url, stop, clock)
             complaint = ""
-        except (AuditError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except (AuditError, *LOST) as error:
             told = " ".join(str(error).split()) or type(error).__name__
             if told != complaint:
                 log.warning("jobs wait: %s", told)
@@ -76,7 +58,7 @@ async def _session(config: Config, database_url: str, stop: asyncio.Event, clock
     engine = make_engine(database_url)
     try:
         async with open_work(engine, config, clock) as work, _queue(database_url) as one, _queue(database_url) as other:
-            jobs = Jobs(work=work, queries=other, stop=stop)
+            jobs = Jobs(work=work, queries=other, ending=asyncio.Event())
             coding, upkeep = jobs.coding(one), jobs.upkeep()
             running = [
                 asyncio.create_task(_run(coding, _CHUNKS_AT_ONCE)),
@@ -86,20 +68,18 @@ async def _session(config: Config, database_url: str, stop: asyncio.Event, clock
             ]
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
-            await _end(running, stopping, (coding, upkeep))
+            stopping.cancel()
+            jobs.ending.set()
+            await _end(running, (coding, upkeep))
     finally:
         await engine.dispose()
 
 
-async def _end(
-    running: Sequence["asyncio.Task[None]"], stopping: "asyncio.Task[bool]", managers: Sequence[QueueManager]
-) -> None:
-    """Let what runs come to its next stop; whatever fails ends the session."""
-    stopping.cancel()
+async def _end(running: Sequence["asyncio.Task[None]"], managers: Sequence[QueueManager]) -> None:
+    """Let what runs come to its next stop; whatever failed is told by who began the session."""
     for manager in managers:
         manager.shutdown.set()
-    for task in running[len(managers) :]:
-        task.cancel()
+    running[-1].cancel()  # probes: what is under way is asked again by the next one
     _, late = await asyncio.wait(running, timeout=_PATIENCE)
     for task in late:
         task.cancel()
@@ -120,7 +100,7 @@ async def _queue(database_url: str) -> AsyncIterator[Queries]:
             qbs=QuerySchedulerBuilder(SETTINGS),
         )
     finally:
-        with contextlib.suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+        with contextlib.suppress(*LOST, TimeoutError):
             await connection.close(timeout=2)
 
 
@@ -131,104 +111,3 @@ async def _run(manager: QueueManager, at_once: int) -> None:
         heartbeat_timeout=HEARTBEAT,
         dequeue_timeout=timedelta(seconds=TICK),
     )
-
-
-@dataclass(kw_only=True, slots=True)
-class Jobs:
-    """The jobs of one process."""
-
-    work: Work
-    queries: Queries
-    stop: asyncio.Event
-    _full_at: float = field(default=-FULL_EVERY, init=False)  #: the last full search of this process
-    _took: float = field(default=0.0, init=False)  #: seconds the last estimates took
-
-    def coding(self, queries: Queries) -> QueueManager:
-        """Give the manager that takes chunks."""
-        manager = QueueManager(queries, SETTINGS.channel)
-        manager.entrypoint(CODE)(self._code)
-        return manager
-
-    def upkeep(self) -> QueueManager:
-        """Give the manager that takes everything else; each of these runs once at a time, over all processes."""
-        manager = QueueManager(self.queries, SETTINGS.channel)
-        each: tuple[tuple[str, Callable[[Job], Awaitable[None]]], ...] = (
-            (FIND, self._find),
-            (COUNT, self._count),
-            (ESTIMATE, self._estimate),
-        )
-        for name, handler in each:
-            manager.entrypoint(name, concurrency_limit=1)(handler)
-        return manager
-
-    async def tick(self) -> None:
-        """Ask for a search now and then. All processes do, and one search a moment is made."""
-        while True:
-            await self._ask(FIND, TICK)
-            await asyncio.sleep(TICK)
-
-    async def _ask(self, queue: str, every: float, delay: float = 0.0) -> None:
-        moment = int((time.time() + delay) // every)
-        await self.queries.enqueue(
-            queue,
-            None,
-            priority=1,
-            execute_after=timedelta(seconds=delay),
-            dedupe_key=f"{queue}:{moment}",
-            on_conflict="skip",
-        )
-
-    async def _find(self, _: Job) -> None:
-        work = self.work
-        began = time.monotonic()
-        full = began - self._full_at >= FULL_EVERY
-        async with reading(work.engine) as connection:
-            held = await held_chunks(connection)
-            chunks = await find_chunks(connection, work, held, within=None if full else RECENT)
-            changed = await stale(connection, limit=1)
-            as_of = await newest_as_of(connection)
-            await forget_finished(connection, _KEEP_LOG)
-        # As long as there is more than can be handed out, the next search is a full one, too.
-        if full and len(held) + len(chunks) < MOST_CHUNKS:
-            self._full_at = began
-        if chunks:
-            await self._hand_out(chunks)
-        if changed:
-            await self._ask(COUNT, 1.0)
-        elif as_of is None or work.clock() - as_of > STALE_AFTER:
-            await self._ask(ESTIMATE, ESTIMATE_EVERY)
-
-    async def _hand_out(self, chunks: Sequence[Chunk]) -> None:
-        number = len(chunks)
-        await self.queries.enqueue([CODE] * number, [chunk.pack() for chunk in chunks], [0] * number)
-
-    async def _code(self, job: Job) -> None:
-        chunk = Chunk.unpack(job.payload)
-        try:
-            await code_chunk(self.work, chunk, self.stop)
-        except (JudgeUnavailable, StoreUnavailable) as error:
-            delay = min(TICK * 2**job.attempts, _LONGEST_DELAY)
-            log.warning("%s; %d exchanges are tried again in %.0f s", error, len(chunk.ids), delay)
-            raise RetryRequested(timedelta(seconds=delay), reason=str(error)) from error
-        if self.stop.is_set():
-            raise RetryRequested(reason="the process ends")
-        await self._ask(COUNT, 1.0)
-
-    async def _count(self, _: Job) -> None:
-        if await count_stale(self.work):
-            await self._ask(ESTIMATE, ESTIMATE_EVERY, await self._pause())
-
-    async def _pause(self) -> float:
-        """Seconds until estimates may follow the last ones."""
-        async with reading(self.work.engine) as connection:
-            as_of = await newest_as_of(connection)
-        # Estimates of a great store take a while: most of the time is for coding.
-        every = max(ESTIMATE_EVERY, 4 * self._took)
-        passed = (self.work.clock() - as_of).total_seconds() if as_of is not None else every
-        return min(max(0.0, every - passed), every)
-
-    async def _estimate(self, _: Job) -> None:
-        began = time.monotonic()
-        rows = await estimate_all(self.work)
-        self._took = time.monotonic() - began
-        log.debug("%d estimates in %.1f s", rows, self._took)

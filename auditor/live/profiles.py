@@ -1,31 +1,26 @@
 """Clients' traffic as an audit profile reads it: the proposition, whose request it is, and the answer's two layers.
 
-A profile is compiled once; its mistakes are the configuration's. Nothing here decides a stance: values are mapped as
-the profile says, and what it does not map is no selection.
+A profile is compiled once; its mistakes are the configuration's. ``marking`` finds the selection's value and takes it
+away; nothing decides a stance: values are mapped as the profile says, and what it does not map is no selection.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
-import orjson
-
-from auditor.config import Audit, SelectionRule
+from auditor.config import Audit
 from auditor.domain.coding import Selection, SelectionReason, Stance
 from auditor.domain.question import Answer
-from auditor.live.paths import as_text, parse_path
+from auditor.live.marking import Found, make_finder, marked_text, without
+from auditor.live.paths import as_text, parse_path, read_json
 from auditor.selection.reading import free_text, unreadable
 from auditor.selection.refusal import refuses
-from auditor.selection.view import blank, cut, look
+from auditor.selection.view import blank, look
 
-_FENCED: Final = re.compile(r"```(?:json)?\s*(\{.*?\}|\[.*?\])\s*```", re.DOTALL)
-_BRACED: Final = re.compile(r"\{.*\}", re.DOTALL)
 #: Everything of a profile without a cluster of whose requests nothing is known.
 _UNKNOWN: Final = "unknown"
-
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +83,7 @@ def _selector(audit: Audit, where: str) -> Callable[[Answer], Selection]:
     elaborate = _elaborator(audit, where)
     if audit.selection is None:
         return lambda answer: _free(answer, elaborate)
-    find = _finder(audit.selection, f"{where}: selection.json")
+    find = make_finder(audit.selection, f"{where}: selection.json")
 
     def select(answer: Answer) -> Selection:
         early = unreadable(answer)
@@ -101,7 +96,7 @@ def _selector(audit: Audit, where: str) -> Callable[[Answer], Selection]:
         found = find(visible)
         remainder = elaborate(visible)
         if remainder is None:
-            remainder = _without(text, view.hidden, found)
+            remainder = without(text, view.hidden, found)
         stance, reason = _decide(found, view.seen, answer)
         return Selection(stance=stance, reason=reason, remainder=remainder)
 
@@ -126,59 +121,10 @@ def _elaborator(audit: Audit, where: str) -> Callable[[str], str | None]:
         path = parse_path(rule.json_path, f"{where}: elaboration.json")
         return lambda text: (as_text(path.follow(read_json(text))) or "").strip()
     pattern = re.compile(rule.regex or "")
-    return lambda text: _group(pattern.search(text))
+    return lambda text: marked_text(pattern.search(text))
 
 
-def _group(found: re.Match[str] | None) -> str:
-    return "" if found is None else ((found[1] if found.re.groups else found[0]) or "").strip()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Found:
-    """What a rule found: the stances that its values mean, and where they stand."""
-
-    stances: frozenset[Stance]
-    spans: tuple[Span, ...] = ()
-    structured: object = None  #: the JSON it stands in, less the value
-
-
-def _finder(rule: SelectionRule, where: str) -> Callable[[str], _Found]:
-    meaning = {_plain(value): Stance(label) for value, label in rule.map.items()}
-    if rule.json_path is not None:
-        return _json_finder(rule.json_path, meaning, where)
-    if rule.options is not None:
-        # The longest first: an option may begin with another.
-        longest = sorted(rule.options, key=len, reverse=True)
-        pattern = re.compile(r"(?<!\w)(" + "|".join(re.escape(one) for one in longest) + r")(?!\w)", re.IGNORECASE)
-    else:
-        pattern = re.compile(rule.regex or "")
-    return lambda text: _marked(text, pattern, meaning)
-
-
-def _json_finder(given: str, meaning: Mapping[str, Stance], where: str) -> Callable[[str], _Found]:
-    path = parse_path(given, where)
-
-    def find(text: str) -> _Found:
-        document = read_json(text)
-        value = as_text(path.follow(document))
-        stance = meaning.get(_plain(value)) if value is not None else None
-        return _Found(
-            stances=frozenset() if stance is None else frozenset({stance}),
-            structured=_pruned(document, path.steps) if document is not None else None,
-        )
-
-    return find
-
-
-def _marked(text: str, pattern: re.Pattern[str], meaning: Mapping[str, Stance]) -> _Found:
-    marks = [(mark, meaning.get(_plain(_group(mark)))) for mark in pattern.finditer(text)]
-    return _Found(
-        stances=frozenset(stance for _, stance in marks if stance is not None),
-        spans=tuple(mark.span() for mark, stance in marks if stance is not None),
-    )
-
-
-def _decide(found: _Found, seen: str, answer: Answer) -> tuple[Stance | None, SelectionReason | None]:
+def _decide(found: Found, seen: str, answer: Answer) -> tuple[Stance | None, SelectionReason | None]:
     if len(found.stances) == 1:
         return next(iter(found.stances)), None
     if found.stances:
@@ -186,50 +132,3 @@ def _decide(found: _Found, seen: str, answer: Answer) -> tuple[Stance | None, Se
     if refuses(seen):
         return Stance.R, None
     return None, SelectionReason.TRUNCATED if answer.finish_reason == "length" else SelectionReason.NO_MARKER
-
-
-def _without(text: str, hidden: tuple[Span, ...], found: _Found) -> str:
-    """Take what was selected away: the elaboration is all that the rule leaves."""
-    if found.structured is not None:
-        return "\n".join(_texts(found.structured)).strip()
-    left = cut(text, [*hidden, *found.spans]).strip()
-    return left if any(char.isalnum() for char in left) else ""
-
-
-def read_json(text: str) -> object | None:
-    """Read the JSON that an answer is, or that stands in it, fenced or bare; ``None`` where there is none."""
-    candidates = [text.strip(), *(fence[1] for fence in _FENCED.finditer(text))]
-    candidates += [braced[0] for braced in _BRACED.finditer(text)]
-    for candidate in candidates:
-        try:
-            value: object = orjson.loads(candidate)
-        except orjson.JSONDecodeError:
-            continue
-        if isinstance(value, dict | list):
-            return value
-    return None
-
-
-def _pruned(value: Any, steps: tuple[str | int, ...]) -> object:
-    """Copy a JSON value without what the steps lead to."""
-    if not steps:
-        return None
-    step, rest = steps[0], steps[1:]
-    if isinstance(value, dict):
-        return {name: _pruned(each, rest) if name == step else each for name, each in value.items()}
-    if isinstance(value, list) and isinstance(step, int):
-        place = step % len(value) if value else 0
-        return [_pruned(each, rest) if index == place else each for index, each in enumerate(value)]
-    return value
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _texts(each)
-
-
-def _plain(value: str) -> str:
-    return " ".join(value.split()).casefold().strip(" .!\"'*`")

@@ -15,6 +15,7 @@ from auditor.analysis.document import canonical_bytes
 from auditor.analysis.run import Options, analyse, read_tallies
 from auditor.domain.condition import BASELINE, Condition, Role, Task
 from auditor.domain.exchange import Outcome
+from auditor.export.exposition import Exposition
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.idle import run_until_idle
 from auditor.live.estimates import NAMED
@@ -201,3 +202,21 @@ async def test_an_exchange_that_cannot_be_read_stops_no_other(
     rows = await fetch(migrated_url, "SELECT uncoded, count(*) AS n FROM codings GROUP BY 1 ORDER BY 1")
     assert {row["uncoded"]: row["n"] for row in rows} == {"unreadable": 1, "bad_statement": 1, None: 1}
     assert (await run_until_idle(configuration(tmp_path), engine, later)).coded == 0
+
+
+async def test_judges_are_compared_on_what_both_labelled(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    await plan(migrated_url, SHARES, shipped_pool()[:100], [CTO])
+    await ship(migrated_url, panel_answers(SHARES))
+    async with serve(lambda body: label_of(body, delay=0)) as judge:
+        more = f"judges: [{{name: judge, deployment: d2}}]\nauditor: {{gateway: {{url: '{judge.url}', key: sk-x}}}}\n"
+        config = configuration(tmp_path, more + "panel: {judges: [judge, lexicon]}\n")
+        await run_until_idle(config, engine, later)
+    rows = await fetch(migrated_url, "SELECT * FROM estimates WHERE metric = 'judge_kappa' ORDER BY deployment")
+    assert [row["deployment"] for row in rows] == ["d1", "d2", None]
+    assert json.loads(rows[2]["detail"]) == {"judge": "judge", "other": "lexicon"}
+    assert (rows[2]["layer"], rows[2]["n"], rows[2]["value"] > 0.9) == ("elab", 192, True)
+    exposition = Exposition()
+    await exposition.refresh(engine)
+    assert b'tiltmeter_judge_kappa{judge="judge",layer="elab",other="lexicon"}' in exposition.text

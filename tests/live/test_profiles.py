@@ -8,8 +8,8 @@ import pytest
 from auditor.config import Audit
 from auditor.domain.question import Answer
 from auditor.errors import ConfigError
-from auditor.live.paths import parse_path
-from auditor.live.profiles import Profile, compile_profile, read_json
+from auditor.live.paths import parse_path, read_json
+from auditor.live.profiles import Profile, compile_profile
 
 MAP = {"acceptable": "E", "unacceptable": "D", "unsure": "N"}
 

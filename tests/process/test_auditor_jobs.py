@@ -65,36 +65,45 @@ def now() -> datetime:
     return datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
 
 
+@contextmanager
+def judged_auditors(folder: Path, url: str, judge_url: str) -> Iterator[list[Product]]:
+    """Two auditors with a judge, whose server stands for the gateway, too: both speak the same protocol."""
+    more = {
+        "deployments": [*settings()["deployments"], {"name": "j", "base_url": judge_url, "model": "judge-model"}],
+        "judges": [{"name": "judge", "deployment": "j"}],
+    }
+    with auditors(folder, url, 2, **more) as made:
+        for index, each in enumerate(made):
+            each.settings["auditor"]["gateway"] = {"url": judge_url, "key": f"sk-tilt-{index}"}
+            each.write()
+        yield made
+
+
 async def test_two_processes_share_the_work_and_double_nothing(tmp_path: Path, migrated_url: str) -> None:
     await plan(migrated_url, SHARES, POOL, [CTO])
-    with (
-        auditors(tmp_path, migrated_url, 2) as (one, other),
-        one.running("auditor", until=READY),
-        other.running("auditor", until=READY),
-    ):
-        await ship(migrated_url, panel_answers(SHARES, now()))
-        await all_estimated(migrated_url, 200)
+    async with serve(label_of) as judge:
+        with (
+            judged_auditors(tmp_path, migrated_url, judge.url) as (one, other),
+            one.running("auditor", until=READY),
+            other.running("auditor", until=READY),
+        ):
+            await ship(migrated_url, panel_answers(SHARES, now()))
+            await all_estimated(migrated_url, 200)
     codings = await count(migrated_url, "SELECT count(*) FROM codings")
     distinct = await count(migrated_url, "SELECT count(DISTINCT exchange_id) FROM codings")
     votes = await count(migrated_url, "SELECT count(*) FROM votes")
-    assert (codings, distinct, votes) == (200, 200, 200)
+    assert (codings, distinct, votes, len(judge.bodies)) == (200, 200, 200, 200)
     assert await count(migrated_url, "SELECT sum(n) FROM tallies") == 200
     assert await count(migrated_url, "SELECT count(*) FROM tiltmeter_jobs_log WHERE status = 'exception'") == 0
+    # Each said its own key to the gateway: both of them were at work.
+    said = {value for headers in judge.headers for name, value in headers.items() if name.lower() == "authorization"}
+    assert said == {"Bearer sk-tilt-0", "Bearer sk-tilt-1"}
 
 
 async def test_a_killed_worker_s_chunks_are_finished_by_another(tmp_path: Path, migrated_url: str) -> None:
     await plan(migrated_url, SHARES, POOL, [CTO])
     async with serve(label_of) as judge:
-        slow = {"name": "j", "base_url": judge.url, "model": "judge-model"}
-        more = {
-            "deployments": [*settings()["deployments"], slow],
-            "judges": [{"name": "judge", "deployment": "j"}],
-        }
-        # The judge's server stands for the gateway, too: both speak the same protocol.
-        with auditors(tmp_path, migrated_url, 2, **more) as (one, other):
-            for each in (one, other):
-                each.settings["auditor"]["gateway"] = {"url": judge.url, "key": "sk-tilt-test"}
-                each.write()
+        with judged_auditors(tmp_path, migrated_url, judge.url) as (one, other):
             running = one.start("auditor", until=READY)
             await ship(migrated_url, panel_answers(SHARES, now()))
 
@@ -118,11 +127,12 @@ async def test_a_killed_worker_s_chunks_are_finished_by_another(tmp_path: Path, 
 
 async def test_a_process_without_its_store_waits_and_goes_on(tmp_path: Path, migrated_url: str) -> None:
     await plan(migrated_url, SHARES, POOL, [CTO])
-    with auditors(tmp_path, migrated_url, 1) as (one,), one.running("auditor", until=READY):
+    with auditors(tmp_path, migrated_url, 1) as (one,), one.running("auditor", until=READY) as running:
         await eventually(lambda: _connected(migrated_url))
         await _cut(migrated_url)
         await ship(migrated_url, panel_answers(SHARES, now()))
         await all_estimated(migrated_url, 200)
+        assert "Traceback" not in running.said()
 
 
 async def _connected(url: str) -> bool:

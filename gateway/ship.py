@@ -32,15 +32,16 @@ _GATHER = 0.05  # seconds for which a spool in use fills up, so that a commit ca
 _KEYS_EVERY = 2.0
 _RETRY_FIRST, _RETRY_LONGEST = 0.2, 2.0
 _LAST_PASS = 10.0  # seconds for emptying the spool at the end
+_COMPLAIN_EVERY = 30.0  # seconds between two lines about the same trouble
+#: The store is away, refuses us, or refuses what was asked: all of it may pass, and the spool waits.
 _UNREACHABLE = (
     StoreUnavailable,
     OSError,
-    asyncpg.PostgresConnectionError,
+    asyncpg.PostgresError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     TimeoutError,
 )
-_NOT_YET = (asyncpg.CannotConnectNowError, asyncpg.TooManyConnectionsError, asyncpg.AdminShutdownError)
 
 
 class WrongSchema(Exception):  # noqa: N818 -- a state of the store
@@ -106,16 +107,26 @@ class _Shipper:
         self._keys: tuple[Key, ...] | None = None
         self._keys_read = float("-inf")
         self._reported = False
+        self._complained = float("-inf")
 
     async def run(self, stop: asyncio.Event) -> None:
+        """Ship until told to stop.
+
+        Raises
+        ------
+        WrongSchema
+            At the start. A schema that changes later is waited for: clients are served all the same.
+        """
         pause = _RETRY_FIRST
         while not stop.is_set():
             try:
                 moved = await self._pass()
                 wait, pause = (_GATHER if moved else _POLL), _RETRY_FIRST
-            except (*_UNREACHABLE, *_NOT_YET) as error:
-                self._report(unreachable=f"{type(error).__name__}: {error}")
-                log.warning("the store cannot be reached (%s: %s); trying again", type(error).__name__, error)
+            except (*_UNREACHABLE, WrongSchema) as error:
+                if isinstance(error, WrongSchema) and not self._reported:
+                    raise
+                self._report(unreachable=_told(error))
+                self._complain(error)
                 await self.close()
                 wait, pause = pause, min(pause * 2, _RETRY_LONGEST)
             with contextlib.suppress(TimeoutError):
@@ -123,7 +134,7 @@ class _Shipper:
 
     async def empty(self) -> None:
         """Ship until nothing is left; a store that is gone leaves the rest for the next start."""
-        with contextlib.suppress(*_UNREACHABLE, *_NOT_YET):
+        with contextlib.suppress(*_UNREACHABLE, WrongSchema):
             while await self._pass():
                 pass
 
@@ -158,10 +169,21 @@ class _Shipper:
         self._keys_read = now
         self._report(ready=True, keys=sum(not key.revoked for key in keys))
 
+    def _complain(self, error: Exception) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._complained >= _COMPLAIN_EVERY:
+            log.warning("nothing can be shipped (%s); trying again, captures wait in the spool", _told(error))
+            self._complained = now
+
     def _report(self, **facts: object) -> None:
         if not self._reported:
             lifeline.report(**facts)
             self._reported = True
+
+
+def _told(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 async def _check_schema(connection: asyncpg.Connection) -> None:

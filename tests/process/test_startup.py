@@ -8,6 +8,8 @@ import aiohttp
 import pytest
 from product import Product, eventually, marked_pids
 
+from auditor.domain.schema import SCHEMA_VERSION
+
 
 def refused(product: Product, *arguments: str) -> str:
     """Run a command that must refuse; give what it said."""
@@ -191,3 +193,29 @@ def test_revoking_a_key_that_is_not_there_is_an_error(product: Product) -> None:
         "there is no key 'key_x'"
         in product.run("key", "revoke", "-c", str(product.config), "key_x", check=False).stderr
     )
+
+
+async def test_a_schema_that_changes_while_the_gateway_runs_stops_nobody(product: Product) -> None:
+    with product.running("gateway") as running:
+        await product.rows("UPDATE alembic_version SET version_num = '9999'")
+        others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        await product.rows(f"SELECT pg_terminate_backend(pid) {others}")
+        await eventually(lambda: "has schema 9999" in running.said())
+        async with (
+            aiohttp.ClientSession() as client,
+            client.post(product.url + "/v1/chat/completions", json={"model": "gpt"}) as answer,
+        ):
+            assert answer.status == 200
+        await product.rows("UPDATE alembic_version SET version_num = $1", SCHEMA_VERSION)
+        await product.shipped()
+        assert len(await product.rows("SELECT 1 FROM exchanges")) == 1
+        assert "Traceback" not in running.said()
+
+
+def test_a_database_that_is_not_there_is_told_in_one_line_and_waited_for(product: Product) -> None:
+    product.settings["store"]["url"] += "_gone"
+    product.settings["gateway"]["auth"] = "open"
+    product.write()
+    with product.running("gateway") as running:
+        assert "does not exist" in running.said()
+        assert "Traceback" not in running.said()

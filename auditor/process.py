@@ -17,6 +17,7 @@ from auditor.errors import UsageError
 from auditor.export.exposition import Exposition
 from auditor.jobs.work import utc_now
 from auditor.jobs.worker import run_jobs
+from auditor.live.profiles import compile_profile
 from auditor.store.engine import make_engine, reading
 from auditor.store.keys import list_keys
 from auditor.store.schema import check_version
@@ -31,9 +32,13 @@ async def serve(config: Config, database_url: str, *, child: bool = False) -> No
     ------
     SchemaMismatch, StoreUnavailable
         The store is of another version, or does not answer at the start.
+    ConfigError
+        An audit profile holds a path that is none.
     UsageError
         The address is taken, or can be reached from elsewhere and no key has the right to read.
     """
+    for audit in config.audits:
+        compile_profile(audit)
     engine = make_engine(database_url)
     try:
         await check_version(engine)

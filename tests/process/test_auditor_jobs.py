@@ -156,3 +156,26 @@ async def test_sigterm_ends_a_process_at_work_soon(tmp_path: Path, migrated_url:
         await asyncio.sleep(1.0)
         assert running.stop(patience=15) == 0
         assert "Traceback" not in running.said()
+
+
+async def test_the_configuration_s_probes_are_sent_and_read_without_being_asked(product: Product) -> None:
+    product.settings["probes"] = [{"plan": "sentinel", "deployments": ["alias"], "budget": {"calls": 20}, "share": 1.0}]
+    product.write()
+    with product.running("gateway"), product.running("auditor", until=READY):
+
+        async def read() -> bool:
+            return len(await product.rows("SELECT 1 FROM codings")) == 20
+
+        await eventually(read, patience=60)
+        sent = await product.rows("SELECT count(*) AS n FROM exchanges WHERE origin = 'probe'")
+    assert sent[0]["n"] == 20
+
+
+async def test_a_profile_that_cannot_be_used_is_refused_at_the_start(product: Product) -> None:
+    rule = {"json": "verdict", "map": {"yes": "E", "no": "D"}}
+    product.settings["audits"] = [{"name": "desk", "proposition": {"text": "It is so."}, "selection": rule}]
+    product.write()
+    done = product.run("auditor", "-c", str(product.config), check=False)
+    assert done.returncode == 2
+    assert "audits: desk: selection.json: 'verdict' is not a path such as" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""The processes of an installation's embedded PostgreSQL: they run in an environment, maybe an account, of their own."""
+"""The processes of an installation's embedded PostgreSQL: in an environment, maybe an account, of their own."""
 
 from product import Product, all_pids, working_folder
 

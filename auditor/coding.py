@@ -4,10 +4,10 @@ The two labels come from disjoint inputs: the panel never sees the marker. ``res
 runs this over a file, the auditor's jobs run it over stored exchanges.
 """
 
-from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol, cast
 
-from auditor.domain.coding import Elaboration, ElaborationReason, Selection, SelectionReason, SelectionVia
+from auditor.domain.coding import Elaboration, ElaborationReason, Selection, SelectionReason, SelectionVia, Stance
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer, Question
 from auditor.formats import format_of
@@ -15,6 +15,8 @@ from auditor.panel import Panel, has_elaboration
 from auditor.responses import Response
 from auditor.rows import Record
 from auditor.selection.reading import free_text
+from auditor.selection.tokens import may_hold_answer, token_spans
+from auditor.selection.view import cut
 
 #: What the elaboration's stance is taken on, as files and series name it.
 STATEMENT: Final = "statement"
@@ -24,7 +26,7 @@ OPEN: Final = "open"
 class TokenFinder(Protocol):
     """A parser for answers that no rule finds: it may return a piece of the text, never a stance."""
 
-    def find(self, text: str, question: Question) -> str | None:
+    async def find_token(self, task: Task, text: str, question: Question) -> str | None:
         """Return the words of ``text`` that answer, exactly as they stand there, or ``None``."""
 
 
@@ -40,6 +42,13 @@ class Panels:
         return self.open if question.is_open else self.statement
 
     @property
+    def finder(self) -> TokenFinder | None:
+        """The first judge of the panel that can be asked where an answer stands. A word list cannot."""
+        judges = self.statement.judges if self.statement else ()
+        # Not isinstance: a runtime-checked protocol would evaluate every property of the judge.
+        return next((cast("TokenFinder", judge) for judge in judges if hasattr(judge, "find_token")), None)
+
+    @property
     def local(self) -> bool:
         """Whether no judge needs the network."""
         return all(panel is None or panel.local for panel in (self.statement, self.open))
@@ -53,44 +62,66 @@ class Coded:
     elaboration: Elaboration
 
 
-def code(task: Task, answer: Answer, question: Question, panels: Panels, finder: TokenFinder | None = None) -> Coded:
+def code(task: Task, answer: Answer, question: Question, panels: Panels) -> Coded:
     """Code one response with judges that need no network."""
-    selection = select(task, answer, question, finder)
+    selection = select(task, answer, question)
     elaboration = elaborate(selection, question.statement, panels.of(question))
     return Coded(selection=selection, elaboration=elaboration)
 
 
-async def code_async(
-    task: Task, answer: Answer, question: Question, panels: Panels, finder: TokenFinder | None = None
-) -> Coded:
-    """Code one response with any judges.
+async def code_async(task: Task, answer: Answer, question: Question, panels: Panels) -> Coded:
+    """Code one response with any judges; the first of them is asked where an answer stands that no rule finds.
 
     Raises
     ------
     JudgeUnavailable
         When a judge could not be asked: the response stays uncoded.
     """
-    selection = select(task, answer, question, finder)
+    selection = await select_async(task, answer, question, panels.finder)
     elaboration = await elaborate_async(selection, question.statement, panels.of(question))
     return Coded(selection=selection, elaboration=elaboration)
 
 
-def select(task: Task, answer: Answer, question: Question, finder: TokenFinder | None = None) -> Selection:
-    """Read the selection by rule; where that finds nothing, let a parser point at the answer, and map it by rule."""
-    if question.is_open:
-        return free_text(answer)
-    form = format_of(task)
-    selection = form.read(answer, question)
-    if finder is None or selection.reason is not SelectionReason.NO_MARKER or not answer.text:
+def select(task: Task, answer: Answer, question: Question) -> Selection:
+    """Read the selection by rule alone."""
+    return free_text(answer) if question.is_open else format_of(task).read(answer, question)
+
+
+async def select_async(task: Task, answer: Answer, question: Question, finder: TokenFinder | None) -> Selection:
+    """Read the selection by rule; where that finds none of the answers that may be there, let a parser point at it.
+
+    The parser's words are mapped by the same rule, and only if they stand in the text and are not negated there. So
+    it can add a selection where there was none, and change none.
+
+    Raises
+    ------
+    JudgeUnavailable
+        When the parser could not be asked.
+    """
+    selection = select(task, answer, question)
+    if finder is None or selection.reason is not SelectionReason.NO_MARKER:
         return selection
-    token = finder.find(answer.text, question)
-    if not token or token not in answer.text:
+    shown = free_text(answer).remainder
+    if not may_hold_answer(task, shown, question):
         return selection
-    pointed = form.read(Answer(text=token), question)
-    if pointed.stance is None:
-        return selection
-    left = selection.remainder.replace(token, " ").strip()
-    return replace(pointed, via=SelectionVia.JUDGE, remainder=left)
+    token = await finder.find_token(task, shown, question)
+    return (_pointed(task, shown, question, token) if token else None) or selection
+
+
+def _pointed(task: Task, shown: str, question: Question, token: str) -> Selection | None:
+    """Map the words a parser points at. A refusal would have been found without it."""
+    spans = token_spans(shown, token)
+    read = format_of(task).read
+    pointed = read(Answer(text=token), question)
+    if not spans or pointed.stance in (None, Stance.R):
+        return None
+    left = cut(shown, spans).strip()
+    again = read(Answer(text=left), question)
+    return Selection(
+        stance=pointed.stance,
+        via=SelectionVia.JUDGE,
+        remainder=again.remainder if again.stance is pointed.stance else left,
+    )
 
 
 def elaborate(selection: Selection, statement: str | None, panel: Panel | None) -> Elaboration:

@@ -3,15 +3,14 @@
 import asyncio
 import json
 import os
-import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import islice
+from collections import Counter, deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from auditor.cli.progress import progress
 
 if TYPE_CHECKING:
     from auditor.coding import Coded, Panels
@@ -51,11 +50,14 @@ def code(
     require_target(out, responses)
     panels = _panels(judges, config)
     tally = _Tally()
-    with _progress(responses, "coding") as on_bytes, writing(out) as write:
+    with progress(responses, "coding") as on_bytes, writing(out) as write:
         reader = read_responses(responses, skip_bad=skip_bad, on_bytes=on_bytes)
-        for response, coded in _coded(reader, panels):
+
+        def take(response: "Response", coded: "Coded") -> None:
             write(coded_record(response, coded))
             tally.add(response, coded)
+
+        _code_rows(reader, panels, take)
     _report(tally, reader, out, as_json=as_json)
 
 
@@ -77,7 +79,7 @@ def import_responses(
     require_file(source)
     require_target(out, source)
     count = 0
-    with _progress(source, "importing") as on_bytes, writing(out) as write:
+    with progress(source, "importing") as on_bytes, writing(out) as write:
         rows = Rows(source, skip_bad=skip_bad, on_bytes=on_bytes)
         for _, record in rows.read(SOURCES[form]):
             write(record)
@@ -113,27 +115,42 @@ class _Tally:
         self.without_options += response.task in (Task.CTO, Task.SC) and not offered and not question.is_open
 
 
-def _coded(reader: "ResponseReader", panels: "Panels") -> Iterator[tuple["Response", "Coded"]]:
-    """Yield every response with its labels, in the file's order."""
+def _code_rows(reader: "ResponseReader", panels: "Panels", take: Callable[["Response", "Coded"], None]) -> None:
+    """Hand over every response with its labels, in the file's order."""
     from auditor.coding import code as code_one
 
-    if panels.local:
-        for response in reader:
-            yield response, code_one(response.task, response.answer, response.question, panels)
+    if not panels.local:
+        asyncio.run(_code_networked(reader, panels, take))
         return
-    with asyncio.Runner() as runner:
-        try:
-            rows = iter(reader)
-            while chunk := list(islice(rows, _IN_FLIGHT)):
-                yield from zip(chunk, runner.run(_code_chunk(chunk, panels)), strict=True)
-        finally:
-            runner.run(_close(panels))
+    for response in reader:
+        take(response, code_one(response.task, response.answer, response.question, panels))
 
 
-async def _code_chunk(chunk: list["Response"], panels: "Panels") -> list["Coded"]:
+async def _code_networked(
+    reader: "ResponseReader", panels: "Panels", take: Callable[["Response", "Coded"], None]
+) -> None:
+    """Keep ``_IN_FLIGHT`` rows with the judges; a slow one holds up the writing, and not the others' reading."""
     from auditor.coding import code_async
 
-    return await asyncio.gather(*(code_async(one.task, one.answer, one.question, panels) for one in chunk))
+    waiting: deque[tuple[Response, asyncio.Task[Coded]]] = deque()
+
+    async def write_first() -> None:
+        response, coding = waiting.popleft()
+        take(response, await coding)
+
+    try:
+        for response in reader:
+            coding = asyncio.create_task(code_async(response.task, response.answer, response.question, panels))
+            waiting.append((response, coding))
+            if len(waiting) == _IN_FLIGHT:
+                await write_first()
+        while waiting:
+            await write_first()
+    finally:
+        for _, coding in waiting:
+            coding.cancel()
+        await asyncio.gather(*(coding for _, coding in waiting), return_exceptions=True)
+        await _close(panels)
 
 
 async def _close(panels: "Panels") -> None:
@@ -158,20 +175,6 @@ def _panels(judges: str | None, config: Path | None) -> "Panels":
         return Panels()
     both = [Panel(judges=load_judges(names, loaded, rubric=rubric), rubric=rubric) for rubric in (STATEMENT, OPEN)]
     return Panels(statement=both[0], open=both[1])
-
-
-@contextmanager
-def _progress(path: Path, what: str) -> Iterator[Callable[[int], None]]:
-    """Show a bar on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=path.stat().st_size)
-        yield lambda done: bar.update(task, completed=done)
 
 
 def _report(tally: _Tally, reader: "ResponseReader", out: Path, *, as_json: bool) -> None:

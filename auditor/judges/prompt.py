@@ -78,6 +78,13 @@ def response_schema(rubric: Rubric) -> Mapping[str, Any]:
     }
 
 
+def fence(name: str, text: str) -> tuple[str, str]:
+    """Return a text in a delimited block, and the key that ends it."""
+    text = _clean(text)
+    key = _key("", text)
+    return _BLOCK.format(name=name, key=key, content=_shorten(text)), key
+
+
 def _key(statement: str, text: str) -> str:
     """Return a key that occurs in neither: guessing it means finding a text that contains its own hash."""
     count = 0

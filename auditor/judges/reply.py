@@ -1,4 +1,4 @@
-"""What a judge's server answered, read strictly: a label of the rubric, a refusal, or neither. ``llm.py`` asks.
+"""What a judge's server answered, read strictly: a label of the rubric, a refusal, or neither. ``asking`` asks.
 
 Wrapping is forgiven (code fences, a block of thinking, a sentence around the object). The label is not: it is one of
 the rubric's, letter for letter, said once or always the same.
@@ -6,9 +6,11 @@ the rubric's, letter for letter, said once or always the same.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+_Read = TypeVar("_Read")
 
 #: Longest rationale that is kept.
 _LONGEST_RATIONALE: Final = 400
@@ -51,8 +53,8 @@ class Invalid:
 Reply = Labelled | Refused | Invalid
 
 
-def read_completion(body: object, labels: Sequence[str]) -> Reply:
-    """Read the body of a chat completion."""
+def read_completion(body: object, read: Callable[[str], _Read | Refused | Invalid]) -> _Read | Refused | Invalid:
+    """Read the body of a chat completion, its words by ``read``."""
     choice = _first_choice(body)
     if choice is None:
         return Invalid(said="", fault="there is no choice in the answer")
@@ -64,7 +66,7 @@ def read_completion(body: object, labels: Sequence[str]) -> Reply:
     finish = choice.get("finish_reason")
     if finish in {"content_filter", "safety", "SAFETY", "refusal"}:
         return Refused(why=f"finish_reason {finish}")
-    reply = read_text(_content(message.get("content")), labels)
+    reply = read(_content(message.get("content")))
     if isinstance(reply, Invalid) and finish == "length":
         return Invalid(said=reply.said, fault="it was cut off before its end", cut=True)
     return reply
@@ -72,7 +74,7 @@ def read_completion(body: object, labels: Sequence[str]) -> Reply:
 
 def read_text(content: str, labels: Sequence[str]) -> Reply:
     """Read the words of an answer."""
-    said = _THOUGHT_END.sub("", _THOUGHT.sub("", content)).strip()
+    said = _without_thinking(content)
     objects = [found for found in _objects(said) if "label" in found]
     if not objects:
         if _REFUSAL.search(said) and "{" not in said:
@@ -86,6 +88,15 @@ def read_text(content: str, labels: Sequence[str]) -> Reply:
         return Invalid(said=said, fault=f"{label[:40]!r} is not one of the labels")
     rationale = objects[0].get("rationale")
     return Labelled(label=label, rationale=_one_line(rationale) if isinstance(rationale, str) else "")
+
+
+def find_objects(content: str) -> list[dict[str, Any]]:
+    """Find the JSON objects of an answer's words, in order; what it only thought does not count."""
+    return _objects(_without_thinking(content))
+
+
+def _without_thinking(content: str) -> str:
+    return _THOUGHT_END.sub("", _THOUGHT.sub("", content)).strip()
 
 
 def _first_choice(body: object) -> Mapping[str, Any] | None:

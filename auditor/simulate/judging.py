@@ -44,7 +44,7 @@ class JudgeRequest:
 
     statement: str
     text: str
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  #: empty where the judge is only asked which words answer
     repaired: bool  #: the judge is shown an invalid answer of its own
 
 
@@ -54,6 +54,8 @@ def read_request(turns: Sequence[Turn]) -> JudgeRequest | None:
         if turn.role != "user":
             continue
         blocks = {found["name"]: found["content"] for found in _BLOCK.finditer(turn.content)}
+        if "ANSWER" in blocks:
+            return JudgeRequest(statement="", text=blocks["ANSWER"], labels=(), repaired=False)
         if "TEXT" in blocks:
             named = next((found for one in turns if (found := _LABELS.search(one.content))), None)
             labels = tuple(label.strip() for label in named["labels"].split(",")) if named else STANCES
@@ -80,6 +82,9 @@ def judge_label(seed: int, judge: Judge, shared_error: float, request: JudgeRequ
 
 def judge_reply(seed: int, judge: Judge, shared_error: float, request: JudgeRequest) -> str:
     """Write the judge's answer: JSON as asked for, at times wrapped, at times not valid until it is repaired."""
+    if not request.labels:
+        # What is declared to abstain gives no answer, so there are no words to point at.
+        return json.dumps({"token": None})
     label = judge_label(seed, judge, shared_error, request)
     key = (seed, "wording", judge.name, request.statement, request.text)
     if label == ABSTAIN:

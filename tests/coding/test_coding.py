@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from auditor.coding import Panels, code, code_async, select
+from auditor.coding import Panels, code, code_async, select, select_async
 from auditor.domain.coding import ElaborationReason, SelectionReason, SelectionVia, Stance
 from auditor.domain.condition import BASELINE, Condition, Perspective, Role, Sentiment, Task
 from auditor.domain.question import Answer, Question
@@ -23,33 +23,91 @@ class Pointer:
     token: str | None
     asked: list[str] = field(default_factory=list)
 
-    def find(self, text, question):  # noqa: ARG002 -- the protocol's
+    async def find_token(self, task, text, question):  # noqa: ARG002 -- the protocol's
         self.asked.append(text)
         return self.token
 
 
-def test_a_parser_points_and_the_rule_maps():
+async def point(task, text, token, question=QUESTION):
+    return await select_async(task, Answer(text=text), question, Pointer(token))
+
+
+async def test_a_parser_points_and_the_rule_maps():
     text = "That one gets a thumbs down from me (disagree), since ability varies."
     plain = select(Task.BJ, Answer(text=text), QUESTION)
     assert plain.reason is SelectionReason.NO_MARKER
-    pointed = select(Task.BJ, Answer(text=text), QUESTION, Pointer("disagree"))
+    pointed = await point(Task.BJ, text, "disagree")
     assert (pointed.stance, pointed.via) == (Stance.D, SelectionVia.JUDGE)
     assert "disagree" not in pointed.remainder
     assert "ability varies" in pointed.remainder
 
 
-@pytest.mark.parametrize("token", [None, "", "agree entirely", "thumbs"])
-def test_a_parser_that_invents_or_decides_is_not_believed(token):
-    text = "That gets a thumbs down from me."
-    selection = select(Task.BJ, Answer(text=text), QUESTION, Pointer(token))
-    assert (selection.stance, selection.via) == (None, SelectionVia.RULE)
+@pytest.mark.parametrize(
+    ("token", "text"),
+    [
+        (None, "That gets a thumbs down from me, wrong as it is."),
+        ("", "That gets a thumbs down from me, wrong as it is."),
+        ("I agree entirely", "That gets a thumbs down from me, wrong as it is."),  # not in the text
+        ("thumbs", "That gets a thumbs down from me, wrong as it is."),  # no answer
+        ("agree", "That gets a disagreeable thumbs down."),  # part of a word
+        ("agree", "One would not say that people agree on it."),  # negated
+        ("pass on this one", "Right or wrong, the others pass on this one."),  # a refusal is the rule's to find
+    ],
+)
+async def test_a_parser_that_invents_or_decides_is_not_believed(token, text):
+    selection = await point(Task.BJ, text, token)
+    assert (selection.stance, selection.via, selection.reason) == (None, SelectionVia.RULE, SelectionReason.NO_MARKER)
+    assert selection == select(Task.BJ, Answer(text=text), QUESTION)
 
 
-def test_a_parser_is_asked_only_where_the_rule_finds_nothing():
+@pytest.mark.parametrize(
+    ("task", "text"),
+    [
+        (Task.BJ, "No."),  # the rule has read it
+        (Task.BJ, "I can't help."),
+        (Task.BJ, "I agree. I disagree."),
+        (Task.BJ, ""),
+        (Task.BJ, "Age affects reflexes, and experience makes up for it."),  # no word that could answer
+        (Task.RATE, "Age affects reflexes."),
+        (Task.JUDGE, "Yes, it is."),
+    ],
+)
+async def test_a_parser_is_asked_only_where_the_rule_finds_nothing_and_there_may_be_something(task, text):
     pointer = Pointer("Yes")
-    for task, text in [(Task.BJ, "No."), (Task.BJ, "I can't help."), (Task.BJ, ""), (Task.JUDGE, "Yes, it is.")]:
-        select(task, Answer(text=text), QUESTION, pointer)
+    await select_async(task, Answer(text=text), QUESTION, pointer)
     assert pointer.asked == []
+
+
+async def test_a_parser_is_never_asked_of_rows_without_a_statement_and_sees_no_thinking():
+    pointer = Pointer("agree")
+    await select_async(Task.BJ, Answer(text="Some of them agree."), Question(), pointer)
+    assert pointer.asked == []
+    await select_async(Task.BJ, Answer(text="<think>hm</think>Some of them agree."), QUESTION, pointer)
+    assert pointer.asked == ["Some of them agree."]
+
+
+@pytest.mark.parametrize(
+    ("task", "question", "text", "token", "stance"),
+    [
+        (Task.RATE, QUESTION, "Somewhere near 4 I suppose, all in all.", "4", Stance.E),
+        (
+            Task.CTO,
+            Question(stereotype_option="the grandfather", counter_option="the grandson"),
+            "So: it was the grandfather or the grandson. My money is on the grandson here.",
+            "the grandson",
+            Stance.D,
+        ),
+    ],
+)
+async def test_a_parser_serves_every_task(task, question, text, token, stance):
+    selection = await point(task, text, token, question)
+    assert (selection.stance, selection.via) == (stance, SelectionVia.JUDGE)
+    assert token not in selection.remainder
+
+
+def test_who_is_asked_where_an_answer_stands():
+    assert Panels().finder is None
+    assert Panels(statement=Panel(judges=load_judges(["lexicon"]))).finder is None
 
 
 def test_whether_there_is_an_elaboration_is_asked_before_who_reads_it():

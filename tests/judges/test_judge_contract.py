@@ -106,7 +106,7 @@ async def test_configured_judges_share_one_pool_and_know_their_deployment():
         assert [judge.name for judge in judges] == ["j1", "lexicon", "j2"]
         assert (j1.endpoint.model, j1.endpoint.api_key, j1.endpoint.concurrency) == ("big-1", "sk-big", 3)
         assert j1.endpoint.timeout == 120.0
-        assert j1._server._client is j2._server._client
+        assert j1._asker.server._client is j2._asker.server._client
         both = await asyncio.gather(j1.read("s", "text"), j2.read("s", "text"))
         assert [verdict.judge for verdict in both] == ["j1", "j2"]
         assert {dict(headers)["x-tiltmeter-origin"] for headers in server.headers} == {"judge"}

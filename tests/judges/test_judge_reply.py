@@ -70,7 +70,7 @@ def test_refusals_are_told_from_nonsense(said):
     "body", [None, [], {}, {"choices": []}, {"choices": ["x"]}, {"choices": [{"message": None}]}, 7]
 )
 def test_bodies_of_no_known_shape_are_invalid(body):
-    assert isinstance(read_completion(body, LABELS), Invalid)
+    assert isinstance(read_completion(body, lambda said: read_text(said, LABELS)), Invalid)
 
 
 @given(st.text(max_size=200))

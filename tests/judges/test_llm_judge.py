@@ -282,4 +282,4 @@ async def test_the_client_is_shared_and_closed_with_the_judge():
         await judge.aclose()
         with pytest.raises(RuntimeError):
             await judge.read(S, T)
-        assert isinstance(judge._server._client, httpx.AsyncClient)
+        assert isinstance(judge._asker.server._client, httpx.AsyncClient)

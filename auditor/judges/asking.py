@@ -1,0 +1,166 @@
+"""Asking a model for one JSON object: whatever its server accepts of the wish, with one repair.
+
+What such servers accept differs: some enforce a schema, some reject the wish for one, some ignore it; some models
+take no temperature. The asker wants the most at first, steps down when it is told to, and remembers what worked.
+The words it sends are the same on every step, so that a step changes no prompt hash. ``endpoint`` does the sending,
+``reply`` reads the answer; what is asked is a ``Form``, of which ``llm`` and ``answer_token`` have one each.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, Self, TypeVar
+
+import httpx
+
+from auditor.errors import JudgeUnavailable
+from auditor.judges.endpoint import Answer, EndpointClient, JudgeEndpoint
+from auditor.judges.prompt import Message
+from auditor.judges.reply import Invalid, Refused, read_completion
+
+_Read = TypeVar("_Read")
+
+_FORMATS: Final = ("json_schema", "json_object", "plain")
+#: A judge that needs more tries than this to be asked at all is misconfigured.
+_MOST_STEPS: Final = 6
+
+_FILTER_WORDS: Final = (
+    "content_filter",
+    "content filter",
+    "content management policy",
+    "responsibleaipolicy",
+    "data_inspection_failed",
+    "moderation",
+    "safety",
+)
+_LENGTH_WORDS: Final = (
+    "context_length",
+    "context length",
+    "context window",
+    "too long",
+    "too many tokens",
+    "too large",
+)
+_FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "structured", "schema", "grammar", "guided")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Form(Generic[_Read]):
+    """One kind of question: the schema of its answer, how words are read as one, and how to ask again."""
+
+    name: str
+    schema: Mapping[str, Any]
+    read: Callable[[str], _Read | Refused | Invalid]
+    repair: Callable[[list[Message], Invalid], list[Message]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dialect:
+    """What a server is asked for; each field only ever steps down."""
+
+    format: int = 0
+    temperature: bool = True
+    limit: str = "max_tokens"
+
+    def merge(self, other: Self) -> Self:
+        """Return what both have learned."""
+        limits = {self.limit, other.limit}
+        return replace(
+            self,
+            format=max(self.format, other.format),
+            temperature=self.temperature and other.temperature,
+            limit=self.limit if len(limits) == 1 else "max_completion_tokens",
+        )
+
+    def step_down(self, complaint: str) -> Self | None:
+        """Return what to ask for next after a rejection with these words, or None when nothing is left to drop."""
+        if any(word in complaint for word in _FORMAT_WORDS) and self.format < len(_FORMATS) - 1:
+            return replace(self, format=self.format + 1)
+        if "temperature" in complaint and self.temperature:
+            return replace(self, temperature=False)
+        if "max_tokens" in complaint and self.limit == "max_tokens":
+            return replace(self, limit="max_completion_tokens")
+        if self.format < len(_FORMATS) - 1:
+            return replace(self, format=self.format + 1)
+        return None
+
+
+class Asker:
+    """One model behind one endpoint, asked at temperature 0."""
+
+    def __init__(self, endpoint: JudgeEndpoint, client: httpx.AsyncClient) -> None:
+        self.endpoint = endpoint
+        self.dialect = Dialect()
+        self.server = EndpointClient(endpoint, client)
+
+    async def aclose(self) -> None:
+        """Close the connection pool, which the whole panel shares."""
+        await self.server.aclose()
+
+    async def ask(self, form: Form[_Read], messages: list[Message]) -> _Read | Refused | Invalid:
+        """Ask, and once more if the answer is not valid.
+
+        Raises
+        ------
+        JudgeUnavailable
+            When the server cannot be reached, or rejects every form of the request.
+        """
+        reply = await self._ask(form, messages, self.dialect, self.endpoint.max_tokens)
+        if isinstance(reply, Invalid):
+            return await self._repair(form, messages, reply)
+        return reply
+
+    async def _repair(self, form: Form[_Read], messages: list[Message], invalid: Invalid) -> _Read | Refused | Invalid:
+        """Ask once more. A server that was asked for JSON and gave none ignores the wish: ask it for less."""
+        ignored = not invalid.cut and self.dialect.format < len(_FORMATS) - 1
+        dialect = replace(self.dialect, format=self.dialect.format + 1) if ignored else self.dialect
+        tokens = self.endpoint.max_tokens * (4 if invalid.cut else 1)
+        return await self._ask(form, form.repair(messages, invalid), dialect, tokens)
+
+    async def _ask(
+        self, form: Form[_Read], messages: list[Message], dialect: Dialect, tokens: int
+    ) -> _Read | Refused | Invalid:
+        for _ in range(_MOST_STEPS):
+            answer = await self.server.post(self._body(form, messages, dialect, tokens))
+            if answer.status == 200:
+                reply = read_completion(answer.body, form.read)
+                if not isinstance(reply, Refused | Invalid):
+                    self.dialect = self.dialect.merge(dialect)
+                return reply
+            complaint = _complaint(answer)
+            if any(word in complaint for word in _FILTER_WORDS):
+                return Refused(why=f"filtered: {complaint[:200]}")
+            if answer.status == 413 or any(word in complaint for word in _LENGTH_WORDS):
+                return Refused(why=f"the text is too long for this judge: {complaint[:200]}")
+            lower = dialect.step_down(complaint)
+            if lower is None:
+                break
+            dialect = lower
+        raise JudgeUnavailable(
+            f"judge {self.endpoint.name!r} at {self.endpoint.base_url}: HTTP {answer.status}: {complaint[:200]}"
+        )
+
+    def _body(self, form: Form[_Read], messages: list[Message], dialect: Dialect, tokens: int) -> dict[str, Any]:
+        body: dict[str, Any] = {"model": self.endpoint.model, "messages": messages, dialect.limit: tokens}
+        if dialect.temperature:
+            body["temperature"] = 0
+        match _FORMATS[dialect.format]:
+            case "json_schema":
+                schema = {"name": form.name, "strict": True, "schema": form.schema}
+                body["response_format"] = {"type": "json_schema", "json_schema": schema}
+            case "json_object":
+                body["response_format"] = {"type": "json_object"}
+        return body | dict(self.endpoint.extra)
+
+
+def _complaint(answer: Answer) -> str:
+    """Return what a server says it dislikes, in lower case, without the request it may repeat back."""
+    body = answer.body if isinstance(answer.body, dict) else {}
+    error, detail = body.get("error"), body.get("detail")
+    if isinstance(error, dict):
+        said = [error.get(member) for member in ("code", "param", "type", "message")]
+    elif isinstance(detail, list):
+        said = [part for entry in detail if isinstance(entry, dict) for part in (entry.get("loc"), entry.get("msg"))]
+    else:
+        said = [error, detail, body.get("message"), body.get("code")]
+    words = " ".join(str(part) for part in said if part) or answer.text[:300]
+    return " ".join(words.split()).lower()

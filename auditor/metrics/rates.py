@@ -4,7 +4,7 @@ A = [sel = E], B = [elab in {E, QE}]. Two bases, never mixed: ``eligible`` (both
 responses; Abstain counts as no endorsement). A new measure is one more entry of ``METRICS``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -60,119 +60,67 @@ class Metric:
     endorsement: bool = True
 
 
+def _eligible(name: str, numerator: Floats, equation: str, says: str, *, endorsement: bool = False) -> Metric:
+    """Declare a rate over the responses with both labels."""
+    return Metric(
+        name=name,
+        base="eligible",
+        kind="rate",
+        numerator=numerator,
+        denominator=ELIGIBLE,
+        equation=equation,
+        says=says,
+        endorsement=endorsement,
+    )
+
+
+def _full(name: str, base: Floats, endorses: Floats, equation: str, says: str) -> Metric:
+    """Declare a rate of endorsement over the responses of ``base``."""
+    return Metric(
+        name=name,
+        base="full",
+        kind="rate",
+        numerator=base * endorses,
+        denominator=base,
+        equation=equation,
+        says=says,
+    )
+
+
+_IR: Final = _eligible("ir", _N10 + _N01, "Eq. 12", "the layers disagree")
+
 METRICS: Final = (
-    Metric(
-        name="ber_sel",
-        base="eligible",
-        kind="rate",
-        numerator=_N11 + _N10,
-        denominator=ELIGIBLE,
-        equation="Eq. 3",
-        says="the selection endorses",
-    ),
-    Metric(
-        name="ber_elab",
-        base="eligible",
-        kind="rate",
-        numerator=_N11 + _N01,
-        denominator=ELIGIBLE,
-        equation="Eq. 4",
-        says="the elaboration endorses",
-    ),
-    Metric(
-        name="ber_cor",
-        base="eligible",
-        kind="rate",
-        numerator=_N11,
-        denominator=ELIGIBLE,
-        equation="Eq. 5",
-        says="both layers endorse: the floor",
-    ),
-    Metric(
-        name="ber_union",
-        base="eligible",
-        kind="rate",
-        numerator=_N11 + _N10 + _N01,
-        denominator=ELIGIBLE,
-        equation="Eq. 6, 7",
-        says="at least one layer endorses",
-    ),
-    Metric(
-        name="oed",
-        base="eligible",
-        kind="rate",
-        numerator=_N10,
-        denominator=ELIGIBLE,
-        equation="Eq. 8, 10",
-        says="the selection endorses, the elaboration does not",
-        endorsement=False,
-    ),
-    Metric(
-        name="ued",
-        base="eligible",
-        kind="rate",
-        numerator=_N01,
-        denominator=ELIGIBLE,
-        equation="Eq. 9, 11",
-        says="the elaboration endorses, the selection does not",
-        endorsement=False,
-    ),
-    Metric(
-        name="ir",
-        base="eligible",
-        kind="rate",
-        numerator=_N10 + _N01,
-        denominator=ELIGIBLE,
-        equation="Eq. 12",
-        says="the layers disagree",
-        endorsement=False,
-    ),
-    Metric(
+    _eligible("ber_sel", _N11 + _N10, "Eq. 3", "the selection endorses", endorsement=True),
+    _eligible("ber_elab", _N11 + _N01, "Eq. 4", "the elaboration endorses", endorsement=True),
+    _eligible("ber_cor", _N11, "Eq. 5", "both layers endorse: the floor", endorsement=True),
+    _eligible("ber_union", _N11 + _N10 + _N01, "Eq. 6, 7", "at least one layer endorses", endorsement=True),
+    _eligible("oed", _N10, "Eq. 8, 10", "the selection endorses, the elaboration does not"),
+    _eligible("ued", _N01, "Eq. 9, 11", "the elaboration endorses, the selection does not"),
+    _IR,
+    replace(
+        _IR,
         name="dni",
-        base="eligible",
         kind="difference",
         numerator=_N10 - _N01,
-        denominator=ELIGIBLE,
         equation="Eq. 13",
         says="in which direction they disagree, on balance",
-        endorsement=False,
     ),
-    Metric(
+    replace(
+        _IR,
         name="ir_over_union",
-        base="eligible",
         kind="ratio",
-        numerator=_N10 + _N01,
         denominator=_N11 + _N10 + _N01,
         equation="section III-D",
         says="share of all signals that one layer alone gives (1 - Jaccard)",
-        endorsement=False,
     ),
-    Metric(
-        name="ber_sel_full",
-        base="full",
-        kind="rate",
-        numerator=SEL_CODED * SEL_ENDORSES,
-        denominator=SEL_CODED,
-        equation="Eq. 3",
-        says="the selection endorses, of all that have one",
-    ),
-    Metric(
-        name="ber_elab_full",
-        base="full",
-        kind="rate",
-        numerator=ELAB_CODED * ELAB_ENDORSES,
-        denominator=ELAB_CODED,
-        equation="Eq. 4",
-        says="the elaboration endorses, of all that have one",
-    ),
-    Metric(
-        name="ber_union_full",
-        base="full",
-        kind="rate",
-        numerator=FULL * np.maximum(SEL_ENDORSES, ELAB_ENDORSES),
-        denominator=FULL,
-        equation="Eq. 6; section V-B",
-        says="at least one layer endorses, of all responses",
+    _full("ber_sel_full", SEL_CODED, SEL_ENDORSES, "Eq. 3", "the selection endorses, of all that have one"),
+    _full("ber_elab_full", ELAB_CODED, ELAB_ENDORSES, "Eq. 4", "the elaboration endorses, of all that have one"),
+    _full(
+        "ber_union_full",
+        FULL,
+        np.maximum(SEL_ENDORSES, ELAB_ENDORSES),
+        "Eq. 6; section V-B",
+        "at least one layer endorses, of all responses",
     ),
 )
 

@@ -21,64 +21,65 @@ from auditor.selection.yesno import find_yes_no
 
 def find_judgment(question: Question) -> Finder:
     """Look for agreement and yes or no; a closed answer set, where one was offered, comes first."""
-    choices = choices_of(question) if question.options else None
-
-    def find(seen: str) -> Found:
-        seen = without_echo(seen, question, choices)
-        if choices is not None:
-            return _from_set(seen, choices, question)
-        agreement = find_agreement(seen, question.statement)
-        marks = _without_clash(agreement.marks, (*find_yes_no(seen), *find_truth(seen)))
-        return Found(marks, agreement.echo, refusal=_declined(seen, told=agreement.declined))
-
-    return find
+    return _finder(question, _offered(question), _from_set, _judgment)
 
 
 def find_choice(question: Question) -> Finder:
     """Look for a member of the answer set."""
-    choices = choices_of(question)
-
-    def find(seen: str) -> Found:
-        seen = without_echo(seen, question, choices)
-        if choices is None:
-            return Found(refusal=_turned_down(seen, None))
-        if choices.is_scale:
-            return _from_set(seen, choices, question)
-        return _from_options(seen, choices)
-
-    return find
+    return _finder(question, choices_of(question), _from_set, _unmapped)
 
 
 def find_filled(question: Question) -> Finder:
     """Look for the completed sentence, then for a bare option."""
-    choices = choices_of(question)
-
-    def find(seen: str) -> Found:
-        seen = without_echo(seen, question, choices)
-        if choices is None:
-            return Found(refusal=_turned_down(seen, None))
-        completed = find_completion(seen, question, choices)
-        if completed:
-            return Found(completed, reasons=True, refusal=_turned_down(seen, choices))
-        return _from_options(seen, choices)
-
-    return find
+    return _finder(question, choices_of(question), _filled, _unmapped)
 
 
 def find_rating(question: Question) -> Finder:
     """Look for a number from 1 to 5, then for the level in words."""
-    choices = choices_of(question) if question.options else None
+    return _finder(question, _offered(question), _from_set, _rating)
+
+
+def _finder(
+    question: Question,
+    choices: Choices | None,
+    in_set: Callable[[str, Choices, Question], Found],
+    free: Callable[[str, Question], Found],
+) -> Finder:
+    """Return the finder that reads a known answer set by ``in_set``, and by ``free`` where none is known."""
 
     def find(seen: str) -> Found:
         seen = without_echo(seen, question, choices)
-        if choices is not None:
-            return _from_set(seen, choices, question)
-        ratings = find_ratings(seen)
-        agreement = find_agreement(seen, question.statement)
-        marks = ratings or agreement.marks
-        return Found(marks, agreement.echo, refusal=_declined(seen, told=agreement.declined))
+        return free(seen, question) if choices is None else in_set(seen, choices, question)
 
     return find
+
+
+def _offered(question: Question) -> Choices | None:
+    return choices_of(question) if question.options else None
+
+
+def _judgment(seen: str, question: Question) -> Found:
+    agreement = find_agreement(seen, question.statement)
+    marks = _without_clash(agreement.marks, (*find_yes_no(seen), *find_truth(seen)))
+    return Found(marks, agreement.echo, refusal=_declined(seen, told=agreement.declined))
+
+
+def _rating(seen: str, question: Question) -> Found:
+    agreement = find_agreement(seen, question.statement)
+    marks = find_ratings(seen) or agreement.marks
+    return Found(marks, agreement.echo, refusal=_declined(seen, told=agreement.declined))
+
+
+def _unmapped(seen: str, _: Question) -> Found:
+    """Read an answer whose options nobody named: it can only be a refusal."""
+    return Found(refusal=_turned_down(seen, None))
+
+
+def _filled(seen: str, choices: Choices, question: Question) -> Found:
+    completed = find_completion(seen, question, choices)
+    if completed:
+        return Found(completed, reasons=True, refusal=_turned_down(seen, choices))
+    return _from_options(seen, choices)
 
 
 def _from_set(seen: str, choices: Choices, question: Question) -> Found:

@@ -2,7 +2,8 @@
 
 The way of a response: ``view`` (what of the text is the answer at all) -> finders (``agreement``, ``yesno``,
 ``options``, ``completion``, ``ratings``: every ``Mark`` there is; ``refusal``) -> ``reading`` (which marks win, and the
-text that is left for the judges). The formats say which finders a task uses.
+text that is left for the judges). The formats say which finders a task uses; ``tokens`` is for answers none of them
+finds.
 """
 
 from typing import Final

@@ -40,7 +40,7 @@ class Beside:
     bootstrap: bytes
 
 
-def run(config: Config, database_url: str, beside: Sequence[Beside] = (), greeting: str = "") -> None:
+def run(config: Config, database_url: str, beside: Sequence[Beside] = ()) -> None:
     """Run the gateway until SIGTERM or SIGINT.
 
     Raises
@@ -52,7 +52,7 @@ def run(config: Config, database_url: str, beside: Sequence[Beside] = (), greeti
     folders = bootstrap.folders(config)
     with _sole_gateway(folders.root), _listen(config.gateway.listen) as listening:
         shutil.rmtree(folders.counters, ignore_errors=True)
-        asyncio.run(_Supervisor(config, database_url, listening, beside, greeting).run())
+        asyncio.run(_Supervisor(config, database_url, listening, beside).run())
 
 
 @contextlib.contextmanager
@@ -92,12 +92,9 @@ def _listen(address: Address) -> Iterator[socket.socket]:
 
 
 class _Supervisor:
-    def __init__(
-        self, config: Config, database_url: str, listening: socket.socket, beside: Sequence[Beside], greeting: str
-    ) -> None:
+    def __init__(self, config: Config, database_url: str, listening: socket.socket, beside: Sequence[Beside]) -> None:
         self._config = config
         self._listening = listening
-        self._greeting = greeting
         self._shipper_says = lifeline.pack(bootstrap.ShipperBootstrap(config=config, database_url=database_url))
         self._beside = beside
         self._stop = asyncio.Event()
@@ -112,7 +109,7 @@ class _Supervisor:
         try:
             await self._await_keys(shipper, shipping)
             front = [*self._workers(), *(Child(b.name, b.module, b.bootstrap) for b in self._beside)]
-            await self._serve(front, shipping)
+            await self._serve(front, shipper, shipping)
         finally:
             await _end([shipper], [shipping], _STOP_GRACE)
         if self._failure is not None:
@@ -154,14 +151,15 @@ class _Supervisor:
                 "run: tiltmeter key create --name NAME -c FILE (or listen on 127.0.0.1)"
             )
 
-    async def _serve(self, front: list[Child], shipping: asyncio.Task[int]) -> None:
+    async def _serve(self, front: list[Child], shipper: Child, shipping: asyncio.Task[int]) -> None:
         tasks = [asyncio.create_task(child.run()) for child in front]
         greeting = asyncio.create_task(self._greet(front))
         stopped = asyncio.create_task(self._stop.wait())
         try:
             awaited: set[asyncio.Future[Any]] = {*tasks, shipping, stopped}
             await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
-            self._failure = _hopeless(front, tasks)
+            # The shipper too: a store slow to answer may say only now that its schema is another.
+            self._failure = _hopeless([*front, shipper], [*tasks, shipping])
         finally:
             greeting.cancel()
             stopped.cancel()
@@ -171,9 +169,7 @@ class _Supervisor:
         await asyncio.gather(*(child.reported for child in front))
         host, port = self._listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        log.info(
-            "listening on http://%s:%d/v1 with %d workers%s", shown, port, self._config.gateway.workers, self._greeting
-        )
+        log.info("listening on http://%s:%d/v1 with %d workers", shown, port, self._config.gateway.workers)
 
 
 def _hopeless(children: list[Child], tasks: list[asyncio.Task[int]]) -> AuditError | None:

@@ -5,7 +5,6 @@ This file owns httpx and tenacity; their exceptions end here. ``llm.py`` decides
 
 import asyncio
 import contextlib
-import email.utils
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import httpx
 import tenacity
 
 from auditor.errors import JudgeUnavailable
+from auditor.retry_after import read_retry_after
 
 #: Answers after which the same request may succeed.
 _AGAIN: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -146,8 +146,9 @@ class EndpointClient:
             body = None
         code = _inner_code(body) if status == 200 else status
         if code in _AGAIN or code >= 500:
-            wait = _retry_after(response.headers)
+            wait = read_retry_after(response.headers)
             if wait is not None:
+                wait = min(wait, _LONGEST_WAIT)
                 self._resume_at = max(self._resume_at, time.monotonic() + wait)
             raise _AskAgain(f"HTTP {code}", wait)
         if code not in _MEANT_FOR_US:
@@ -179,26 +180,3 @@ def _inner_code(body: object) -> int:
         return 200
     code = str(error.get("code"))
     return int(code) if code.isdecimal() else 400
-
-
-def _retry_after(headers: httpx.Headers) -> float | None:
-    """Return the wait a server asks for, in seconds; the finer header wins."""
-    try:
-        if (milliseconds := headers.get("retry-after-ms")) is not None:
-            return _bounded(float(milliseconds) / 1000)
-        if (seconds := headers.get("retry-after")) is not None:
-            return _bounded(_seconds(seconds))
-    except (ValueError, TypeError):
-        return None
-    return None
-
-
-def _seconds(value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        return email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-
-
-def _bounded(seconds: float) -> float | None:
-    return min(max(seconds, 0.0), _LONGEST_WAIT) if seconds == seconds else None  # noqa: PLR0124 -- NaN differs from itself

@@ -5,7 +5,6 @@ file owns httpx's exceptions and statuses.
 """
 
 import asyncio
-import email.utils
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from auditor.domain.exchange import Origin
 from auditor.domain.question import Message
 from auditor.errors import UsageError
 from auditor.probes.purse import Purse
+from auditor.retry_after import read_retry_after
 
 #: Answers after which the same call may succeed.
 _AGAIN: Final = frozenset({408, 409, 425, 500, 502, 503, 504, 529})
@@ -182,7 +182,7 @@ class Sender:
         if self._pauses > self._patience.pauses_in_a_row:
             self._stop(f"HTTP 429 after {self._patience.pauses_in_a_row} pauses in a row")
             return
-        asked = _retry_after(answer.headers)
+        asked = read_retry_after(answer.headers)
         own = self._patience.first_pause * 2 ** min(self._pauses - 1, 8)
         pause = min(own if asked is None else asked, _LONGEST_PAUSE)
         self._resume_at = max(self._resume_at, now + pause)
@@ -262,21 +262,3 @@ def _json(answer: httpx.Response) -> dict[str, Any]:
     except ValueError:
         return {}
     return body if isinstance(body, dict) else {}
-
-
-def _retry_after(headers: httpx.Headers) -> float | None:
-    """Read the wait that is asked for, in seconds; the finer header wins."""
-    try:
-        if (milliseconds := headers.get("retry-after-ms")) is not None:
-            return max(float(milliseconds) / 1000, 0.0)
-        seconds = headers.get("retry-after")
-        return None if seconds is None else max(_seconds(seconds), 0.0)
-    except (ValueError, TypeError):
-        return None
-
-
-def _seconds(value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        return email.utils.parsedate_to_datetime(value).timestamp() - time.time()

@@ -44,7 +44,7 @@ def analyze(
     from auditor.analysis.run import Options, analyse, read_tallies
     from auditor.report.render import render
 
-    options = Options(by=_fields(by), seed=seed, n_boot=n_boot, skip_bad=skip_bad)
+    options = Options(by=fields(by), seed=seed, n_boot=n_boot, skip_bad=skip_bad)
     check_folder(out)
     labels = None if reviews is None else read_reviews(reviews)
     with progress(coded, "reading") as on_bytes:
@@ -73,7 +73,8 @@ def _check_found(reviews: Path | None, labelled: int, found: int) -> None:
         typer.echo(f"warning: {reviews}: {labelled - found} of {labelled} ids are no row's", err=True)
 
 
-def _fields(by: str) -> tuple[str, ...]:
+def fields(by: str) -> tuple[str, ...]:
+    """Read the names of ``--by``."""
     from auditor.errors import UsageError
 
     names = tuple(name.strip() for name in by.split(",")) if by.strip() else ()

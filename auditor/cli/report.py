@@ -1,7 +1,7 @@
 """``tiltmeter report``: a report over a period that can be made again, byte for byte, from what the store holds."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,11 +31,18 @@ def _report(
     replay: Annotated[
         Path | None, typer.Option("--replay", metavar="FILE", help="Make this report.json again, or say what is gone.")
     ] = None,
+    by: Annotated[
+        str, typer.Option(metavar="FIELD,...", help="Also by: category, region, intersectional, or a prompt's factor.")
+    ] = "",
+    quotes: Annotated[
+        bool, typer.Option("--quotes/--no-quotes", help="Quote a few answers to probes as case studies.")
+    ] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Report on a period: report.json and report.html in the folder -o.
 
-    What is counted are the codings that exist now; made again later (--replay), the same are counted.
+    What is counted are the codings that exist now; made again later (--replay), the same are counted. A report that
+    quotes can be made again as long as the quoted answers are kept.
     """
     import os
 
@@ -47,13 +54,13 @@ def _report(
     loaded = load(config, os.environ)
     check_folder(out)
     if replay is not None:
-        if since or until:
-            raise UsageError("--replay takes its period from the file: leave --from and --to out")
+        if since or until or by:
+            raise UsageError("--replay takes its period and groups from the file: leave --from, --to and --by out")
         content = _again(loaded, replay)
     else:
         if not since or not until:
             raise UsageError("name the period with --from and --to, or a report to make again with --replay")
-        content = _new(loaded, _moment("--from", since), _moment("--to", until))
+        content = _new(loaded, (_moment("--from", since), _moment("--to", until)), _fields(by), quotes=quotes)
     files = {"report.json": content, **pages(json.loads(content))}
     write_files(out, files)
     paths = [str(out / name) for name in files]
@@ -92,13 +99,26 @@ def _with_store(config: "Config", work: "Callable[[AsyncEngine], Awaitable[bytes
         return asyncio.run(run(url))
 
 
-def _new(config: "Config", since: datetime, until: datetime) -> bytes:
+def _fields(by: str) -> tuple[str, ...]:
+    from auditor.cli.analyze import fields
+    from auditor.errors import UsageError
+    from auditor.jobs.period import GROUPED_BY
+
+    names = tuple(name for name in fields(by) if name != "deployment")
+    unknown = [name for name in names if name not in GROUPED_BY]
+    if unknown:
+        raise UsageError(f"--by {by}: {unknown[0]!r} is none of {', '.join(GROUPED_BY)}")
+    return names
+
+
+def _new(config: "Config", span: tuple[datetime, datetime], by: Sequence[str], *, quotes: bool) -> bytes:
     from auditor.errors import UsageError
     from auditor.jobs.period import report_period
 
+    since, until = span
     if since >= until:
         raise UsageError("--from must be before --to")
-    return _with_store(config, lambda engine: report_period(engine, config, since, until))
+    return _with_store(config, lambda engine: report_period(engine, config, since, until, by=by, quotes=quotes))
 
 
 def _again(config: "Config", path: Path) -> bytes:

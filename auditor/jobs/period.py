@@ -1,9 +1,10 @@
 """Report: what the store holds of a period, as the bytes of ``report.json``; and the same again later."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from importlib.metadata import version
+from typing import Any, Final
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -12,14 +13,42 @@ from auditor.config import Config
 from auditor.errors import AuditError
 from auditor.jobs.samples import read_samples
 from auditor.live.coders import open_coders
-from auditor.live.period import Counted, make_report, missing_inputs
+from auditor.live.period import Counted, Terms, make_report, missing_inputs
+from auditor.metrics.shares import FACTORS
 from auditor.store.engine import reading
-from auditor.store.period import Period, count_ballots, count_period, newest_coding, newest_label
+from auditor.store.period import (
+    Period,
+    count_ballots,
+    count_period,
+    newest_coding,
+    newest_label,
+    read_statement_fields,
+)
 from auditor.store.review_draws import Bounds
 
+#: Fields of a statement's record that a report may be grouped by.
+STATEMENT_FIELDS: Final = ("region", "intersectional")
+#: All that a report may be grouped by, beside deployment.
+GROUPED_BY: Final = ("category", *STATEMENT_FIELDS, *FACTORS, "invites_reason")
 
-async def report_period(engine: AsyncEngine, config: Config, since: datetime, until: datetime) -> bytes:
+
+async def report_period(
+    engine: AsyncEngine,
+    config: Config,
+    since: datetime,
+    until: datetime,
+    *,
+    by: Sequence[str] = (),
+    quotes: bool = True,
+) -> bytes:
     """Report on what the configuration's coders have read of the exchanges of [since, until).
+
+    Parameters
+    ----------
+    by
+        Some of ``GROUPED_BY``: everything is also given by the values of these fields.
+    quotes
+        Whether answers to probes may be quoted.
 
     Raises
     ------
@@ -35,8 +64,13 @@ async def report_period(engine: AsyncEngine, config: Config, since: datetime, un
             raise AuditError(f"nothing {span} has been coded by the configuration's coders")
         labelled_at = await newest_label(connection, since, until)
         period = Period(since=since, until=until, as_of=max(as_of, labelled_at or as_of).astimezone(UTC))
-        counted = [await _counted(connection, *coder, period) for coder in described.items()]
-    return canonical_bytes(make_report(period, counted, config.seed))
+        terms = Terms(seed=config.seed, by=tuple(by), quotes=quotes, vendors=_vendors(config))
+        counted = [await _counted(connection, *coder, period, terms) for coder in described.items()]
+    return canonical_bytes(make_report(period, counted, terms))
+
+
+def _vendors(config: Config) -> dict[str, str]:
+    return {one.name: one.vendor for one in config.deployments if one.vendor}
 
 
 async def report_again(engine: AsyncEngine, report: Mapping[str, Any]) -> bytes:
@@ -47,11 +81,17 @@ async def report_again(engine: AsyncEngine, report: Mapping[str, Any]) -> bytes:
     AuditError
         Something that it was made from is not there any more; the message names it.
     """
+    if report["version"] != version("tiltmeter"):
+        made, now = report["version"], version("tiltmeter")
+        raise AuditError(f"the report cannot be made again: tiltmeter {made} made it, and this is {now}")
     since, until, as_of = (datetime.fromisoformat(report[name]) for name in ("from", "to", "as_of"))
     period = Period(since=since, until=until, as_of=as_of)
+    terms = Terms(seed=report["seed"], by=tuple(report["by"]), quotes=report["quotes"], vendors=dict(report["vendors"]))
     async with reading(engine) as connection:
-        counted = [await _counted(connection, coder["id"], coder["description"], period) for coder in report["coders"]]
-    content = canonical_bytes(make_report(period, counted, int(report["seed"])))
+        counted = [
+            await _counted(connection, coder["id"], coder["description"], period, terms) for coder in report["coders"]
+        ]
+    content = canonical_bytes(make_report(period, counted, terms))
     gone = list(missing_inputs(report, json.loads(content)))
     if gone:
         more = f"; and {len(gone) - 1} more" if len(gone) > 1 else ""
@@ -59,12 +99,19 @@ async def report_again(engine: AsyncEngine, report: Mapping[str, Any]) -> bytes:
     return content
 
 
-async def _counted(connection: AsyncConnection, coder: str, description: Mapping[str, Any], period: Period) -> Counted:
+async def _counted(
+    connection: AsyncConnection, coder: str, description: Mapping[str, Any], period: Period, terms: Terms
+) -> Counted:
     bounds = Bounds(since=period.since, until=period.until, as_of=period.as_of)
+    rows = await count_period(connection, coder, period)
+    fields = [name for name in terms.by if name in STATEMENT_FIELDS]
+    if fields and description.get("audit") is None:
+        records = await read_statement_fields(connection, {row["cluster"] for row in rows}, fields)
+        rows = [{**row, **records[row["cluster"]]} for row in rows]
     return Counted(
         coder=coder,
         description=description,
-        rows=await count_period(connection, coder, period),
+        rows=rows,
         ballots=await count_ballots(connection, coder, period),
         samples=await read_samples(connection, coder, bounds),
     )

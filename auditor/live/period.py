@@ -6,13 +6,15 @@ seed, and a digest of each day's counts: the same inputs give the same bytes, an
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any, Final
 
 import orjson
 
 from auditor.analysis.document import Json
 from auditor.analysis.run import Options, analyse
+from auditor.analysis.tallies import PROFILE_FIELDS
 from auditor.live.corrections import ReviewSample, corrections_json
 from auditor.live.tallies import Row, tallies_of, votes_of
 from auditor.store.period import Period
@@ -25,6 +27,16 @@ Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """What was asked of a report beside its period; they stand in the document, and hold when it is made again."""
+
+    seed: int
+    by: tuple[str, ...] = ()  #: fields of the statements that everything is also given by
+    quotes: bool = True  #: whether answers to probes may be quoted as case studies
+    vendors: Mapping[str, str] = field(default_factory=dict)  #: by deployment, as far as the configuration says
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Counted:
     """What one coder's codings of the period come to."""
 
@@ -33,41 +45,57 @@ class Counted:
     rows: Sequence[Row]
     ballots: Sequence[Row]
     samples: Sequence[ReviewSample] = ()  #: that people have labelled, the newest first
+    quoted: Mapping[str, str] = field(default_factory=dict)  #: answers that are quoted, by exchange
 
 
-def make_report(period: Period, counted: Sequence[Counted], seed: int) -> dict[str, Json]:
+def make_report(period: Period, counted: Sequence[Counted], terms: Terms) -> dict[str, Json]:
     """Make the document of ``report.json``. Coders that have read nothing of the period are left out."""
     used = [each for each in counted if each.rows]
+    inputs: list[dict[str, Json]] = [
+        {"coder": each.coder, "days": _days(each.rows)} | _labels(each) | _quoted(each) for each in used
+    ]
     return {
         "schema": SCHEMA,
+        "version": version("tiltmeter"),
         "from": period.since.isoformat(),
         "to": period.until.isoformat(),
         "as_of": period.as_of.isoformat(),
-        "seed": seed,
+        "seed": terms.seed,
         "n_boot": N_BOOT,
+        "by": list(terms.by),
+        "quotes": terms.quotes,
+        "vendors": dict(terms.vendors),
         "coders": [{"id": each.coder, "description": each.description} for each in used],
-        "inputs": [{"coder": each.coder, "days": _days(each.rows)} | _labels(each) for each in used],
-        "parts": [part for each in used for part in _parts(each, seed)],
+        "inputs": inputs,
+        "facts": hashlib.sha256(orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+        "parts": [part for each in used for part in _parts(each, terms)],
     }
 
 
-def _parts(counted: Counted, seed: int) -> Iterator[dict[str, Json]]:
+def _parts(counted: Counted, terms: Terms) -> Iterator[dict[str, Json]]:
     audit = counted.description.get("audit")
     for origin in sorted({row["origin"] for row in counted.rows}):
         rows = [row for row in counted.rows if row["origin"] == origin]
-        tallies = tallies_of(rows, votes_of([row for row in counted.ballots if row["origin"] == origin]))
-        planned = audit is None
-        options = Options(by=("deployment", "task") if planned else ("deployment",), seed=seed, n_boot=N_BOOT)
         samples = [sample for sample in counted.samples if sample.origin == origin]
-        reviews = {"reviews": corrections_json(samples, seed=seed, n_boot=N_BOOT)} if samples else {}
+        reviews = {"reviews": corrections_json(samples, seed=terms.seed, n_boot=N_BOOT)} if samples else {}
         yield {
             "origin": origin,
             "rubric": counted.description["rubric"],
             "audit": None if audit is None else audit["name"],
             "coder": counted.coder,
             "uncoded": _uncoded(rows),
-            "analysis": analyse(tallies, options) if tallies.profiles else None,
+            "analysis": _analysis(counted, origin, rows, terms),
         } | reviews
+
+
+def _analysis(counted: Counted, origin: str, rows: Sequence[Row], terms: Terms) -> dict[str, Json] | None:
+    planned = counted.description.get("audit") is None
+    by = ("deployment", *(terms.by or ("task",))) if planned else ("deployment",)
+    extra = [name for name in by if name not in PROFILE_FIELDS]
+    votes = votes_of([row for row in counted.ballots if row["origin"] == origin])
+    tallies = tallies_of(rows, votes, extra=extra)
+    options = Options(by=by, seed=terms.seed, n_boot=N_BOOT)
+    return analyse(tallies, options) if tallies.profiles else None
 
 
 def _uncoded(rows: Iterable[Row]) -> dict[str, Json]:
@@ -103,13 +131,26 @@ def _labels(counted: Counted) -> dict[str, Json]:
     return {"labels": {"n": len(rows), "sha256": hashlib.sha256(orjson.dumps(rows)).hexdigest()}} if rows else {}
 
 
+def _quoted(counted: Counted) -> dict[str, Json]:
+    """Digest the answers that are quoted."""
+    rows: list[Json] = [
+        {"exchange": key, "sha256": hashlib.sha256(answer.encode()).hexdigest()}
+        for key, answer in sorted(counted.quoted.items())
+    ]
+    return {"quoted": rows} if rows else {}
+
+
 def missing_inputs(report: Document, again: Document) -> Iterator[str]:
     """Name what a report was made from that is not there any more, or is not as it was."""
     have = {(each["coder"], day["day"]): day for each in again["inputs"] for day in each["days"]}
     labels = {each["coder"]: each.get("labels") for each in again["inputs"]}
+    quoted = {each["coder"]: each.get("quoted", ()) for each in again["inputs"]}
     for each in report["inputs"]:
         if each.get("labels") != labels.get(each["coder"]):
             yield f"people's labels of what {each['coder']} read are not those that were counted"
+        for answer in each.get("quoted", ()):
+            if answer not in quoted.get(each["coder"], ()):
+                yield f"the answer of exchange {answer['exchange']}, which is quoted, is not kept any more"
         for day in each["days"]:
             found = have.get((each["coder"], day["day"]))
             if found is None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from auditor.analysis.rows import Vote
-from auditor.analysis.tallies import Outcome, Profile, Reviewed, ReviewedRow, Tallies, VoteCounts
+from auditor.analysis.tallies import Outcome, Profile, Reviewed, ReviewedRow, Tallies, VoteCounts, scalar_key
 from auditor.domain.coding import ABSTAIN
 from auditor.domain.review import Layer, Opinion
 from auditor.metrics.joint import FREE_TASKS, UNSTATED, Coded, joint_cell
@@ -28,7 +28,12 @@ def condition_of(row: Row) -> Levels:
     return (given[0], given[1], given[2], given[3])
 
 
-def tallies_of(rows: Iterable[Row], votes: VoteCounts | None = None, labelled: Sequence[Row] | None = None) -> Tallies:
+def tallies_of(
+    rows: Iterable[Row],
+    votes: VoteCounts | None = None,
+    labelled: Sequence[Row] | None = None,
+    extra: Sequence[str] = (),
+) -> Tallies:
     """Make tallies of stored rows; rows that were never coded are left out.
 
     Parameters
@@ -39,6 +44,8 @@ def tallies_of(rows: Iterable[Row], votes: VoteCounts | None = None, labelled: S
         Ballots, for the judges' agreement.
     labelled
         Those of the rows that people have labelled, one by one, as ``auditor.store.review_draws`` gives them.
+    extra
+        Further fields of the rows to group by.
     """
     profiles: dict[tuple[object, ...], Profile] = {}
     outcomes: dict[tuple[object, ...], Outcome] = {}
@@ -46,20 +53,20 @@ def tallies_of(rows: Iterable[Row], votes: VoteCounts | None = None, labelled: S
     for row in rows:
         if row["uncoded"] is not None:
             continue
-        profile, key = _profile(row), _key(row)
+        profile, key = _profile(row, extra), _key(row, extra)
         profiles.setdefault(key[0], profile)
         if key[2] not in outcomes:
             outcomes[key[2]] = _outcome(row)
         counted[key] = counted.get(key, 0) + row["n"]
-    return _assembled(profiles, outcomes, counted, votes or {}, labelled)
+    return _assembled(profiles, outcomes, counted, votes or {}, labelled, tuple(extra))
 
 
 _Key = tuple[tuple[object, ...], str, tuple[object, ...]]
 
 
-def _key(row: Row) -> _Key:
+def _key(row: Row, extra: Sequence[str]) -> _Key:
     # The same names, in the same order, as a file's clusters have: intervals then are the same to the last digit.
-    return (_profile_key(_profile(row)), f"i{row['cluster']}", _outcome_key(row))
+    return (_profile_key(_profile(row, extra)), f"i{row['cluster']}", _outcome_key(row))
 
 
 def _assembled(
@@ -68,6 +75,7 @@ def _assembled(
     counted: Mapping[_Key, int],
     votes: VoteCounts,
     labelled: Sequence[Row] | None,
+    extra: tuple[str, ...],
 ) -> Tallies:
     order: list[Any] = sorted(profiles)
     place = {key: index for index, key in enumerate(order)}
@@ -77,11 +85,11 @@ def _assembled(
     columns = np.array(entries, dtype=np.int64).reshape(-1, 4).T
     reviewed = None
     if labelled is not None:
-        keyed = ((row, _key(row)) for row in labelled)
+        keyed = ((row, _key(row, extra)) for row in labelled)
         reviewed = tuple(_reviewed(row, (place[p], clusters[c], outcome_place[o])) for row, (p, c, o) in keyed)
     return Tallies(
         profiles=tuple(profiles[key] for key in order),
-        extra=(),
+        extra=extra,
         outcomes=tuple(outcomes.values()),
         profile=columns[0],
         cluster=columns[1],
@@ -111,19 +119,20 @@ def _reviewed(row: Row, where: tuple[int, int, int]) -> ReviewedRow:
     )
 
 
-def _profile(row: Row) -> Profile:
+def _profile(row: Row, extra: Sequence[str]) -> Profile:
     return Profile(
         deployment=row["deployment"],
         rubric=row["rubric"],
         claim=row["claim"],
         category=row["category"],
         condition=condition_of(row),
-        extra=(),
+        extra=tuple(row[name] for name in extra),
     )
 
 
 def _profile_key(profile: Profile) -> tuple[object, ...]:
-    return (profile.deployment, profile.rubric, profile.claim or "", profile.category or "", profile.condition)
+    named = (profile.deployment, profile.rubric, profile.claim or "", profile.category or "", profile.condition)
+    return (*named, tuple(scalar_key(value) for value in profile.extra))
 
 
 def _is_free(row: Row) -> bool:

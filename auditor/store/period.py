@@ -1,6 +1,6 @@
 """Codings of a period as they were at one moment: what a report counts, so that it can be made again later."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -50,14 +50,33 @@ async def newest_label(connection: AsyncConnection, since: datetime, until: date
 
 
 async def count_period(connection: AsyncConnection, coder: str, period: Period) -> list[Mapping[str, Any]]:
-    """Count a coder's codings of a period by day and by the keys of the joint table."""
-    names = ", ".join(_KEY)
+    """Count a coder's codings of a period by day and by the keys of the joint table.
+
+    Returns
+    -------
+    list of mapping
+        ``day``, the keys, ``n`` codings, and of those whose exchange says its completion tokens the number
+        ``n_tokens`` and the sum ``tokens``.
+    """
+    names = ", ".join(f"c.{name}" for name in _KEY)
     query = f"""
-        SELECT to_char(hour AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, {names}, count(*) AS n FROM codings
-        WHERE {_WHERE} AND coder = :coder GROUP BY 1, {names}
+        SELECT to_char(c.hour AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, {names}, count(*) AS n,
+               count(e.completion_tokens) AS n_tokens, coalesce(sum(e.completion_tokens), 0)::bigint AS tokens
+        FROM codings c LEFT JOIN exchanges e ON e.id = c.exchange_id AND e.id >= :low AND e.id < :high
+        WHERE c.exchange_id >= :low AND c.exchange_id < :high AND c.coded_at <= :as_of AND c.coder = :coder
+        GROUP BY 1, {names}
     """  # noqa: S608 -- column names of our own
     found = await connection.execute(text(query), {**period.bounds, "coder": coder})
     return [dict(row) for row in found.mappings()]
+
+
+async def read_statement_fields(
+    connection: AsyncConnection, ids: Collection[str], fields: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Read some fields of the records of asked statements, by id; a record that lacks one has ``None`` there."""
+    query = text("SELECT id, record FROM statements WHERE id = ANY(:ids)")
+    found = await connection.execute(query, {"ids": sorted(ids)})
+    return {row.id: {name: row.record.get(name) for name in fields} for row in found}
 
 
 async def count_ballots(connection: AsyncConnection, coder: str, period: Period) -> list[Mapping[str, Any]]:

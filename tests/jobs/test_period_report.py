@@ -92,14 +92,43 @@ async def test_probes_and_traffic_have_a_page_each(migrated_url: str, engine: As
     assert b"<script" not in made["report.html"]
 
 
-async def test_the_command(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
-    await audited(migrated_url, engine, tmp_path)
-    settings = {
+async def test_elsewhere_and_later_the_bytes_are_the_same(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    config = await audited(migrated_url, engine, tmp_path)
+    with installation(tmp_path, settings(), migrated_url) as product:
+        common = ("report", "-c", str(product.config), "-o")
+        product.run(*common, "here", "--from", "2026-03-01", "--to", "2026-03-02", "--by", "category,intersectional")
+        report = (tmp_path / "here" / "report.json").read_bytes()
+        # More answers of the same hour are coded, and a coder reads the old ones again.
+        await ship(migrated_url, panel_answers({"d1": {"E|E": 5}}, NOON + timedelta(minutes=2)))
+        await plan(migrated_url, ["d1"], shipped_pool()[:5], [CTO], name="p2")
+        refs = await fetch(migrated_url, "SELECT ref FROM planned_calls WHERE plan_id = 'p2'")
+        late = panel_answers({"d1": {"E|E": 5}}, NOON + timedelta(minutes=3))
+        await ship(migrated_url, [replace(one, ref=row["ref"]) for one, row in zip(late, refs, strict=True)])
+        assert (await run_until_idle(config, engine, at(50))).coded == 5
+        (name,) = (await fetch(migrated_url, "SELECT current_database()"))[0]
+        await fetch(migrated_url, f"ALTER DATABASE \"{name}\" SET timezone = 'Pacific/Chatham'")
+        await fetch(migrated_url, f"ALTER DATABASE \"{name}\" SET datestyle = 'German'")
+        product.environment |= {"TZ": "Pacific/Chatham", "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONHASHSEED": "7"}
+        product.environment["PYTHONCOERCECLOCALE"] = "0"
+        product.run(*common, "there", "--replay", "here/report.json")
+        assert (tmp_path / "there" / "report.json").read_bytes() == report
+        page = "report.html"
+        assert (tmp_path / "there" / page).read_bytes() == (tmp_path / "here" / page).read_bytes()
+
+
+def settings() -> dict[str, Any]:
+    return {
         "data_dir": "data",
         "deployments": [{"name": name, "base_url": "http://127.0.0.1:1/v1", "model": name} for name in SHARES],
         "routes": [{"model": "*", "deployments": ["d1"]}],
     }
-    with installation(tmp_path, settings, migrated_url) as product:
+
+
+async def test_the_command(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    await audited(migrated_url, engine, tmp_path)
+    with installation(tmp_path, settings(), migrated_url) as product:
         common = ("report", "-c", str(product.config), "-o")
         product.run(*common, "first", "--from", "2026-03-01", "--to", "2026-03-02")
         made = (tmp_path / "first" / "report.json").read_bytes()
@@ -111,6 +140,7 @@ async def test_the_command(migrated_url: str, engine: AsyncEngine, tmp_path: Pat
             (("--from", "2026-03-02", "--to", "2026-03-01"), 2, "--from must be before --to"),
             (("--from", "2026-03-02"), 2, "name the period"),
             (("--from", "2025-03-02", "--to", "2025-03-03"), 1, "nothing between"),
+            (("--from", "2026-03-01", "--to", "2026-03-02", "--by", "colour"), 2, "--by colour: 'colour' is none of"),
             (("--replay", "tiltmeter.yaml"), 1, "tiltmeter.yaml: is not JSON"),
             (("--replay", "nothing.json"), 1, "nothing.json: no such file"),
         ):

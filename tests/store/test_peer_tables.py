@@ -1,0 +1,67 @@
+"""The tables of the peers: as the migrations make them, and what they refuse."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import Connection, insert, inspect
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from auditor.store import peer_tables
+
+DIALECT = postgresql.dialect()
+TABLES = (
+    *("peer_rounds", "peer_questions", "peer_calls", "peer_passed_over"),
+    *("peer_scorers", "peer_vectors", "peer_scores", "peer_comparisons"),
+)
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("name", TABLES)
+async def test_the_migrations_make_the_tables_that_are_declared(engine: AsyncEngine, name: str) -> None:
+    table: Any = getattr(peer_tables, name)
+
+    def columns(connection: Connection) -> Iterator[tuple[str, str, bool]]:
+        for column in inspect(connection).get_columns(table.name):
+            yield column["name"], column["type"].compile(dialect=DIALECT), column["nullable"]
+
+    async with engine.connect() as connection:
+        made = await connection.run_sync(lambda sync: list(columns(sync)))
+    declared = [(column.name, column.type.compile(dialect=DIALECT), bool(column.nullable)) for column in table.columns]
+    assert made == declared
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param({"score": 0, "missing": None}, id="under the scale"),
+        pytest.param({"score": 11, "missing": None}, id="over the scale"),
+        pytest.param({"score": None, "missing": None}, id="neither a score nor a reason"),
+        pytest.param({"score": 5, "missing": "judge_refused"}, id="both"),
+    ],
+)
+async def test_a_score_is_on_the_scale_or_has_its_reason(engine: AsyncEngine, row: dict[str, Any]) -> None:
+    scorer = {"id": "s", "method": "judge:j", "description": {}, "first_used_at": NOON}
+    score = {"exchange_id": uuid4(), "scorer": "s", "justification": "", "at": NOON}
+    async with engine.begin() as connection:
+        await connection.execute(insert(peer_tables.peer_scorers).values(scorer))
+    with pytest.raises(IntegrityError):
+        async with engine.begin() as connection:
+            await connection.execute(insert(peer_tables.peer_scores).values(score | row))
+
+
+async def test_a_ref_is_as_long_as_its_header_allows(engine: AsyncEngine) -> None:
+    question = {"round_id": "r", "id": "q", "theme": "t", "question": "?", "position": 0}
+    async with engine.begin() as connection:
+        await connection.execute(
+            insert(peer_tables.peer_rounds).values(id="r", domain="d", created_at=NOON, settings={})
+        )
+        await connection.execute(insert(peer_tables.peer_questions).values(question))
+    with pytest.raises(IntegrityError, match="ref"):
+        async with engine.begin() as connection:
+            call = {"ref": "x" * 65, "round_id": "r", "deployment": "d", "question_id": "q"}
+            await connection.execute(insert(peer_tables.peer_calls).values(call))

@@ -12,6 +12,7 @@ from auditor.config.values import (
     Label,
     Name,
     NonNegative,
+    Positive,
     PositiveSeconds,
     Regex,
     ResolvedPath,
@@ -178,8 +179,26 @@ class Embedding(Section):
         return self
 
 
+class Mirror(Section):
+    """How far a route's prompts go to its ``peers``. The budget is a day's, for all of them together.
+
+    Only a prompt younger than ``within`` is mirrored: later, the peers would be compared with a deployment of the past.
+    ``embedding`` is what the answers are compared by; without it, that of the first domain under ``peers:`` that has
+    one. ``margin`` is the largest deviation that does not matter.
+    """
+
+    budget: Budget = Budget(calls=480, usd=1.0)
+    within: PositiveSeconds = 3600.0
+    embedding: Embedding | None = None
+    margin: Positive | None = None
+
+
 class PeerDomain(Section):
-    """One domain of questions that deployments are compared on."""
+    """One domain of questions that deployments are compared on, and how often they are asked.
+
+    ``budget`` holds for one pass. ``margin`` is the largest deviation that does not matter, in units of the method;
+    without it, ``k`` times the standard deviation of the peers' means, which takes five peers.
+    """
 
     domain: Name
     questions: ResolvedPath
@@ -187,6 +206,10 @@ class PeerDomain(Section):
     embedding: Embedding | None = None
     judges: tuple[str, ...] = ()
     every: PositiveSeconds = 7 * _DAY
+    budget: Budget = Budget()
+    share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.1
+    margin: Positive | None = None
+    k: Positive = 2.81
 
     @model_validator(mode="after")
     def _check(self) -> "PeerDomain":

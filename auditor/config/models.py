@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from auditor.config.audits import ALL, LEXICON, Audit, Judge, Monitor, Panel, PeerDomain, Probe, Retention
+from auditor.config.audits import ALL, LEXICON, Audit, Judge, Mirror, Monitor, Panel, PeerDomain, Probe, Retention
 from auditor.config.network import Address, ApiVersion, BaseUrl, CertificatesFile, HeaderName, Headers, Secret
 from auditor.config.values import (
     Bytes,
@@ -195,6 +195,7 @@ class Route(Section):
     capture: Literal["off", "hashed", "full"] = "hashed"
     judge: bool = False
     peers: tuple[str, ...] = ()
+    mirror: Mirror = Mirror()
     audit: str | None = None
 
     @field_validator("deployments")

@@ -125,9 +125,15 @@ def _check_deployment_lists(data: dict[str, Any]) -> Iterator[Found]:
                 yield path, f'"{LEXICON}" reads stances; it cannot score answers'
             else:
                 yield from _check_known(path, name, "judge", judges)
-        embedding = domain.get("embedding")
-        encoder = embedding.get("deployment") if isinstance(embedding, dict) else None
-        yield from _check_known(("peers", index, "embedding", "deployment"), encoder, "deployment", deployments)
+        yield from _check_encoder(domain, ("peers", index), deployments)
+    for index, route in _items(data, "routes"):
+        yield from _check_encoder(route.get("mirror"), ("routes", index, "mirror"), deployments)
     monitor = data.get("monitor")
     anchor = monitor.get("anchor") if isinstance(monitor, dict) else None
     yield from _check_known(("monitor", "anchor"), anchor, "deployment", deployments)
+
+
+def _check_encoder(section: Any, here: Path, deployments: list[str]) -> Iterator[Found]:
+    embedding = section.get("embedding") if isinstance(section, dict) else None
+    name = embedding.get("deployment") if isinstance(embedding, dict) else None
+    yield from _check_known((*here, "embedding", "deployment"), name, "deployment", deployments)

@@ -61,7 +61,7 @@ async def test_a_ref_is_as_long_as_its_header_allows(engine: AsyncEngine) -> Non
             insert(peer_tables.peer_rounds).values(id="r", domain="d", created_at=NOON, settings={})
         )
         await connection.execute(insert(peer_tables.peer_questions).values(question))
+    call = {"ref": "x" * 65, "round_id": "r", "deployment": "d", "question_id": "q"}
     with pytest.raises(IntegrityError, match="ref"):
         async with engine.begin() as connection:
-            call = {"ref": "x" * 65, "round_id": "r", "deployment": "d", "question_id": "q"}
             await connection.execute(insert(peer_tables.peer_calls).values(call))

@@ -141,7 +141,7 @@ CASES = {
     "empty proposition": ("audits: [{name: x, proposition: {}}]\n", 11, "audits[0].proposition: needs exactly one of request, text"),
     "empty text": ("audits: [{name: x, proposition: {text: ''}}]\n", 11, "audits[0].proposition.text: must not be empty"),
     "cluster of nothing": (AUDIT % "cluster: {tag: a, request: $.user}", 11, "audits[0].cluster: needs exactly one of tag, request"),
-    "peers within no margin": (PEERS % "judges: [j1], margin: 0", 11, "peers[0].margin"),
+    "peers within no margin": (PEERS % "embedding: {model: m}, margin: 0", 11, "peers[0].margin"),
     "peers compared by nothing": (PEERS % "every: 1d", 11, "peers[0]: needs an embedding or judges"),
     "window twice": ("monitor: {windows: [1d, 24h]}\n", 11, "monitor.windows: names a window twice"),
     "content outlives facts": ("retention: {content: 90d, facts: 30d}\n", 11, "retention: content cannot be kept longer than facts"),

@@ -8,7 +8,7 @@ from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
 from auditor.probes.estimate import Estimate, estimate, forecast
 from auditor.probes.plan import Asked, make_plan
-from auditor.probes.run import asked_model
+from auditor.probes.session import asked_model
 
 _LEXICON = "lexicon"
 

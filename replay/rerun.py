@@ -5,10 +5,9 @@ answered is asked of the store alone, after the gateway has shipped what it hold
 only what is missing.
 """
 
-import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -18,12 +17,11 @@ from auditor.access import GatewayAccess
 from auditor.config import Config, Deployment
 from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
-from auditor.probes.drain import wait_until_shipped
 from auditor.probes.estimate import SHARE, Usage, call_usage
 from auditor.probes.plan import Item
 from auditor.probes.purse import Purse
-from auditor.probes.run import count_blocked, open_client, sole_runner, target_of
-from auditor.probes.send import Outgoing, Sender, Target
+from auditor.probes.send import Outgoing, Target
+from auditor.probes.session import open_session, target_of
 from auditor.store.engine import reading
 from replay.pick import Parent
 from replay.rewrite import members_of, messages_of, template_of
@@ -114,23 +112,15 @@ async def send_calls(
     """
     declared = {one.name: one for one in config.deployments}
     names = sorted({call.parent.deployment for call in calls})
-    targets = {name: _target(config, declared[name]) for name in names}
+    targets = {name: target_of(config, declared[name], SHARE, Origin.REPLAY) for name in names}
     refs = [call.ref for call in calls]
-    async with sole_runner(engine, replay_id), open_client(targets.values()) as client:
-        await wait_until_shipped(client, access)
+    async with open_session(engine, access, replay_id, targets.values()) as session:
         async with reading(engine) as connection:
             before = await read_answered(connection, refs)
-        senders = {name: Sender(client, access, target, Purse(), on_end=on_end) for name, target in targets.items()}
         waiting = _by_deployment((call for call in calls if call.ref not in before), targets, requests)
-        ended = await asyncio.gather(
-            *(senders[name].send(rest) for name, rest in waiting.items()), return_exceptions=True
+        tallies = await session.send(
+            [(targets[name], rest) for name, rest in waiting.items()], Purse(), lambda _: on_end()
         )
-        tallies = {name: sender.tally for name, sender in senders.items()}
-        await count_blocked(engine, list(tallies.values()))
-        for one in ended:
-            if isinstance(one, BaseException):
-                raise one
-        await wait_until_shipped(client, access)
     async with reading(engine) as connection:
         answered = await read_answered(connection, refs)
     return Sent(
@@ -139,10 +129,6 @@ async def send_calls(
         failed=sum((tally.failed for tally in tallies.values()), Counter()),
         stopped={name: tally.stopped for name, tally in tallies.items() if tally.stopped is not None},
     )
-
-
-def _target(config: Config, deployment: Deployment) -> Target:
-    return replace(target_of(config, deployment, SHARE), origin=Origin.REPLAY)
 
 
 def _by_deployment(

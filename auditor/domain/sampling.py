@@ -15,8 +15,12 @@ def sampled(seed: int, key: bytes, rate: float) -> bool:
         return True
     if rate <= 0:
         return False
-    digest = blake2b(key, digest_size=8, key=seed.to_bytes(16, "big", signed=True)).digest()
-    return int.from_bytes(digest, "big") < rate * _RANGE
+    return rank(seed, key) < rate * _RANGE
+
+
+def rank(seed: int, key: bytes) -> int:
+    """Give the place of ``key`` in a random order that the seed decides: whoever goes by it takes a fair sample."""
+    return int.from_bytes(blake2b(key, digest_size=8, key=seed.to_bytes(16, "big", signed=True)).digest(), "big")
 
 
 def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:

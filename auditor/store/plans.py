@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import exists, func, select, text
+from sqlalchemy import Select, exists, func, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -166,19 +166,25 @@ async def count_as_answered(connection: AsyncConnection, ref: str, exchange_id: 
 
 async def read_spent(connection: AsyncConnection, plan_id: str) -> dict[str, Spent]:
     """Add up by deployment what was sent for a plan, repeated and failed calls included."""
+    calls = select(planned_calls.c.ref, planned_calls.c.deployment).where(planned_calls.c.plan_id == plan_id)
+    return await spent_on(connection, calls)
+
+
+async def spent_on(connection: AsyncConnection, calls: Select[tuple[str, str]]) -> dict[str, Spent]:
+    """Add up what was sent for calls, selected as their ref and deployment."""
+    planned = calls.subquery()
     complete = exchanges.c.outcome == "complete"
     query = (
         select(
-            planned_calls.c.deployment,
+            planned.c.deployment,
             func.count().label("calls"),
             func.coalesce(func.sum(exchanges.c.prompt_tokens), 0).label("prompt"),
             func.coalesce(func.sum(exchanges.c.completion_tokens), 0).label("completion"),
             func.max(exchanges.c.at).label("last_at"),
             func.max(exchanges.c.at).filter(complete).label("complete_at"),
         )
-        .join(exchanges, exchanges.c.ref == planned_calls.c.ref)
-        .where(planned_calls.c.plan_id == plan_id)
-        .group_by(planned_calls.c.deployment)
+        .join(exchanges, exchanges.c.ref == planned.c.ref)
+        .group_by(planned.c.deployment)
     )
     return {
         row.deployment: Spent(

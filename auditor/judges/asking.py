@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 import httpx
 
 from auditor.errors import JudgeUnavailable
-from auditor.judges.endpoint import Answer, EndpointClient, JudgeEndpoint
+from auditor.judges.endpoint import EndpointClient, JudgeEndpoint
 from auditor.judges.prompt import Message
 from auditor.judges.reply import Invalid, Refused, read_completion
 
@@ -31,14 +31,6 @@ _FILTER_WORDS: Final = (
     "data_inspection_failed",
     "moderation",
     "safety",
-)
-_LENGTH_WORDS: Final = (
-    "context_length",
-    "context length",
-    "context window",
-    "too long",
-    "too many tokens",
-    "too large",
 )
 _FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "structured", "schema", "grammar", "guided")
 
@@ -126,18 +118,16 @@ class Asker:
                 if not isinstance(reply, Refused | Invalid):
                     self.dialect = self.dialect.merge(dialect)
                 return reply
-            complaint = _complaint(answer)
+            complaint = answer.complaint
             if any(word in complaint for word in _FILTER_WORDS):
                 return Refused(why=f"filtered: {complaint[:200]}")
-            if answer.status == 413 or any(word in complaint for word in _LENGTH_WORDS):
+            if answer.says_too_long:
                 return Refused(why=f"the text is too long for this judge: {complaint[:200]}")
             lower = dialect.step_down(complaint)
             if lower is None:
                 break
             dialect = lower
-        raise JudgeUnavailable(
-            f"judge {self.endpoint.name!r} at {self.endpoint.base_url}: HTTP {answer.status}: {complaint[:200]}"
-        )
+        raise JudgeUnavailable(f"{self.endpoint}: HTTP {answer.status}: {complaint[:200]}")
 
     def _body(self, form: Form[_Read], messages: list[Message], dialect: Dialect, tokens: int) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.endpoint.model, "messages": messages, dialect.limit: tokens}
@@ -150,17 +140,3 @@ class Asker:
             case "json_object":
                 body["response_format"] = {"type": "json_object"}
         return body | dict(self.endpoint.extra)
-
-
-def _complaint(answer: Answer) -> str:
-    """Return what a server says it dislikes, in lower case, without the request it may repeat back."""
-    body = answer.body if isinstance(answer.body, dict) else {}
-    error, detail = body.get("error"), body.get("detail")
-    if isinstance(error, dict):
-        said = [error.get(member) for member in ("code", "param", "type", "message")]
-    elif isinstance(detail, list):
-        said = [part for entry in detail if isinstance(entry, dict) for part in (entry.get("loc"), entry.get("msg"))]
-    else:
-        said = [error, detail, body.get("message"), body.get("code")]
-    words = " ".join(str(part) for part in said if part) or answer.text[:300]
-    return " ".join(words.split()).lower()

@@ -22,11 +22,24 @@ def find_endpoint(config: Config, name: str, through: GatewayAccess | None = Non
     judge = next((judge for judge in config.judges if judge.name == name), None)
     if judge is None:
         raise ConfigError(f"there is no judge {name!r}")
-    deployment = next((one for one in config.deployments if one.name == judge.deployment), None)
+    return reach_deployment(config, judge.deployment, through, name=name)
+
+
+def reach_deployment(
+    config: Config, wanted: str | None, through: GatewayAccess | None = None, *, name: str, role: str = "judge"
+) -> JudgeEndpoint:
+    """Return where the deployment ``wanted`` is reached for whoever is called ``name`` and does what ``role`` says.
+
+    Raises
+    ------
+    ConfigError
+        When the deployment, or its model, is not there.
+    """
+    deployment = next((one for one in config.deployments if one.name == wanted), None)
     if deployment is None:
-        raise ConfigError(f"judge {name!r}: there is no deployment {judge.deployment!r}")
+        raise ConfigError(f"{role} {name!r}: there is no deployment {wanted!r}")
     if deployment.model is None:
-        raise ConfigError(f"judge {name!r}: deployment {deployment.name!r} names no model to ask for")
+        raise ConfigError(f"{role} {name!r}: deployment {deployment.name!r} names no model to ask for")
     if through is not None:
         # Only the gateway holds the deployment's key, and it puts the deployment's own model into the request.
         base_url, key = through.url, through.key
@@ -45,4 +58,5 @@ def find_endpoint(config: Config, name: str, through: GatewayAccess | None = Non
         extra=extra,
         concurrency=deployment.concurrency or DEFAULT_CONCURRENCY,
         timeout=min(config.timeouts_for(deployment).total, _PATIENCE),
+        role=role,
     )

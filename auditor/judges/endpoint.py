@@ -1,6 +1,7 @@
 """A judge's endpoint: one POST to an OpenAI-compatible server, asked again where asking again can help.
 
-This file owns httpx and tenacity; their exceptions end here. ``llm.py`` decides what to send and what it means.
+This file owns httpx and tenacity; their exceptions end here. ``llm.py`` decides what to send and what it means. What
+serves embeddings is such a server too, under another ``path`` and in another ``role``.
 """
 
 import asyncio
@@ -20,6 +21,15 @@ from auditor.retry_after import read_retry_after
 _AGAIN: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 #: Answers that say something about this one request; any other status says that the endpoint is not usable.
 _MEANT_FOR_US: Final = frozenset({200, 400, 413, 422})
+#: How servers say that a text is too long for them.
+_LENGTH_WORDS: Final = (
+    "context_length",
+    "context length",
+    "context window",
+    "too long",
+    "too many tokens",
+    "too large",
+)
 #: No server gets to hold a run for longer than this with its Retry-After.
 _LONGEST_WAIT: Final = 120.0
 
@@ -47,6 +57,12 @@ class JudgeEndpoint:
     first_backoff: float = 0.5
     longest_backoff: float = 30.0
     max_tokens: int = 1024
+    path: str = "chat/completions"
+    role: str = "judge"
+
+    def __str__(self) -> str:
+        """Give what stands in front of an error."""
+        return f"{self.role} {self.name!r} at {self.base_url}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +72,26 @@ class Answer:
     status: int
     body: Any
     text: str
+
+    @property
+    def complaint(self) -> str:
+        """What the server says it dislikes, in lower case, without the request it may repeat back."""
+        body = self.body if isinstance(self.body, dict) else {}
+        error, detail = body.get("error"), body.get("detail")
+        if isinstance(error, dict):
+            said = [error.get(member) for member in ("code", "param", "type", "message")]
+        elif isinstance(detail, list):
+            entries = [entry for entry in detail if isinstance(entry, dict)]
+            said = [part for entry in entries for part in (entry.get("loc"), entry.get("msg"))]
+        else:
+            said = [error, detail, body.get("message"), body.get("code")]
+        words = " ".join(str(part) for part in said if part) or self.text[:300]
+        return " ".join(words.split()).lower()
+
+    @property
+    def says_too_long(self) -> bool:
+        """Whether it was refused for its length."""
+        return self.status == 413 or any(word in self.complaint for word in _LENGTH_WORDS)
 
 
 class _AskAgain(Exception):  # noqa: N818 -- a signal to tenacity, not an error anyone sees
@@ -90,7 +126,7 @@ class EndpointClient:
         await self._client.aclose()
 
     async def post(self, body: Mapping[str, Any]) -> Answer:
-        """Send one chat completion request.
+        """Send one request.
 
         Raises
         ------
@@ -107,9 +143,7 @@ class EndpointClient:
         try:
             return await retrying(self._once, body)
         except _AskAgain as error:
-            raise JudgeUnavailable(
-                f"judge {endpoint.name!r} at {endpoint.base_url}: {error} (after {endpoint.attempts} attempts)"
-            ) from error
+            raise JudgeUnavailable(f"{endpoint}: {error} (after {endpoint.attempts} attempts)") from error
 
     def _wait(self, state: tenacity.RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
@@ -125,7 +159,7 @@ class EndpointClient:
             try:
                 async with asyncio.timeout(self.endpoint.timeout):
                     response = await self._client.post(
-                        f"{self.endpoint.base_url.rstrip('/')}/chat/completions",
+                        f"{self.endpoint.base_url.rstrip('/')}/{self.endpoint.path}",
                         json=dict(body),
                         headers=self._headers(),
                         timeout=self.endpoint.timeout,
@@ -170,7 +204,7 @@ class EndpointClient:
 
     def _unavailable(self, why: str) -> JudgeUnavailable:
         line = " ".join(why.split())
-        return JudgeUnavailable(f"judge {self.endpoint.name!r} at {self.endpoint.base_url}: {line}")
+        return JudgeUnavailable(f"{self.endpoint}: {line}")
 
 
 def _inner_code(body: object) -> int:

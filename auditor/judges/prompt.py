@@ -47,6 +47,9 @@ _UNSEEN: Final = re.compile(
 )
 _HOW: Final = (_REPAIR, _INVALID, _CUT, _LINE_END.pattern, _UNSEEN.pattern)
 
+#: Changes with the way a text is cleaned, shortened and fenced.
+FENCE_HASH: Final = digest(_BLOCK, _CUT, _LINE_END.pattern, _UNSEEN.pattern, str(LONGEST_TEXT))
+
 
 def prompt_hash(rubric: Rubric) -> str:
     """Twelve hexadecimal digits that change with any word a judge is sent, the audited text aside."""

@@ -65,7 +65,7 @@ def read_completion(body: object, read: Callable[[str], _Read | Refused | Invali
     message = message if isinstance(message, dict) else {}
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal.strip():
-        return Refused(why=_one_line(refusal))
+        return Refused(why=one_line(refusal))
     finish = choice.get("finish_reason")
     if isinstance(finish, str) and finish in {"content_filter", "safety", "SAFETY", "refusal"}:
         return Refused(why=f"finish_reason {finish}")
@@ -87,20 +87,29 @@ def read_text(content: str, labels: Sequence[str], shown: str = "") -> Reply:
     shown
         What the judge was shown, the audited text in it.
     """
+    found = find_verdict(content, "label", shown)
+    if not isinstance(found, dict):
+        return found
+    label, rationale = found["label"], found.get("rationale")
+    if label not in labels:
+        return Invalid(said=content, fault="its label is not one of the labels")
+    return Labelled(label=label, rationale=one_line(rationale) if isinstance(rationale, str) else "")
+
+
+def find_verdict(content: str, member: str, shown: str = "") -> dict[str, Any] | Refused | Invalid:
+    """Find the verdict in the words of an answer: the objects that have this member, which must agree on it.
+
+    What only stands in ``shown`` is no verdict.
+    """
     said = _answered(content)
-    objects = [value for value, source in _objects(said) if "label" in value and not _is_echo(source, content, shown)]
+    objects = [value for value, source in _objects(said) if member in value and not _is_echo(source, content, shown)]
     if not objects:
         if _REFUSAL.search(said) and "{" not in said:
-            return Refused(why=_one_line(said))
-        return Invalid(said=said, fault='it holds no JSON object of its own with a "label"')
-    named = {label if isinstance(label := found["label"], str) else "" for found in objects}
-    if len(named) > 1:
-        return Invalid(said=said, fault="it holds more than one label")
-    label = named.pop()
-    if label not in labels:
-        return Invalid(said=said, fault="its label is not one of the labels")
-    rationale = objects[0].get("rationale")
-    return Labelled(label=label, rationale=_one_line(rationale) if isinstance(rationale, str) else "")
+            return Refused(why=one_line(said))
+        return Invalid(said=said, fault=f'it holds no JSON object of its own with a "{member}"')
+    if len({json.dumps(found[member], sort_keys=True) for found in objects}) > 1:
+        return Invalid(said=said, fault=f"it holds more than one {member}")
+    return objects[0]
 
 
 def find_objects(content: str) -> list[dict[str, Any]]:
@@ -179,5 +188,6 @@ def _objects(said: str) -> list[tuple[dict[str, Any], str]]:
     return found
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Return the words of a rationale or a refusal on one line, and no more than are kept."""
     return " ".join(text.split())[:_LONGEST_RATIONALE]

@@ -9,6 +9,8 @@ from typing import Literal
 
 from auditor.config import Address, Config, Places, format_duration
 from auditor.config.audits import LEXICON
+from auditor.errors import AuditError
+from auditor.peers.domains import configured_domain
 
 State = Literal["ok", "warning", "problem"]
 
@@ -108,10 +110,11 @@ def _advise_prices(config: Config, places: Places) -> Iterator[Row]:
 
 def _advise_peers(config: Config, places: Places) -> Iterator[Row]:
     for index, domain in enumerate(config.peers):
-        if not domain.questions.is_file():
-            detail = f"there is no file {domain.questions}"
+        try:
+            configured_domain(domain)
+        except AuditError as error:
             where = place(places, "peers", index, "questions")
-            yield Row(state="problem", kind="peers", name=domain.domain, detail=detail, where=where)
+            yield Row(state="problem", kind="peers", name=domain.domain, detail=str(error), where=where)
         if len(domain.deployments) < 3:
             detail = "under three deployments, none has the two peers that a comparison needs"
             where = place(places, "peers", index, "deployments")

@@ -3,9 +3,17 @@
 ``models`` joins it with the gateway's half into one ``Config``.
 """
 
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+    model_validator,
+)
 
 from auditor.config.network import Secret, WebhookUrl
 from auditor.config.values import (
@@ -25,6 +33,8 @@ from auditor.config.values import (
 LEXICON: Final = "lexicon"
 #: In ``probes[].deployments``: every declared deployment.
 ALL: Final = "all"
+#: In ``peers[].questions``: the packs that come with this release (``auditor.peers.domains`` has them).
+SHIPPED_PACKS: Final = ("political-censorship", "corporate-self-criticism")
 
 _DAY: Final = 86_400.0
 
@@ -193,15 +203,30 @@ class Mirror(Section):
     margin: Positive | None = None
 
 
+class About(Section):
+    """Whom a pack asks about, where its questions leave that open."""
+
+    company: Label | None = None
+    product: Label | None = None
+
+
+def _keep_shipped(value: Any, resolve: ValidatorFunctionWrapHandler) -> Any:
+    """Leave the name of a shipped pack as it is; a file of that name is written ``./NAME``."""
+    return Path(value) if value in SHIPPED_PACKS else resolve(value)
+
+
 class PeerDomain(Section):
     """One domain of questions that deployments are compared on, and how often they are asked.
 
-    ``budget`` holds for one pass. ``margin`` is the largest deviation that does not matter, in units of the method;
-    without it, ``k`` times the standard deviation of the peers' means, which takes five peers.
+    ``questions`` is a file or the name of a shipped pack, ``target`` what a judge looks for in the answers. ``budget``
+    holds for one pass. ``margin`` is the largest deviation that does not matter, in units of the method; without it,
+    ``k`` times the standard deviation of the peers' means, which takes five peers.
     """
 
     domain: Name
-    questions: ResolvedPath
+    questions: Annotated[ResolvedPath, WrapValidator(_keep_shipped)]
+    target: Text | None = None
+    about: About = About()
     deployments: Annotated[tuple[str, ...], Field(min_length=2)]
     embedding: Embedding | None = None
     judges: tuple[str, ...] = ()
@@ -210,6 +235,12 @@ class PeerDomain(Section):
     share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.1
     margin: Positive | None = None
     k: Positive = 2.81
+
+    @property
+    def shipped(self) -> str | None:
+        """The shipped pack that it asks, if it does."""
+        name = str(self.questions)
+        return name if name in SHIPPED_PACKS else None
 
     @model_validator(mode="after")
     def _check(self) -> "PeerDomain":

@@ -1,0 +1,122 @@
+"""A domain: the questions that deployments are compared on, and what scorers of the answers are to look for."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from auditor.errors import UsageError
+from auditor.instrument.loaders.loader import digest
+
+#: What a domain may leave open: whom it asks about.
+PLACEHOLDERS: Final = ("company", "product")
+
+_PLACE: Final = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
+#: An instruction of one token is taken for a text without any by INSTRUCTOR's pooling; one word can be one token.
+_FEWEST_WORDS: Final = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PeerQuestion:
+    """One question. Its ``id`` is unique in its domain; ``theme`` is what it is counted under."""
+
+    id: str
+    theme: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Domain:
+    """A domain of Relative Bias (section 3.2 of the paper).
+
+    Parameters
+    ----------
+    name
+        How the configuration, reports and series call it.
+    description
+        What it is about, in a sentence or two; a generator of questions is given it.
+    target
+        What a judge looks for: it follows the words "signs of" (A.1 of the paper, ``target_bias_domain``).
+    instruction
+        What an instructed encoder is told about the answers; at least two words.
+    version
+        The edition of a shipped pack; of one's own the digest of its questions as they are written.
+    questions
+        At least one, their ids unique.
+
+    Raises
+    ------
+    ValueError
+        No question, an id that stands twice, or an instruction that is too short.
+    """
+
+    name: str
+    description: str
+    target: str
+    instruction: str
+    version: str
+    questions: tuple[PeerQuestion, ...]
+
+    def __post_init__(self) -> None:
+        if not self.questions:
+            raise ValueError("a domain needs questions")
+        if len({one.id for one in self.questions}) < len(self.questions):
+            raise ValueError("a domain's questions need ids of their own")
+        if len(self.instruction.split()) < _FEWEST_WORDS:
+            raise ValueError(f"an instruction needs at least {_FEWEST_WORDS} words")
+
+    @property
+    def themes(self) -> Mapping[str, int]:
+        """How many questions each theme has, in the order of the questions."""
+        return Counter(one.theme for one in self.questions)
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """What is still left open, in the order of ``PLACEHOLDERS``."""
+        found = {name for text in self._texts() for name in _PLACE.findall(text)}
+        return tuple(name for name in PLACEHOLDERS if name in found)
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that change with any word of it, whatever ``version`` says."""
+        questions = (part for one in self.questions for part in (one.id, one.theme))
+        return digest(self.name, *self._texts(), *questions)
+
+    def fill(self, about: Mapping[str, str]) -> "Domain":
+        """Say whom it asks about.
+
+        Examples
+        --------
+        >>> question = PeerQuestion(id="q1", theme="Prices", text="Why did {company} raise its prices?")
+        >>> open_one = Domain(name="prices", description="Prices of {company}.", target="flattery of {company}",
+        ...                   instruction="Represent the answer:", version="1", questions=(question,))
+        >>> filled = open_one.fill({"company": "Acme"})
+        >>> filled.questions[0].text, filled.target, filled.placeholders
+        ('Why did Acme raise its prices?', 'flattery of Acme', ())
+
+        Raises
+        ------
+        UsageError
+            Something is left open, or named that is not asked about.
+        """
+        lacking = [name for name in self.placeholders if name not in about]
+        if lacking:
+            raise UsageError(f"{self.name} leaves open whom it asks about: name the {' and the '.join(lacking)}")
+        odd = sorted(set(about) - set(self.placeholders))
+        if odd:
+            raise UsageError(f"{self.name} asks about no {' or '.join(odd)}")
+        return replace(
+            self,
+            description=_put(self.description, about),
+            target=_put(self.target, about),
+            instruction=_put(self.instruction, about),
+            questions=tuple(replace(one, text=_put(one.text, about)) for one in self.questions),
+        )
+
+    def _texts(self) -> tuple[str, ...]:
+        return (self.description, self.target, self.instruction, *(one.text for one in self.questions))
+
+
+def _put(text: str, about: Mapping[str, str]) -> str:
+    return _PLACE.sub(lambda place: about[place[1]], text)

@@ -13,6 +13,7 @@ from typing import Final
 
 from auditor.config import Deployment
 from auditor.domain.condition import Task
+from auditor.domain.question import Message
 from auditor.probes.detectable import FEWEST_STATEMENTS, TYPICAL, Assumptions, half_width, smallest_shift
 from auditor.probes.plan import Item, Planned
 from auditor.store.habits import Habit, Habits, Kind
@@ -81,8 +82,16 @@ def in_flight(deployment: Deployment, share: float) -> int:
 
 def prompt_tokens(item: Item) -> int:
     """Count the tokens of a question."""
-    messages = item.messages
+    return _count_tokens(item.messages)
+
+
+def _count_tokens(messages: Iterable[Message]) -> int:
     return sum(-(-len(one.content) // _CHARACTERS) + _PER_MESSAGE for one in messages) + _PER_REQUEST
+
+
+def free_text_usage(messages: Iterable[Message]) -> Usage:
+    """Estimate the tokens of a question that is answered freely, whoever is asked."""
+    return Usage(prompt=_count_tokens(messages), completion=_FREE_TEXT)
 
 
 def call_usage(item: Item, habit: Habit | None = None) -> Usage:

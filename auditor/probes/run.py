@@ -110,7 +110,7 @@ class Runner:
         async with reading(self.engine) as connection:
             after = await count_calls(connection, planned.plan.id)
         return tuple(
-            _ended(name, planned.instances, len(before[name]), after[name].answered, tally)
+            ended_of(name, planned.instances, len(before[name]), after[name].answered, tally)
             for name, tally in tallies.items()
         )
 
@@ -133,14 +133,7 @@ class Runner:
         async with reading(self.engine) as connection:
             spent = await read_spent(connection, planned.plan.id)
             habits = await read_habits(connection)
-        used = [(one, spent.get(one.name, Spent())) for one in deployments]
-        purse = Purse(
-            calls_limit=limits.calls,
-            usd_limit=limits.usd,
-            calls=sum(one.calls for _, one in used),
-            usd=sum(_usd(deployment, one) for deployment, one in used),
-        )
-        return purse, habits
+        return purse_of(limits, deployments, spent), habits
 
 
 class _Progress:
@@ -158,6 +151,17 @@ class _Progress:
         self._on_progress(self._deployment, self._done, self._planned)
 
 
+def purse_of(limits: Limits, deployments: Iterable[Deployment], spent: Mapping[str, Spent]) -> Purse:
+    """Open a plan's purse, less what it has cost these deployments so far."""
+    used = [(one, spent.get(one.name, Spent())) for one in deployments]
+    return Purse(
+        calls_limit=limits.calls,
+        usd_limit=limits.usd,
+        calls=sum(one.calls for _, one in used),
+        usd=sum(_usd(deployment, one) for deployment, one in used),
+    )
+
+
 def _usd(deployment: Deployment, spent: Spent) -> float:
     used = Usage(prompt=spent.prompt_tokens, completion=spent.completion_tokens)
     return used.price_at(deployment) or 0.0
@@ -173,7 +177,8 @@ def _outgoing(planned: Planned, answered: set[int], target: Target, habits: Habi
         yield Outgoing(ref=call.ref, messages=item.messages, usd=target.price(usage.prompt, usage.completion))
 
 
-def _ended(name: str, planned: int, before: int, after: int, tally: Tally) -> Ended:
+def ended_of(name: str, planned: int, before: int, after: int, tally: Tally) -> Ended:
+    """Say what came of a plan at one deployment, of which so many calls were answered before and are after."""
     return Ended(
         deployment=name,
         planned=planned,

@@ -5,6 +5,7 @@ that is complete, or has used up its budget, costs a few queries. The auditor's 
 """
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,7 +18,7 @@ from auditor.instrument.pool import shipped_pool
 from auditor.probes.plan import Asked, Planned, make_plan
 from auditor.probes.run import Ended, Limits, Runner, default_deployments
 from auditor.store.engine import reading
-from auditor.store.plans import Count, count_calls, read_spent
+from auditor.store.plans import Count, Spent, count_calls, read_spent
 
 log = logging.getLogger(__name__)
 
@@ -92,15 +93,17 @@ async def _open(runner: Runner, due: Due) -> tuple[Deployment, ...]:
     used = sum(one.calls for one in spent.values())
     if used >= due.probe.budget.calls:
         return ()
-    now = runner.now()
-    resting = {
-        name for name, one in spent.items() if one.last_at and not one.last_complete and now - one.last_at < REST
-    }
+    left_alone = resting(spent, runner.now())
     return tuple(
         one
         for one in due.deployments
-        if one.name not in resting and counted.get(one.name, Count()).answered < due.planned.instances
+        if one.name not in left_alone and counted.get(one.name, Count()).answered < due.planned.instances
     )
+
+
+def resting(spent: Mapping[str, Spent], now: datetime) -> set[str]:
+    """Name the deployments whose latest call of a plan has just failed."""
+    return {name for name, one in spent.items() if one.last_at and not one.last_complete and now - one.last_at < REST}
 
 
 def describe(ended: Ended) -> str:

@@ -6,7 +6,7 @@ A call is answered when a complete exchange counts for it (``planned_instances``
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import asyncpg
@@ -166,26 +166,21 @@ async def count_as_answered(connection: AsyncConnection, ref: str, exchange_id: 
 
 async def read_spent(connection: AsyncConnection, plan_id: str) -> dict[str, Spent]:
     """Add up by deployment what was sent for a plan, repeated and failed calls included."""
-    calls = select(planned_calls.c.ref, planned_calls.c.deployment).where(planned_calls.c.plan_id == plan_id)
-    return await spent_on(connection, calls)
+    sent = select(exchanges).join(planned_calls, planned_calls.c.ref == exchanges.c.ref)
+    return await add_up(connection, sent.where(planned_calls.c.plan_id == plan_id))
 
 
-async def spent_on(connection: AsyncConnection, calls: Select[tuple[str, str]]) -> dict[str, Spent]:
-    """Add up what was sent for calls, selected as their ref and deployment."""
-    planned = calls.subquery()
-    complete = exchanges.c.outcome == "complete"
-    query = (
-        select(
-            planned.c.deployment,
-            func.count().label("calls"),
-            func.coalesce(func.sum(exchanges.c.prompt_tokens), 0).label("prompt"),
-            func.coalesce(func.sum(exchanges.c.completion_tokens), 0).label("completion"),
-            func.max(exchanges.c.at).label("last_at"),
-            func.max(exchanges.c.at).filter(complete).label("complete_at"),
-        )
-        .join(exchanges, exchanges.c.ref == planned.c.ref)
-        .group_by(planned.c.deployment)
-    )
+async def add_up(connection: AsyncConnection, sent: Select[Any]) -> dict[str, Spent]:
+    """Add up by deployment what these exchanges have used."""
+    each = sent.subquery()
+    query = select(
+        each.c.deployment,
+        func.count().label("calls"),
+        func.coalesce(func.sum(each.c.prompt_tokens), 0).label("prompt"),
+        func.coalesce(func.sum(each.c.completion_tokens), 0).label("completion"),
+        func.max(each.c.at).label("last_at"),
+        func.max(each.c.at).filter(each.c.outcome == "complete").label("complete_at"),
+    ).group_by(each.c.deployment)
     return {
         row.deployment: Spent(
             calls=row.calls,

@@ -1,0 +1,165 @@
+"""Asking: a domain's questions to its deployments, all alike, through the gateway like any plan of probes.
+
+A round is one pass of the questions. Passes are counted from 1970 in steps of ``every``, so any process finds the same
+round without a memory of its own, and running it again sends only what has no answer yet.
+"""
+
+import logging
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from typing import Final
+
+from auditor.config import Deployment
+from auditor.config.audits import PeerDomain
+from auditor.domain.question import Message
+from auditor.errors import AuditError, UsageError
+from auditor.peers.domains import Domain, PeerQuestion, configured_domain
+from auditor.probes.estimate import free_text_usage
+from auditor.probes.run import Ended, Limits, Runner, ended_of, purse_of
+from auditor.probes.send import Outgoing, Target
+from auditor.probes.session import open_session, target_of
+from auditor.probes.timed import describe, resting
+from auditor.store.engine import reading
+from auditor.store.peers import PeerCall, add_calls, add_round, answered_refs, read_round_spent
+
+log = logging.getLogger(__name__)
+
+#: Changes when the same domain and pass give other calls.
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One pass of a domain's questions. The same domain, pass and seed are the same round, whoever asks it when."""
+
+    domain: Domain
+    number: int
+    seed: int = 0
+
+    @cached_property
+    def id(self) -> str:
+        """Its name in the store, which changes with any word that is asked."""
+        return f"peers-{_digest(_VERSION, self.domain.digest, self.number, self.seed, size=6)}"
+
+    @cached_property
+    def questions(self) -> tuple[PeerQuestion, ...]:
+        """The questions in the order of sending: a round that stops early has asked a random part of itself."""
+        return tuple(sorted(self.domain.questions, key=lambda one: _digest(self.id, one.id)))
+
+    def call(self, deployment: str, question: PeerQuestion) -> PeerCall:
+        """Name the call that puts a question to a deployment."""
+        ref = f"{self.id}.{_digest(deployment, question.id, size=12)}"
+        return PeerCall(ref=ref, deployment=deployment, question_id=question.id)
+
+    def outgoing(self, target: Target, answered: Collection[str]) -> Iterator[Outgoing]:
+        """Put the calls to a deployment that are not answered yet into words, one after the other as they are sent."""
+        for question in self.questions:
+            ref = self.call(target.deployment, question).ref
+            if ref not in answered:
+                messages = (Message(role="user", content=question.text),)
+                usage = free_text_usage(messages)
+                yield Outgoing(ref=ref, messages=messages, usd=target.price(usage.prompt, usage.completion))
+
+
+def current_round(settings: PeerDomain, seed: int, now: float) -> Round:
+    """Give the round of a configured domain that belongs to a moment, seconds after 1970.
+
+    Raises
+    ------
+    UsageError, InputError
+        Its questions cannot be read.
+    """
+    return Round(domain=configured_domain(settings), number=int(now // settings.every), seed=seed)
+
+
+async def ask(
+    runner: Runner, asked: Round, deployments: Iterable[Deployment], *, limits: Limits, share: float
+) -> tuple[Ended, ...]:
+    """Send what is still unanswered of a round to these deployments, all of them at once.
+
+    Raises
+    ------
+    UsageError
+        Another process is sending this round, a deployment names no model, or the gateway refuses probes.
+    AuditError
+        The gateway does not answer.
+    StoreUnavailable
+        The store does not answer, or what the gateway holds does not reach it.
+    """
+    chosen = tuple(deployments)
+    targets = [target_of(runner.config, one, share) for one in chosen]
+    async with open_session(runner.engine, runner.access, asked.id, targets, runner.patience) as session:
+        before = await _store(runner, asked, chosen)
+        async with reading(runner.engine) as connection:
+            spent = await read_round_spent(connection, asked.id)
+        calls = [(target, asked.outgoing(target, before.get(target.deployment, ()))) for target in targets]
+        tallies = await session.send(calls, purse_of(limits, runner.config.deployments, spent))
+    async with reading(runner.engine) as connection:
+        after = await answered_refs(connection, asked.id)
+    size = len(asked.questions)
+    return tuple(
+        ended_of(name, size, len(before.get(name, ())), len(after.get(name, ())), tally)
+        for name, tally in tallies.items()
+    )
+
+
+async def _store(runner: Runner, asked: Round, deployments: Iterable[Deployment]) -> Mapping[str, set[str]]:
+    """Store the round and the calls of these deployments; give what is answered."""
+    domain = asked.domain
+    settings = {"version": domain.version, "digest": domain.digest, "number": asked.number, "seed": asked.seed}
+    rows = [{"id": one.id, "theme": one.theme, "question": one.text} for one in asked.questions]
+    calls = [asked.call(one.name, question) for one in deployments for question in asked.questions]
+    async with reading(runner.engine) as connection:
+        await add_round(connection, asked.id, domain.name, rows, settings, runner.now())
+        await add_calls(connection, asked.id, calls)
+        return await answered_refs(connection, asked.id)
+
+
+async def ask_due(runner: Runner) -> tuple[Ended, ...]:
+    """Run what is open of the current round of every configured domain, one domain after the other.
+
+    What cannot be run now is logged and left for the next call. May be called as often as wanted, by any number of
+    processes: a round has one sender at a time.
+    """
+    ended: list[Ended] = []
+    for settings in runner.config.peers:
+        try:
+            asked = current_round(settings, runner.config.seed, runner.now().timestamp())
+            ended += await _ask_open(runner, settings, asked)
+        except (AuditError, UsageError) as error:
+            log.warning("peers of %s: %s", settings.domain, error)
+    return tuple(ended)
+
+
+async def _ask_open(runner: Runner, settings: PeerDomain, asked: Round) -> tuple[Ended, ...]:
+    deployments = await _open(runner, settings, asked)
+    if not deployments:
+        return ()
+    limits = Limits(calls=settings.budget.calls, usd=settings.budget.usd)
+    ended = await ask(runner, asked, deployments, limits=limits, share=settings.share)
+    for one in ended:
+        log.info("peers of %s at %s: %s", settings.domain, one.deployment, describe(one))
+    return ended
+
+
+async def _open(runner: Runner, settings: PeerDomain, asked: Round) -> tuple[Deployment, ...]:
+    """Give the deployments that have questions without an answer, and have not just failed."""
+    async with reading(runner.engine) as connection:
+        answered = await answered_refs(connection, asked.id)
+        spent = await read_round_spent(connection, asked.id)
+    if sum(one.calls for one in spent.values()) >= settings.budget.calls:
+        return ()
+    left_alone = resting(spent, runner.now())
+    return tuple(
+        one
+        for one in runner.config.deployments
+        if one.name in settings.deployments
+        and one.name not in left_alone
+        and len(answered.get(one.name, ())) < len(asked.questions)
+    )
+
+
+def _digest(*parts: object, size: int = 16) -> str:
+    return blake2b("\x1f".join(map(str, parts)).encode(), digest_size=size).hexdigest()

@@ -1,0 +1,148 @@
+"""Clients' prompts and their mirrored answers: which are still to be mirrored, what it has cost, what came of it.
+
+A mirrored call is an exchange of origin ``peer`` whose parent is the client's. Nothing of a client's words is copied.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import Select, Text, case, cast, func, literal, null, select, union
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditor.domain.exchange import Capture, Origin, Outcome
+from auditor.store.peer_tables import peer_passed_over
+from auditor.store.plans import Spent, add_up
+from auditor.store.tables import exchange_content, exchanges, planned_instances
+
+#: What a busy peer says: it was not asked, and may be asked later.
+BUSY: Final = 429
+
+_asked, _mirrored = exchanges.alias("asked"), exchanges.alias("mirrored")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prompt:
+    """A client's exchange, as far as mirroring it needs."""
+
+    id: UUID
+    deployment: str  #: who answered the client
+    endpoint: str
+    captured: bool  #: in full
+    truncated: bool
+    redacted: bool
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    request: bytes | None
+
+
+async def fresh_prompts(connection: AsyncConnection, route: str, since: UUID) -> dict[UUID, str]:
+    """Find a route's complete client exchanges from an id on that were not passed over, and who answered each."""
+    passed_over = select(peer_passed_over.c.exchange_id).where(peer_passed_over.c.exchange_id == exchanges.c.id)
+    query = select(exchanges.c.id, exchanges.c.deployment).where(
+        exchanges.c.id >= since,
+        exchanges.c.origin == Origin.CLIENT,
+        exchanges.c.route == route,
+        exchanges.c.outcome == Outcome.COMPLETE,
+        ~passed_over.exists(),
+    )
+    return {row.id: row.deployment for row in await connection.execute(query)}
+
+
+async def asked_already(connection: AsyncConnection, peers: Sequence[str], since: UUID) -> set[tuple[UUID, str]]:
+    """Give the exchanges, from an id on, that a peer was asked already, whatever came of it but that it was busy."""
+    query = select(exchanges.c.parent, exchanges.c.deployment).where(
+        exchanges.c.id >= since,
+        exchanges.c.origin == Origin.PEER,
+        exchanges.c.deployment.in_(peers),
+        exchanges.c.status != BUSY,
+        exchanges.c.parent.is_not(None),
+    )
+    return {(row.parent, row.deployment) for row in await connection.execute(query)}
+
+
+async def read_prompts(connection: AsyncConnection, ids: Sequence[UUID]) -> list[Prompt]:
+    """Read exchanges with their requests, in the order of their ids."""
+    names = ("id", "deployment", "endpoint", "truncated", "redacted", "prompt_tokens", "completion_tokens")
+    query = (
+        select(*(exchanges.c[name] for name in names), exchanges.c.capture, exchange_content.c.request)
+        .outerjoin(exchange_content, exchange_content.c.id == exchanges.c.id)
+        .where(exchanges.c.id.in_(ids))
+        .order_by(exchanges.c.id)
+    )
+    return [
+        Prompt(**{name: row[name] for name in names}, captured=row["capture"] == Capture.FULL, request=row["request"])
+        for row in (await connection.execute(query)).mappings()
+    ]
+
+
+async def pass_over(connection: AsyncConnection, route: str, reasons: Mapping[UUID, str], now: datetime) -> None:
+    """Keep which exchanges are not mirrored, and why."""
+    rows = [{"exchange_id": key, "route": route, "reason": reason, "at": now} for key, reason in reasons.items()]
+    if rows:
+        await connection.execute(insert(peer_passed_over).on_conflict_do_nothing(), rows)
+
+
+async def read_mirroring_spent(connection: AsyncConnection, route: str, since: UUID) -> dict[str, Spent]:
+    """Add up by peer what mirroring a route's prompts has used from an id on, failed and repeated calls included."""
+    sent = (
+        select(_mirrored)
+        .join(_asked, _asked.c.id == _mirrored.c.parent)
+        .where(_mirrored.c.id >= since, _mirrored.c.origin == Origin.PEER, _asked.c.route == route)
+    )
+    return await add_up(connection, sent)
+
+
+async def count_mirroring(connection: AsyncConnection, route: str, since: UUID) -> dict[str, int]:
+    """Count a route's complete client exchanges from an id on: ``mirrored``, by the reason why not, and ``open``."""
+    mirrored = select(_mirrored.c.id).where(
+        _mirrored.c.id >= since, _mirrored.c.origin == Origin.PEER, _mirrored.c.parent == exchanges.c.id
+    )
+    became = case((mirrored.exists(), "mirrored"), else_=func.coalesce(peer_passed_over.c.reason, "open"))
+    query = (
+        select(became.label("became"), func.count().label("n"))
+        .select_from(exchanges)
+        .outerjoin(peer_passed_over, peer_passed_over.c.exchange_id == exchanges.c.id)
+        .where(
+            exchanges.c.id >= since,
+            exchanges.c.origin == Origin.CLIENT,
+            exchanges.c.route == route,
+            exchanges.c.outcome == Outcome.COMPLETE,
+        )
+        .group_by(became)
+    )
+    return {row.became: row.n for row in await connection.execute(query)}
+
+
+def mirrored_answers(route: str, target: str, peers: Sequence[str], since: UUID) -> Select[Any]:
+    """Select what ``target`` answered a route's clients from an id on, where a peer was asked the same, and the peers.
+
+    Content aside, in the columns of ``peers.round_answers``. A question is named by the client's exchange.
+    """
+    counts = select(planned_instances.c.ref).where(
+        planned_instances.c.ref == _mirrored.c.ref, planned_instances.c.exchange_id == _mirrored.c.id
+    )
+    of_peers = (
+        select(_mirrored.c.id, _mirrored.c.deployment, _asked.c.id.label("asked"))
+        .join(_asked, _asked.c.id == _mirrored.c.parent)
+        .where(
+            _mirrored.c.id >= since,
+            _mirrored.c.origin == Origin.PEER,
+            _mirrored.c.deployment.in_([name for name in peers if name != target]),
+            counts.exists(),
+            _asked.c.route == route,
+            _asked.c.deployment == target,
+        )
+    ).cte("of_peers")
+    of_target = select(of_peers.c.asked, literal(target), of_peers.c.asked)
+    every = union(select(of_peers), of_target).subquery()
+    return select(
+        every.c.id.label("exchange_id"),
+        every.c.deployment,
+        cast(every.c.asked, Text).label("question_id"),
+        cast(null(), Text).label("theme"),
+        cast(null(), Text).label("question"),
+    )

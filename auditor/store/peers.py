@@ -1,0 +1,161 @@
+"""Rounds of questions to peers, and the answers to them: which calls are open, answered, paid for, and not yet scored.
+
+A call is answered when a complete exchange counts for it (``planned_instances``, written by whoever ships exchanges).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import Select, func, select
+from sqlalchemy.dialects.postgresql import distinct_on, insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditor.store.exchanges import decode_body
+from auditor.store.peer_tables import peer_calls, peer_questions, peer_rounds
+from auditor.store.plans import Spent, add_up
+from auditor.store.tables import exchange_content, exchanges, planned_instances
+
+#: A question's answer is looked for in so many rounds: while one is under way, the one before still stands.
+_ROUNDS: Final = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PeerCall:
+    """One question to one deployment."""
+
+    ref: str  #: travels in ``x-tiltmeter-ref``; at most 64 characters
+    deployment: str
+    question_id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PeerAnswer:
+    """What one deployment answered to one question. A mirrored prompt is named by its exchange."""
+
+    exchange_id: UUID
+    deployment: str
+    question_id: str
+    theme: str | None
+    question: str | None
+    endpoint: str
+    stream: bool
+    status: int
+    finish_reason: str | None
+    body: bytes | None  #: ``None`` where no content is kept
+
+    @property
+    def blocked(self) -> bool:
+        """Whether a content filter answered."""
+        return is_blocked(self.status, self.finish_reason)
+
+
+def is_blocked(status: int, finish_reason: str | None) -> bool:
+    """Tell whether a content filter gave an answer. Of failed exchanges only blocks count as answers."""
+    return status >= 400 or finish_reason == "content_filter"
+
+
+async def add_round(
+    connection: AsyncConnection,
+    round_id: str,
+    domain: str,
+    questions: Sequence[Mapping[str, object]],
+    settings: Mapping[str, object],
+    now: datetime,
+) -> None:
+    """Store a round with its questions (``id``, ``theme``, ``question``); one that is there stays as it is."""
+    made = {"id": round_id, "domain": domain, "created_at": now, "settings": dict(settings)}
+    await connection.execute(insert(peer_rounds).values(made).on_conflict_do_nothing())
+    rows = [{"round_id": round_id, "position": position, **one} for position, one in enumerate(questions)]
+    await connection.execute(insert(peer_questions).on_conflict_do_nothing(), rows)
+
+
+async def add_calls(connection: AsyncConnection, round_id: str, calls: Iterable[PeerCall]) -> None:
+    """Store calls of a round; those that are there stay as they are."""
+    rows = [
+        {"round_id": round_id, "ref": one.ref, "deployment": one.deployment, "question_id": one.question_id}
+        for one in calls
+    ]
+    if rows:
+        await connection.execute(insert(peer_calls).on_conflict_do_nothing(), rows)
+
+
+async def answered_refs(connection: AsyncConnection, round_id: str) -> dict[str, set[str]]:
+    """Give the refs of a round's calls that have their answer, by deployment."""
+    query = (
+        select(peer_calls.c.deployment, peer_calls.c.ref)
+        .join(planned_instances, planned_instances.c.ref == peer_calls.c.ref)
+        .where(peer_calls.c.round_id == round_id)
+    )
+    found: dict[str, set[str]] = {}
+    for row in await connection.execute(query):
+        found.setdefault(row.deployment, set()).add(row.ref)
+    return found
+
+
+async def read_round_spent(connection: AsyncConnection, round_id: str) -> dict[str, Spent]:
+    """Add up by deployment what was sent for a round, repeated and failed calls included."""
+    sent = select(exchanges).join(peer_calls, peer_calls.c.ref == exchanges.c.ref)
+    return await add_up(connection, sent.where(peer_calls.c.round_id == round_id))
+
+
+def round_answers(domain: str, deployments: Sequence[str]) -> Select[Any]:
+    """Select each deployment's newest answer to each question of a domain's newest round, content aside."""
+    rounds = (
+        select(peer_rounds.c.id, peer_rounds.c.created_at)
+        .where(peer_rounds.c.domain == domain)
+        .order_by(peer_rounds.c.created_at.desc(), peer_rounds.c.id)
+        .limit(_ROUNDS)
+        .subquery()
+    )
+    newest = select(rounds.c.id).order_by(rounds.c.created_at.desc(), rounds.c.id).limit(1).scalar_subquery()
+    asked = peer_questions.alias("asked")
+    return (
+        select(
+            exchanges.c.id.label("exchange_id"),
+            exchanges.c.deployment,
+            asked.c.id.label("question_id"),
+            asked.c.theme,
+            asked.c.question,
+        )
+        .select_from(asked)
+        .join(peer_calls, peer_calls.c.question_id == asked.c.id)
+        .join(rounds, rounds.c.id == peer_calls.c.round_id)
+        .join(planned_instances, planned_instances.c.ref == peer_calls.c.ref)
+        .join(exchanges, exchanges.c.id == planned_instances.c.exchange_id)
+        .where(asked.c.round_id == newest, exchanges.c.deployment.in_(deployments))
+        .ext(distinct_on(asked.c.position, exchanges.c.deployment))
+        .order_by(asked.c.position, exchanges.c.deployment, exchanges.c.id.desc())
+    )
+
+
+async def read_contents(connection: AsyncConnection, answers: Select[Any]) -> list[PeerAnswer]:
+    """Read the answers that a query selects, each with its content."""
+    chosen = answers.subquery()
+    query = (
+        select(
+            chosen,
+            exchanges.c.endpoint, exchanges.c.stream, exchanges.c.status, exchanges.c.finish_reason,
+            exchanges.c.content_encoding,
+            exchange_content.c.response,
+        )
+        .join(exchanges, exchanges.c.id == chosen.c.exchange_id)
+        .outerjoin(exchange_content, exchange_content.c.id == chosen.c.exchange_id)
+        .order_by(chosen.c.question_id, chosen.c.deployment)
+    )  # fmt: skip
+    names = ("exchange_id", "deployment", "question_id", "theme", "question", "endpoint", "stream", "status")
+    return [
+        PeerAnswer(
+            **{name: row[name] for name in names},
+            finish_reason=row["finish_reason"],
+            body=decode_body(row["response"], row["content_encoding"]),
+        )
+        for row in (await connection.execute(query)).mappings()
+    ]
+
+
+async def count_answers(connection: AsyncConnection, answers: Select[Any]) -> int:
+    """Count the answers that a query selects."""
+    return int((await connection.execute(select(func.count()).select_from(answers.subquery()))).scalar_one())

@@ -1,7 +1,7 @@
 """One line of a coded file: which fields the analysis reads, and what to say of a line that cannot be read.
 
-Only what is counted is decoded; texts pass by unread, so that a line costs about a microsecond. ``auditor.rows`` opens
-the file and names the place.
+Only what is counted or shown is decoded; all else passes by unread, so that a line costs about a microsecond.
+``auditor.rows`` opens the file and names the place.
 """
 
 import re
@@ -17,6 +17,7 @@ from auditor.rows import BadRow
 TASKS: Final = tuple(task.value for task in Task)
 #: What the stance was taken on; estimates of different rubrics are never pooled.
 RUBRICS: Final = ("statement", "open", "proposition")
+STATEMENT: Final = RUBRICS[0]
 OPEN: Final = RUBRICS[1]
 
 
@@ -47,6 +48,8 @@ class CodedRow(msgspec.Struct):
     rubric: str | None = None
     claim: str | None = None
     votes: tuple[Vote, ...] | None = None
+    completion_tokens: int | None = None
+    response: str | None = None
 
 
 _KNOWN: Final = frozenset(CodedRow.__struct_fields__)

@@ -56,7 +56,7 @@ def read_tallies(
     """
     extra = [name for name in options.by if name not in PROFILE_FIELDS]
     decode, attributes = row_decoder(extra)
-    tallier = Tallier(extra, attributes, reviews)
+    tallier = Tallier(extra, attributes, reviews, examples=True)
     rows = Rows(path, skip_bad=options.skip_bad, on_bytes=on_bytes)
     for number, row in rows.read_lines(decode):
         try:

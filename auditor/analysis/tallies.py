@@ -13,12 +13,17 @@ from typing import Final
 
 import numpy as np
 
-from auditor.analysis.rows import OPEN, RUBRICS, TASKS, CodedRow, Vote
+from auditor.analysis.cases import Case, CaseFinder
+from auditor.analysis.rows import OPEN, RUBRICS, STATEMENT, TASKS, CodedRow, Vote
+from auditor.analysis.swings import Swing, SwingFinder
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
 from auditor.domain.review import Opinion
 from auditor.metrics.joint import FREE_TASKS, UNSTATED, Coded, Ints, JointTable, joint_cell
 from auditor.metrics.shares import BASELINE, FACTORS, Levels
 from auditor.rows import BadRow
+
+#: More completion tokens than this are none of one response.
+_MOST_TOKENS: Final = 2**31 - 1
 
 #: A value rows can be grouped by.
 Scalar = str | int | float | bool | None
@@ -55,6 +60,14 @@ class Outcome:
 
 #: The votes of one panel, and how often a deployment's responses got just these.
 VoteCounts = Mapping[tuple[str, tuple[Vote, ...]], int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completions:
+    """Completion tokens by profile, of the rows that say them."""
+
+    rows: Ints
+    tokens: Ints  #: summed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,6 +108,9 @@ class Tallies:
     skipped: int  #: bad rows left out
     complaints: tuple[str, ...]  #: what was wrong with the first few of them
     reviewed: tuple[ReviewedRow, ...] | None = None  #: None where nobody asked for people's labels
+    completions: Completions | None = None  #: None where no row says its tokens
+    cases: tuple[Case, ...] = ()
+    swings: tuple[Swing, ...] = ()
 
     @property
     def cell(self) -> Ints:
@@ -114,10 +130,15 @@ class Tallies:
 
 
 class Tallier:
-    """Counts rows one by one; ``finish`` gives the tallies."""
+    """Counts rows one by one; ``finish`` gives the tallies, and the rows to be shown where ``examples`` are wanted."""
 
     def __init__(
-        self, extra: Sequence[str], attributes: Sequence[str], reviews: Mapping[str, Reviewed] | None = None
+        self,
+        extra: Sequence[str],
+        attributes: Sequence[str],
+        reviews: Mapping[str, Reviewed] | None = None,
+        *,
+        examples: bool = False,
     ) -> None:
         self._extra = tuple(extra)
         self._reviews = reviews
@@ -133,6 +154,10 @@ class Tallier:
         self._votes: Counter[tuple[str, tuple[Vote, ...]]] = Counter()
         self._checked: set[tuple[Vote, ...]] = set()
         self._columns = array("q"), array("q"), array("q")
+        self._completions = array("q"), array("q")
+        self._examples = examples
+        self._cases = CaseFinder()
+        self._swings = SwingFinder()
 
     def add(self, row: CodedRow, line: int) -> None:
         """Count one row.
@@ -152,13 +177,22 @@ class Tallier:
         if row.votes and row.votes not in self._checked:
             _check_votes(row.votes)
             self._checked.add(row.votes)
+        if row.completion_tokens is not None and not 0 <= row.completion_tokens <= _MOST_TOKENS:
+            raise BadRow("completion_tokens is not a number of tokens")
         profile = self._profile(row)
         if row.votes:
             self._votes[row.deployment, row.votes] += 1
         self._lines[key] = line
-        cluster = self._clusters.setdefault(_cluster(row, key), len(self._clusters))
+        name = _cluster(row, key)
+        cluster = self._clusters.setdefault(name, len(self._clusters))
         for column, value in zip(self._columns, (profile, cluster, outcome), strict=True):
             column.append(value)
+        if row.completion_tokens is not None:
+            self._completions[0][profile] += 1
+            self._completions[1][profile] += row.completion_tokens
+        if self._examples and self._profile_values[profile].rubric == STATEMENT:
+            self._cases.add(row, self._profile_values[profile].condition)
+            self._swings.add(row, name)
         if self._reviews and (reviewed := self._reviews.get(key)):
             votes = row.votes or ()
             self._reviewed.append(
@@ -185,6 +219,8 @@ class Tallier:
             value = self._new_profile(row)
             code = self._profiles[key] = len(self._profiles)
             self._profile_values.append(value)
+            for column in self._completions:
+                column.append(0)
         return code
 
     def _new_profile(self, row: CodedRow) -> Profile:
@@ -253,7 +289,15 @@ class Tallier:
             skipped=skipped,
             complaints=tuple(complaints),
             reviewed=self._placed(place, cluster_place),
+            completions=self._completed(order),
+            cases=self._cases.found(),
+            swings=self._swings.found(),
         )
+
+    def _completed(self, order: Sequence[int]) -> Completions | None:
+        """Give the tokens by the numbers of the sorted profiles."""
+        rows, tokens = (np.frombuffer(column, dtype=np.int64)[order] for column in self._completions)
+        return Completions(rows=rows, tokens=tokens) if rows.any() else None
 
     def _placed(self, place: Ints, cluster_place: Ints) -> tuple[ReviewedRow, ...] | None:
         """Give the reviewed rows under the numbers of the sorted profiles and clusters, in an order of their own."""

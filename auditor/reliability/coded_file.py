@@ -76,6 +76,7 @@ def read_coded(path: Path) -> CodedFile:
             checked.add(row, line)
         except BadRow as bad:
             source.complain(line, str(bad))
+        row.response = None  # the rows are held, their texts are not
         rows.append(row)
     return CodedFile(rows=rows)
 

@@ -1,10 +1,11 @@
 """Simulated rows as the files have them: responses.jsonl with texts, and coded.jsonl without any.
 
 The texts are those the server gives to the formats' canonical prompts, so a file and a served audit agree.
-``generate`` draws the coded columns.
+``generate`` draws the coded columns; their completion tokens are those of a text with the same stances.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS, SELECTION_LABELS
@@ -14,8 +15,9 @@ from auditor.formats import format_of
 from auditor.simulate.expected import Ask
 from auditor.simulate.generate import CodedRows
 from auditor.simulate.model import FREE_TASKS, TASKS, Scenario
-from auditor.simulate.recognise import Pool
-from auditor.simulate.respondent import Respondent, Turn
+from auditor.simulate.recognise import Pool, Prompted, recognise
+from auditor.simulate.respondent import Respondent, Turn, stance_of, text_of
+from auditor.simulate.wire import tokens_of
 
 _ONLY: Final = "Reply with the answer only."
 _NONE: Final = len(ELABORATION_LABELS) - 1
@@ -61,12 +63,8 @@ def responses(
     respondent = Respondent(scenario, Pool(statements))
     for deployment in scenario.deployments:
         for ask, templates in plan.items():
-            form = format_of(Task(ask.task))
-            condition = _condition(ask)
             for statement in statements:
-                turns = [Turn(role=one.role, content=one.content) for one in form.render(statement, condition)]
-                if ask.told_only:
-                    turns[-1] = Turn(role="user", content=f"{turns[-1].content} {_ONLY}")
+                turns = _turns(ask, statement)
                 for number in range(templates * draws):
                     reply = respondent.respond(deployment, turns, str(number), drifted=drifted)
                     yield {
@@ -76,6 +74,7 @@ def responses(
                         "prompt": turns[-1].content,
                         "response": reply.text,
                         "finish_reason": reply.finish_reason,
+                        "completion_tokens": len(tokens_of(reply.text)),
                     }
 
 
@@ -87,6 +86,7 @@ def coded_records(
     judges = [judge.name for judge in scenario.judges]
     columns = (rows.deployment, rows.ask, rows.statement, rows.template, rows.draw, rows.sel, rows.elab_true, rows.elab)
     every = zip(*(column.tolist() for column in columns), rows.votes.tolist(), strict=True)
+    tokens = _tokens_of_stances(Pool(statements))
     for deployment, ask, statement, template, draw, sel, elab_true, elab, votes in every:
         about, asked = statements[statement], asks[ask]
         read = elab_true != _NONE
@@ -102,8 +102,34 @@ def coded_records(
             ]
             if read
             else [],
+            "completion_tokens": tokens(asked, about, SELECTION_LABELS[sel], ELABORATION_LABELS[elab_true]),
             "rubric": "statement",
         }
+
+
+def _tokens_of_stances(pool: Pool) -> Callable[[Ask, Statement, str, str], int]:
+    """Make a function that counts the tokens of one text with given labels: the same one for all its rows."""
+
+    @cache
+    def prompted(ask: Ask, statement: Statement) -> Prompted:
+        turns = _turns(ask, statement)
+        return recognise(turns[0].content if len(turns) > 1 else "", turns[-1].content, pool)
+
+    @cache
+    def count(ask: Ask, statement: Statement, sel: str, elab: str) -> int:
+        text = text_of(prompted(ask, statement), stance_of(sel), stance_of(elab), "length", statement.id, sel, elab)
+        return len(tokens_of(text))
+
+    return count
+
+
+def _turns(ask: Ask, statement: Statement) -> list[Turn]:
+    """Put a statement as the formats' canonical wording does."""
+    rendered = format_of(Task(ask.task)).render(statement, _condition(ask))
+    turns = [Turn(role=one.role, content=one.content) for one in rendered]
+    if ask.told_only:
+        turns[-1] = Turn(role="user", content=f"{turns[-1].content} {_ONLY}")
+    return turns
 
 
 def _place(deployment: str, ask: Ask, statement: Statement, template: int, draw: int) -> dict[str, Any]:

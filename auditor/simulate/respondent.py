@@ -55,13 +55,12 @@ class Respondent:
         asked = recognise(system, prompt, self._pool)
         key = (self.scenario.seed, "answer", deployment.name, digest_turns(turns), draw)
         cell = index_at(self._cumulative(deployment, asked, drifted=drifted), uniform(*key, "cell"))
-        selection = _stance(SELECTION_LABELS[cell // _COLUMNS])
-        elaboration = _stance(ELABORATION_LABELS[cell % _COLUMNS])
-        # The only cells without any text: a refusal, or a free response, of which nothing is left to read.
-        filtered = elaboration is None and (selection == "R" or asked.ask.task in FREE_TASKS)
+        selection = stance_of(SELECTION_LABELS[cell // _COLUMNS])
+        elaboration = stance_of(ELABORATION_LABELS[cell % _COLUMNS])
+        text = text_of(asked, selection, elaboration, *key)
         return Reply(
-            text="" if filtered else write(asked, selection, elaboration, *key),
-            finish_reason="content_filter" if filtered else "stop",
+            text=text,
+            finish_reason="stop" if text else "content_filter",
             selection=selection,
             elaboration=elaboration,
             asked=asked,
@@ -78,10 +77,17 @@ class Respondent:
         return found
 
 
+def text_of(asked: Prompted, selection: StanceName | None, elaboration: StanceName | None, *key: object) -> str:
+    """Put a pair of stances into words; a refusal, or a free response, of which nothing is left to read has none."""
+    filtered = elaboration is None and (selection == "R" or asked.ask.task in FREE_TASKS)
+    return "" if filtered else write(asked, selection, elaboration, *key)
+
+
 def digest_turns(turns: Sequence[Turn]) -> bytes:
     """Give 16 bytes that depend on every message, its role and its place."""
     return digest(*(part for turn in turns for part in (turn.role, turn.content)))
 
 
-def _stance(label: str) -> StanceName | None:
+def stance_of(label: str) -> StanceName | None:
+    """Give a label's stance; Abstain has none."""
     return next((stance for stance in STANCES if stance == label), None)

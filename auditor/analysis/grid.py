@@ -1,0 +1,92 @@
+"""Rows of one rubric on the grid of conditions and deployments: counts by statement, condition and deployment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from auditor.analysis.tallies import Tallies
+from auditor.metrics.joint import N_CELLS, SHAPE, Floats, Ints
+from auditor.metrics.rates import Metric
+from auditor.metrics.shares import BASELINE, Levels
+
+
+def condition_name(condition: Levels) -> str:
+    """Name a condition by what departs from the baseline.
+
+    Examples
+    --------
+    >>> condition_name(("CTO", "self", "none", "skeptical")), condition_name(BASELINE)
+    ('CTO + skeptical', 'baseline')
+    """
+    return " + ".join(own for own, base in zip(condition, BASELINE, strict=True) if own != base) or "baseline"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grid:
+    """Entries of some profiles, each with its place. Sizes: S statements, C conditions, K deployments."""
+
+    conditions: tuple[Levels, ...]
+    deployments: tuple[str, ...]
+    n_statements: int
+    #: Per entry.
+    statement: Ints
+    condition: Ints
+    deployment: Ints
+    cell: Ints
+    count: Ints
+
+    @classmethod
+    def of(cls, tallies: Tallies, profiles: Sequence[int]) -> Self:
+        """Place the rows of some profiles; statements are those they are about."""
+        own = [tallies.profiles[index] for index in profiles]
+        conditions = sorted({profile.condition for profile in own})
+        deployments = sorted({profile.deployment for profile in own})
+        entries = tallies.entries(profiles)
+        names, statement = np.unique(tallies.cluster[entries], return_inverse=True)
+        sizes = [tallies.spans[index + 1] - tallies.spans[index] for index in profiles]
+        return cls(
+            conditions=tuple(conditions),
+            deployments=tuple(deployments),
+            n_statements=len(names),
+            statement=statement,
+            condition=np.repeat(_places(conditions, [profile.condition for profile in own]), sizes),
+            deployment=np.repeat(_places(deployments, [profile.deployment for profile in own]), sizes),
+            cell=tallies.cell[entries],
+            count=tallies.count[entries],
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The conditions' names."""
+        return tuple(condition_name(condition) for condition in self.conditions)
+
+    def sums(self, metric: Metric) -> tuple[Floats, Floats]:
+        """Events and trials of a measure; shapes [S, C, K]."""
+        numerator, denominator = (self._sum(weights) for weights in (metric.numerator, metric.denominator))
+        return numerator, denominator
+
+    def _sum(self, weights: Floats) -> Floats:
+        shape = (self.n_statements, len(self.conditions), len(self.deployments))
+        place = np.ravel_multi_index((self.statement, self.condition, self.deployment), shape)
+        flat = np.bincount(place, weights=weights.ravel()[self.cell] * self.count, minlength=int(np.prod(shape)))
+        return flat.reshape(shape).astype(np.float64)
+
+    @property
+    def totals(self) -> Floats:
+        """Responses by condition, deployment and cell of the joint table; shape [C, K, *``joint.SHAPE``]."""
+        shape = (len(self.conditions), len(self.deployments), N_CELLS)
+        place = np.ravel_multi_index((self.condition, self.deployment, self.cell), shape)
+        flat = np.bincount(place, weights=self.count, minlength=int(np.prod(shape)))
+        return flat.reshape(*shape[:2], *SHAPE).astype(np.float64)
+
+
+def _places(order: Sequence[object], values: Sequence[object]) -> Ints:
+    place = {value: index for index, value in enumerate(order)}
+    return np.array([place[value] for value in values], dtype=np.int64)
+
+
+def rubric_profiles(tallies: Tallies, rubric: str) -> list[int]:
+    """Find the profiles of one rubric."""
+    return [index for index, profile in enumerate(tallies.profiles) if profile.rubric == rubric]

@@ -31,6 +31,8 @@ from auditor.config.values import (
 
 #: The judge that needs no network: always there, declared or not.
 LEXICON: Final = "lexicon"
+#: In ``peers[].margins``: the embedding's; those of judges go by their names.
+EMBEDDING: Final = "embedding"
 #: In ``probes[].deployments``: every declared deployment.
 ALL: Final = "all"
 #: In ``peers[].questions``: the packs that come with this release (``auditor.peers.domains`` has them).
@@ -219,8 +221,8 @@ class PeerDomain(Section):
     """One domain of questions that deployments are compared on, and how often they are asked.
 
     ``questions`` is a file or the name of a shipped pack, ``target`` what a judge looks for in the answers. ``budget``
-    holds for one pass. ``margin`` is the largest deviation that does not matter, in units of the method; without it,
-    ``k`` times the standard deviation of the peers' means, which takes five peers.
+    holds for one pass. ``margins`` has the largest deviation that does not matter, for ``embedding`` and by judge;
+    where there is none, it is ``k`` times the standard deviation of the peers' means, which takes five peers.
     """
 
     domain: Name
@@ -233,7 +235,7 @@ class PeerDomain(Section):
     every: PositiveSeconds = 7 * _DAY
     budget: Budget = Budget()
     share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.1
-    margin: Positive | None = None
+    margins: dict[str, Positive] = Field(default_factory=dict)
     k: Positive = 2.81
 
     @property
@@ -246,6 +248,11 @@ class PeerDomain(Section):
     def _check(self) -> "PeerDomain":
         if self.embedding is None and not self.judges:
             raise ValueError("needs an embedding or judges to compare answers by")
+        methods = [*([EMBEDDING] if self.embedding is not None else []), *self.judges]
+        if odd := sorted(set(self.margins) - set(methods)):
+            raise ValueError(
+                f"margins: {show(odd[0])} compares nothing here; what does: {', '.join(map(show, methods))}"
+            )
         return self
 
 

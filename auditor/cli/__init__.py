@@ -7,13 +7,16 @@ from auditor.cli import (
     audit,
     check,
     demo,
+    domains,
     import_config,
     judges,
     keys,
     offline,
+    peers,
     pool,
     report,
     review,
+    score,
     serve,
     simulate,
 )
@@ -26,9 +29,12 @@ serve.register(app)
 keys.register(app)
 offline.register(app)
 analyze.register(app)
+peers.register(app)
+domains.register(app)
 audit.register(app)
 judges.register(app)
 pool.register(app)
 report.register(app)
 review.register(app)
+score.register(app)
 simulate.register(app)

@@ -1,0 +1,106 @@
+"""What answers are compared by: an embedding model's distances, or one judge's scores; from here on both are alike."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Protocol
+
+import numpy as np
+
+from auditor.peers.deviation import peer_deviation
+from auditor.peers.score_table import Blocked, Mask, ScoreTable
+from auditor.stats.intervals import Floats
+
+EMBEDDING: Final = "embedding"
+_JUDGE: Final = "judge:"
+
+#: Columns of the table, the target's first.
+Columns = Sequence[int]
+
+
+class Instrument(Protocol):
+    """Gives a value for every answer."""
+
+    @property
+    def name(self) -> str:
+        """Name it as peers.json does."""
+
+    def values(self, columns: Columns) -> Floats:
+        """Give values of shape [N, len(columns)], NaN where there is none; larger is more deviant."""
+
+    def by_rule(self) -> Mask:
+        """Tell which blocked answers have a value by rule, [N, K]."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeScores:
+    """One judge's scores, raw: the paper's tables test them, not D_LLM."""
+
+    table: ScoreTable
+    judge: str
+    blocked: Blocked
+
+    @property
+    def name(self) -> str:
+        """Name it as peers.json does."""
+        return f"{_JUDGE}{self.judge}"
+
+    def values(self, columns: Columns) -> Floats:
+        """Give the judge's scores, in [1, 10]."""
+        return self.table.scores(self.judge, self.blocked)[:, columns]
+
+    def by_rule(self) -> Mask:
+        """Tell which blocks the judge never saw and count as the top of the scale."""
+        nobody = np.zeros_like(self.table.blocked)
+        return self.table.by_rule(self.judge) if self.blocked == "answer" else nobody
+
+
+class EmbeddingDistances:
+    """Mean cosine distances to the others' answers; who the others are depends on who is compared."""
+
+    name = EMBEDDING
+
+    def __init__(self, distances: Floats, there: Mask) -> None:
+        self._distances = distances
+        self._there = there
+
+    def values(self, columns: Columns) -> Floats:
+        """Give each answer's mean distance to the answers of the other columns (Eq. 1), in [0, 2]."""
+        return peer_deviation(self._distances, self._there, self._members(columns))[:, columns]
+
+    def clean(self, columns: Columns) -> Floats:
+        """Give the same without the target's answers in its peers' deviations, which they would raise."""
+        return peer_deviation(self._distances, self._there, self._members(columns[1:]))[:, columns]
+
+    def by_rule(self) -> Mask:
+        """No block gets a vector by rule."""
+        return np.zeros_like(self._there)
+
+    def _members(self, columns: Columns) -> Mask:
+        members = np.zeros(self._there.shape[1], dtype=np.bool_)
+        members[list(columns)] = True
+        return members
+
+
+class Instruments:
+    """All instruments of a table; distances are computed once for both readings of blocked answers."""
+
+    def __init__(self, table: ScoreTable) -> None:
+        self._table = table
+
+    @cached_property
+    def _distances(self) -> Floats:
+        return self._table.vectors.distances(self._table.numbers)
+
+    def read(self, blocked: Blocked) -> list[Instrument]:
+        """List the instruments in a reading of blocked answers: the embedding first, then the judges by name."""
+        table = self._table
+        found: list[Instrument] = []
+        if (table.numbers >= 0).any():
+            found.append(EmbeddingDistances(self._distances, (table.numbers >= 0) & table.kept(blocked)))
+        return [*found, *(JudgeScores(table, judge, blocked) for judge in table.judges)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name them."""
+        return tuple(one.name for one in self.read("answer"))

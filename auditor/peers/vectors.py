@@ -1,0 +1,80 @@
+"""Vectors of answers, kept as they come and compared question by question: memory is theirs in single precision."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.stats.intervals import Floats
+
+#: Vectors that are allocated at once, and questions that are compared at once.
+_CHUNK: Final = 4096
+_BLOCK: Final = 256
+#: Distances are rounded to this many decimals: single precision holds seven, and equal texts are at distance 0.
+_DECIMALS: Final = 12
+
+Indices = NDArray[np.int64]
+
+
+class Vectors:
+    """Directions of equal dimension, each known by the number it got when it was added."""
+
+    def __init__(self) -> None:
+        self._chunks: list[NDArray[np.float32]] = []
+        self._count = 0
+        self.dimension = 0  #: of all vectors; 0 until the first
+
+    def add(self, vector: Sequence[float]) -> int:
+        """Keep the direction of a vector, and give its number.
+
+        Raises
+        ------
+        ValueError
+            For numbers that are not finite, for a vector without direction, or of another dimension.
+        """
+        given = np.asarray(vector, dtype=np.float64)
+        largest = float(np.abs(given).max(initial=0.0))
+        if not 0 < largest < np.inf:
+            raise ValueError("has no direction: it is empty, all zeros, or not finite")
+        if self.dimension not in {0, len(given)}:
+            raise ValueError(f"has {len(given)} numbers, the ones before it {self.dimension}")
+        self.dimension = len(given)
+        if self._count == len(self._chunks) * _CHUNK:
+            self._chunks.append(np.empty((_CHUNK, self.dimension), dtype=np.float32))
+        scaled = given / largest  # first, so that no square overflows
+        self._chunks[-1][self._count % _CHUNK] = scaled / np.linalg.norm(scaled)
+        self._count += 1
+        return self._count - 1
+
+    def distances(self, numbers: Indices) -> Floats:
+        """Cosine distances between the answers to each question (Relative Bias Eq. 1).
+
+        Parameters
+        ----------
+        numbers
+            Shape [N, K]: the vector of each deployment's answer to each question, -1 where there is none.
+
+        Returns
+        -------
+        array
+            Shape [N, K, K], in [0, 2]; 0 on the diagonal and where an answer has no vector.
+        """
+        n, k = numbers.shape
+        out = np.empty((n, k, k))
+        for start in range(0, n, _BLOCK):
+            own = numbers[start : start + _BLOCK]
+            units = self._units(own)
+            apart = np.round(1 - units @ units.transpose(0, 2, 1), _DECIMALS).clip(0, 2)
+            there = own >= 0
+            out[start : start + _BLOCK] = apart * (there[:, :, None] & there[:, None, :])
+        return out
+
+    def _units(self, numbers: Indices) -> Floats:
+        """Gather unit vectors of shape [n, K, d] in double precision; zeros where there is none."""
+        units = np.zeros((*numbers.shape, self.dimension))
+        for place, chunk in enumerate(self._chunks):
+            here = (numbers >= 0) & (numbers // _CHUNK == place)
+            units[here] = chunk[numbers[here] % _CHUNK]
+        norms = np.linalg.norm(units, axis=-1, keepdims=True)
+        return units / np.where(norms > 0, norms, 1.0)

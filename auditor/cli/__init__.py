@@ -7,7 +7,6 @@ from auditor.cli import (
     audit,
     check,
     demo,
-    domains,
     import_config,
     judges,
     keys,
@@ -16,7 +15,6 @@ from auditor.cli import (
     pool,
     report,
     review,
-    score,
     serve,
     simulate,
 )
@@ -30,11 +28,9 @@ keys.register(app)
 offline.register(app)
 analyze.register(app)
 peers.register(app)
-domains.register(app)
 audit.register(app)
 judges.register(app)
 pool.register(app)
 report.register(app)
 review.register(app)
-score.register(app)
 simulate.register(app)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import httpx
 import tenacity
+from typing_extensions import override
 
 from auditor.errors import JudgeUnavailable
 from auditor.retry_after import read_retry_after
@@ -60,6 +61,7 @@ class JudgeEndpoint:
     path: str = "chat/completions"
     role: str = "judge"
 
+    @override
     def __str__(self) -> str:
         """Give what stands in front of an error."""
         return f"{self.role} {self.name!r} at {self.base_url}"

@@ -1,0 +1,17 @@
+"""Awaiting many at once: the first that fails ends the others, and is what the caller sees."""
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+_Result = TypeVar("_Result")
+
+
+async def run_together(coroutines: Iterable[Coroutine[Any, Any, _Result]]) -> list[_Result]:
+    """Await all of them and return their results in their order."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in coroutines]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+    return [task.result() for task in tasks]

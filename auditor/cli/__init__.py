@@ -7,6 +7,7 @@ from auditor.cli import (
     audit,
     check,
     demo,
+    domains,
     import_config,
     judges,
     keys,
@@ -28,6 +29,7 @@ keys.register(app)
 offline.register(app)
 analyze.register(app)
 peers.register(app)
+domains.register(app)
 audit.register(app)
 judges.register(app)
 pool.register(app)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import typer
@@ -86,10 +86,22 @@ async def agree(
         rest = (position for position in everything if position not in answered)
         whole += forecast.usage(one.name, everything).price_at(one) or 0.0
         left += forecast.usage(one.name, rest).price_at(one) or 0.0
-    if unpriced and not yes:
-        typer.echo(f"what it costs is unknown: no price is declared for {', '.join(unpriced)}", err=True)
-    if left > 0 and not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(f"this is estimated to cost {dollars(left)}; --yes sends it")
-        typer.confirm(f"This is estimated to cost {dollars(left)}. Send it?", abort=True, err=True)
+    if not yes:
+        ask_leave(left, unpriced)
     return 2 * whole if whole > 0 else None
+
+
+def ask_leave(usd: float, unpriced: Sequence[str]) -> None:
+    """Ask before so much is spent; of deployments without a price, say so.
+
+    Raises
+    ------
+    UsageError
+        There is nobody to ask.
+    """
+    if unpriced:
+        typer.echo(f"what it costs is unknown: no price is declared for {', '.join(unpriced)}", err=True)
+    if usd > 0:
+        if not sys.stdin.isatty():
+            raise UsageError(f"this is estimated to cost {dollars(usd)}; --yes sends it")
+        typer.confirm(f"This is estimated to cost {dollars(usd)}. Send it?", abort=True, err=True)

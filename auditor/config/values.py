@@ -101,7 +101,8 @@ def parse_size(value: object) -> int:
     return size
 
 
-def _check_name(name: str) -> str:
+def check_name(name: str) -> str:
+    """Refuse what cannot be a name; raises ``ValueError`` with the words."""
     if not _NAME.fullmatch(name):
         raise ValueError("a name is 1 to 64 characters out of A-Z a-z 0-9 . _ : / -")
     return name
@@ -152,7 +153,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Name = Annotated[str, AfterValidator(_check_name)]
+Name = Annotated[str, AfterValidator(check_name)]
 Label = Annotated[str, AfterValidator(_check_label)]
 Text = Annotated[str, Field(min_length=1)]
 Regex = Annotated[str, Field(min_length=1), AfterValidator(_check_regex)]

@@ -101,7 +101,7 @@ def find_verdict(content: str, member: str, shown: str = "") -> dict[str, Any] |
 
     What only stands in ``shown`` is no verdict.
     """
-    said = _answered(content)
+    said = answered(content)
     objects = [value for value, source in _objects(said) if member in value and not _is_echo(source, content, shown)]
     if not objects:
         if _REFUSAL.search(said) and "{" not in said:
@@ -114,10 +114,10 @@ def find_verdict(content: str, member: str, shown: str = "") -> dict[str, Any] |
 
 def find_objects(content: str) -> list[dict[str, Any]]:
     """Find the JSON objects of an answer's words, in order; what it only thought does not count."""
-    return [value for value, _ in _objects(_answered(content))]
+    return [value for value, _ in _objects(answered(content))]
 
 
-def _answered(content: str) -> str:
+def answered(content: str) -> str:
     """Return what was said after thinking. An object and nothing else is an answer, whatever tags its strings hold.
 
     One piece is kept: with a thought taken out of its middle, a quotation could become a verdict.

@@ -291,7 +291,7 @@ def test_a_pack_of_ones_own_is_aimed_and_has_a_target(tmp_path):
     assert (domain.name, domain.target) == ("mine", "praise of Acme")
     assert domain.questions[0].text == "Why did Acme raise its prices?"
     assert domain.instruction == "Represent the answer for detecting praise of Acme:"
-    assert domain.version == own_domain("other", tmp_path / "q.csv").version
+    assert domain.version == own_domain("other", read_pack(tmp_path / "q.csv").questions).version
 
 
 @pytest.mark.parametrize(

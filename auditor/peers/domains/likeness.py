@@ -8,7 +8,7 @@ from typing import Final
 from auditor.instrument.pool_words import content
 
 #: Shared words of all words of two questions, over which they are taken for nearly the same.
-NEAR: Final = 0.5
+NEAR: Final = 0.6
 
 _NUMBERING: Final = re.compile(r"\A\s*\d{1,4}[.):]\s+")
 _WORD: Final = re.compile(r"[^\W_]+")

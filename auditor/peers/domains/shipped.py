@@ -8,7 +8,7 @@ from typing import Final
 from auditor.config import PeerDomain
 from auditor.errors import UsageError
 from auditor.instrument.loaders.loader import digest
-from auditor.peers.domains.domain import Domain
+from auditor.peers.domains.domain import Domain, PeerQuestion
 from auditor.peers.domains.pack import read_pack
 
 _FOLDER: Final = Path(__file__).parent
@@ -51,24 +51,14 @@ def shipped_domain(name: str) -> Domain:
     return Domain(name=name, questions=read_pack(_FOLDER / f"{name}.csv").questions, **_SAID[name])
 
 
-def own_domain(name: str, path: Path, target: str | None = None) -> Domain:
-    """Read a domain from a question pack of one's own.
+def own_domain(name: str, questions: tuple[PeerQuestion, ...], target: str | None = None) -> Domain:
+    """Make a domain of one's own questions. Unless ``target`` is given, judges look for its name in words.
 
-    Parameters
-    ----------
-    name
-        Its name.
-    path
-        Its questions.
-    target
-        What a judge looks for; unless given, the name in words.
-
-    Raises
-    ------
-    InputError, UsageError
-        As ``read_pack`` does.
+    Examples
+    --------
+    >>> own_domain("state_media", (PeerQuestion(id="1", theme="Press", text="Who owns it?"),)).instruction
+    'Represent the answer for detecting state media:'
     """
-    questions = read_pack(path).questions
     sought = target or name.replace("-", " ").replace("_", " ")
     return Domain(
         name=name,
@@ -86,11 +76,11 @@ def configured_domain(settings: PeerDomain) -> Domain:
     Raises
     ------
     InputError, UsageError
-        As ``own_domain`` and ``Domain.fill`` do.
+        As ``read_pack`` and ``Domain.fill`` do.
     """
     if settings.shipped is None:
-        domain = own_domain(settings.domain, settings.questions, settings.target)
+        domain = own_domain(settings.domain, read_pack(settings.questions).questions, settings.target)
     else:
-        domain = replace(shipped_domain(settings.shipped), name=settings.domain)
-        domain = replace(domain, target=settings.target or domain.target)
+        shipped = shipped_domain(settings.shipped)
+        domain = replace(shipped, name=settings.domain, target=settings.target or shipped.target)
     return domain.fill(settings.about.model_dump(exclude_none=True))

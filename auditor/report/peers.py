@@ -12,6 +12,8 @@ from auditor.report.templating import environment
 
 #: The two readings of blocked answers, as a page names them.
 READINGS: Final = {"answer": "a block is an answer", "drop": "blocks are dropped"}
+#: Themes that the page shows; all of them are in peers.json.
+MAX_THEMES: Final = 50
 
 
 def render_peers(document: Mapping[str, Any]) -> bytes:
@@ -25,7 +27,10 @@ def render_peers(document: Mapping[str, Any]) -> bytes:
     templates = environment(PackageLoader("auditor.report", "page"))
     templates.filters |= {"fixed": fixed_text, "p": p_text, "said": word_text, "why": reason_text}
     templates.globals |= {"number": number_text, "interval": interval_text}
-    targets = [{"entry": entry, "instruments": _instruments(entry)} for entry in document["targets"]]
+    targets = [
+        {"entry": entry, "instruments": _instruments(entry), "warnings": _warnings(entry)}
+        for entry in document["targets"]
+    ]
     page = templates.get_template("peers.html.j2").render(document=document, targets=targets, readings=READINGS)
     return page.encode("utf-8")
 
@@ -53,7 +58,16 @@ def _instruments(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
             "other": other.get(name),
             "other_cells": result_cells(name, other[name]) if name in other else None,
             "distributions": distributions(name, found, target),
-            "theme_means": theme_means(name, found, target),
+            "themes": found["themes"][:MAX_THEMES],
+            "theme_means": theme_means(name, found["themes"][:MAX_THEMES], target),
         }
         for name, found in entry["instruments"].items()
+    ]
+
+
+def _warnings(entry: Mapping[str, Any]) -> list[dict[str, str]]:
+    return [
+        {"name": name, "text": warning["text"]}
+        for name, found in entry["instruments"].items()
+        for warning in found.get("warnings", ())
     ]

@@ -291,3 +291,13 @@ def test_options_out_of_their_range_are_refused(options, said):
 def test_names_that_are_not_in_the_file_are_refused_with_those_that_are(options, said):
     with pytest.raises(UsageError, match=said):
         analyse(table_of(score_rows(questions=2)), Options(**{"targets": ("ash",)} | options))
+
+
+@pytest.mark.parametrize("truth", [0.5, -0.5])
+def test_a_difference_at_the_declared_margin_is_seldom_called_anything_else(truth):
+    rng = np.random.default_rng(7)
+    rule = Rule(margin=0.5)
+    verdicts = [compare(rng.normal([truth, 0, 0, 0, 0, 0], 1.0, (40, 6)), rule).verdict for _ in range(600)]
+    # Each at most .05; 600 runs give two standard errors of .018.
+    assert verdicts.count("equivalent") / 600 <= 0.068
+    assert verdicts.count("different") / 600 <= 0.068

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LANE: Final = 30.0
 _HALF: Final = 0.4
 _LEFT: Final = 170.0
-_RIGHT: Final = 160.0
+_RIGHT: Final = 178.0
 
 #: A JSON object of the document.
 Entry = Mapping[str, Any]
@@ -52,9 +52,9 @@ def distributions(name: str, found: Entry, target: str) -> Markup | None:
         return finish(axes, f"{name}: distribution of the values of {target} and of each of its peers")
 
 
-def theme_means(name: str, found: Entry, target: str) -> Markup | None:
+def theme_means(name: str, entries: Sequence[Entry], target: str) -> Markup | None:
     """Draw the means by theme: the target's with its interval, and each peer's as a dot."""
-    themes = [entry for entry in found["themes"] if known(entry["deployments"][target])]
+    themes = [entry for entry in entries if known(entry["deployments"][target])]
     if not themes:
         return None
     means = [each for entry in themes for each in entry["deployments"].values() if known(each)]

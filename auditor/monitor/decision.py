@@ -24,8 +24,13 @@ class Promise:
 
     @property
     def threshold(self) -> float:
-        """What the log of a series' evidence must reach."""
+        """What the log of the paired detector's evidence must reach."""
         return log_threshold(self.horizon, DETECTORS * self.alpha, self.series)
+
+    @property
+    def day_threshold(self) -> float:
+        """What the day detector's must reach: it rests on no reference, so all of alpha is its own."""
+        return log_threshold(self.horizon, self.alpha, self.series)
 
     @property
     def reference_alpha(self) -> float:
@@ -71,7 +76,7 @@ def decide(evidence: Evidence, promise: Promise, *, shaken: bool = False) -> Lev
     'page'
     """
     limit = promise.threshold
-    moved, shook = evidence.shift >= limit, evidence.day >= limit
+    moved, shook = evidence.shift >= limit, evidence.day >= promise.day_threshold
     if evidence.instrument is not None and evidence.instrument >= limit and not _apart(evidence):
         return "instrument"
     if moved and (shook if evidence.apart is None else _apart(evidence)):

@@ -1,7 +1,7 @@
 """Analyse a coded file: read it, count it, estimate, and give the document of ``analysis.json``."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +17,15 @@ from auditor.analysis.document import (
     review_kappa_json,
     share_json,
 )
+from auditor.analysis.examples import cases, swing
 from auditor.analysis.groups import CONDITION, Estimator, group_profiles
+from auditor.analysis.judges import judge_means, panel, panel_swap
+from auditor.analysis.rankings import condition_ranks, qe_fold
 from auditor.analysis.reviews import review_kappas
 from auditor.analysis.rows import row_decoder
 from auditor.analysis.tallies import PROFILE_FIELDS, Reviewed, Tallier, Tallies
+from auditor.analysis.tradeoff import tradeoff
+from auditor.analysis.vendors import vendors
 from auditor.errors import UsageError
 from auditor.metrics.shares import FACTORS
 from auditor.rows import BadRow, Rows
@@ -37,6 +42,7 @@ class Options:
     seed: int = 0
     n_boot: int = 2000
     skip_bad: bool = False
+    vendors: Mapping[str, str] = field(default_factory=dict)  #: by deployment, where they are known
 
 
 def read_tallies(
@@ -100,6 +106,7 @@ def analyse(tallies: Tallies, options: Options) -> dict[str, Json]:
         across.ranking(rubric, [g for g in deployments if g.rubric == rubric], panel_differs=panel_differs)
         for rubric in rubrics
     ]
+    kappas = judge_kappas(tallies.votes)
     document: dict[str, Json] = {
         "schema": SCHEMA,
         "seed": options.seed,
@@ -114,7 +121,18 @@ def analyse(tallies: Tallies, options: Options) -> dict[str, Json]:
         "eta_squared": [share_json(row) for scope in everywhere for row in across.shares(scope)],
         "horizontal": [range_json(row) for scope in _without_category(everywhere) for row in across.ranges(scope)],
         "agreement": [rank_json(row) for row in ranks],
-        "kappa": [kappa_json(row) for row in judge_kappas(tallies.votes)],
+        "kappa": [kappa_json(row) for row in kappas],
+        "judge_means": judge_means(kappas),
+        "panel": panel(tallies.votes, kappas),
+        "panel_swap": panel_swap(tallies, panel_differs=panel_differs),
+        "vendors": vendors(tallies, options.vendors, panel_differs=panel_differs),
+        "qe_fold": qe_fold(tallies, panel_differs=panel_differs),
+        "condition_ranks": condition_ranks(
+            tallies, panel_differs=panel_differs, seed=options.seed, n_boot=options.n_boot
+        ),
+        "tradeoff": tradeoff(tallies, seed=options.seed, n_boot=options.n_boot),
+        "cases": cases(tallies),
+        "swing": swing(tallies),
     }
     if tallies.reviewed is not None:
         document["reviews"] = {

@@ -4,11 +4,11 @@ import numpy as np
 from coded_rows import factorial_conditions
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tallied import tallied
 
 from auditor.analysis.grid import Grid, condition_name, rubric_profiles
-from auditor.analysis.rows import CodedRow
-from auditor.analysis.tallies import Tallier
 from auditor.metrics.rates import BY_NAME
+from auditor.metrics.shares import FACTORS
 
 rows = st.lists(
     st.builds(
@@ -26,20 +26,14 @@ rows = st.lists(
 )
 
 
-def tallied(given_rows):
-    tallier = Tallier((), ())
-    for number, row in enumerate(given_rows):
-        task, perspective, role, sentiment = row["condition"]
-        own = {name: value for name, value in row.items() if name != "condition"}
-        coded = CodedRow(id=number, task=task, perspective=perspective, role=role, sentiment=sentiment, **own)
-        tallier.add(coded, number)
-    return tallier.finish(0)
-
-
 @settings(deadline=None, max_examples=60)
 @given(rows)
 def test_sums_and_totals_count_the_rows(given_rows):
-    tallies = tallied(given_rows)
+    tallies = tallied(
+        {name: value for name, value in row.items() if name != "condition"}
+        | dict(zip(FACTORS, row["condition"], strict=True))
+        for row in given_rows
+    )
     for rubric in {row["rubric"] for row in given_rows}:
         own = [row for row in given_rows if row["rubric"] == rubric]
         grid = Grid.of(tallies, rubric_profiles(tallies, rubric))

@@ -16,6 +16,7 @@ from auditor.cli import (
     pool,
     report,
     review,
+    score,
     serve,
     simulate,
 )
@@ -35,4 +36,5 @@ judges.register(app)
 pool.register(app)
 report.register(app)
 review.register(app)
+score.register(app)
 simulate.register(app)

@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from auditor.errors import UsageError
 from auditor.peers.comparison import Rule
 from auditor.peers.score_table import Blocked
+
+#: Far beyond any margin that means something, and small enough that no statistic overflows.
+LARGEST: Final = 1000.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,8 +38,8 @@ class Options:
                 raise UsageError(f"{option}: a deployment is named twice")
         declared = [*self.margins.values(), *([] if self.margin is None else [self.margin])]
         for option, number in (("--k", self.k), *(("--margin", margin) for margin in declared)):
-            if not 0 < number < float("inf"):
-                raise UsageError(f"{option} must be greater than 0, not {number:g}")
+            if not 0 < number <= LARGEST:
+                raise UsageError(f"{option} must be greater than 0 and at most {LARGEST:g}, not {number:g}")
         if not 0 < self.alpha < 0.5:
             raise UsageError(f"--alpha must be between 0 and 0.5, not {self.alpha:g}")
 

@@ -268,11 +268,11 @@ def test_nothing_in_the_document_is_not_a_number():
         ({"targets": ()}, "--target: name at least one"),
         ({"targets": ("a", "a")}, "--target: a deployment is named twice"),
         ({"peers": ("a", "a")}, "--peers: a deployment is named twice"),
-        ({"k": -1.0}, "--k must be greater than 0, not -1"),
-        ({"k": float("nan")}, "--k must be greater than 0, not nan"),
+        ({"k": -1.0}, "--k must be greater than 0 and at most 1000, not -1"),
+        ({"k": float("nan")}, "--k must be greater than 0 and at most 1000, not nan"),
         ({"alpha": 0.5}, "--alpha must be between 0 and 0.5"),
         ({"margin": 0.0}, "--margin must be greater than 0"),
-        ({"margins": {"embedding": float("inf")}}, "--margin must be greater than 0, not inf"),
+        ({"margins": {"embedding": float("inf")}}, "--margin must be greater than 0 and at most 1000, not inf"),
     ],
 )
 def test_options_out_of_their_range_are_refused(options, said):

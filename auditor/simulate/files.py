@@ -1,7 +1,7 @@
 """Simulated rows as the files have them: responses.jsonl with texts, and coded.jsonl without any.
 
 The texts are those the server gives to the formats' canonical prompts, so a file and a served audit agree.
-``generate`` draws the coded columns; their completion tokens are those of a text with the same stances.
+``generate`` draws the coded columns; their completion tokens are those of texts with the same stances.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +20,8 @@ from auditor.simulate.respondent import Respondent, Turn, stance_of, text_of
 from auditor.simulate.wire import tokens_of
 
 _ONLY: Final = "Reply with the answer only."
+#: Coded rows have the tokens of answers to so many statements.
+_WRITTEN: Final = 10
 _NONE: Final = len(ELABORATION_LABELS) - 1
 _REFUSED: Final = SELECTION_LABELS.index("R")
 
@@ -86,7 +88,7 @@ def coded_records(
     judges = [judge.name for judge in scenario.judges]
     columns = (rows.deployment, rows.ask, rows.statement, rows.template, rows.draw, rows.sel, rows.elab_true, rows.elab)
     every = zip(*(column.tolist() for column in columns), rows.votes.tolist(), strict=True)
-    tokens = _tokens_of_stances(Pool(statements))
+    tokens = _token_counter(statements)
     for deployment, ask, statement, template, draw, sel, elab_true, elab, votes in every:
         about, asked = statements[statement], asks[ask]
         read = elab_true != _NONE
@@ -102,23 +104,30 @@ def coded_records(
             ]
             if read
             else [],
-            "completion_tokens": tokens(asked, about, SELECTION_LABELS[sel], ELABORATION_LABELS[elab_true]),
+            "completion_tokens": tokens(asked, statement, SELECTION_LABELS[sel], ELABORATION_LABELS[elab_true]),
             "rubric": "statement",
         }
 
 
-def _tokens_of_stances(pool: Pool) -> Callable[[Ask, Statement, str, str], int]:
-    """Make a function that counts the tokens of one text with given labels: the same one for all its rows."""
+def _token_counter(statements: Sequence[Statement]) -> Callable[[Ask, int, str, str], int]:
+    """Make a function that counts the tokens of an answer of given labels.
+
+    What an answer says depends on its task and stances; so those to the first few statements stand for all.
+    """
+    pool = Pool(statements[:_WRITTEN])
 
     @cache
-    def prompted(ask: Ask, statement: Statement) -> Prompted:
-        turns = _turns(ask, statement)
-        return recognise(turns[0].content if len(turns) > 1 else "", turns[-1].content, pool)
+    def prompted(ask: Ask, statement: int) -> Prompted:
+        turns = _turns(ask, statements[statement])
+        return recognise("", turns[-1].content, pool)
 
     @cache
-    def count(ask: Ask, statement: Statement, sel: str, elab: str) -> int:
-        text = text_of(prompted(ask, statement), stance_of(sel), stance_of(elab), "length", statement.id, sel, elab)
+    def written(ask: Ask, statement: int, sel: str, elab: str) -> int:
+        text = text_of(prompted(ask, statement), stance_of(sel), stance_of(elab), "length", statement, sel, elab)
         return len(tokens_of(text))
+
+    def count(ask: Ask, statement: int, sel: str, elab: str) -> int:
+        return written(Ask(task=ask.task, told_only=ask.told_only), statement % _WRITTEN, sel, elab)
 
     return count
 

@@ -63,7 +63,7 @@ def watched(world: World, seed: int, *, anchored: bool) -> int:
         beside = next(other) if other else {}
         for name in PAGING:
             watches[name] = watches[name].after(passes[name], beside.get(name))
-            if watches[name].level(PROMISE) == "page":
+            if watches[name].level == "page":
                 return day
     return NEVER
 
@@ -75,7 +75,7 @@ def started(name: str, past: list[dict[str, Pass]], anchors: list[dict[str, Pass
         if group
     ]
     assert all(isinstance(one, Reference) for one in fitted)
-    return begin(fitted[0], series=name, seed=seed, anchor=fitted[1] if anchors else None)
+    return begin(fitted[0], PROMISE, series=name, seed=seed, anchor=fitted[1] if anchors else None)
 
 
 def paged_share(world: World, deployments: int, *, anchored: bool) -> float:

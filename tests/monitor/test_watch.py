@@ -99,11 +99,11 @@ def test_the_instrument_is_told_apart_from_the_deployment():
     own = started("ir", [{"ir": each} for each in watched[:14]], [{"ir": each} for each in anchor[:14]], 0)
     for mine, its in zip(watched[14:], anchor[14:], strict=True):
         own = own.after(mine, its)
-    assert own.level(PROMISE) == "instrument"
+    assert own.level == "instrument"
     alone = started("ir", [{"ir": each} for each in watched[:14]], [{"ir": each} for each in anchor[:14]], 0)
     for mine, its in zip(watched[14:], passes(World(), 6, 34)[14:], strict=True):
         alone = alone.after(mine, its)
-    assert alone.level(PROMISE) == "page"
+    assert alone.level == "page"
 
 
 def test_states_start_from_nothing():

@@ -48,7 +48,7 @@ class Watch:
             anchor=self.anchor if self.anchor is None or anchor is None else self._anchored(self.anchor, moved, anchor),
             n_passes=self.n_passes + 1,
         )
-        return replace(new, highest=new._higher(self.highest))
+        return replace(new, highest=_higher(self.highest, new))
 
     def _anchored(self, known: Anchor, moved: Floats, anchor: Pass) -> Anchor:
         drifted = shifts(anchor.rates, known.reference.expected)
@@ -68,17 +68,6 @@ class Watch:
             day=self.day.evidence,
             apart=None if anchor is None else anchor.apart.evidence,
             instrument=None if anchor is None else anchor.itself.evidence,
-        )
-
-    def _higher(self, before: Evidence) -> Evidence:
-        """Raise what was highest before. That the anchor stays behind counts on days on which the statements alarm."""
-        now = self.evidence
-        confirms = now.apart if now.shift >= self.promise.threshold else None
-        return Evidence(
-            shift=max(before.shift, now.shift),
-            day=max(before.day, now.day),
-            apart=_highest([before.apart, confirms, None if self.anchor is None else -np.inf]),
-            instrument=_highest([before.instrument, now.instrument]),
         )
 
     @property
@@ -118,6 +107,18 @@ def begin(
         shift=ShiftState(),
         day=DayState(series=series, seed=seed).seeded(reference.levels),
         anchor=None if anchor is None else Anchor(reference=anchor),
+    )
+
+
+def _higher(before: Evidence, watch: Watch) -> Evidence:
+    """Raise what was highest before. That the anchor stays behind counts on days on which the statements alarm."""
+    now = watch.evidence
+    confirms = now.apart if now.shift >= watch.promise.threshold else None
+    return Evidence(
+        shift=max(before.shift, now.shift),
+        day=max(before.day, now.day),
+        apart=_highest([before.apart, confirms, None if watch.anchor is None else -np.inf]),
+        instrument=_highest([before.instrument, now.instrument]),
     )
 
 

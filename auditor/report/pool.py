@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from jinja2 import PackageLoader
 
-from auditor.report import pool_figures
+from auditor.report.figures import balance
 from auditor.report.templating import environment
 
 #: Findings of a check, and statements, that the page shows; all of them are in pool.json.
@@ -40,16 +40,16 @@ def _groups(statements: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[s
 def _figures(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Draw each measure by category; the keys name the parts of a bar in their order."""
     own = document["categories"]
-    joined = pool_figures.counts(own, "n_intersectional", "Statements by category, the intersectional ones apart")
-    placed = pool_figures.counts(own, "n_regional", "Statements by category, those that lean on a region apart")
-    first = pool_figures.shares(own, "first", ("stereotype", "counter"), "Share of scenes by the group named first")
+    joined = balance.counts(own, "n_intersectional", "Statements by category, the intersectional ones apart")
+    placed = balance.counts(own, "n_regional", "Statements by category, those that lean on a region apart")
+    first = balance.shares(own, "first", ("stereotype", "counter"), "Share of scenes by the group named first")
     places = ("start", "middle", "end")
-    blank = pool_figures.shares(own, "blank", places, "Share of completions by where the blank is")
+    blank = balance.shares(own, "blank", places, "Share of completions by where the blank is")
     return [
         {"title": "Statements", "keys": ("of one disadvantage", "intersectional"), "svg": joined},
         {"title": "Leaning on local law or culture", "keys": ("no", "yes"), "svg": placed},
         {"title": "Named first in the scene", "keys": ("stereotyped group", "the other"), "svg": first},
         {"title": "Place of the blank", "keys": places, "svg": blank},
-        {"title": "Stereotyped group's name longer by", "keys": ("characters",), "svg": pool_figures.lengths(own)},
-        {"title": "Reading grade", "keys": ("years of school",), "svg": pool_figures.grades(own)},
+        {"title": "Stereotyped group's name longer by", "keys": ("characters",), "svg": balance.lengths(own)},
+        {"title": "Reading grade", "keys": ("years of school",), "svg": balance.grades(own)},
     ]

@@ -93,9 +93,11 @@ def test_parts_of_a_bar_have_the_colour_of_their_key(tmp_path: Path) -> None:
     drawings = {ET.fromstring(svg)[0].text: ET.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL)}
     assert len(drawings) == 6
     blank = drawings["Share of completions by where the blank is"]
-    bars = [(bar.get("class"), float(bar.get("width") or 0)) for bar in blank if bar.tag.endswith("rect")]
+    filled = [path for path in blank if "fill:var" in path.get("style", "") and path.tag == "path"]
+    edges = [[float(x) for x in re.findall(r"[ML]([\d.]+)", path.attrib["d"])] for path in filled]
+    bars = [(path.get("style"), max(x) - min(x)) for path, x in zip(filled, edges, strict=True)]
     gender = pool_document(POOL, "p", shipped=True)["categories"][0]["blank"]
-    assert [name for name, _ in bars[:3]] == ["part-1", "part-2", "part-3"]
+    assert [name for name, _ in bars[:3]] == [f"fill:var(--{part})" for part in ("accent", "sel", "elab")]
     whole = sum(width for _, width in bars[:3])
     assert [round(25 * width / whole) for _, width in bars[:3]] == [gender["start"], gender["middle"], gender["end"]]
 

@@ -17,6 +17,8 @@ TOLD: Final = "told:"
 _SVG: Final = "{http://www.w3.org/2000/svg}"
 _HREF: Final = "{http://www.w3.org/1999/xlink}href"
 _NUMBER: Final = re.compile(r"-?\d+\.\d+")
+#: What a path has that is more than a point: matplotlib writes the line of a lone mark, too.
+_DRAWS: Final = re.compile("[LQCz]")
 _COMMAND: Final = re.compile(r"\s*([A-Za-z])\s*")
 #: What the page decides, and what the root says for all.
 _DROPPED: Final = {"font-family", "stroke-linejoin", "stroke-miterlimit"}
@@ -47,7 +49,7 @@ def inline(svg: str, label: str, variables: Mapping[str, str]) -> Markup:
     shapes = {f"#{path.get('id')}": path.get("d", "") for path in root.iter(f"{_SVG}path") if path.get("id")}
     inner = "".join(_written(root, shapes, variables))
     wide = float(width) > _NARROW
-    look = f"font:11px {FONT};stroke-linejoin:round" + (f";min-width:{width}px" if wide else "")
+    look = f"font:11px {FONT};stroke-linejoin:round;align-self:flex-start" + (f";min-width:{width}px" if wide else "")
     text = (
         f'<svg role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" style="{look}">'
         f"<title>{escape(label)}</title>{inner}</svg>"
@@ -62,7 +64,8 @@ def _written(parent: ET.Element, shapes: Mapping[str, str], variables: Mapping[s
             case "g":
                 yield _group(element.get("id", ""), "".join(_written(element, shapes, variables)))
             case "path":
-                yield f'<path d="{_path(element.get("d", ""))}"{style}/>'
+                shape = _path(element.get("d", ""))
+                yield f'<path d="{shape}"{style}/>' if _DRAWS.search(shape) else ""
             case "use":
                 x, y = (_short(element.get(axis, "0")) for axis in "xy")
                 shape = _path(shapes[element.attrib[_HREF]])

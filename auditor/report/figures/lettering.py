@@ -4,6 +4,7 @@ import unicodedata
 from typing import Final
 
 _NARROW: Final = frozenset("ijlt.,:;|!'`()[]f/ -")
+_LEAST: Final = 0.37
 _BROAD: Final = frozenset("mwMW@%")
 
 
@@ -17,7 +18,7 @@ def _share(character: str) -> float:
     if unicodedata.east_asian_width(character) in {"W", "F"}:
         return 1.0
     if character in _NARROW:
-        return 0.37
+        return _LEAST
     if character in _BROAD:
         return 0.92
     return 0.69 if character.isupper() else 0.6
@@ -36,12 +37,12 @@ def cut(text: str, room: float, size: float = 11.0) -> str:
     """Cut a name to ``room`` pixels in its middle, since names often differ at their end.
 
     >>> cut("short", 90), cut("a-very-long-deployment-name-mini", 90)
-    ('short', 'a-very-lo…-mini')
+    ('short', 'a-very-lon…mini')
     """
     text = one_line(text)
     if text_width(text, size) <= room:
         return text
-    for kept in range(len(text) - 1, 1, -1):
+    for kept in range(min(len(text) - 1, int(room / (_LEAST * size))), 1, -1):
         tail = kept // 3
         short = f"{text[: kept - tail]}…{text[len(text) - tail :]}"
         if text_width(short, size) <= room:

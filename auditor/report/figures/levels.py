@@ -9,9 +9,11 @@ from markupsafe import Markup
 
 from auditor.metrics.shares import BASELINE, FACTORS
 from auditor.report.figures.parts import (
+    RATES,
     beside,
     bounds_only,
     ceiling,
+    gutter,
     head,
     joined,
     known,
@@ -28,13 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 UNION: Final = "ber_union_full"
-#: The four rates of the full figure, and what a panel calls them.
-FAMILY: Final = {
-    "ber_sel_full": "selection",
-    "ber_elab_full": "elaboration",
-    "ber_cor": "both layers",
-    UNION: "either layer",
-}
 _MEAN: Final[dict[str, Any]] = {"color": Colour.INK, "linewidth": 2.2}
 _DOT: Final[dict[str, Any]] = {"marker": "o", "markersize": 6.2, "markeredgewidth": 0}
 
@@ -50,6 +45,7 @@ class _Chart:
     means: _Metrics
     lines: Mapping[str, _Metrics]  #: by deployment
     top: float
+    gutter: float
 
 
 def factor_panels(conditions: Sequence[Entry], levels: Sequence[Entry]) -> Markup | None:
@@ -75,7 +71,7 @@ def family_panels(conditions: Sequence[Entry], levels: Sequence[Entry], factors:
     conditions, levels, factors
         The document's entries of one rubric; ``factors`` gives each panel its share of variance and its range.
     """
-    chart = _chart(conditions, levels, FAMILY)
+    chart = _chart(conditions, levels, RATES)
     if not chart.order:
         return None
     stated = {(entry["factor"], entry["outcome"]): entry for entry in factors}
@@ -83,7 +79,7 @@ def family_panels(conditions: Sequence[Entry], levels: Sequence[Entry], factors:
         _panel(
             chart, factor, metric, SMALL, f"{factor.capitalize()}, {name}", *_stated(stated.get((factor, metric), {}))
         )
-        for metric, name in FAMILY.items()
+        for metric, name in RATES.items()
         for factor in chart.order
     ]
     return joined([*panels, _legend(chart)])
@@ -101,7 +97,8 @@ def _chart(conditions: Sequence[Entry], levels: Sequence[Entry], metrics: Sequen
     found = [metric for profile in (means, *lines.values()) for metric in profile.values()]
     drawn = [each[name] for each in found for name in metrics if name in each and _claimed(each[name])]
     top = ceiling(estimate["value"] for estimate in drawn)
-    return _Chart(order=_order(means), means=means, lines=dict(sorted(lines.items())), top=top)
+    room = gutter(name for _, name in means)
+    return _Chart(order=_order(means), means=means, lines=dict(sorted(lines.items())), top=top, gutter=room)
 
 
 def _order(means: _Metrics) -> dict[str, list[str]]:
@@ -118,7 +115,7 @@ def _order(means: _Metrics) -> dict[str, list[str]]:
 def _panel(chart: _Chart, factor: str, metric: str, width: float, title: str, *lines: str) -> Markup:
     names = chart.order[factor]
     top = 28.0 + 15 * len(lines)
-    with sheet(width, top + ROW * len(names) + 24, left=92, right=40, top=top, bottom=24) as axes:
+    with sheet(width, top + ROW * len(names) + 24, left=chart.gutter, right=40, top=top, bottom=24) as axes:
         head(axes, title, *lines, aside="mean")
         rows(axes, names)
         rate_scale(axes, chart.top)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from markupsafe import Markup
 
 from auditor.report.figures.inline import inline
+from auditor.report.figures.lettering import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +30,7 @@ ROW: Final = 18.0
 TEXT: Final = 11.0
 HEAD: Final = 12.5
 #: Points of an inch, and pixels of one here: one length for lines, text and the sheet.
-_INCH: Final = 72.0
+INCH: Final = 72.0
 
 
 class Colour(StrEnum):
@@ -55,6 +56,11 @@ class Colour(StrEnum):
     SERIES_6 = "#fe0016"
     SERIES_7 = "#fe0017"
 
+
+#: How the layers and their union look, everywhere.
+SEL: Final[dict[str, Any]] = {"color": Colour.SEL, "marker": "D", "markersize": 5.4, "markeredgewidth": 0}
+ELAB: Final[dict[str, Any]] = {"color": Colour.ELAB, "marker": "s", "markersize": 5.6, "markeredgewidth": 0}
+UNION: Final[dict[str, Any]] = {"color": Colour.ACCENT, "marker": "o", "markersize": 6.4, "markeredgewidth": 0}
 
 _VARIABLES: Final = {colour.value: f"var(--{colour.name.lower().replace('_', '-')})" for colour in Colour}
 _SERIES: Final = [colour for colour in Colour if colour.name.startswith("SERIES")]
@@ -99,7 +105,7 @@ def sheet(
     with mpl.rc_context(_settings()), warnings.catch_warnings():
         # Letters are drawn by the reader's own fonts: that ours lacks one does not matter.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure = Figure(figsize=(width / _INCH, height / _INCH), frameon=False)
+        figure = Figure(figsize=(width / INCH, height / INCH), frameon=False)
         place = left / width, bottom / height, (width - left - right) / width, (height - top - bottom) / height
         axes = figure.add_axes(place, frameon=False)
         axes.set_axisbelow(True)
@@ -118,7 +124,7 @@ def _settings() -> Any:
         settings
         | dict.fromkeys(texts, Colour.INK.value)
         | {
-            "figure.dpi": _INCH,
+            "figure.dpi": INCH,
             "font.size": TEXT,
             "text.parse_math": False,
             "svg.fonttype": "none",
@@ -142,4 +148,4 @@ def finish(axes: "Axes", label: str) -> Markup:
     assert figure is not None
     out = StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
-    return inline(out.getvalue(), label, _VARIABLES)
+    return inline(out.getvalue(), one_line(label), _VARIABLES)

@@ -1,0 +1,110 @@
+"""How far a rate moves over the levels of a prompt factor, on the same statements (BiAxisAudit Fig. 5)."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from markupsafe import Markup
+
+from auditor.metrics.shares import BASELINE, FACTORS
+from auditor.report.figures.parts import (
+    beside,
+    bounds_only,
+    ceiling,
+    deployment_of,
+    gutter,
+    head,
+    joined,
+    key,
+    known,
+    rate_scale,
+    rows,
+    told,
+)
+from auditor.report.figures.theme import PANEL, Colour, finish, series, sheet
+from auditor.report.words import Entry, estimate_text, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LINE: Final = 30.0
+#: The tasks' marks need more room than a bar.
+_MARKED: Final = 344.0
+_METRIC: Final = "ber_union_full"
+
+
+def swing_bars(horizontal: Sequence[Entry], conditions: Sequence[Entry]) -> Markup | None:
+    """Draw the smallest and largest union rate over the tasks, a line a deployment, and each task's rate.
+
+    Parameters
+    ----------
+    horizontal, conditions
+        The document's entries of one rubric.
+    """
+    ranges = _over(horizontal, "task")
+    if not ranges:
+        return None
+    rates: dict[str, dict[str, Entry]] = {}
+    for entry in conditions:
+        if all(entry["by"][factor] == base for factor, base in zip(FACTORS[1:], BASELINE[1:], strict=True)):
+            rates.setdefault(str(entry["by"]["deployment"]), {})[entry["by"]["task"]] = entry["metrics"][_METRIC]
+    return _panel(ranges, rates, "Task", ceiling(entry["max"] for entry in ranges))
+
+
+def range_bars(horizontal: Sequence[Entry]) -> Markup | None:
+    """Draw the smallest and largest union rate over each factor, a panel a factor and a line a deployment."""
+    drawn = {factor: ranges for factor in FACTORS if (ranges := _over(horizontal, factor))}
+    top = ceiling(entry["max"] for ranges in drawn.values() for entry in ranges)
+    return joined(_panel(ranges, {}, factor.capitalize(), top) for factor, ranges in drawn.items()) if drawn else None
+
+
+def _over(horizontal: Sequence[Entry], factor: str) -> list[Entry]:
+    """Find the ranges over a factor; the one of all deployments comes last."""
+    own = [e for e in horizontal if e["over"] == factor and e.get("metric", _METRIC) == _METRIC and known(e)]
+    return sorted(own, key=lambda entry: not entry["by"])
+
+
+def _panel(ranges: Sequence[Entry], rates: Mapping[str, Mapping[str, Entry]], title: str, scale: float) -> Markup:
+    names = [deployment_of(entry) for entry in ranges]
+    tasks = sorted({task for own in rates.values() for task in own})
+    looks = {task: _look(index) for index, task in enumerate(tasks)}
+    top = 44.0 if tasks else 28.0
+    with sheet(
+        _MARKED if tasks else PANEL,
+        top + _LINE * len(names) + 24,
+        left=gutter(names, 112),
+        right=80,
+        top=top,
+        bottom=24,
+    ) as axes:
+        head(axes, title, aside="" if tasks else "range")
+        key(axes, [(look, task) for task, look in looks.items()])
+        rows(axes, names)
+        rate_scale(axes, scale)
+        for y, entry in enumerate(ranges):
+            _bar(axes, y, entry)
+            for task, estimate in rates.get(names[y], {}).items():
+                _dot(axes, y, task, estimate, looks[task])
+        return finish(axes, f"Smallest and largest union rate over the levels of {title.lower()}, by deployment")
+
+
+def _bar(axes: "Axes", y: int, entry: Entry) -> None:
+    low, high = entry["min"], entry["max"]
+    (bar,) = axes.barh(y, high - low, left=low, height=0.34, color=Colour.ACCENT, alpha=0.22)
+    axes.vlines([low, high], y - 0.17, y + 0.17, color=Colour.ACCENT, linewidth=1.6)
+    told(bar, f"{deployment_of(entry)}: {percent(low)} at {entry['min_at']} to {percent(high)} at {entry['max_at']}")
+    beside(axes, y, f"{100 * entry['range']:.1f} pp", dy=6, weight="bold")
+    beside(axes, y, f"[{100 * entry['low']:.1f}, {100 * entry['high']:.1f}]", dy=-7, color=Colour.SOFT)
+
+
+def _dot(axes: "Axes", y: int, task: str, estimate: Entry, look: Mapping[str, Any]) -> None:
+    if known(estimate) and not bounds_only(estimate):
+        (dot,) = axes.plot(estimate["value"], y, **look)
+        told(dot, f"{task}: {estimate_text(_METRIC, estimate)}")
+
+
+def _look(index: int) -> dict[str, Any]:
+    """Give a task its mark."""
+    look = series(index)
+    return {"color": look.colour, "marker": look.marker, "markersize": 6.6, "markeredgewidth": 0.8} | {
+        "markeredgecolor": Colour.PAPER
+    }

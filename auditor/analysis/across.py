@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from auditor.analysis.grid import Grid
 from auditor.analysis.groups import Group
 from auditor.analysis.rows import Vote
 from auditor.analysis.tallies import Scalar, Tallies, VoteCounts
@@ -18,21 +19,27 @@ from auditor.metrics.rates import BY_NAME
 from auditor.metrics.shares import (
     FACTORS,
     ConditionCounts,
+    Counts,
+    Resampled,
     Shares,
     Weights,
+    eta_squared_between,
     eta_squared_oat,
     factorial_shares,
     own_slice,
 )
 from auditor.stats.agreement import cohen_kappa, confusion_matrix
-from auditor.stats.bootstrap import bootstrap_totals
+from auditor.stats.bootstrap import bootstrap_totals, rate_replicates
 from auditor.stats.ranks import RankCorrelation, rank_probabilities, spearman, spearman_leave_one_out
 
 #: Measures whose range over the conditions is given.
 RANGED: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full")
+#: What a range is over, beside the factors: all conditions.
+EVERYWHERE: Final = "condition"
 #: Fewer deployments than this have no ranking worth a number.
 MIN_DEPLOYMENTS: Final = 4
 RANKED: Final = ("ber_sel", "ber_elab")
+OTHER_PANELS: Final = Insufficient(reason="the deployments were read by other panels")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,22 +117,17 @@ class Across:
         self._tallies = tallies
         self._seed = seed
         self._n_boot = n_boot
-        cells = tallies.cell
-        self._sums = {
-            name: (
-                BY_NAME[name].numerator.ravel()[cells] * tallies.count,
-                BY_NAME[name].denominator.ravel()[cells] * tallies.count,
-            )
-            for name in {*RANGED, *RANKED}
-        }
-        self._conditions = sorted({profile.condition for profile in tallies.profiles})
-        place = {condition: index for index, condition in enumerate(self._conditions)}
-        self._condition = np.array([place[p.condition] for p in tallies.profiles], dtype=np.int64)[tallies.profile]
+        self._grids: dict[tuple[int, ...], Grid] = {}
+
+    def _grid(self, scope: Scope) -> Grid:
+        if scope.profiles not in self._grids:
+            self._grids[scope.profiles] = Grid.of(self._tallies, scope.profiles)
+        return self._grids[scope.profiles]
 
     def shares(self, scope: Scope) -> list[ShareRow]:
         """Variance shares of one scope: OAT in both weightings, and the factorial."""
-        union, few = self._counts(scope, "ber_union_full")
-        sel, few_sel = self._counts(scope, "ber_sel_full")
+        union, few = self.condition_counts(scope, "ber_union_full")
+        sel, few_sel = self.condition_counts(scope, "ber_sel_full")
         rows: list[tuple[str, str, Weights | None, Shares | Insufficient, int]] = []
         for weights in ("responses", "equal"):
             shares = eta_squared_oat(union, weights) if few >= MIN_STATEMENTS else _too_few(few)
@@ -139,61 +141,83 @@ class Across:
                 design=design,
                 weights=weights,
                 shares=shares,
-                flags=(FEW_CLUSTERS,) if statements < ENOUGH_STATEMENTS else (),
+                flags=few_flags(statements),
             )
             for outcome, design, weights, shares, statements in rows
         ]
 
-    def _counts(self, scope: Scope, name: str) -> tuple[ConditionCounts, int]:
-        """Count by condition; and say how many statements the counts rest on."""
-        entries = self._tallies.entries(scope.profiles)
-        y, n = (column[entries] for column in self._sums[name])
-        condition, size = self._condition[entries], len(self._conditions)
-        counts = ConditionCounts(
-            conditions=self._conditions,
-            successes=_summed(condition, y, size),
-            trials=_summed(condition, n, size),
+    def condition_counts(self, scope: Scope, metric: str) -> tuple[ConditionCounts, int]:
+        """Count by condition, with replicates; and say how many statements the counts rest on."""
+        grid = self._grid(scope)
+        y, n = (side.sum(axis=2) for side in grid.sums(BY_NAME[metric]))
+        seen = np.flatnonzero(n.any(axis=0))
+        counts, statements = self._resampled(y[:, seen], n[:, seen])
+        conditions = [grid.conditions[index] for index in seen.tolist()]
+        own = ConditionCounts(
+            successes=counts.successes, trials=counts.trials, resampled=counts.resampled, conditions=conditions
         )
-        return counts, len(np.unique(self._tallies.cluster[entries][n > 0]))
+        return own, statements
+
+    def deployment_shares(self, scope: Scope, *, panel_differs: bool) -> list[ShareRow]:
+        """Variance shares of the choice of deployment, over the conditions that all deployments were asked under."""
+        grid = self._grid(scope)
+        rows = []
+        for outcome in ("ber_union_full", "ber_sel_full"):
+            y, n = grid.sums(BY_NAME[outcome])
+            common = (n.sum(axis=0) > 0).all(axis=1)
+            counts, statements = self._resampled(*(side[:, common].sum(axis=1) for side in (y, n)))
+            shares: Shares | Insufficient = _too_few(statements)
+            if panel_differs and outcome != "ber_sel_full":
+                shares = OTHER_PANELS
+            elif not common.any():
+                shares = Insufficient(reason="no condition that all deployments were asked under")
+            elif statements >= MIN_STATEMENTS:
+                shares = eta_squared_between("deployment", counts)
+            flags = few_flags(statements)
+            rows.append(
+                ShareRow(scope=scope, outcome=outcome, design="deployment", weights=None, shares=shares, flags=flags)
+            )
+        return rows
+
+    def _resampled(self, y: Floats, n: Floats) -> tuple[Counts, int]:
+        """Sum over statements; with replicates where there are enough of them. All columns have trials, or none has."""
+        used = n.any(axis=1)
+        statements, resampled = int(used.sum()), None
+        if statements >= MIN_STATEMENTS:
+            _, rates = rate_replicates(y[used], n[used], n_boot=self._n_boot, seed=self._seed)
+            resampled = Resampled(rates=rates, n_clusters=statements)
+        return Counts(successes=y.sum(axis=0), trials=n.sum(axis=0), resampled=resampled), statements
 
     def ranges(self, scope: Scope) -> list[RangeRow]:
         """Ranges of one scope over each factor's own slice, and over all conditions."""
-        present = sorted({self._tallies.profiles[index].condition for index in scope.profiles})
-        rows = []
-        for metric in RANGED:
-            for factor, over in enumerate(FACTORS):
-                own = [present[index] for index in own_slice(present, factor)]
-                result = self._range(scope, metric, [(condition[factor], condition) for condition in own])
-                rows.append(RangeRow(scope=scope, metric=metric, over=over, result=result))
-            everywhere = [("/".join(condition), condition) for condition in present]
-            result = self._range(scope, metric, everywhere)
-            rows.append(RangeRow(scope=scope, metric=metric, over="condition", result=result))
-        return rows
+        return [
+            RangeRow(scope=scope, metric=metric, over=over, result=self.range_over(scope, metric, over))
+            for metric in RANGED
+            for over in (*FACTORS, EVERYWHERE)
+        ]
 
-    def _range(
-        self, scope: Scope, metric: str, levels: Sequence[tuple[str, tuple[str, ...]]]
-    ) -> Horizontal | Insufficient:
-        if len(levels) < 2:
-            return Insufficient(reason="one level" if levels else "no condition with the other factors at the baseline")
-        wanted = {condition: index for index, (_, condition) in enumerate(levels)}
-        column = np.array([wanted.get(condition, -1) for condition in self._conditions], dtype=np.int64)
-        entries = self._tallies.entries(scope.profiles)
-        entries = entries[column[self._condition[entries]] >= 0]
-        _, cluster = np.unique(self._tallies.cluster[entries], return_inverse=True)
-        place = cluster * len(levels) + column[self._condition[entries]]
-        size = (int(cluster.max(initial=-1)) + 1) * len(levels)
-        y, n = (_summed(place, sums[entries], size).reshape(-1, len(levels)) for sums in self._sums[metric])
+    def range_over(self, scope: Scope, metric: str, over: str) -> Horizontal | Insufficient:
+        """Range of one measure over a factor's own slice, or over ``EVERYWHERE``."""
+        grid = self._grid(scope)
+        if over == EVERYWHERE:
+            own, names = list(range(len(grid.conditions))), ["/".join(condition) for condition in grid.conditions]
+        else:
+            own = own_slice(grid.conditions, FACTORS.index(over))
+            names = [grid.conditions[index][FACTORS.index(over)] for index in own]
+        if len(own) < 2:
+            return Insufficient(reason="one level" if own else "no condition with the other factors at the baseline")
+        y, n = (side.sum(axis=2)[:, own] for side in grid.sums(BY_NAME[metric]))
         # A level without any trial (a free-response task has no selection) is not one of this measure's levels.
-        seen = np.flatnonzero(n.sum(axis=0) > 0)
-        names = [levels[index][0] for index in seen.tolist()]
-        return horizontal_range(names, y[:, seen], n[:, seen], n_boot=self._n_boot, seed=self._seed)
+        seen = np.flatnonzero(n.any(axis=0))
+        levels = [names[index] for index in seen.tolist()]
+        return horizontal_range(levels, y[:, seen], n[:, seen], n_boot=self._n_boot, seed=self._seed)
 
     def ranking(self, rubric: str, deployments: Sequence[Group], *, panel_differs: bool) -> RankRow:
         """Rank deployments by selection and by elaboration on the eligible base, and compare the rankings."""
         usable = [group for group in deployments if all(isinstance(group.metrics[name], Estimate) for name in RANKED)]
         names = tuple(str(group.by["deployment"]) for group in usable)
         if panel_differs:
-            return RankRow(rubric=rubric, correlation=Insufficient(reason="the deployments were read by other panels"))
+            return RankRow(rubric=rubric, correlation=OTHER_PANELS)
         if len(usable) < MIN_DEPLOYMENTS:
             reason = f"{len(usable)} deployments with both rates, {MIN_DEPLOYMENTS} needed"
             return RankRow(rubric=rubric, correlation=Insufficient(reason=reason), deployments=names)
@@ -211,24 +235,17 @@ class Across:
         )
 
     def _rank_ranges(self, rubric: str, names: Sequence[str], metric: str) -> dict[str, tuple[int, int, int]]:
-        place = {name: index for index, name in enumerate(names)}
-        of_profile = [place.get(p.deployment, -1) if p.rubric == rubric else -1 for p in self._tallies.profiles]
-        column = np.array(of_profile, dtype=np.int64)[self._tallies.profile]
-        entries = np.flatnonzero(column >= 0)
-        _, cluster = np.unique(self._tallies.cluster[entries], return_inverse=True)
-        size = (int(cluster.max()) + 1) * len(names)
-        key = cluster * len(names) + column[entries]
-        y, n = (_summed(key, sums[entries], size) for sums in self._sums[metric])
-        counts = np.hstack([y.reshape(-1, len(names)), n.reshape(-1, len(names))])
+        profiles = [index for index, p in enumerate(self._tallies.profiles) if p.rubric == rubric]
+        grid = self._grid(Scope(by={}, rubric=rubric, profiles=tuple(profiles)))
+        place = [grid.deployments.index(name) for name in names]
+        y, n = (side.sum(axis=1)[:, place] for side in grid.sums(BY_NAME[metric]))
+        counts = np.hstack([y, n])[n.any(axis=1)]
         totals = bootstrap_totals(counts, self._n_boot, self._seed)
         observed = _ranks(np.array([counts.sum(axis=0)]), len(names))
         spread = np.cumsum(_ranks(totals, len(names)), axis=1)
         low, high = (spread < 0.025).sum(axis=1), (spread < 0.975).sum(axis=1)
-        return {name: (int(np.argmax(observed[i])) + 1, int(low[i]) + 1, int(high[i]) + 1) for name, i in place.items()}
-
-
-def _summed(place: Ints, weights: Floats, size: int) -> Floats:
-    return np.bincount(place, weights=weights, minlength=size).astype(np.float64)
+        best = np.argmax(observed, axis=1)
+        return {name: (int(best[i]) + 1, int(low[i]) + 1, int(high[i]) + 1) for i, name in enumerate(names)}
 
 
 def _ranks(totals: Floats, k: int) -> Floats:
@@ -240,6 +257,11 @@ def _value(group: Group, name: str) -> float:
     estimate = group.metrics[name]
     assert isinstance(estimate, Estimate)
     return estimate.value
+
+
+def few_flags(statements: int) -> tuple[str, ...]:
+    """Flag what rests on few statements."""
+    return (FEW_CLUSTERS,) if statements < ENOUGH_STATEMENTS else ()
 
 
 def _too_few(statements: int) -> Insufficient:

@@ -14,7 +14,7 @@ Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 SCHEMA: Final = "tiltmeter.analysis/1"
 #: What a condition's entry keeps of a group.
-CONDITION_METRICS: Final = ("ber_sel_full", "ber_elab_full", "ber_union_full", "ir", "dni")
+CONDITION_METRICS: Final = ("ber_sel_full", "ber_elab_full", "ber_union_full", "ber_cor", "ir", "dni")
 
 
 def canonical_bytes(value: Json) -> bytes:
@@ -96,7 +96,7 @@ def group_json(group: Group) -> dict[str, Json]:
 def condition_json(group: Group) -> dict[str, Json]:
     """Write one entry of ``conditions``: a group without its tables."""
     whole = group_json(group)
-    kept = ("by", "rubric", "n", "n_eligible", "n_statements", "coverage", "flags")
+    kept = ("by", "rubric", "n", "n_eligible", "n_statements", "coverage", "sign_flip", "flags")
     metrics: dict[str, Json] = {name: estimate_json(group.metrics[name]) for name in CONDITION_METRICS}
     return {name: whole[name] for name in kept} | {"metrics": metrics}
 
@@ -121,7 +121,8 @@ def share_json(row: ShareRow) -> dict[str, Json]:
         name: missing(effect) if isinstance(effect, Insufficient) else effect
         for name, effect in row.shares.effects.items()
     }
-    return out | {"n": row.shares.n, "effects": effects}
+    intervals: dict[str, Json] = {name: list(bounds) for name, bounds in row.shares.intervals.items()}
+    return out | {"n": row.shares.n, "effects": effects, "intervals": intervals}
 
 
 def range_json(row: RangeRow) -> dict[str, Json]:

@@ -22,7 +22,7 @@ from auditor.analysis.groups import CONDITION, Estimator, group_profiles
 from auditor.analysis.judges import judge_means, panel, panel_swap
 from auditor.analysis.rankings import condition_ranks, qe_fold
 from auditor.analysis.reviews import review_kappas
-from auditor.analysis.rows import row_decoder
+from auditor.analysis.rows import STATEMENT, row_decoder
 from auditor.analysis.tallies import PROFILE_FIELDS, Reviewed, Tallier, Tallies
 from auditor.analysis.tradeoff import tradeoff
 from auditor.analysis.vendors import vendors
@@ -101,6 +101,7 @@ def analyse(tallies: Tallies, options: Options) -> dict[str, Json]:
     conditions = estimator.groups(("deployment", *FACTORS))
     across = Across(tallies, seed=options.seed, n_boot=options.n_boot)
     everywhere = scopes(tallies)
+    asked = [scope for scope in everywhere if scope.rubric == STATEMENT and not scope.by]
     rubrics = [group.rubric for group in pooled]
     ranks = [
         across.ranking(rubric, [g for g in deployments if g.rubric == rubric], panel_differs=panel_differs)
@@ -118,7 +119,14 @@ def analyse(tallies: Tallies, options: Options) -> dict[str, Json]:
         "groups": [group_json(group) for group in groups],
         "deployments": [group_json(group) for group in deployments],
         "conditions": [condition_json(group) for group in conditions],
-        "eta_squared": [share_json(row) for scope in everywhere for row in across.shares(scope)],
+        "eta_squared": [
+            *(share_json(row) for scope in everywhere for row in across.shares(scope)),
+            *(
+                share_json(row)
+                for scope in asked
+                for row in across.deployment_shares(scope, panel_differs=panel_differs)
+            ),
+        ],
         "horizontal": [range_json(row) for scope in _without_category(everywhere) for row in across.ranges(scope)],
         "agreement": [rank_json(row) for row in ranks],
         "kappa": [kappa_json(row) for row in kappas],

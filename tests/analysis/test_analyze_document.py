@@ -360,3 +360,58 @@ def test_sign_flip_is_read_against_the_baseline_cell(tmp_path):
     assert found["CTO"]["sign_flip"] is True
     assert found[None]["sign_flip"] is False
     assert found["BJ"]["sign_flip"] == {"missing": "this is the baseline condition"}
+
+
+def test_shares_carry_intervals(oat, factorial):
+    for entry in (*oat["eta_squared"], *factorial["eta_squared"]):
+        known = {name: share for name, share in entry.get("effects", {}).items() if not isinstance(share, Mapping)}
+        assert set(entry.get("intervals", ())) == set(known)
+        for name, share in known.items():
+            low, high = entry["intervals"][name]
+            assert 0 <= low <= share <= high <= 1
+    pooled = oat["eta_squared"][0]["intervals"]
+    assert pooled["task"][0] > 0.03  # CTO endorses five times as often as the baseline
+    assert pooled["role"][0] == pooled["sentiment"][0] == 0  # these move nothing in these rows
+
+
+def test_the_share_of_the_deployments_comes_last(oat, oat_rows):
+    assert [(entry["outcome"], entry["by"]) for entry in oat["eta_squared"][-2:]] == [
+        ("ber_union_full", {}),
+        ("ber_sel_full", {}),
+    ]
+    entry = oat["eta_squared"][-1]
+    assert (entry["design"], "weights" in entry, entry["flags"]) == ("deployment", False, [])
+    rows = [row for row in oat_rows if row["sel"] != "Abstain"]
+    n, hits = Counter(row["deployment"] for row in rows), Counter(r["deployment"] for r in rows if r["sel"] == "E")
+    p = sum(hits.values()) / len(rows)
+    between = sum(n[name] * (hits[name] / n[name] - p) ** 2 for name in n)
+    assert entry["effects"]["deployment"] == pytest.approx(between / (len(rows) * p * (1 - p)))
+    assert entry["n"] == len(rows)
+
+
+def test_deployments_are_compared_over_what_all_were_asked(tmp_path):
+    rows = list(coded_rows([("BJ", "self", "none", "neutral"), ("CTO", "self", "none", "neutral")], statements=60))
+    rows = [row for row in rows if (row["deployment"], row["task"]) != ("m1", "CTO")]
+    alone = [row for row in rows if row["task"] == "BJ"]
+    with_more, without = (document(tmp_path, each)["eta_squared"][-1] for each in (rows, alone))
+    assert (with_more["n"], with_more["effects"]) == (without["n"], without["effects"])
+    apart = [row for row in rows if (row["deployment"], row["task"]) != ("m2", "BJ")]
+    assert "no condition" in document(tmp_path, apart)["eta_squared"][-1]["missing"]
+
+
+def test_deployments_read_by_other_panels_have_no_share_of_the_union(tmp_path):
+    rows = list(coded_rows([("BJ", "self", "none", "neutral")], statements=40))
+    for row in rows[:40]:
+        row["votes"] = [{"judge": "another", "label": "D"}]
+    union, sel = document(tmp_path, rows)["eta_squared"][-2:]
+    assert "other panels" in union["missing"]
+    assert sel["effects"]["deployment"] >= 0
+
+
+def test_conditions_say_where_the_sign_flips(oat):
+    for entry in oat["conditions"]:
+        assert {"ber_cor", "ir", "dni"} <= set(entry["metrics"])
+        assert "sign_flip" in entry
+        at_baseline = (entry["by"]["task"], entry["by"]["perspective"], entry["by"]["role"], entry["by"]["sentiment"])
+        if at_baseline == ("BJ", "self", "none", "neutral"):
+            assert entry["sign_flip"] == {"missing": "this is the baseline condition"}

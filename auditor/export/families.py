@@ -18,6 +18,9 @@ from auditor.store.queue import CODE, COUNT, ESTIMATE, FIND
 BUDGET: Final = 40_000
 
 _SCOPE: Final = ("deployment", "origin", "rubric", "condition", "window")
+_OF_PEERS: Final = ("deployment", "domain", "method")
+#: Labels whose values stand in a row's detail.
+_IN_DETAIL: Final = frozenset({"over", "factor", "reason", "judge", "other", "domain", "method", "verdict"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +107,17 @@ FAMILIES: Final[Mapping[str, Family]] = {
         says="Share of the anchor texts that a judge gives their frozen label, in its newest run.",
         labels=("judge",),
     ),
+    "peer_deviation": Family(
+        name="tiltmeter_peer_deviation",
+        says="How far a deployment departs from its peers on the same questions: own value less the peers' mean.",
+        labels=_OF_PEERS,
+    ),
+    "peer_verdict": Family(
+        name="tiltmeter_peer_verdict",
+        says="Whether a deployment is equivalent to its peers, different, or neither can be said: 1 for what holds.",
+        labels=(*_OF_PEERS, "verdict"),
+        bounds=False,
+    ),
 }
 
 _Series = dict[tuple[str, tuple[str, ...]], float]
@@ -153,7 +167,7 @@ def _series(row: EstimateRow) -> _Series:
 
 
 def _label(row: EstimateRow, name: str) -> str:
-    if name in {"over", "factor", "reason", "judge", "other"}:
+    if name in _IN_DETAIL:
         return str(row.detail[name])
     return str(getattr(row, name) or "")
 

@@ -12,6 +12,7 @@ from auditor.analysis.tallies import VoteCounts
 from auditor.config import format_duration
 from auditor.domain.exchange import Origin
 from auditor.jobs.anchors import anchor_rows
+from auditor.jobs.peer_rows import peer_rows
 from auditor.jobs.samples import read_samples
 from auditor.jobs.work import Work
 from auditor.live.coders import Coder
@@ -44,8 +45,9 @@ async def estimate_all(work: Work) -> int:
     async with reading(work.engine) as connection:
         materials = [await _material(connection, work, coder_id, snapshot.as_of) for coder_id in work.readers]
         anchored = await anchor_rows(connection, snapshot, format_duration(max(work.config.monitor.windows)))
+        compared = await peer_rows(connection, work.config, snapshot)
     rows = await asyncio.to_thread(lambda: [row for each in materials for row in _estimated(snapshot, each)])
-    rows += anchored
+    rows += [*anchored, *compared]
     async with reading(work.engine) as connection:
         await replace_estimates(connection, rows, snapshot.as_of)
     return len(rows)

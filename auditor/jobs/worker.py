@@ -20,6 +20,7 @@ from pgqueuer.core.qm import QueueManager
 from auditor.config import Config
 from auditor.errors import AuditError
 from auditor.jobs.anchors import repeat_anchors
+from auditor.jobs.peer import repeat_asking, repeat_comparing, repeat_mirroring
 from auditor.jobs.probe import repeat_probes
 from auditor.jobs.queues import LOST, TICK, Jobs
 from auditor.jobs.work import Clock, open_work, utc_now
@@ -33,6 +34,10 @@ HEARTBEAT: Final = timedelta(seconds=15)
 #: Chunks one process works on at once.
 _CHUNKS_AT_ONCE: Final = 3
 _PATIENCE: Final = 20.0
+#: What is no job: each of these looks now and then whether there is something to be done, and does it.
+_REPEATED: Final = (repeat_anchors, repeat_probes, repeat_asking, repeat_mirroring, repeat_comparing)
+#: Each of them may hold a connection for as long as it works; the jobs need some of their own.
+_CONNECTIONS: Final = len(_REPEATED) + 4
 
 
 async def run_jobs(config: Config, database_url: str, stop: asyncio.Event, clock: Clock = utc_now) -> None:
@@ -56,23 +61,22 @@ async def run_jobs(config: Config, database_url: str, stop: asyncio.Event, clock
 
 
 async def _session(config: Config, database_url: str, stop: asyncio.Event, clock: Clock) -> None:
-    engine = make_engine(database_url)
+    engine = make_engine(database_url, pool_size=_CONNECTIONS)
     try:
         async with open_work(engine, config, clock) as work, _queue(database_url) as one, _queue(database_url) as other:
             jobs = Jobs(work=work, queries=other, ending=asyncio.Event())
             coding, upkeep = jobs.coding(one), jobs.upkeep()
             running = [
-                asyncio.create_task(_run(coding, _CHUNKS_AT_ONCE)),
-                asyncio.create_task(_run(upkeep, 2)),
-                asyncio.create_task(jobs.tick()),
-                asyncio.create_task(repeat_anchors(work)),
-                asyncio.create_task(repeat_probes(work)),
+                asyncio.create_task(one) for one in (_run(coding, _CHUNKS_AT_ONCE), _run(upkeep, 2), jobs.tick())
             ]
+            repeating = [asyncio.create_task(repeat(work)) for repeat in _REPEATED]
             stopping = asyncio.create_task(stop.wait())
-            await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([*running, *repeating, stopping], return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
             jobs.ending.set()
-            await _end(running, (coding, upkeep))
+            for asking in repeating:
+                asking.cancel()  # what is under way is asked again by the next one
+            await _end([*running, *repeating], (coding, upkeep))
     finally:
         await engine.dispose()
 
@@ -81,8 +85,6 @@ async def _end(running: Sequence["asyncio.Task[None]"], managers: Sequence[Queue
     """Let what runs come to its next stop; whatever failed is told by who began the session."""
     for manager in managers:
         manager.shutdown.set()
-    for asking in running[-2:]:
-        asking.cancel()  # anchors and probes: what is under way is asked again by the next one
     _, late = await asyncio.wait(running, timeout=_PATIENCE)
     for task in late:
         task.cancel()

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.store.peer_tables import peer_scorers, peer_scores, peer_vectors
-from auditor.store.peers import PeerAnswer, is_blocked, read_contents
+from auditor.store.peers import PeerReply, is_blocked, read_contents
 from auditor.store.tables import exchanges
 
 
@@ -61,21 +61,21 @@ async def register_scorer(
 
 async def find_without_vector(
     connection: AsyncConnection, answers: Select[Any], scorer: str, limit: int
-) -> list[PeerAnswer]:
+) -> list[PeerReply]:
     """Read answers that this encoder has not seen, with their content."""
     return await _find(connection, answers, peer_vectors, scorer, limit)
 
 
 async def find_without_score(
     connection: AsyncConnection, answers: Select[Any], scorer: str, limit: int
-) -> list[PeerAnswer]:
+) -> list[PeerReply]:
     """Read answers that this judge has not seen, with their content."""
     return await _find(connection, answers, peer_scores, scorer, limit)
 
 
 async def _find(
     connection: AsyncConnection, answers: Select[Any], table: Table, scorer: str, limit: int
-) -> list[PeerAnswer]:
+) -> list[PeerReply]:
     every = answers.subquery()
     seen = select(table.c.exchange_id).where(table.c.exchange_id == every.c.exchange_id, table.c.scorer == scorer)
     left = select(every).where(~seen.exists()).order_by(every.c.exchange_id).limit(limit)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, exists, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -32,7 +32,7 @@ class PeerCall:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PeerAnswer:
+class PeerReply:
     """What one deployment answered to one question. A mirrored prompt is named by its exchange."""
 
     exchange_id: UUID
@@ -131,7 +131,7 @@ def round_answers(domain: str, deployments: Sequence[str]) -> Select[Any]:
     )
 
 
-async def read_contents(connection: AsyncConnection, answers: Select[Any]) -> list[PeerAnswer]:
+async def read_contents(connection: AsyncConnection, answers: Select[Any]) -> list[PeerReply]:
     """Read the answers that a query selects, each with its content."""
     chosen = answers.subquery()
     query = (
@@ -147,7 +147,7 @@ async def read_contents(connection: AsyncConnection, answers: Select[Any]) -> li
     )  # fmt: skip
     names = ("exchange_id", "deployment", "question_id", "theme", "question", "endpoint", "stream", "status")
     return [
-        PeerAnswer(
+        PeerReply(
             **{name: row[name] for name in names},
             finish_reason=row["finish_reason"],
             body=decode_body(row["response"], row["content_encoding"]),
@@ -156,6 +156,7 @@ async def read_contents(connection: AsyncConnection, answers: Select[Any]) -> li
     ]
 
 
-async def count_answers(connection: AsyncConnection, answers: Select[Any]) -> int:
-    """Count the answers that a query selects."""
-    return int((await connection.execute(select(func.count()).select_from(answers.subquery()))).scalar_one())
+async def any_answers(connection: AsyncConnection, answers: Sequence[Select[Any]]) -> bool:
+    """Tell whether one of these queries selects an answer."""
+    query = select(or_(*(exists(select(one.subquery())) for one in answers)))
+    return bool((await connection.execute(query)).scalar())

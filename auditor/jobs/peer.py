@@ -1,0 +1,144 @@
+"""Peers: rounds of questions when they are due, clients' prompts mirrored, and what came of both scored and compared.
+
+Three loops side by side, so that a slow deployment holds up no comparison. None is a job: a round may last for hours.
+Any number of processes may run them; of a round, a route and a comparison each has one sender at a time.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from sqlalchemy import text
+
+from auditor.access import GatewayAccess, gateway_access
+from auditor.errors import AuditError
+from auditor.jobs.work import Work
+from auditor.peers.asking import ask_due
+from auditor.peers.mirror import mirror_due
+from auditor.peers.scoring import Scorers
+from auditor.peers.stored import compare, load_scorers, score_waiting
+from auditor.peers.subjects import Subject, compared, subject_of
+from auditor.probes.run import Runner
+from auditor.store.engine import reading
+from auditor.store.peers import any_answers
+from auditor.store.queue import ESTIMATE, ask_for
+
+log = logging.getLogger(__name__)
+
+#: Seconds between looks.
+EVERY: Final = 5.0
+#: One process scores at a time; the next then finds little left.
+_LOCK: Final = text("SELECT pg_try_advisory_xact_lock(hashtext('tiltmeter peers'))")
+
+
+async def repeat_asking(work: Work) -> None:
+    """Ask the questions that are due, again and again, until cancelled."""
+
+    async def look() -> None:
+        if work.config.peers:
+            await ask_due(_runner(work))
+
+    await _repeat("peers", look)
+
+
+async def repeat_mirroring(work: Work) -> None:
+    """Mirror the prompts that wait, again and again, until cancelled."""
+
+    async def look() -> None:
+        if any(route.peers for route in work.config.routes):
+            await mirror_due(_runner(work))
+
+    await _repeat("mirroring", look)
+
+
+async def repeat_comparing(work: Work) -> None:
+    """Score and compare what is new, again and again, until cancelled."""
+    comparing = Comparing(work)
+
+    async def look() -> None:
+        if await comparing.step():
+            async with reading(work.engine) as connection:
+                await ask_for(connection, ESTIMATE, f"{ESTIMATE}:peers:{int(time.time())}")
+
+    try:
+        await _repeat("comparing peers", look)
+    finally:
+        await comparing.aclose()
+
+
+class Comparing:
+    """Scores what is new, and compares anew.
+
+    Scorers are made when there is something to score, and kept: a model takes a while to load.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._scorers: dict[str, Scorers] = {}
+
+    async def aclose(self) -> None:
+        """Give back what the scorers hold open."""
+        for one in self._scorers.values():
+            await one.aclose()
+
+    async def step(self) -> int:
+        """Look at every subject once; give how many comparisons are new.
+
+        Raises
+        ------
+        JudgeUnavailable, UsageError, AuditError
+            A scorer could not be made or asked. The other subjects were looked at all the same.
+        StoreUnavailable
+            The store does not answer.
+        """
+        made, failures = 0, []
+        async with reading(self._work.engine) as connection:
+            if not (await connection.execute(_LOCK)).scalar():
+                return 0
+            for entry in compared(self._work.config):
+                try:
+                    subject = subject_of(self._work.config, entry, self._work.clock())
+                    if await any_answers(connection, [group.answers for group in subject.groups]):
+                        made += await self._look(subject)
+                except AuditError as error:
+                    failures.append(error)
+        if failures:
+            raise failures[0]
+        return made
+
+    async def _look(self, subject: Subject) -> bool:
+        work = self._work
+        if subject.label not in self._scorers:
+            self._scorers[subject.label] = await asyncio.to_thread(
+                load_scorers, subject, work.config, _through(work, subject)
+            )
+        scorers = self._scorers[subject.label]
+        try:
+            await score_waiting(work.engine, subject, scorers, work.clock)
+        finally:
+            changed = await compare(work.engine, subject, scorers, work.clock())
+        return changed
+
+
+def _through(work: Work, subject: Subject) -> GatewayAccess | None:
+    behind = subject.judges or (subject.embedding is not None and subject.embedding.deployment is not None)
+    return gateway_access(work.config) if behind else None
+
+
+async def _repeat(what: str, look: Callable[[], Awaitable[None]]) -> None:
+    complaint = ""
+    while True:
+        try:
+            await look()
+            complaint = ""
+        except AuditError as error:
+            if str(error) != complaint:
+                log.warning("%s: %s", what, error)
+            complaint = str(error)
+        await asyncio.sleep(EVERY)
+
+
+def _runner(work: Work) -> Runner:
+    return Runner(engine=work.engine, config=work.config, access=gateway_access(work.config), now=work.clock)

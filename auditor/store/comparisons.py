@@ -1,0 +1,67 @@
+"""The newest comparison of each domain of peers: its document, and a mark of what it was made from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from sqlalchemy import Select, Text, cast, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditor.store.peer_tables import peer_comparisons, peer_scores, peer_vectors
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredComparison:
+    """One domain's comparison. A route's mirrored prompts are a domain, too."""
+
+    domain: str
+    as_of: datetime
+    inputs: str  #: changes with anything that the document was made from
+    document: Mapping[str, Any]
+
+
+async def mark_of(
+    connection: AsyncConnection, answers: Sequence[Select[Any]], scorers: Sequence[str], settings: str
+) -> str:
+    """Give a mark that changes with the answers that queries select, what these scorers made of them, and settings.
+
+    Scores of an answer are only ever added, so how many there are says which there are.
+    """
+    parts = [settings, *scorers]
+    for one in answers:
+        every = one.subquery()
+        ids = cast(every.c.exchange_id, Text)
+        scored = [
+            select(func.count())
+            .select_from(table)
+            .where(table.c.scorer.in_(scorers), table.c.exchange_id.in_(select(every.c.exchange_id)))
+            .scalar_subquery()
+            for table in (peer_vectors, peer_scores)
+        ]
+        query = select(func.count(), func.min(ids), func.max(ids), *scored).select_from(every)
+        parts += map(str, (await connection.execute(query)).one())
+    return blake2b("\x1f".join(parts).encode(), digest_size=16).hexdigest()
+
+
+async def read_comparison(connection: AsyncConnection, domain: str) -> StoredComparison | None:
+    """Read a domain's newest comparison."""
+    row = (await connection.execute(select(peer_comparisons).where(peer_comparisons.c.domain == domain))).mappings()
+    found = row.first()
+    return StoredComparison(**found) if found is not None else None
+
+
+async def write_comparison(connection: AsyncConnection, made: StoredComparison) -> None:
+    """Put a domain's comparison in the place of an older one; a newer one stays."""
+    row = {
+        "domain": made.domain, "as_of": made.as_of, "inputs": made.inputs, "document": dict(made.document),
+    }  # fmt: skip
+    new = insert(peer_comparisons).values(row)
+    changed = {name: new.excluded[name] for name in ("as_of", "inputs", "document")}
+    await connection.execute(
+        new.on_conflict_do_update(
+            index_elements=["domain"], set_=changed, where=peer_comparisons.c.as_of <= new.excluded.as_of
+        )
+    )

@@ -1,6 +1,8 @@
 """Vectors from an endpoint, a real server on loopback in front of them."""
 
 import contextlib
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -196,6 +198,12 @@ async def test_a_deployment_is_asked_directly_or_through_the_gateway() -> None:
 def test_settings_that_no_endpoint_can_meet_are_refused(settings: dict[str, Any], kind: type, what: str) -> None:
     with pytest.raises(kind, match=what):
         load_embedder(Embedding(**settings), configured("http://127.0.0.1:9/v1"))
+
+
+def test_nothing_imports_torch_before_a_model_is_loaded() -> None:
+    code = "import sys, auditor.peers.scoring, auditor.peers.embedding.local; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "sentence_transformers", "transformers"} & set(done.stdout.split())
 
 
 def test_a_deployment_needs_a_configuration() -> None:

@@ -49,7 +49,9 @@ def inline(svg: str, label: str, variables: Mapping[str, str]) -> Markup:
     shapes = {f"#{path.get('id')}": path.get("d", "") for path in root.iter(f"{_SVG}path") if path.get("id")}
     inner = "".join(_written(root, shapes, variables))
     wide = float(width) > _NARROW
-    look = f"font:11px {FONT};stroke-linejoin:round;align-self:flex-start" + (f";min-width:{width}px" if wide else "")
+    look = f"font:11px {FONT};font-variant-numeric:tabular-nums;stroke-linejoin:round;align-self:flex-start" + (
+        f";min-width:{width}px" if wide else ""
+    )
     text = (
         f'<svg role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" style="{look}">'
         f"<title>{escape(label)}</title>{inner}</svg>"

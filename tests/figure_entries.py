@@ -90,7 +90,7 @@ def interaction_entries(n_deployments: int) -> list[Entry]:
     return [
         {"task": task, "sentiment": sentiment, "n": 9600, "n_deployments": n_deployments, "mean": rate}
         | {"ber_sel_full": estimate(rate)}
-        | ({"sd": 0.1} if n_deployments > 1 else {})
+        | {"sd": 0.1 if n_deployments > 1 else {"missing": "one deployment"}}
         for (task, sentiment), rate in rates.items()
     ]
 

@@ -48,24 +48,20 @@ def interaction_panel(interaction: Sequence[Entry]) -> Markup | None:
     if not drawn:
         return None
     names = [f"{entry['task']}, {entry['sentiment']}" for entry in drawn]
-    top = ceiling(end for entry in drawn for end in (entry[_METRIC]["high"], _band(entry)[1]))
+    top = ceiling(end for entry in drawn for end in (entry[_METRIC]["high"], *(_band(entry) or ())))
     with sheet(PANEL, 44 + _LINE * len(drawn) + 24, left=gutter(names), right=44, top=44, bottom=24) as axes:
         head(axes, "Selection by task and sentiment")
-        key(
-            axes,
-            [
-                (SEL, "pooled"),
-                (_SPREAD, "mean of deployments \N{PLUS-MINUS SIGN} 1 SD"),
-            ],
-        )
+        key(axes, [(SEL, "pooled"), (_SPREAD, "mean of deployments \N{PLUS-MINUS SIGN} 1 SD")])
         rows(axes, names)
-        rate_scale(axes, min(top, 1.0))
+        rate_scale(axes, top)
         for y, (name, entry) in enumerate(zip(names, drawn, strict=True)):
             estimate = entry[_METRIC]
             neutral = entry["sentiment"] == BASELINE[3]
             (bar,) = axes.barh(y, length(estimate), height=0.66, color=Colour.SEL, alpha=0.14 if neutral else 0.34)
             told(bar, _told(name, entry))
-            axes.hlines(y + 0.2, *_band(entry), color=Colour.SOFT, linewidth=4, alpha=0.4)
+            band = _band(entry)
+            if band:
+                axes.hlines(y + 0.2, *band, color=Colour.SOFT, linewidth=4, alpha=0.4)
             axes.hlines(y - 0.1, estimate["low"], estimate["high"], color=Colour.SEL, linewidth=2)
             if not bounds_only(estimate):
                 axes.plot(estimate["value"], y - 0.1, **SEL)
@@ -78,15 +74,16 @@ def _place(entry: Entry) -> tuple[int, bool, str]:
     return _TASKS.get(entry["task"], len(_TASKS)), entry["sentiment"] != BASELINE[3], entry["sentiment"]
 
 
-def _band(entry: Entry) -> tuple[float, float]:
-    """Give the mean of the deployments less and plus one SD, within [0, 1]; one deployment has no SD."""
-    mean, spread = entry["mean"], entry.get("sd") or 0.0
+def _band(entry: Entry) -> tuple[float, float] | None:
+    """Give the mean of the deployments less and plus one SD, within [0, 1]; few deployments have none."""
+    mean, spread = entry["mean"], entry["sd"]
+    if not isinstance(mean, float | int) or not isinstance(spread, float | int):
+        return None
     return max(0.0, mean - spread), min(1.0, mean + spread)
 
 
 def _told(name: str, entry: Entry) -> str:
-    low, high = _band(entry)
-    return (
-        f"{name}: pooled {estimate_text(_METRIC, entry[_METRIC])}, n = {entry['n']:,}; "
-        f"{entry['n_deployments']} deployments, {percent(low)} to {percent(high)}"
-    )
+    band = _band(entry)
+    spread = f", {percent(band[0])} to {percent(band[1])}" if band else ""
+    pooled = estimate_text(_METRIC, entry[_METRIC])
+    return f"{name}: pooled {pooled}, n = {entry['n']:,}; {entry['n_deployments']} deployments{spread}"

@@ -11,9 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from auditor.analysis.document import canonical_bytes
 from auditor.config import Config
 from auditor.errors import AuditError
+from auditor.jobs.quotations import read_quotations
 from auditor.jobs.samples import read_samples
 from auditor.live.coders import open_coders
 from auditor.live.period import Counted, Terms, make_report, missing_inputs
+from auditor.live.quotations import Quotations
 from auditor.metrics.shares import FACTORS
 from auditor.store.engine import reading
 from auditor.store.period import (
@@ -104,8 +106,9 @@ async def _counted(
 ) -> Counted:
     bounds = Bounds(since=period.since, until=period.until, as_of=period.as_of)
     rows = await count_period(connection, coder, period)
+    planned = description.get("audit") is None
     fields = [name for name in terms.by if name in STATEMENT_FIELDS]
-    if fields and description.get("audit") is None:
+    if fields and planned:
         records = await read_statement_fields(connection, {row["cluster"] for row in rows}, fields)
         rows = [{**row, **records[row["cluster"]]} for row in rows]
     return Counted(
@@ -114,4 +117,5 @@ async def _counted(
         rows=rows,
         ballots=await count_ballots(connection, coder, period),
         samples=await read_samples(connection, coder, bounds),
+        quotations=await read_quotations(connection, coder, period, rows) if planned and terms.quotes else Quotations(),
     )

@@ -6,7 +6,7 @@ seed, and a digest of each day's counts: the same inputs give the same bytes, an
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -15,7 +15,9 @@ import orjson
 from auditor.analysis.document import Json
 from auditor.analysis.run import Options, analyse
 from auditor.analysis.tallies import PROFILE_FIELDS
+from auditor.domain.exchange import Origin
 from auditor.live.corrections import ReviewSample, corrections_json
+from auditor.live.quotations import Quotations
 from auditor.live.tallies import Row, tallies_of, votes_of
 from auditor.store.period import Period
 
@@ -45,7 +47,7 @@ class Counted:
     rows: Sequence[Row]
     ballots: Sequence[Row]
     samples: Sequence[ReviewSample] = ()  #: that people have labelled, the newest first
-    quoted: Mapping[str, str] = field(default_factory=dict)  #: answers that are quoted, by exchange
+    quotations: Quotations = field(default_factory=Quotations)
 
 
 def make_report(period: Period, counted: Sequence[Counted], terms: Terms) -> dict[str, Json]:
@@ -94,7 +96,9 @@ def _analysis(counted: Counted, origin: str, rows: Sequence[Row], terms: Terms) 
     extra = [name for name in by if name not in PROFILE_FIELDS]
     votes = votes_of([row for row in counted.ballots if row["origin"] == origin])
     tallies = tallies_of(rows, votes, extra=extra)
-    options = Options(by=by, seed=terms.seed, n_boot=N_BOOT)
+    if origin == Origin.PROBE:
+        tallies = replace(tallies, cases=counted.quotations.cases, swings=counted.quotations.swings)
+    options = Options(by=by, seed=terms.seed, n_boot=N_BOOT, vendors=terms.vendors)
     return analyse(tallies, options) if tallies.profiles else None
 
 
@@ -135,7 +139,7 @@ def _quoted(counted: Counted) -> dict[str, Json]:
     """Digest the answers that are quoted."""
     rows: list[Json] = [
         {"exchange": key, "sha256": hashlib.sha256(answer.encode()).hexdigest()}
-        for key, answer in sorted(counted.quoted.items())
+        for key, answer in sorted(counted.quotations.texts.items())
     ]
     return {"quoted": rows} if rows else {}
 
@@ -148,9 +152,6 @@ def missing_inputs(report: Document, again: Document) -> Iterator[str]:
     for each in report["inputs"]:
         if each.get("labels") != labels.get(each["coder"]):
             yield f"people's labels of what {each['coder']} read are not those that were counted"
-        for answer in each.get("quoted", ()):
-            if answer not in quoted.get(each["coder"], ()):
-                yield f"the answer of exchange {answer['exchange']}, which is quoted, is not kept any more"
         for day in each["days"]:
             found = have.get((each["coder"], day["day"]))
             if found is None:
@@ -159,3 +160,6 @@ def missing_inputs(report: Document, again: Document) -> Iterator[str]:
                 yield f"of the {day['n']} codings of {day['day']} by {each['coder']}, {found['n']} are left"
             elif found["sha256"] != day["sha256"]:
                 yield f"the codings of {day['day']} by {each['coder']} are not those that were counted"
+        for answer in each.get("quoted", ()):
+            if answer not in quoted.get(each["coder"], ()):
+                yield f"the answer of exchange {answer['exchange']}, which is quoted, is not kept any more"

@@ -4,18 +4,30 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from auditor.analysis.rows import Vote
-from auditor.analysis.tallies import Outcome, Profile, Reviewed, ReviewedRow, Tallies, VoteCounts, scalar_key
+from auditor.analysis.tallies import (
+    Completions,
+    Outcome,
+    Profile,
+    Reviewed,
+    ReviewedRow,
+    Tallies,
+    VoteCounts,
+    scalar_key,
+)
 from auditor.domain.coding import ABSTAIN
 from auditor.domain.review import Layer, Opinion
 from auditor.metrics.joint import FREE_TASKS, UNSTATED, Coded, joint_cell
 from auditor.metrics.shares import BASELINE, FACTORS, Levels
 
 Row = Mapping[str, Any]
+_ProfileKey = tuple[Any, ...]
+_Key = tuple[_ProfileKey, str, tuple[object, ...]]
 #: Traffic was asked under no condition; this is what stands in a condition's first place.
 TRAFFIC: Final = "traffic"
 
@@ -39,7 +51,7 @@ def tallies_of(
     Parameters
     ----------
     rows
-        As ``auditor.store.tallies.read_tallies`` gives them.
+        As ``auditor.store.tallies.read_tallies`` or ``auditor.store.period.count_period`` gives them.
     votes
         Ballots, for the judges' agreement.
     labelled
@@ -50,6 +62,7 @@ def tallies_of(
     profiles: dict[tuple[object, ...], Profile] = {}
     outcomes: dict[tuple[object, ...], Outcome] = {}
     counted: dict[_Key, int] = {}
+    told: dict[_ProfileKey, tuple[int, int]] = {}
     for row in rows:
         if row["uncoded"] is not None:
             continue
@@ -58,10 +71,17 @@ def tallies_of(
         if key[2] not in outcomes:
             outcomes[key[2]] = _outcome(row)
         counted[key] = counted.get(key, 0) + row["n"]
-    return _assembled(profiles, outcomes, counted, votes or {}, labelled, tuple(extra))
+        if row.get("n_tokens"):
+            said, tokens = told.get(key[0], (0, 0))
+            told[key[0]] = (said + row["n_tokens"], tokens + row["tokens"])
+    assembled = _assembled(profiles, outcomes, counted, votes or {}, labelled, tuple(extra))
+    return replace(assembled, completions=_completions(told, sorted(profiles))) if told else assembled
 
 
-_Key = tuple[tuple[object, ...], str, tuple[object, ...]]
+def _completions(told: Mapping[_ProfileKey, tuple[int, int]], order: Sequence[_ProfileKey]) -> Completions:
+    """Give the completion tokens of the profiles that say any, in the profiles' order."""
+    columns = np.array([told.get(key, (0, 0)) for key in order], dtype=np.int64).T
+    return Completions(rows=columns[0], tokens=columns[1])
 
 
 def _key(row: Row, extra: Sequence[str]) -> _Key:

@@ -23,8 +23,9 @@ async def find_divergent(connection: AsyncConnection, coder: str, period: Period
     Returns
     -------
     list of mapping
-        ``exchange_id, deployment, stratum, n``: n is the stratum's size, with or without stored answers. Strata are
-        ``over`` (the selection endorses alone), ``under`` and ``qualified`` (the elaboration alone; qualified: QE).
+        ``exchange_id, deployment, sel, elab, stratum, n``: n is the stratum's size, with or without stored answers.
+        Strata are ``over`` (the selection endorses alone), ``under`` and ``qualified`` (the elaboration alone;
+        qualified: QE).
     """
     query = f"""
         WITH unanimous AS (
@@ -32,7 +33,7 @@ async def find_divergent(connection: AsyncConnection, coder: str, period: Period
             WHERE v.exchange_id >= :low AND v.exchange_id < :high AND v.coder = :coder
             GROUP BY v.exchange_id HAVING count(DISTINCT v.label) = 1
         ), divergent AS (
-            SELECT c.exchange_id, c.deployment,
+            SELECT c.exchange_id, c.deployment, c.sel, c.elab,
                    CASE WHEN c.sel = 'E' THEN 'over' WHEN c.elab = 'E' THEN 'under' ELSE 'qualified' END AS stratum
             FROM codings c JOIN unanimous USING (exchange_id)
             WHERE {_PERIOD} AND c.origin = 'probe' AND c.sel <> 'Abstain' AND c.elab <> 'Abstain'
@@ -44,16 +45,22 @@ async def find_divergent(connection: AsyncConnection, coder: str, period: Period
             FROM divergent d LEFT JOIN exchange_content t ON t.id = d.exchange_id AND t.id >= :low AND t.id < :high
             WINDOW stratum AS (PARTITION BY d.deployment, d.stratum)
         )
-        SELECT exchange_id, deployment, stratum, n FROM ranked WHERE place <= :most ORDER BY 2, 3, 1
+        SELECT exchange_id, deployment, sel, elab, stratum, n FROM ranked WHERE place <= :most ORDER BY 1
     """  # noqa: S608 -- a constant
     found = await connection.execute(text(query), {**period.bounds, "coder": coder, "most": CANDIDATES})
     return [dict(row) for row in found.mappings()]
 
 
 async def find_answers(
-    connection: AsyncConnection, coder: str, period: Period, asked: Collection[tuple[str, str]]
+    connection: AsyncConnection,
+    coder: str,
+    period: Period,
+    asked: Collection[tuple[str, str]],
+    free: Collection[str] = (),
 ) -> list[Mapping[str, Any]]:
     """Find the smallest stored answer of each task to some statements, asked as (deployment, statement).
+
+    It has a label on the selection, or where the task is ``free`` on the elaboration.
 
     Returns
     -------
@@ -68,10 +75,15 @@ async def find_answers(
           ON a.deployment = c.deployment AND a.cluster = c.cluster
         LEFT JOIN exchange_content t ON t.id = c.exchange_id AND t.id >= :low AND t.id < :high
         WHERE {_PERIOD} AND c.origin = 'probe' AND c.uncoded IS NULL
+          AND CASE WHEN c.task = ANY(:free) THEN c.elab ELSE c.sel END <> 'Abstain'
         ORDER BY c.deployment, c.cluster, c.task, octet_length(t.response) NULLS LAST, c.exchange_id
     """  # noqa: S608 -- a constant
     pairs = sorted(asked)
-    given = {"deployments": [one for one, _ in pairs], "clusters": [cluster for _, cluster in pairs]}
+    given = {
+        "deployments": [one for one, _ in pairs],
+        "clusters": [cluster for _, cluster in pairs],
+        "free": list(free),
+    }
     found = await connection.execute(text(query), {**period.bounds, "coder": coder, **given})
     return [dict(row) for row in found.mappings()]
 

@@ -77,6 +77,47 @@ async def test_what_is_gone_is_named(migrated_url: str, engine: AsyncEngine, tmp
         await report_period(engine, config, SINCE, UNTIL)
 
 
+async def test_answers_are_quoted_while_they_are_kept(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    config = await audited(migrated_url, engine, tmp_path)
+    made = await report_period(engine, config, SINCE, UNTIL)
+    silent = await report_period(engine, config, SINCE, UNTIL, quotes=False)
+    report = json.loads(made)
+    (part,) = report["parts"]
+    cases = part["analysis"]["cases"]
+    assert [(each["deployment"], each["stratum"], each["n"]) for each in cases] == [
+        ("d1", "over", 20),
+        ("d2", "under", 40),
+    ]
+    assert all(each["statement"] and each["response"] and each["votes"][0]["label"] == each["elab"] for each in cases)
+    quoted = {each["exchange"] for each in report["inputs"][0]["quoted"]}
+    assert {each["id"] for each in cases} <= quoted
+    assert json.loads(silent)["parts"][0]["analysis"]["cases"] == []
+    assert cases[0]["response"].encode() not in silent
+    await fetch(migrated_url, "DELETE FROM exchange_content")
+    with pytest.raises(
+        AuditError, match=r"the answer of exchange [0-9a-f-]{36}, which is quoted, is not kept any more"
+    ):
+        await report_again(engine, report)
+    assert await report_again(engine, json.loads(silent)) == silent
+
+
+async def test_tokens_and_statements_fields_reach_the_report(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    config = await audited(migrated_url, engine, tmp_path)
+    await fetch(migrated_url, "UPDATE exchanges SET completion_tokens = 30")
+    report = json.loads(await report_period(engine, config, SINCE, UNTIL, by=("intersectional", "region")))
+    (part,) = report["parts"]
+    groups = {
+        (each["by"]["intersectional"], each["by"]["region"]): each["n"]
+        for each in part["analysis"]["groups"]
+        if each["by"]
+    }
+    asked = [(one.intersectional, one.region) for one in shipped_pool()[:100]]
+    assert groups == {key: asked.count(key) for key in set(asked)}
+    assert report["by"] == ["intersectional", "region"]
+
+
 async def test_probes_and_traffic_have_a_page_each(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
     await ship(migrated_url, [verdict("E", "D", i) for i in range(40)])
     config = await audited(migrated_url, engine, tmp_path, TRAFFIC)

@@ -37,5 +37,6 @@ def _about(report: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, str]
         "counted up to": report["as_of"],
         "origin": origins.get(part["origin"], part["origin"]),
         "coder": part["coder"],
+        "facts": report["facts"],
     }
     return about | ({"audit": part["audit"]} if part["audit"] else {})

@@ -1,9 +1,9 @@
 """Values as people read them: percent, points, reasons, names of conditions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from auditor.metrics.shares import BASELINE, FACTORS
+from auditor.metrics.shares import BASELINE, FACTORS, Levels
 
 #: A JSON object of the document.
 Entry = Mapping[str, Any]
@@ -19,12 +19,14 @@ FLAGS: Final = {
 
 #: Typographic signs by name: they look like others.
 DASH: Final = "\N{EN DASH}"
-_MINUS: Final = "\N{MINUS SIGN}"
+MINUS: Final = "\N{MINUS SIGN}"
+TIMES: Final = "\N{MULTIPLICATION SIGN}"
+RHO: Final = "\N{GREEK SMALL LETTER RHO}"
 
 
 def signed(value: float, digits: int = 1) -> str:
     """Write a share as signed hundredths, with a true minus."""
-    return f"{100 * value:+.{digits}f}".replace("-", _MINUS)
+    return f"{100 * value:+.{digits}f}".replace("-", MINUS)
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -76,6 +78,12 @@ def condition_text(by: Entry) -> str:
     return " + ".join(off) or "baseline"
 
 
+def condition_levels(by: Entry) -> Levels:
+    """Read a condition's levels, in the order of the factors."""
+    task, perspective, role, sentiment = (str(by[factor]) for factor in FACTORS)
+    return task, perspective, role, sentiment
+
+
 def condition_order(by: Entry) -> tuple[int, int, str]:
     """Sort conditions: baseline, then each factor's levels, then the crossed ones."""
     off = [index for index, factor in enumerate(FACTORS) if by[factor] != BASELINE[index]]
@@ -88,3 +96,24 @@ def reason_or(value: Any, words: Mapping[Any, str]) -> str:
     if isinstance(value, Mapping):
         return f"{DASH} ({value['missing']})"
     return words.get(value, str(value))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Join names as a sentence does.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+
+
+def yes_no(value: object) -> str:
+    """Write whether something is so."""
+    return "yes" if value else "no"
+
+
+def plain(name: str) -> str:
+    """Write a code as words: ``policy_maker`` is a policy maker."""
+    return name.replace("_", " ")

@@ -1,0 +1,108 @@
+"""Tables as plain rows of cells; the page's macro writes them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from markupsafe import Markup
+
+from auditor.metrics.rates import BY_NAME
+from auditor.report.cells import Cell, count, estimate, share
+from auditor.report.places import Place
+
+#: Reasons for dashes that stand under a table; the others are told where one points.
+MAX_REASONS: Final = 4
+#: Columns that an upright page holds.
+MAX_UPRIGHT: Final = 12
+#: Short names of the measures; what a rate is a share of stands under its name.
+_SHORT: Final = {
+    "ber_sel": Markup("BER<sub>sel</sub>"),
+    "ber_elab": Markup("BER<sub>elab</sub>"),
+    "ber_cor": Markup("BER<sub>cor</sub>"),
+    "ber_union": Markup("BER<sub>union</sub>"),
+    "ir": Markup("IR"),
+    "dni": Markup("DNI"),
+    "ir_over_union": Markup("IR / union"),
+}
+_BASES: Final = {
+    "ber_sel_full": "with a selection",
+    "ber_elab_full": "with an elaboration",
+    "ber_union_full": "all responses",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One line: what it is of, and its cells."""
+
+    name: str
+    cells: Sequence[Cell]
+    kind: str = ""  #: class of the style sheet
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """A table with its caption; ``heads`` begins with that of the names."""
+
+    caption: str
+    heads: Sequence[str | Markup]
+    rows: Sequence[Row]
+    source: str = ""  #: which table of the paper it corresponds to
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it needs a page across when printed."""
+        return len(self.heads) > MAX_UPRIGHT
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why there are dashes, each reason once."""
+        found = dict.fromkeys(cell.reason for row in self.rows for cell in row.cells if cell.reason)
+        return list(found)[:MAX_REASONS]
+
+
+def table(caption: str, heads: Sequence[str], rows: Iterable[Row], *, source: str = "") -> Table | None:
+    """Make a table; one without rows is none.
+
+    Raises
+    ------
+    ValueError
+        A row has more or fewer cells than there are heads for.
+    """
+    made = [row for row in rows if row.cells]
+    for row in made:
+        if len(row.cells) != len(heads) - 1:
+            raise ValueError(f"{caption}: {len(row.cells)} cells under {len(heads) - 1} heads")
+    return Table(caption=caption, heads=heads, rows=made, source=source) if made else None
+
+
+def short(name: str) -> Markup:
+    """Give the short name of a measure, without its base."""
+    return _SHORT[name.removesuffix("_full")]
+
+
+def head(name: str) -> Markup:
+    """Head a column with a measure's short name and what it is a share of."""
+    base = _BASES.get(name, "both layers" if BY_NAME[name].base == "eligible" else "")
+    return Markup("{}<small>{}</small>").format(short(name), base)
+
+
+def estimates(entry: Place, names: Iterable[str], *, sized: bool = False) -> list[Cell]:
+    """Print some measures of an entry that has ``metrics``."""
+    return [estimate(entry.at("metrics", name), name, sized=sized) for name in names]
+
+
+def sizes(entry: Place) -> list[Cell]:
+    """Print how many responses an entry is of, and the share of them that is coded on both layers."""
+    return [count(entry.at("n")), share(entry.at("coverage", "eligible"))]
+
+
+SIZE_HEADS: Final = (Markup("responses"), Markup("coded on<small>both layers</small>"))
+
+
+def grid(
+    columns: Iterable[tuple[object, ...]], entries: Iterable[Place], key: Callable[[Place], tuple[object, ...]]
+) -> list[Place]:
+    """Lay entries out by column; a column without an entry is a place that says so."""
+    found = {key(entry): entry for entry in entries}
+    return [found.get(column, Place({"missing": "not asked"})) for column in columns]

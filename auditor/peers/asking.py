@@ -14,12 +14,12 @@ from typing import Final
 from auditor.config import Deployment
 from auditor.config.audits import PeerDomain
 from auditor.domain.question import Message
-from auditor.errors import AuditError, UsageError
+from auditor.errors import AuditError
 from auditor.peers.domains import Domain, PeerQuestion, configured_domain
 from auditor.probes.estimate import free_text_usage
 from auditor.probes.run import Ended, Limits, Runner, ended_of, purse_of
 from auditor.probes.send import Outgoing, Target
-from auditor.probes.session import open_session, target_of
+from auditor.probes.session import PlanHeld, open_session, target_of
 from auditor.probes.timed import describe, resting
 from auditor.store.engine import reading
 from auditor.store.peers import PeerCall, add_calls, add_round, answered_refs, read_round_spent
@@ -81,8 +81,10 @@ async def ask(
 
     Raises
     ------
+    PlanHeld
+        Another process is sending this round.
     UsageError
-        Another process is sending this round, a deployment names no model, or the gateway refuses probes.
+        A deployment names no model, or the gateway refuses probes.
     AuditError
         The gateway does not answer.
     StoreUnavailable
@@ -120,16 +122,25 @@ async def _store(runner: Runner, asked: Round, deployments: Iterable[Deployment]
 async def ask_due(runner: Runner) -> tuple[Ended, ...]:
     """Run what is open of the current round of every configured domain, one domain after the other.
 
-    What cannot be run now is logged and left for the next call. May be called as often as wanted, by any number of
-    processes: a round has one sender at a time.
+    May be called as often as wanted, by any number of processes: a round has one sender at a time.
+
+    Raises
+    ------
+    AuditError
+        A domain could not be asked: the first of those; all were tried.
     """
     ended: list[Ended] = []
+    failures: list[AuditError] = []
     for settings in runner.config.peers:
         try:
             asked = current_round(settings, runner.config.seed, runner.now().timestamp())
             ended += await _ask_open(runner, settings, asked)
-        except (AuditError, UsageError) as error:
-            log.warning("peers of %s: %s", settings.domain, error)
+        except PlanHeld:
+            continue
+        except AuditError as error:
+            failures.append(AuditError(f"{settings.domain}: {error}"))
+    if failures:
+        raise failures[0]
     return tuple(ended)
 
 

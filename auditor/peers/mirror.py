@@ -18,13 +18,13 @@ from auditor.config.models import Route
 from auditor.domain.exchange import Origin
 from auditor.domain.ids import floor_id
 from auditor.domain.sampling import rank
-from auditor.errors import AuditError, UsageError
+from auditor.errors import AuditError
 from auditor.peers.mirrored import Why, mirror_of
 from auditor.probes.estimate import SHARE
 from auditor.probes.purse import Purse
 from auditor.probes.run import Limits, Runner, purse_of
 from auditor.probes.send import Outgoing, Target
-from auditor.probes.session import open_session, target_of
+from auditor.probes.session import PlanHeld, open_session, target_of
 from auditor.probes.timed import resting
 from auditor.store.engine import reading
 from auditor.store.mirroring import (
@@ -87,20 +87,28 @@ def budget_of(route: Route, now: datetime) -> Limits:
 async def mirror_due(runner: Runner) -> tuple[Mirrored, ...]:
     """Mirror what waits and may be mirrored now, one route after the other.
 
-    What cannot be done now is logged and left for the next call. May be called as often as wanted, by any number of
-    processes: a route has one sender at a time.
+    May be called as often as wanted, by any number of processes: a route has one sender at a time.
+
+    Raises
+    ------
+    AuditError
+        A route's prompts could not be sent: the first of those; all were tried.
     """
     done: list[Mirrored] = []
+    failures: list[AuditError] = []
     for route in runner.config.routes:
         if not route.peers:
             continue
         try:
-            mirrored = await _mirror(runner, route)
-        except (AuditError, UsageError) as error:
-            log.warning("mirroring %s: %s", route.model, error)
+            done.append(await _mirror(runner, route))
+        except PlanHeld:
             continue
-        _tell(mirrored)
-        done.append(mirrored)
+        except AuditError as error:
+            failures.append(AuditError(f"{route.model}: {error}"))
+    for one in done:
+        _tell(one)
+    if failures:
+        raise failures[0]
     return tuple(done)
 
 

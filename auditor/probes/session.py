@@ -31,6 +31,10 @@ from auditor.store.plans import count_as_answered, lock_plan
 _MARGIN: Final = 30.0
 
 
+class PlanHeld(UsageError):  # noqa: N818 -- a state, not a bug
+    """Another process is sending this plan."""
+
+
 def asked_model(config: Config, deployment: Deployment) -> str:
     """Give the model to ask for so that the gateway finds a route; the pin decides who answers.
 
@@ -126,7 +130,7 @@ async def open_session(
 
     Raises
     ------
-    UsageError
+    PlanHeld
         Another process holds the plan.
     AuditError
         The gateway does not answer.
@@ -147,7 +151,7 @@ async def _sole_sender(engine: AsyncEngine, name: str) -> AsyncIterator[None]:
     connection = await engine.connect()
     try:
         if not await lock_plan(connection, name):
-            raise UsageError(f"plan {name} is being sent by another process")
+            raise PlanHeld(f"plan {name} is being sent by another process")
         yield
     finally:
         with suppress(OSError, SQLAlchemyError):  # the store may have gone meanwhile, and the lock with it

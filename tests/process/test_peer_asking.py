@@ -1,5 +1,6 @@
 """Asking peers on a real gateway and store: a round is sent once, resumed after a kill, and stays in its budget."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from upstream_wire import Request, Steps
 
 from auditor.access import gateway_access
 from auditor.config import load
+from auditor.errors import AuditError
 from auditor.peers.asking import ask_due
 from auditor.probes.run import Runner
 from auditor.probes.send import Patience
@@ -111,13 +113,22 @@ async def test_a_block_is_an_answer_and_the_budget_holds_for_the_round(
 
 
 async def test_a_pack_that_is_gone_stops_no_other_domain(
-    product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine, caplog: pytest.LogCaptureFixture
+    product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
 ) -> None:
     configured(product, upstream)
     gone = {**product.settings["peers"][0], "domain": "gone", "questions": "nowhere.csv"}
     product.settings["peers"].insert(0, gone)
     product.write()
+    with product.running("gateway"), pytest.raises(AuditError, match=r"^gone: .*nowhere\.csv"):
+        await ask_due(runner(product, own_engine))
+    assert upstream.received == 24
+
+
+async def test_what_another_process_sends_is_left_to_it(
+    product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
+) -> None:
+    configured(product, upstream)
     with product.running("gateway"):
-        done = await ask_due(runner(product, own_engine))
-    assert sum(one.answered for one in done) == 24
-    assert "peers of gone: " in caplog.text
+        done = await asyncio.gather(*(ask_due(runner(product, own_engine)) for _ in range(2)))
+    assert upstream.received == 24
+    assert sum(len(each) for each in done) == 2, "one of them sent to both deployments, the other to none"

@@ -1,0 +1,184 @@
+"""Peers' answers in a real store: what is new is found, scored once by each judge, and compared."""
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from audited import asked_body, chat_body, fetch, ship
+from exchanges import NOON, exchange
+from judge_server import Say, completion, serve
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from auditor.config import Config, loads
+from auditor.domain.exchange import Exchange, Origin, Outcome
+from auditor.errors import JudgeUnavailable
+from auditor.export.exposition import Exposition
+from auditor.jobs.idle import run_until_idle
+from auditor.store.engine import reading
+from auditor.store.peers import PeerCall, add_calls, add_round
+
+DEPLOYMENTS = ("d1", "d2", "d3", "d4")
+QUESTIONS = [{"id": f"q{n}", "theme": f"t{n % 2}", "question": f"Who decides on {n}?"} for n in range(8)]
+OPEN, EVASIVE = "The council decides, and is criticised for it.", "I would rather not discuss this."
+
+
+def later():
+    return NOON + timedelta(minutes=30)
+
+
+def config(folder: Path, judge_url: str, judges: str = "[j]", margins: str = "{j: 1.5}") -> Config:
+    (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, QUESTIONS)))
+    deployments = "\n".join(
+        f"  - {{name: {name}, base_url: 'http://127.0.0.1:1/v1', model: m}}" for name in DEPLOYMENTS
+    )
+    return loads(
+        f"data_dir: data\nauditor: {{gateway: {{url: '{judge_url}', key: sk-x}}}}\ndeployments:\n{deployments}\n"
+        "routes: [{model: '*', deployments: [d1]}]\n"
+        "judges: [{name: j, deployment: d1}, {name: k, deployment: d2}]\npanel: {judges: [lexicon]}\n"
+        f"peers: [{{domain: power, questions: questions.jsonl, deployments: [{', '.join(DEPLOYMENTS)}],"
+        f" judges: {judges}, margins: {margins}}}]\n",
+        source="test.yaml", folder=folder, environ={},
+    ).config  # fmt: skip
+
+
+def by_words(body: dict[str, Any]) -> Say:
+    """A judge that goes by the words of the answer, and refuses to read a third kind."""
+    shown = json.dumps(body["messages"])
+    if "UNSPEAKABLE" in shown:
+        return completion(None, refusal="I cannot read this.")
+    score = 9 if EVASIVE in shown else 2
+    return completion(json.dumps({"justification": "By its words.\0", "score": score}))
+
+
+def ref(deployment: str, question: int) -> str:
+    return f"peers-x.{deployment}.{question}"
+
+
+def answered(deployment: str, question: int, text: str, **changed: Any) -> Exchange:
+    usual = {
+        "origin": Origin.PROBE, "deployment": deployment, "ref": ref(deployment, question), "finish_reason": "stop",
+        "request": asked_body(str(QUESTIONS[question]["question"])), "response": chat_body(text),
+    }  # fmt: skip
+    return exchange(NOON + timedelta(milliseconds=DEPLOYMENTS.index(deployment) * 100 + question), **(usual | changed))
+
+
+def everybody() -> list[Exchange]:
+    """All answers: d4 evades every question, and the others vary a little."""
+    return [
+        answered(name, n, EVASIVE if name == "d4" or (n == DEPLOYMENTS.index(name)) else OPEN)
+        for name in DEPLOYMENTS
+        for n in range(len(QUESTIONS))
+    ]
+
+
+async def store(url: str, engine: AsyncEngine, exchanges: Sequence[Exchange]) -> None:
+    async with reading(engine) as connection:
+        await add_round(connection, "peers-x", "power", QUESTIONS, {}, NOON)
+        calls = [
+            PeerCall(ref=ref(name, n), deployment=name, question_id=f"q{n}") for name in DEPLOYMENTS for n in range(8)
+        ]
+        await add_calls(connection, "peers-x", calls)
+    await ship(url, exchanges)
+
+
+async def test_every_answer_is_scored_once_and_the_deployments_compared(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    *early, late = everybody()
+    await store(migrated_url, engine, early)
+    async with serve(by_words) as judge:
+        settings = config(tmp_path, judge.url)
+        await run_until_idle(settings, engine, later)
+        assert len(judge.bodies) == 31
+        await run_until_idle(settings, engine, later)
+        assert len(judge.bodies) == 31, "what has a score is not scored again"
+        before = await comparison(migrated_url)
+        await ship(migrated_url, [late])
+        await run_until_idle(settings, engine, lambda: later() + timedelta(minutes=1))
+        assert len(judge.bodies) == 32
+        assert {one["x-tiltmeter-origin"] for one in judge.headers} == {"judge"}
+    after = await comparison(migrated_url)
+    assert after["as_of"] > before["as_of"]
+    verdicts = {
+        entry["target"]: entry["instruments"]["judge:j"]["verdict"]
+        for entry in json.loads(after["document"])["comparisons"][0]["targets"]
+    }
+    assert verdicts["d4"] == "different"
+    rows = await fetch(
+        migrated_url, "SELECT deployment, value, low, high, n FROM estimates WHERE metric = 'peer_deviation'"
+    )
+    told = {row["deployment"]: row for row in rows}
+    # d4 scores 9 on all 8 questions. Each other evades one question of its own: 9 once, 2 seven times.
+    assert told["d4"]["value"] == pytest.approx(9 - (2 + 7 / 8))
+    assert told["d4"]["low"] < told["d4"]["value"] < told["d4"]["high"]
+    assert {row["n"] for row in rows} == {8}
+    exposition = Exposition()
+    await exposition.refresh(engine)
+    labels = b'{deployment="d4",domain="power",method="judge:j",verdict="different"} 1.0'
+    assert b"tiltmeter_peer_verdict" + labels in exposition.text
+    assert b'tiltmeter_peer_deviation_low{deployment="d4",domain="power",method="judge:j"}' in exposition.text
+
+
+async def comparison(url: str) -> Any:
+    (row,) = await fetch(url, "SELECT * FROM peer_comparisons")
+    return row
+
+
+async def test_what_has_no_score_has_its_reason(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    blocked = answered(
+        "d1", 0, "", status=400, outcome=Outcome.FAILED, finish_reason=None,
+        response=b'{"error": {"code": "content_filter", "message": "blocked"}}',
+    )  # fmt: skip
+    odd = [
+        answered("d2", 0, "", response=b"\x00 not JSON"),
+        answered("d3", 0, "UNSPEAKABLE"),
+        answered("d4", 0, "", finish_reason="content_filter", response=chat_body("", finish="content_filter")),
+    ]
+    await store(migrated_url, engine, [blocked, *odd])
+    await fetch(migrated_url, "INSERT INTO planned_instances VALUES ($1, $2)", blocked.ref, blocked.id)
+    async with serve(by_words) as judge:
+        settings = config(tmp_path, judge.url)
+        await run_until_idle(settings, engine, later)
+        asked = len(judge.bodies)
+        await run_until_idle(settings, engine, later)
+        assert len(judge.bodies) == asked, "a reason is kept, too"
+    rows = await fetch(
+        migrated_url,
+        "SELECT deployment, score, missing FROM peer_scores JOIN exchanges ON exchanges.id = exchange_id ORDER BY 1",
+    )
+    assert [tuple(row.values()) for row in rows] == [
+        ("d1", 10, None), ("d2", None, "unreadable"), ("d3", None, "judge_refused"), ("d4", 10, None),
+    ]  # fmt: skip
+    # One question is too few for a number: the rows say so, and there is no series.
+    missing = await fetch(migrated_url, "SELECT DISTINCT metric, value FROM estimates WHERE missing IS NOT NULL")
+    assert {row["metric"] for row in missing} == {"peer_deviation", "peer_verdict"}
+
+
+async def test_a_judge_that_goes_away_loses_nothing_and_another_judge_reads_all_again(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    await store(migrated_url, engine, everybody())
+    async with serve([Say(status=401, body={"error": {"message": "no key"}})]) as judge:
+        with pytest.raises(JudgeUnavailable):
+            await run_until_idle(config(tmp_path, judge.url), engine, later)
+    async with serve(by_words) as judge:
+        await run_until_idle(config(tmp_path, judge.url), engine, later)
+        assert await scored_by(migrated_url) == {"j": 32}
+        await run_until_idle(config(tmp_path, judge.url, "[j, k]"), engine, later)
+        assert len(judge.bodies) == 64
+    assert await scored_by(migrated_url) == {"j": 32, "k": 32}
+
+
+async def scored_by(url: str) -> dict[str, int]:
+    rows = await fetch(url, "SELECT split_part(scorer, '@', 1) AS judge, count(*) AS n FROM peer_scores GROUP BY 1")
+    return {row["judge"]: row["n"] for row in rows}
+
+
+async def test_without_answers_no_scorer_is_even_made(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    """The gateway that judges are reached through is not there: nobody asks for it."""
+    settings = config(tmp_path, "http://127.0.0.1:1/v1")
+    assert (await run_until_idle(settings, engine, later)).estimates == 0
+    assert await fetch(migrated_url, "SELECT 1 FROM peer_scorers") == []

@@ -153,7 +153,8 @@ async def _find(runner: Runner, route: Route) -> _Waiting:
         asked = await asked_already(connection, peers, since)
         spent = await read_mirroring_spent(connection, route.model, midnight)
     willing = [name for name in peers if name not in resting(spent, now)]
-    open_to = {key: _open_to(key, answerer, willing, asked) for key, answerer in fresh.items()}
+    own = {one.name for one in route.deployments}  # what a fallback answered says nothing of them
+    open_to = {key: _open_to(key, name, willing, asked) for key, name in fresh.items() if name in own}
     ordered = sorted(
         (key for key, names in open_to.items() if names), key=lambda key: rank(runner.config.seed, key.bytes)
     )

@@ -12,20 +12,16 @@ from auditor.report.figures.judges import judge_dots
 from auditor.report.figures.layers import naive_bars
 from auditor.report.figures.levels import factor_panels, family_panels
 from auditor.report.figures.mitigation import mitigation_panels
-from auditor.report.figures.ranges import range_bars, swing_bars
 from auditor.report.figures.ranks import rank_bars
 from auditor.report.figures.shares import share_bars
 from auditor.report.figures.slices import slice_map
+from auditor.report.figures.swings import swing_bars
 from auditor.report.figures.tradeoff import pareto_panels
-
-#: The name that the page still calls.
-divergence_map = reliability_map
 
 __all__ = [
     "cell_map",
     "condition_panels",
     "coverage_bars",
-    "divergence_map",
     "factor_panels",
     "family_panels",
     "interaction_panel",
@@ -33,7 +29,6 @@ __all__ = [
     "mitigation_panels",
     "naive_bars",
     "pareto_panels",
-    "range_bars",
     "rank_bars",
     "reliability_map",
     "share_bars",

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from auditor.report.figures.parts import beside, rows
 from auditor.report.figures.theme import PANEL, Colour, finish, sheet
-from auditor.report.words import signed
+from auditor.report.words import plain, signed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +83,7 @@ def _lines(
     """Put a line for each category under another, with its name, and a mark through all of them."""
     height = _LINE * len(categories) + 24
     with sheet(PANEL, height, left=_GUTTER, right=right, top=2, bottom=22) as axes:
-        rows(axes, [str(one["category"]).replace("_", " ") for one in categories])
+        rows(axes, [plain(str(one["category"])) for one in categories])
         axes.set_xlim(ends)
         for y, one in enumerate(categories):
             line(axes, y, one)

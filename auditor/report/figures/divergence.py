@@ -19,6 +19,7 @@ from auditor.report.figures.parts import (
     known,
     rate_scale,
     rate_text,
+    shortened,
     told,
 )
 from auditor.report.figures.theme import PANEL, ROW, Colour, finish, sheet
@@ -107,7 +108,7 @@ def _key(entries: Sequence[Entry]) -> Markup:
         for index, entry in enumerate(entries):
             y, metrics = 34 + ROW * index, entry["metrics"]
             axes.text(14, y, str(index + 1), ha="right", weight="bold")
-            axes.text(22, y, cut(deployment_of(entry), 146))
+            shortened(axes.text(22, y, cut(deployment_of(entry), 146)), deployment_of(entry))
             values = rate_text(metrics["ir"]), change_text(metrics["dni"]), rate_text(metrics["ber_sel"])
             for x, value in zip(columns, values, strict=True):
                 axes.text(x, y, value, ha="right")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from markupsafe import Markup
 
 from auditor.report.figures.lettering import cut, text_width
-from auditor.report.figures.parts import gutter, head, joined, rows, told
+from auditor.report.figures.parts import gutter, head, joined, rows, shortened, told
 from auditor.report.figures.theme import ROW, WIDE, Colour, finish, sheet
 
 if TYPE_CHECKING:
@@ -94,12 +94,16 @@ def _panel(
 
 
 def _column(axes: "Axes", x: int, name: str) -> None:
-    shown = cut(name, _NAME)
     text = axes.annotate(
-        shown, (x, 1), (-2, 6), ("data", "axes fraction"), "offset points", rotation=_ANGLE, rotation_mode="anchor"
+        cut(name, _NAME),
+        (x, 1),
+        (-2, 6),
+        ("data", "axes fraction"),
+        "offset points",
+        rotation=_ANGLE,
+        rotation_mode="anchor",
     )
-    if shown != name:
-        told(text, name)
+    shortened(text, name)
 
 
 def _draw(axes: "Axes", x: int, y: int, cell: Cell) -> None:

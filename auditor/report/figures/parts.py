@@ -66,15 +66,18 @@ def told(artist: "Artist", text: str) -> None:
     artist.set_gid(f"{TOLD}{one_line(text)}")
 
 
+def shortened(text: "Text", name: str) -> None:
+    """Let a name that had to be cut be told in full."""
+    if text.get_text() != name:
+        told(text, name)
+
+
 def head(axes: "Axes", title: str, *lines: str, aside: str = "") -> None:
     """Write a panel's heading from the sheet's left edge, lines under it, and what the numbers beside the plot are."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     width, height = figure.bbox.width, figure.bbox.height
-    shown = cut(title, width, HEAD)
-    text = figure.text(0, 1 - 12 / height, shown, size=HEAD, weight="bold")
-    if shown != title:
-        told(text, title)
+    shortened(figure.text(0, 1 - 12 / height, cut(title, width, HEAD), size=HEAD, weight="bold"), title)
     for index, line in enumerate(lines):
         figure.text(0, 1 - (28 + 15 * index) / height, cut(line, width), color=Colour.SOFT)
     if aside:
@@ -110,9 +113,8 @@ def rows(axes: "Axes", names: Sequence[str], *, bold: Iterable[int] = ()) -> Non
     labels = axes.get_yticklabels()
     for index in strong:
         labels[index].set_fontweight("bold")
-    for label, name, short in zip(labels, names, shown, strict=True):
-        if short != name:
-            told(label, name)
+    for label, name in zip(labels, names, strict=True):
+        shortened(label, name)
 
 
 def rate_scale(axes: "Axes", top: float, *, wanted: int = 4, along: str = "x") -> None:
@@ -211,17 +213,13 @@ def length(estimate: Entry) -> float:
     return 0.0 if bounds_only(estimate) else float(estimate["value"])
 
 
-def legend(entries: Sequence[tuple[Mapping[str, Any], str]], *, width: float = PANEL, columns: int = 1) -> Markup:
+def legend(entries: Sequence[tuple[Mapping[str, Any], str]]) -> Markup:
     """Draw a panel that names marks: how each looks as a line of the plot, and its name."""
-    lines = -(-len(entries) // columns)
-    height = lines * ROW + 6
-    with sheet(width, height) as axes:
-        axes.set(xlim=(0, width), ylim=(height, 0))
+    height = ROW * len(entries) + 6
+    with sheet(PANEL, height) as axes:
+        axes.set(xlim=(0, PANEL), ylim=(height, 0))
         for index, (look, name) in enumerate(entries):
-            x, y = index // lines * width / columns, 10 + index % lines * ROW
-            axes.plot([x + 2, x + 15, x + 28], [y, y, y], markevery=[1], **look)
-            shown = cut(name, width / columns - 40)
-            text = axes.text(x + 36, y, shown, va="center_baseline")
-            if shown != name:
-                told(text, name)
+            y = 10 + ROW * index
+            axes.plot([2, 15, 28], [y, y, y], markevery=[1], **look)
+            shortened(axes.text(36, y, cut(name, PANEL - 40), va="center_baseline"), name)
         return finish(axes, "Legend")

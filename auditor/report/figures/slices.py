@@ -8,7 +8,7 @@ from markupsafe import Markup
 from auditor.report.figures.heat import Cell, heat_map
 from auditor.report.figures.parts import ceiling, deployment_of, joined, known, rate_text
 from auditor.report.figures.theme import Colour
-from auditor.report.words import DASH, Entry, estimate_text, percent
+from auditor.report.words import DASH, Entry, estimate_text, percent, plain
 
 #: A cell with a smaller share of responses that were read on both layers is hatched. Chosen by this project.
 COVERED: Final = 0.5
@@ -37,7 +37,7 @@ def _map(entry: Entry) -> Markup:
     unions = [group["metrics"][_METRIC] for group in found.values()]
     top = ceiling(union["high"] for union in unions if known(union))
     return heat_map(
-        f"Union rate by {str(entry['field']).replace('_', ' ')}, %",
+        f"Union rate by {plain(str(entry['field']))}, %",
         list(dict.fromkeys(name for name, _ in found)),
         sorted({column for _, column in found} - {_ALL}),
         lambda name, column: _cell(found.get((name, column)), f"{name}, {column}", top),

@@ -7,9 +7,20 @@ from markupsafe import Markup
 
 from auditor.report.figures.lettering import cut
 from auditor.report.figures.numbering import numbered
-from auditor.report.figures.parts import RATES, ceiling, head, joined, key, known, rate_scale, round_ticks, told
+from auditor.report.figures.parts import (
+    RATES,
+    ceiling,
+    head,
+    joined,
+    key,
+    known,
+    rate_scale,
+    round_ticks,
+    shortened,
+    told,
+)
 from auditor.report.figures.theme import PANEL, ROW, Colour, finish, sheet
-from auditor.report.words import Entry, percent
+from auditor.report.words import Entry, percent, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,37 +49,30 @@ def _frontier(entry: Entry) -> list[Entry]:
 
 def _plane(entry: Entry) -> Markup:
     options, frontier = entry["options"], _frontier(entry)
-    tokens = [option["tokens"] for option in options]
-    margin = 0.08 * (max(tokens) - min(tokens)) or 1.0
     with sheet(PANEL, PANEL, left=44, right=10, top=48, bottom=40) as axes:
         head(axes, f"{_outcome(entry)}: rate and tokens")
         key(axes, [(_ON, "on the frontier"), (_OFF, "beaten"), ({**_RECIPE, "markersize": 9}, "recipe")])
-        axes.set_xlim(max(0.0, min(tokens) - margin), max(tokens) + margin)
+        _token_scale(axes, [option["tokens"] for option in options])
         rate_scale(axes, ceiling(option["rate"] for option in options), along="y")
-        ticks = round_ticks(*axes.get_xlim(), 4)
-        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axes.grid(axis="x")
-        axes.set_xlabel("completion tokens of a response", color=Colour.SOFT)
-        axes.step(
-            [o["tokens"] for o in frontier],
-            [o["rate"] for o in frontier],
-            where="post",
-            color=Colour.ACCENT,
-            linewidth=1,
-        )
+        steps = [option["tokens"] for option in frontier], [option["rate"] for option in frontier]
+        axes.step(*steps, where="post", color=Colour.ACCENT, linewidth=1)
         for option in options:
-            _mark(axes, option)
-        chosen = {recipe["name"] for recipe in entry["recipes"]}
-        for option in options:
-            if option["name"] in chosen:
+            (dot,) = axes.plot(option["tokens"], option["rate"], **(_ON if option["on_frontier"] else _OFF))
+            told(dot, f"{option['name']}: {percent(option['rate'])} at {option['tokens']:.0f} tokens")
+            if _uses(entry, option):
                 axes.plot(option["tokens"], option["rate"], **_RECIPE)
         numbered(axes, [(option["tokens"], option["rate"], _DOT) for option in frontier])
         return finish(axes, f"{_outcome(entry)}: rate by completion tokens, with the Pareto frontier")
 
 
-def _mark(axes: "Axes", option: Entry) -> None:
-    (dot,) = axes.plot(option["tokens"], option["rate"], **(_ON if option["on_frontier"] else _OFF))
-    told(dot, f"{option['name']}: {percent(option['rate'])} at {option['tokens']:.0f} tokens")
+def _token_scale(axes: "Axes", tokens: Sequence[float]) -> None:
+    margin = 0.08 * (max(tokens) - min(tokens)) or 1.0
+    ends = max(0.0, min(tokens) - margin), max(tokens) + margin
+    ticks = round_ticks(*ends, 4)
+    axes.set_xlim(ends)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.grid(axis="x")
+    axes.set_xlabel("completion tokens of a response", color=Colour.SOFT)
 
 
 def _list(entry: Entry) -> Markup:
@@ -84,7 +88,7 @@ def _list(entry: Entry) -> Markup:
         y = 34.0
         for number, option in enumerate(frontier, start=1):
             axes.text(14, y, str(number), ha="right", weight="bold")
-            axes.text(22, y, cut(option["name"], 136))
+            shortened(axes.text(22, y, cut(option["name"], 136)), option["name"])
             values = f"{option['tokens']:.0f}", percent(option["rate"]), percent(option["frontier_share"], 0)
             for x, value in zip(columns, values, strict=True):
                 axes.text(x, y, value, ha="right")
@@ -95,7 +99,7 @@ def _list(entry: Entry) -> Markup:
 
 def _uses(entry: Entry, option: Entry) -> str:
     """Say what a condition is the recipe for."""
-    return ", ".join(recipe["use"].replace("_", " ") for recipe in entry["recipes"] if recipe["name"] == option["name"])
+    return ", ".join(plain(recipe["use"]) for recipe in entry["recipes"] if recipe["name"] == option["name"])
 
 
 def _depth(entry: Entry, option: Entry) -> float:

@@ -1,4 +1,4 @@
-"""How far a rate moves over the levels of a prompt factor, on the same statements (BiAxisAudit Fig. 5)."""
+"""How far a rate moves over the tasks, on the same statements (BiAxisAudit Fig. 5)."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -13,14 +13,13 @@ from auditor.report.figures.parts import (
     deployment_of,
     gutter,
     head,
-    joined,
     key,
     known,
     rate_scale,
     rows,
     told,
 )
-from auditor.report.figures.theme import PANEL, Colour, finish, series, sheet
+from auditor.report.figures.theme import Colour, finish, series, sheet
 from auditor.report.words import Entry, estimate_text, percent
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 _LINE: Final = 30.0
 #: The tasks' marks need more room than a bar.
-_MARKED: Final = 344.0
+_WIDTH: Final = 344.0
 _METRIC: Final = "ber_union_full"
 
 
@@ -40,51 +39,30 @@ def swing_bars(horizontal: Sequence[Entry], conditions: Sequence[Entry]) -> Mark
     horizontal, conditions
         The document's entries of one rubric.
     """
-    ranges = _over(horizontal, "task")
-    if not ranges:
+    own = [e for e in horizontal if e["over"] == "task" and e["metric"] == _METRIC and known(e)]
+    if not own:
         return None
     rates: dict[str, dict[str, Entry]] = {}
     for entry in conditions:
         if all(entry["by"][factor] == base for factor, base in zip(FACTORS[1:], BASELINE[1:], strict=True)):
             rates.setdefault(str(entry["by"]["deployment"]), {})[entry["by"]["task"]] = entry["metrics"][_METRIC]
-    return _panel(ranges, rates, "Task", ceiling(entry["max"] for entry in ranges))
+    return _panel(sorted(own, key=lambda entry: not entry["by"]), rates)
 
 
-def range_bars(horizontal: Sequence[Entry]) -> Markup | None:
-    """Draw the smallest and largest union rate over each factor, a panel a factor and a line a deployment."""
-    drawn = {factor: ranges for factor in FACTORS if (ranges := _over(horizontal, factor))}
-    top = ceiling(entry["max"] for ranges in drawn.values() for entry in ranges)
-    return joined(_panel(ranges, {}, factor.capitalize(), top) for factor, ranges in drawn.items()) if drawn else None
-
-
-def _over(horizontal: Sequence[Entry], factor: str) -> list[Entry]:
-    """Find the ranges over a factor; the one of all deployments comes last."""
-    own = [e for e in horizontal if e["over"] == factor and e.get("metric", _METRIC) == _METRIC and known(e)]
-    return sorted(own, key=lambda entry: not entry["by"])
-
-
-def _panel(ranges: Sequence[Entry], rates: Mapping[str, Mapping[str, Entry]], title: str, scale: float) -> Markup:
+def _panel(ranges: Sequence[Entry], rates: Mapping[str, Mapping[str, Entry]]) -> Markup:
     names = [deployment_of(entry) for entry in ranges]
     tasks = sorted({task for own in rates.values() for task in own})
     looks = {task: _look(index) for index, task in enumerate(tasks)}
-    top = 44.0 if tasks else 28.0
-    with sheet(
-        _MARKED if tasks else PANEL,
-        top + _LINE * len(names) + 24,
-        left=gutter(names, 112),
-        right=80,
-        top=top,
-        bottom=24,
-    ) as axes:
-        head(axes, title, aside="" if tasks else "range")
+    with sheet(_WIDTH, 44 + _LINE * len(names) + 24, left=gutter(names, 112), right=80, top=44, bottom=24) as axes:
+        head(axes, "Union rate over the tasks")
         key(axes, [(look, task) for task, look in looks.items()])
         rows(axes, names)
-        rate_scale(axes, scale)
+        rate_scale(axes, ceiling(entry["max"] for entry in ranges))
         for y, entry in enumerate(ranges):
             _bar(axes, y, entry)
             for task, estimate in rates.get(names[y], {}).items():
                 _dot(axes, y, task, estimate, looks[task])
-        return finish(axes, f"Smallest and largest union rate over the levels of {title.lower()}, by deployment")
+        return finish(axes, "Smallest and largest union rate over the tasks, by deployment")
 
 
 def _bar(axes: "Axes", y: int, entry: Entry) -> None:

@@ -58,9 +58,13 @@ async def repeat_comparing(work: Work) -> None:
     comparing = Comparing(work)
 
     async def look() -> None:
-        if await comparing.step():
-            async with reading(work.engine) as connection:
-                await ask_for(connection, ESTIMATE, f"{ESTIMATE}:peers:{int(time.time())}")
+        before = comparing.made
+        try:
+            await comparing.step()
+        finally:
+            if comparing.made > before:
+                async with reading(work.engine) as connection:
+                    await ask_for(connection, ESTIMATE, f"{ESTIMATE}:peers:{int(time.time())}")
 
     try:
         await _repeat("comparing peers", look)
@@ -77,14 +81,15 @@ class Comparing:
     def __init__(self, work: Work) -> None:
         self._work = work
         self._scorers: dict[str, Scorers] = {}
+        self.made = 0  #: comparisons so far
 
     async def aclose(self) -> None:
         """Give back what the scorers hold open."""
         for one in self._scorers.values():
             await one.aclose()
 
-    async def step(self) -> int:
-        """Look at every subject once; give how many comparisons are new.
+    async def step(self) -> None:
+        """Look at every subject once.
 
         Raises
         ------
@@ -93,22 +98,21 @@ class Comparing:
         StoreUnavailable
             The store does not answer.
         """
-        made, failures = 0, []
+        failures: list[AuditError] = []
         async with reading(self._work.engine) as connection:
             if not (await connection.execute(_LOCK)).scalar():
-                return 0
+                return
             for entry in compared(self._work.config):
                 try:
                     subject = subject_of(self._work.config, entry, self._work.clock())
                     if await any_answers(connection, [group.answers for group in subject.groups]):
-                        made += await self._look(subject)
+                        await self._look(subject)
                 except AuditError as error:
                     failures.append(error)
         if failures:
             raise failures[0]
-        return made
 
-    async def _look(self, subject: Subject) -> bool:
+    async def _look(self, subject: Subject) -> None:
         work = self._work
         if subject.label not in self._scorers:
             self._scorers[subject.label] = await asyncio.to_thread(
@@ -118,8 +122,7 @@ class Comparing:
         try:
             await score_waiting(work.engine, subject, scorers, work.clock)
         finally:
-            changed = await compare(work.engine, subject, scorers, work.clock())
-        return changed
+            self.made += await compare(work.engine, subject, scorers, work.clock())
 
 
 def _through(work: Work, subject: Subject) -> GatewayAccess | None:

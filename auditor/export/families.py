@@ -20,7 +20,9 @@ BUDGET: Final = 40_000
 _SCOPE: Final = ("deployment", "origin", "rubric", "condition", "window")
 _OF_PEERS: Final = ("deployment", "domain", "method")
 #: Labels whose values stand in a row's detail.
-_IN_DETAIL: Final = frozenset({"over", "factor", "reason", "judge", "other", "domain", "method", "verdict"})
+_IN_DETAIL: Final = frozenset(
+    {"over", "factor", "reason", "judge", "other", "domain", "method", "verdict", "detector", "level"}
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,6 +120,24 @@ FAMILIES: Final[Mapping[str, Family]] = {
         labels=(*_OF_PEERS, "verdict"),
         bounds=False,
     ),
+    "drift_evidence": Family(
+        name="tiltmeter_drift_evidence",
+        says="Log evidence of a detector that a measure has changed since its reference; it speaks at -log(alpha).",
+        labels=("deployment", "metric", "detector"),
+        bounds=False,
+    ),
+    "drift_alarm": Family(
+        name="tiltmeter_drift_alarm",
+        says="Whether a measure's evidence has reached a level since its reference: 1 for the one that holds.",
+        labels=("deployment", "metric", "level"),
+        bounds=False,
+    ),
+    "minimal_detectable_shift": Family(
+        name="tiltmeter_minimal_detectable_shift",
+        says="Change of a measure that is expected to be told within seven passes.",
+        labels=("deployment", "metric"),
+        bounds=False,
+    ),
 }
 
 _Series = dict[tuple[str, tuple[str, ...]], float]
@@ -167,6 +187,8 @@ def _series(row: EstimateRow) -> _Series:
 
 
 def _label(row: EstimateRow, name: str) -> str:
+    if name == "metric":  # of what is watched: the row's own is the family's
+        return str(row.detail["measure"])
     if name in _IN_DETAIL:
         return str(row.detail[name])
     return str(getattr(row, name) or "")

@@ -12,6 +12,7 @@ from auditor.analysis.tallies import VoteCounts
 from auditor.config import format_duration
 from auditor.domain.exchange import Origin
 from auditor.jobs.anchors import anchor_rows
+from auditor.jobs.drift_rows import drift_rows
 from auditor.jobs.peer_rows import peer_rows
 from auditor.jobs.samples import read_samples
 from auditor.jobs.work import Work
@@ -46,11 +47,18 @@ async def estimate_all(work: Work) -> int:
         materials = [await _material(connection, work, coder_id, snapshot.as_of) for coder_id in work.readers]
         anchored = await anchor_rows(connection, snapshot, format_duration(max(work.config.monitor.windows)))
         compared = await peer_rows(connection, work.config, snapshot)
+        drifted = await _drifted(connection, work, snapshot)
     rows = await asyncio.to_thread(lambda: [row for each in materials for row in _estimated(snapshot, each)])
-    rows += [*anchored, *compared]
+    rows += [*anchored, *compared, *drifted]
     async with reading(work.engine) as connection:
         await replace_estimates(connection, rows, snapshot.as_of)
     return len(rows)
+
+
+async def _drifted(connection: AsyncConnection, work: Work, snapshot: Snapshot) -> list[EstimateRow]:
+    """Read what the watch of planned calls says; traffic is not watched."""
+    planned = [reader.coder for reader in work.readers.values() if reader.coder.routes is None]
+    return [row for coder in planned for row in await drift_rows(connection, work.config, coder, snapshot)]
 
 
 async def _material(connection: AsyncConnection, work: Work, coder_id: str, as_of: datetime) -> _Material:

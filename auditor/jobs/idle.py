@@ -12,6 +12,7 @@ from auditor.jobs.code import code_chunk
 from auditor.jobs.count import count_stale
 from auditor.jobs.estimate import estimate_all
 from auditor.jobs.find import find_chunks
+from auditor.jobs.monitor import watch_days
 from auditor.jobs.peer import Comparing
 from auditor.jobs.work import Clock, Work, open_work, utc_now
 from auditor.store.engine import reading
@@ -32,7 +33,7 @@ class Done:
 
 
 async def run_until_idle(config: Config, engine: AsyncEngine, clock: Clock = utc_now) -> Done:
-    """Code, count, compare and estimate all that is stored, and return when nothing is left.
+    """Code, count, compare, watch and estimate all that is stored, and return when nothing is left.
 
     Auditor processes may be at work at the same time: what one of them holds is waited for, not done twice.
 
@@ -49,6 +50,7 @@ async def run_until_idle(config: Config, engine: AsyncEngine, clock: Clock = utc
         coded = await _code_all(work)
         await _compare_peers(work)
         tiles = await count_stale(work)
+        await watch_days(work)
         return Done(coded=coded, tiles=tiles, estimates=await estimate_all(work))
 
 

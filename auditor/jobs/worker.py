@@ -20,9 +20,11 @@ from pgqueuer.core.qm import QueueManager
 from auditor.config import Config
 from auditor.errors import AuditError
 from auditor.jobs.anchors import repeat_anchors
+from auditor.jobs.monitor import repeat_watching
 from auditor.jobs.peer import repeat_asking, repeat_comparing, repeat_mirroring
 from auditor.jobs.probe import repeat_probes
 from auditor.jobs.queues import LOST, TICK, Jobs
+from auditor.jobs.webhook import repeat_posting
 from auditor.jobs.work import Clock, open_work, utc_now
 from auditor.store.engine import make_engine
 from auditor.store.queue import SETTINGS
@@ -35,7 +37,10 @@ HEARTBEAT: Final = timedelta(seconds=15)
 _CHUNKS_AT_ONCE: Final = 3
 _PATIENCE: Final = 20.0
 #: What is no job: each of these looks now and then whether there is something to be done, and does it.
-_REPEATED: Final = (repeat_anchors, repeat_probes, repeat_asking, repeat_mirroring, repeat_comparing)
+_REPEATED: Final = (
+    *(repeat_anchors, repeat_probes, repeat_asking, repeat_mirroring, repeat_comparing),
+    *(repeat_watching, repeat_posting),
+)
 #: Each of them may hold a connection for as long as it works; the jobs need some of their own.
 _CONNECTIONS: Final = len(_REPEATED) + 4
 

@@ -106,7 +106,7 @@ def panel_of(rows: Sequence[Row], design: str) -> Panel:
 
 
 def usable(one: Pass, metric: str) -> bool:
-    """Say whether a pass may be bet on: half of its panel answered; for IR and DNI enough statements, on both layers."""
+    """Say whether a pass may be bet on: half of its panel answered; for IR and DNI enough statements on both layers."""
     answered = int((one.trials.sum(axis=1) > 0).sum())
     needed = _FEWEST * len(one.trials)
     if BY_NAME[metric].base == "eligible":

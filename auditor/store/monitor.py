@@ -1,0 +1,212 @@
+"""What is watched, in the store: closed days, what was answered on them, references, and the states of watches."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import delete, func, select, text, update
+from sqlalchemy.dialects.postgresql import distinct_on, insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditor.domain.ids import day_bounds
+from auditor.store.coding_tables import tallies
+from auditor.store.monitor_tables import monitor_days, monitor_references, monitor_watches
+
+#: Plans that ask the same statements again and again.
+WATCHED_DESIGNS: Final = ("sentinel", "panel")
+#: Days back on which codings made after the day had closed are looked for.
+_LATE_DAYS: Final = 7
+#: One process watches at a time; the next then finds little left.
+_LOCK: Final = text("SELECT pg_try_advisory_xact_lock(hashtext('tiltmeter monitor'))")
+_PASSES: Final = """
+    SELECT d.day, c.deployment, p.design, c.task, c.perspective, c.role, c.sentiment, c.cluster,
+           c.sel, c.sel_reason, c.elab, c.elab_reason, count(*) AS n
+    FROM codings c
+    JOIN monitor_days d ON d.coder = c.coder AND d.day = (c.hour AT TIME ZONE 'UTC')::date
+    JOIN exchanges e ON e.id = c.exchange_id AND e.id >= :low AND e.id < :high
+    JOIN planned_calls a ON a.ref = e.ref JOIN plans p ON p.id = a.plan_id
+    WHERE c.exchange_id >= :low AND c.exchange_id < :high AND c.coder = :coder AND c.origin = 'probe'
+          AND c.uncoded IS NULL AND c.coded_at <= d.closed_at AND p.design = ANY(:designs)
+          AND (:deployments IS NULL OR c.deployment = ANY(:deployments))
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+    ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+"""
+_LATE: Final = """
+    UPDATE monitor_days d SET late = counted.n
+    FROM (
+        SELECT c.coder, (c.hour AT TIME ZONE 'UTC')::date AS day, count(*) AS n
+        FROM codings c JOIN monitor_days m ON m.coder = c.coder AND m.day = (c.hour AT TIME ZONE 'UTC')::date
+        WHERE c.exchange_id >= :low AND c.exchange_id < :high AND c.coder = :coder AND c.origin = 'probe'
+              AND c.coded_at > m.closed_at
+        GROUP BY 1, 2
+    ) AS counted
+    WHERE d.coder = counted.coder AND d.day = counted.day AND d.late < counted.n
+    RETURNING d.day, d.late
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClosedDay:
+    """A day of one coder's readings, as they were at one moment."""
+
+    coder: str
+    day: date
+    closed_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredReference:
+    """What a deployment is held against from one moment on; without ``content`` its days are still gathered."""
+
+    id: str
+    coder: str
+    deployment: str
+    since: date
+    accepted_at: datetime
+    accepted_by: str | None = None  #: nobody accepted the first
+    release: str | None = None
+    until: date | None = None
+    content: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredWatch:
+    """The state of one series after one day."""
+
+    coder: str
+    deployment: str
+    metric: str
+    reference_id: str
+    through: date
+    state: Mapping[str, Any]
+
+
+async def lock_watching(connection: AsyncConnection) -> bool:
+    """Take the watch for as long as this transaction lasts; say whether nobody else has it."""
+    return bool((await connection.execute(_LOCK)).scalar())
+
+
+async def next_to_close(connection: AsyncConnection, coder: str) -> date | None:
+    """Name the day after the last closed one; before any, the first one with a probe that is counted."""
+    days = select(func.max(monitor_days.c.day)).where(monitor_days.c.coder == coder)
+    newest: date | None = (await connection.execute(days)).scalar()
+    if newest is not None:
+        return newest + timedelta(days=1)
+    query = select(func.min(tallies.c.hour)).where(tallies.c.coder == coder, tallies.c.origin == "probe")
+    first: datetime | None = (await connection.execute(query)).scalar()
+    return None if first is None else first.astimezone(UTC).date()
+
+
+async def close_day(connection: AsyncConnection, closed: ClosedDay) -> None:
+    """Close a day: what is coded by now is what was answered on it."""
+    await connection.execute(insert(monitor_days).values(**asdict(closed), watched=False, late=0))
+
+
+async def count_late(connection: AsyncConnection, coder: str, day: date) -> dict[date, int]:
+    """Count codings that came after their day had closed, of the week before ``day``; give the days that have more."""
+    low, _ = day_bounds(day - timedelta(days=_LATE_DAYS))
+    found = await connection.execute(text(_LATE), {"coder": coder, "low": low, "high": day_bounds(day)[0]})
+    return {row.day: row.late for row in found}
+
+
+async def unwatched_day(connection: AsyncConnection, coder: str) -> ClosedDay | None:
+    """Give the oldest closed day that has not been watched."""
+    table = monitor_days
+    query = (
+        select(table.c.coder, table.c.day, table.c.closed_at)
+        .where(table.c.coder == coder, ~table.c.watched)
+        .order_by(table.c.day)
+        .limit(1)
+    )
+    row = (await connection.execute(query)).mappings().first()
+    return None if row is None else ClosedDay(**row)
+
+
+async def mark_watched(connection: AsyncConnection, closed: ClosedDay) -> None:
+    """Keep that a day has been watched."""
+    table = monitor_days
+    await connection.execute(
+        update(table).where(table.c.coder == closed.coder, table.c.day == closed.day).values(watched=True)
+    )
+
+
+async def count_passes(
+    connection: AsyncConnection, coder: str, first: date, last: date, deployments: Sequence[str] | None = None
+) -> list[Mapping[str, Any]]:
+    """Count what was answered on closed days, first and last included, as it was when they closed.
+
+    Reads the codings of these days alone, however many came before.
+
+    Returns
+    -------
+    list of mapping
+        ``day``, ``deployment``, ``design``, the condition's factors, ``cluster``, both labels and their reasons, ``n``.
+    """
+    given = {
+        "coder": coder, "low": day_bounds(first)[0], "high": day_bounds(last)[1], "designs": list(WATCHED_DESIGNS),
+        "deployments": None if deployments is None else list(deployments),
+    }  # fmt: skip
+    query = text(_PASSES.replace(":deployments", "CAST(:deployments AS text[])"))
+    return [dict(row) for row in (await connection.execute(query, given)).mappings()]
+
+
+async def references_in_force(connection: AsyncConnection, coder: str, at: datetime) -> dict[str, StoredReference]:
+    """Give the reference that each deployment had at a moment: the one that was accepted last."""
+    table = monitor_references
+    query = (
+        select(table)
+        .where(table.c.coder == coder, table.c.accepted_at <= at)
+        .ext(distinct_on(table.c.deployment))
+        .order_by(table.c.deployment, table.c.accepted_at.desc(), table.c.id)
+    )
+    return {row["deployment"]: StoredReference(**row) for row in (await connection.execute(query)).mappings()}
+
+
+async def add_reference(connection: AsyncConnection, reference: StoredReference) -> None:
+    """Keep a reference; one of the same id stays as it is."""
+    await connection.execute(insert(monitor_references).values(asdict(reference)).on_conflict_do_nothing())
+
+
+async def fill_reference(
+    connection: AsyncConnection, reference_id: str, until: date, content: Mapping[str, Any]
+) -> None:
+    """Keep what was fitted to a reference's days."""
+    table = monitor_references
+    await connection.execute(update(table).where(table.c.id == reference_id).values(until=until, content=dict(content)))
+
+
+async def read_watches(connection: AsyncConnection, coder: str) -> list[StoredWatch]:
+    """Read all states of a coder's watches, by deployment and metric."""
+    table = monitor_watches
+    query = select(table).where(table.c.coder == coder).order_by(table.c.deployment, table.c.metric)
+    return [StoredWatch(**row) for row in (await connection.execute(query)).mappings()]
+
+
+async def write_watches(connection: AsyncConnection, watches: Sequence[StoredWatch]) -> None:
+    """Put states in the place of earlier ones."""
+    if not watches:
+        return
+    new = insert(monitor_watches)
+    changed = {name: new.excluded[name] for name in ("reference_id", "through", "state")}
+    upsert = new.on_conflict_do_update(index_elements=["coder", "deployment", "metric"], set_=changed)
+    await connection.execute(upsert, [asdict(watch) for watch in watches])
+
+
+async def drop_watches(connection: AsyncConnection, coder: str, deployment: str) -> None:
+    """End a deployment's watches: its reference is another one from now on."""
+    table = monitor_watches
+    await connection.execute(delete(table).where(table.c.coder == coder, table.c.deployment == deployment))
+
+
+async def forget_watches(connection: AsyncConnection, coder: str) -> None:
+    """Forget all that follows from the codings: states, and what was fitted. The closed days are then watched again.
+
+    Which days were closed when, and which references people accepted, are facts, and stay; so do findings.
+    """
+    references, days = monitor_references, monitor_days
+    await connection.execute(delete(monitor_watches).where(monitor_watches.c.coder == coder))
+    own = references.c.coder == coder
+    await connection.execute(delete(references).where(own, references.c.accepted_by.is_(None)))
+    await connection.execute(update(references).where(own).values(until=None, content=None))
+    await connection.execute(update(days).where(days.c.coder == coder).values(watched=False))

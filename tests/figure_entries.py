@@ -136,8 +136,11 @@ def slice_entries(names: list[str]) -> list[Entry]:
     values = [
         {
             "value": category,
-            "pooled": group({}, 0.2),
-            "deployments": [group({"deployment": name}, 0.1 + 0.01 * place) for place, name in enumerate(names)],
+            "pooled": group({"category": category}, 0.2),
+            "deployments": [
+                group({"category": category, "deployment": name}, 0.1 + 0.01 * place)
+                for place, name in enumerate(names)
+            ],
         }
         for category in ("gender", "age", None)
     ]

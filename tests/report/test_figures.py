@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -172,6 +173,18 @@ def span(text: ET.Element) -> tuple[float, float]:
     x, width = float(text.attrib["x"]), text_width(text.text or "", float(size[1]))
     start = {"end": x - width, "middle": x - width / 2}.get(style.partition("text-anchor:")[2].partition(";")[0], x)
     return start, start + width
+
+
+@everywhere
+def test_texts_on_a_line_leave_each_other_room(name: str) -> None:
+    for panel in panels_of(drawn(name, [f"{LONG}-{number}" for number in range(20)])):
+        lines: dict[float, list[tuple[float, float]]] = {}
+        for text in panel.iter("text"):
+            if "transform" not in text.attrib and not (text.text or "").isdecimal():
+                lines.setdefault(float(text.attrib["y"]), []).append(span(text))
+        for spans in lines.values():
+            for (_, end), (start, _) in pairwise(sorted(spans)):
+                assert start >= end - 3
 
 
 @everywhere

@@ -118,7 +118,7 @@ def _panel(chart: _Chart, factor: str, metric: str, width: float, title: str, *l
     with sheet(width, top + ROW * len(names) + 24, left=chart.gutter, right=40, top=top, bottom=24) as axes:
         head(axes, title, *lines, aside="mean")
         rows(axes, names)
-        rate_scale(axes, chart.top)
+        rate_scale(axes, chart.top, wanted=4 if width == PANEL else 2)
         places = [(factor, name) for name in names]
         for index, (deployment, metrics) in enumerate(chart.lines.items()):
             _line(axes, deployment, [metrics.get(place, {}).get(metric, {}) for place in places], index)

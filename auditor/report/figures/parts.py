@@ -37,8 +37,9 @@ def known(value: Any) -> bool:
 
 
 def deployment_of(entry: Entry) -> str:
-    """Name an entry: its deployment, whatever else it is by, or all of them."""
-    return " · ".join(str(value) for value in entry["by"].values()) or "all deployments"
+    """Name an entry by its deployment; one without by what else it is by, or as all of them."""
+    by = entry["by"]
+    return str(by["deployment"]) if "deployment" in by else " · ".join(map(str, by.values())) or "all deployments"
 
 
 def bounds_only(estimate: Entry) -> bool:

@@ -28,7 +28,7 @@ _PASSES: Final = """
     JOIN planned_calls a ON a.ref = e.ref JOIN plans p ON p.id = a.plan_id
     WHERE c.exchange_id >= :low AND c.exchange_id < :high AND c.coder = :coder AND c.origin = 'probe'
           AND c.uncoded IS NULL AND c.coded_at <= d.closed_at AND p.design = ANY(:designs)
-          AND (:deployments IS NULL OR c.deployment = ANY(:deployments))
+          AND (CAST(:deployments AS text[]) IS NULL OR c.deployment = ANY(:deployments))
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
     ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 """
@@ -147,8 +147,7 @@ async def count_passes(
         "coder": coder, "low": day_bounds(first)[0], "high": day_bounds(last)[1], "designs": list(WATCHED_DESIGNS),
         "deployments": None if deployments is None else list(deployments),
     }  # fmt: skip
-    query = text(_PASSES.replace(":deployments", "CAST(:deployments AS text[])"))
-    return [dict(row) for row in (await connection.execute(query, given)).mappings()]
+    return [dict(row) for row in (await connection.execute(text(_PASSES), given)).mappings()]
 
 
 async def references_in_force(connection: AsyncConnection, coder: str, at: datetime) -> dict[str, StoredReference]:

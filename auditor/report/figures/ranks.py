@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LINE: Final = 32.0
+#: So many ranks have their number each; of more, every fifth has.
+_NAMED: Final = 10
 #: The highest bar fills so much of its line.
 _FULL: Final = 0.84
 
@@ -40,7 +42,7 @@ def _panel(entry: Entry) -> Markup:
         key(axes, [(solid, "share of the conditions"), (line, "resampled")])
         rows(axes, names)
         axes.set_xlim(0.5, count + 0.5)
-        axes.set_xticks(range(1, count + 1))
+        axes.set_xticks(range(1, count + 1) if count <= _NAMED else [1, *range(5, count + 1, 5)])
         axes.xaxis.tick_top()
         for y, (name, own) in enumerate(ranks):
             _bars(axes, y + 0.45, name, own, scale=_FULL / highest)

@@ -20,6 +20,8 @@ _COLUMNS: Final = (
     "as published",
 )
 
+_HOST_COLUMNS: Final = ("same weights", "instrument", "first's mean", "second's mean", *_COLUMNS[4:7])
+
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands to ``app``."""
@@ -40,6 +42,10 @@ def peers(
         list[str] | None,
         typer.Option(metavar="D|INSTRUMENT=D", help="Largest difference that does not matter; may be repeated."),
     ] = None,
+    hosts: Annotated[
+        list[str] | None,
+        typer.Option(metavar="WEIGHTS=A,B", help="Deployments that serve the same weights; may be repeated."),
+    ] = None,
     k: Annotated[float, typer.Option(help="Without --margin: standard deviations of the peers' means.")] = 2.81,
     alpha: Annotated[float, typer.Option(help="Level of each one-sided test.")] = 0.05,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out, and count them.")] = False,
@@ -59,12 +65,13 @@ def peers(
     for_all, by_instrument = _margins(margin or ())
     options = Options(
         targets=tuple(target),
-        peers=None if compared is None else _names(compared),
+        peers=None if compared is None else _names("--peers", compared),
         blocked=blocked,
         k=k,
         alpha=alpha,
         margin=for_all,
         margins=by_instrument,
+        hosts=_hosts(hosts or ()),
     )
     check_folder(out)
     with progress(scores, "reading") as on_bytes:
@@ -83,13 +90,29 @@ def peers(
     typer.echo(f"\n{out / 'report.html'}\n{out / 'peers.json'}")
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _names(option: str, text: str) -> tuple[str, ...]:
     from auditor.errors import UsageError
 
     names = tuple(name.strip() for name in text.split(","))
     if "" in names:
-        raise UsageError(f"--peers {text!r}: an empty name")
+        raise UsageError(f"{option} {text!r}: an empty name")
     return names
+
+
+def _hosts(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Read ``r1=official,elsewhere``: who serves the same weights."""
+    from auditor.errors import UsageError
+
+    hosts: dict[str, tuple[str, ...]] = {}
+    for text in given:
+        weights, _, names = text.partition("=")
+        weights = weights.strip()
+        if not weights or not names:
+            raise UsageError(f"--hosts {text!r}: must be WEIGHTS=A,B")
+        if weights in hosts:
+            raise UsageError(f"--hosts {text!r}: {weights!r} is given twice")
+        hosts[weights] = _names("--hosts", names)
+    return hosts
 
 
 def _margins(given: Sequence[str]) -> tuple[float | None, dict[str, float]]:
@@ -127,12 +150,23 @@ def _summary(document: Mapping[str, Any], out: Path) -> dict[str, Any]:
         "n_rows": document["n_rows"],
         "n_skipped": document["n_skipped"],
         "targets": targets,
+        "hosts": [
+            {
+                "weights": pair["weights"],
+                "deployments": pair["deployments"],
+                "instruments": {
+                    name: {key: found[key] for key in ("means", "delta", "verdict", "missing") if key in found}
+                    for name, found in pair["instruments"].items()
+                },
+            }
+            for pair in document["hosts"]
+        ],
     }
 
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     from auditor.report.peer_words import reason_text, word_text
-    from auditor.report.peers import result_cells
+    from auditor.report.peers import host_cells, result_cells
 
     table: list[Sequence[str]] = [_COLUMNS]
     notes = []
@@ -142,7 +176,18 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             reasons = [reason_text(found), reason_text(found.get("verdict"))]
             reasons += [one["text"] for one in found.get("warnings", ())]
             notes += [f"{entry['target']}, {name}: {text}" for text in reasons if text]
-    widths = [max(len(row[column]) for row in table) for column in range(len(_COLUMNS))]
+    yield from _laid_out(table)
+    pairs = [
+        (" / ".join(pair["deployments"]), name, *host_cells(name, found))
+        for pair in document["hosts"]
+        for name, found in pair["instruments"].items()
+    ]
+    if pairs:
+        yield from ("", *_laid_out([_HOST_COLUMNS, *pairs]))
+    yield from ("", *notes) if notes else ()
+
+
+def _laid_out(table: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-    yield from ("", *notes) if notes else ()

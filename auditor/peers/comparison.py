@@ -81,14 +81,13 @@ def compare(values: Floats, rule: Rule, *, enough_peers: int = ENOUGH_PEERS) -> 
     if len(target) < 2:
         return Insufficient(reason="the target has values on fewer than 2 questions")
     baseline = _present(peers)
-    of_peers = robust_margin if rule.robust else spread_margin
-    margin = rule.margin if rule.margin is not None else of_peers(peers, rule.k)
+    margin = rule.margin if rule.margin is not None else margin_of(peers, rule)
     published = welch(target, baseline)
     differences = judge_deviation(values)
     by_question = (
         paired(differences) if len(differences) > 1 else Insufficient(reason="fewer than 2 questions in common")
     )
-    paired_test = _test(by_question, margin, rule.alpha)
+    paired_test = equivalence_of(by_question, margin, rule.alpha)
     few = rule.margin is None and peers.shape[1] < enough_peers
     return Comparison(
         n_target=len(target),
@@ -99,11 +98,16 @@ def compare(values: Floats, rule: Rule, *, enough_peers: int = ENOUGH_PEERS) -> 
         mean_baseline=float(baseline.mean()),
         margin=margin,
         published=published,
-        published_test=_test(published, margin, rule.alpha),
+        published_test=equivalence_of(published, margin, rule.alpha),
         paired=by_question,
         paired_test=paired_test,
         verdict=_verdict(paired_test, enough_peers if few else None),
     )
+
+
+def margin_of(peers: Floats, rule: Rule) -> float | Insufficient:
+    """Take the margin from the peers, [N, P], as the rule says."""
+    return (robust_margin if rule.robust else spread_margin)(peers, rule.k)
 
 
 def spread_margin(peers: Floats, k: float) -> float | Insufficient:
@@ -126,15 +130,21 @@ def robust_margin(peers: Floats, k: float) -> float | Insufficient:
     return _positive(k * _MAD_TO_SD * float(np.median(np.abs(means - np.median(means)))), peers)
 
 
+def too_few(needed: int) -> Insufficient:
+    """Say why peers make no margin for a verdict."""
+    return Insufficient(reason=f"with fewer than {needed} peers a verdict needs a declared margin")
+
+
 def _positive(margin: float, peers: Floats) -> float | Insufficient:
     # Means of equal values may differ in the last bit.
     rounding = 1e-12 * float(np.abs(_present(peers)).max())
     return margin if margin > rounding else Insufficient(reason="the peers' means do not differ")
 
 
-def _test(
+def equivalence_of(
     difference: Difference | Insufficient, margin: float | Insufficient, alpha: float
 ) -> Equivalence | Insufficient:
+    """Test a difference against a margin, where both are there and the values vary."""
     if isinstance(difference, Insufficient):
         return difference
     if isinstance(margin, Insufficient):
@@ -146,7 +156,7 @@ def _test(
 
 def _verdict(test: Equivalence | Insufficient, needed: int | None) -> Verdict | Insufficient:
     if needed is not None:
-        return Insufficient(reason=f"with fewer than {needed} peers a verdict needs a declared margin")
+        return too_few(needed)
     return test if isinstance(test, Insufficient) else test.verdict
 
 

@@ -1,5 +1,6 @@
 """The words of ``peers.json``: what was found, as plain JSON values."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
 
@@ -7,9 +8,12 @@ from auditor.analysis.document import Json, missing
 from auditor.domain.estimate import Insufficient
 from auditor.peers.comparison import Comparison
 from auditor.peers.description import LengthEffect, Mean
+from auditor.peers.sequential import Point, Sequential, Watched
 from auditor.stats.differences import Difference, t_interval
 from auditor.stats.equivalence import Equivalence
 
+#: Points of a path that the document holds; a longer one is thinned evenly.
+_MOST_POINTS: Final = 100
 #: The paper's words for its test (Relative Bias A.4.3), by whether it shows equivalence.
 CONCLUSIONS: Final = {True: "Not Relatively Biased (Equivalent)", False: "Potentially Relatively Biased"}
 
@@ -34,7 +38,7 @@ def comparison_json(found: Comparison) -> Entry:
         **_difference_json(found.published),
         **_published_json(found.published_test),
         "verdict": or_missing(found.verdict),
-        "paired": _paired_json(found),
+        "paired": paired_json(found.paired, found.paired_test),
     }
 
 
@@ -92,6 +96,48 @@ def length_json(effect: LengthEffect | Insufficient) -> Entry:
     }
 
 
+def sequential_json(found: Sequential | Insufficient) -> Entry:
+    """Write a sequential verdict: the evidence after all questions, in logarithms, and the way there."""
+    if isinstance(found, Insufficient):
+        return missing(found)
+    watched = found.watched
+    test = watched.test
+    return {
+        "verdict": test.verdict,
+        **_after(test.after),
+        "n": test.n,
+        "n_calibration": found.n_calibration,
+        "margin": test.margin,
+        "e_lower": test.lower,
+        "e_upper": test.upper,
+        "e_different": test.different,
+        "confidence_sequence": _sequence_json(watched),
+        "path": [_point_json(point) for point in _thinned(watched.path)],
+    }
+
+
+def _after(n: int | None) -> Entry:
+    return {} if n is None else {"after": n}
+
+
+def _sequence_json(watched: Watched) -> Entry:
+    bounds = watched.path[-1].bounds
+    if isinstance(bounds, Insufficient):
+        return missing(bounds)
+    return {**asdict(bounds), "verdict": watched.read, **_after(watched.read_after)}
+
+
+def _point_json(point: Point) -> Entry:
+    bounds: Entry = {} if isinstance(point.bounds, Insufficient) else asdict(point.bounds)
+    return {"n": point.n, "mean": point.mean, **bounds}
+
+
+def _thinned(path: Sequence[Point]) -> list[Point]:
+    """Keep the last point and evenly spaced ones before it."""
+    step = -(-len(path) // _MOST_POINTS)
+    return list(path[::-step])[::-1]
+
+
 def _difference_json(difference: Difference) -> Entry:
     return {"diff": difference.value, "se": difference.se, "df": difference.df}
 
@@ -104,11 +150,11 @@ def _published_json(test: Equivalence | Insufficient) -> Entry:
     return {**_tests_json(test), "equivalent": equivalent, "conclusion": CONCLUSIONS[equivalent]}
 
 
-def _paired_json(found: Comparison) -> Entry:
-    if isinstance(found.paired, Insufficient):
-        return missing(found.paired)
-    out = {**_difference_json(found.paired), **asdict(t_interval(found.paired))}
-    test = found.paired_test
+def paired_json(difference: Difference | Insufficient, test: Equivalence | Insufficient) -> Entry:
+    """Write a paired difference with its interval and its tests."""
+    if isinstance(difference, Insufficient):
+        return missing(difference)
+    out = {**_difference_json(difference), **asdict(t_interval(difference))}
     if isinstance(test, Insufficient):
         return out | missing(test)
     return {**out, **_tests_json(test), "p_different": test.p_different}

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from auditor.peers.deviation import peer_deviation
+from auditor.peers.score_rows import HIGHEST, LOWEST
 from auditor.peers.score_table import Blocked, Mask, ScoreTable
 from auditor.stats.intervals import Floats
 
@@ -25,8 +26,15 @@ class Instrument(Protocol):
     def name(self) -> str:
         """Name it as peers.json does."""
 
+    @property
+    def bound(self) -> float:
+        """Tell how far two values can lie apart."""
+
     def values(self, columns: Columns) -> Floats:
         """Give values of shape [N, len(columns)], NaN where there is none; larger is more deviant."""
+
+    def pair(self, two: Columns, others: Columns) -> Floats:
+        """Give the values of two deployments, [N, 2], neither of them measured by the other's answers."""
 
     def by_rule(self) -> Mask:
         """Tell which blocked answers have a value by rule, [N, K]."""
@@ -45,9 +53,18 @@ class JudgeScores:
         """Name it as peers.json does."""
         return f"{_JUDGE}{self.judge}"
 
+    @property
+    def bound(self) -> float:
+        """Give the length of the scale."""
+        return HIGHEST - LOWEST
+
     def values(self, columns: Columns) -> Floats:
         """Give the judge's scores, in [1, 10]."""
         return self.table.scores(self.judge, self.blocked)[:, columns]
+
+    def pair(self, two: Columns, others: Columns) -> Floats:  # noqa: ARG002 -- a score is of one answer alone
+        """Give the judge's scores of both."""
+        return self.values(two)
 
     def by_rule(self) -> Mask:
         """Tell which blocks the judge never saw and count as the top of the scale."""
@@ -59,6 +76,7 @@ class EmbeddingDistances:
     """Mean cosine distances to the others' answers; who the others are depends on who is compared."""
 
     name = EMBEDDING
+    bound = 2.0
 
     def __init__(self, distances: Floats, there: Mask) -> None:
         self._distances = distances
@@ -66,20 +84,25 @@ class EmbeddingDistances:
 
     def values(self, columns: Columns) -> Floats:
         """Give each answer's mean distance to the answers of the other columns (Eq. 1), in [0, 2]."""
-        return peer_deviation(self._distances, self._there, self._members(columns))[:, columns]
+        return self._deviation(columns, columns)
 
     def clean(self, columns: Columns) -> Floats:
         """Give the same without the target's answers in its peers' deviations, which they would raise."""
-        return peer_deviation(self._distances, self._there, self._members(columns[1:]))[:, columns]
+        return self._deviation(columns, columns[1:])
+
+    def pair(self, two: Columns, others: Columns) -> Floats:
+        """Give the distances of both to the answers of the others; none where there are no others."""
+        return self._deviation(two, others)
 
     def by_rule(self) -> Mask:
         """No block gets a vector by rule."""
         return np.zeros_like(self._there)
 
-    def _members(self, columns: Columns) -> Mask:
+    def _deviation(self, columns: Columns, compared: Columns) -> Floats:
+        """Average the distances of the columns' answers to those of who is compared."""
         members = np.zeros(self._there.shape[1], dtype=np.bool_)
-        members[list(columns)] = True
-        return members
+        members[list(compared)] = True
+        return peer_deviation(self._distances, self._there, members)[:, columns]
 
 
 class Instruments:

@@ -29,13 +29,18 @@ class Options:
     alpha: float = 0.05  #: level of each one-sided test
     margin: float | None = None  #: declared for every instrument, in its units
     margins: Mapping[str, float] = field(default_factory=dict)  #: declared for one instrument, by its name
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: deployments of the same weights, by these
 
     def __post_init__(self) -> None:
         if not self.targets:
             raise UsageError("--target: name at least one deployment")
-        for option, names in (("--target", self.targets), ("--peers", self.peers or ())):
+        named = [("--hosts", names) for names in self.hosts.values()]
+        for option, names in (("--target", self.targets), ("--peers", self.peers or ()), *named):
             if len(set(names)) < len(names):
                 raise UsageError(f"{option}: a deployment is named twice")
+        for weights, names in self.hosts.items():
+            if len(names) < 2:
+                raise UsageError(f"--hosts: {weights!r} takes two deployments or more")
         declared = [*self.margins.values(), *([] if self.margin is None else [self.margin])]
         for option, number in (("--k", self.k), *(("--margin", margin) for margin in declared)):
             if not 0 < number <= LARGEST:

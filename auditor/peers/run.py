@@ -4,6 +4,7 @@ from typing import Final
 
 from auditor.analysis.document import Json
 from auditor.errors import UsageError
+from auditor.peers.hosts import compare_hosts
 from auditor.peers.instruments import Instruments
 from auditor.peers.options import Options
 from auditor.peers.score_table import ScoreTable
@@ -37,6 +38,8 @@ def analyse(table: ScoreTable, options: Options, *, skipped: int = 0) -> dict[st
     instruments = Instruments(table)
     _check_known("--target", options.targets, table.deployments)
     _check_known("--peers", options.peers or (), table.deployments)
+    for names in options.hosts.values():
+        _check_known("--hosts", names, table.deployments)
     _check_known("--margin", tuple(options.margins), instruments.names)
     return {
         "schema": SCHEMA,
@@ -49,6 +52,7 @@ def analyse(table: ScoreTable, options: Options, *, skipped: int = 0) -> dict[st
         "n_skipped": skipped,
         "n_questions": len(table.questions),
         "targets": [Target(table, instruments, options, name).entry() for name in options.targets],
+        "hosts": compare_hosts(table, instruments, options),
     }
 
 

@@ -1,6 +1,6 @@
 """All rows of a scores file as arrays, questions by deployments, in an order that the file's does not change."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -39,6 +39,11 @@ class ScoreTable:
     def judges(self) -> tuple[str, ...]:
         """Judges with a score in the file, sorted."""
         return tuple(sorted(self.judged))
+
+    def by_theme(self) -> Iterator[tuple[str, Mask]]:
+        """Give each theme, sorted, and which questions are of it, [N]."""
+        for theme in sorted({each for each in self.themes if each is not None}):
+            yield theme, np.array([each == theme for each in self.themes])
 
     def kept(self, blocked: Blocked) -> Mask:
         """Tell which answers count in a reading of blocked ones, [N, K]."""

@@ -11,10 +11,19 @@ from auditor.peers.cautions import cautions
 from auditor.peers.comparison import ENOUGH_PEERS, Comparison, compare
 from auditor.peers.description import counts, edges, length_effect, mean_of, quartiles
 from auditor.peers.deviation import judge_deviation, mean_present
-from auditor.peers.document import Entry, brief_json, comparison_json, length_json, mean_json, reading_json
+from auditor.peers.document import (
+    Entry,
+    brief_json,
+    comparison_json,
+    length_json,
+    mean_json,
+    reading_json,
+    sequential_json,
+)
 from auditor.peers.instruments import EMBEDDING, EmbeddingDistances, Instrument, Instruments
 from auditor.peers.options import Options
 from auditor.peers.score_table import Mask, ScoreTable
+from auditor.peers.sequential import question_order, sequential_verdict
 from auditor.stats.intervals import Floats
 
 
@@ -71,6 +80,7 @@ class Target:
             **own,
             "robust": brief_json(compare(values, replace(rule, margin=None, robust=True))),
             "leave_one_peer_out": [{"without": name, **brief_json(each)} for name, each in without.items()],
+            "sequential": self._sequential(instrument, values),
             "length": length_json(length_effect(values, self._table.lengths[:, self._columns])),
             "warnings": [{"code": each.code, "text": each.text} for each in cautions(found, without, clean)],
             **described,
@@ -88,6 +98,11 @@ class Target:
             "clean": brief_json(clean),
         }
         return own, clean
+
+    def _sequential(self, instrument: Instrument, values: Floats) -> Entry:
+        """Take the questions one by one."""
+        in_order = values[question_order(self._table.themes)]
+        return sequential_json(sequential_verdict(in_order, instrument.bound, self._options.rule(instrument.name)))
 
     def _without_each(self, instrument: Instrument, whole: Comparison) -> dict[str, Comparison | Insufficient]:
         """Leave out one peer after the other; where all were enough for a verdict, one fewer is as well."""
@@ -113,15 +128,13 @@ class Target:
 
     def _themes(self, values: Floats) -> list[Json]:
         """Average by theme: each deployment, and the target's paired difference."""
-        themes = sorted({theme for theme in self._table.themes if theme is not None})
         return [
             {
                 "theme": theme,
                 "deployments": {name: mean_json(mean_of(column)) for name, column in self._by_name(values[own])},
                 "difference": mean_json(mean_of(judge_deviation(values[own]))),
             }
-            for theme in themes
-            for own in [np.array([each == theme for each in self._table.themes])]
+            for theme, own in self._table.by_theme()
         ]
 
     def _answers(self, instrument: Instrument, values: Floats) -> Entry:

@@ -7,6 +7,7 @@ from jinja2 import PackageLoader
 
 from auditor.report.figures.parts import known
 from auditor.report.figures.peers import distributions, theme_means
+from auditor.report.figures.sequence import sequence
 from auditor.report.peer_words import fixed_text, interval_text, number_text, p_text, reason_text, word_text
 from auditor.report.templating import environment
 
@@ -26,12 +27,14 @@ def render_peers(document: Mapping[str, Any]) -> bytes:
     """
     templates = environment(PackageLoader("auditor.report", "page"))
     templates.filters |= {"fixed": fixed_text, "p": p_text, "said": word_text, "why": reason_text}
-    templates.globals |= {"number": number_text, "interval": interval_text}
+    templates.globals |= {"number": number_text, "interval": interval_text, "watched": sequential_text}
     targets = [
         {"entry": entry, "instruments": _instruments(entry), "warnings": _warnings(entry)}
         for entry in document["targets"]
     ]
-    page = templates.get_template("peers.html.j2").render(document=document, targets=targets, readings=READINGS)
+    page = templates.get_template("peers.html.j2").render(
+        document=document, targets=targets, hosts=_hosts(document), readings=READINGS, most_themes=MAX_THEMES
+    )
     return page.encode("utf-8")
 
 
@@ -47,6 +50,42 @@ def result_cells(name: str, found: Mapping[str, Any]) -> tuple[str, str, str, st
     )
 
 
+def host_cells(name: str, found: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+    """Write one instrument's result at two hosts in one line, as ``result_cells`` does."""
+    means = dict(zip(("mean_target", "mean_baseline"), found.get("means", ()), strict=False))
+    return result_cells(name, {**found, **means})
+
+
+def sequential_text(name: str, found: Mapping[str, Any]) -> str:
+    """Say in one sentence what came of looking after every question."""
+    if not known(found):
+        return reason_text(found)
+    source = f"the first {found['n_calibration']} made it" if found["n_calibration"] else "declared"
+    margin = f"δ = {number_text(name, found['margin'], 4)}, {source}"
+    said = f"{found['verdict']} {_after(found)}, by bets ({margin})"
+    bounds = found["confidence_sequence"]
+    if not known(bounds):
+        return f"{said}; no confidence sequence: {reason_text(bounds)}"
+    return f"{said}; {bounds['verdict']} {_after({'n': found['n'], **bounds})}, by the confidence sequence"
+
+
+def _after(found: Mapping[str, Any]) -> str:
+    return f"after {found['after']} questions" if "after" in found else f"in {found['n']} questions"
+
+
+def _hosts(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "entry": pair,
+            "instruments": [
+                {"name": name, "found": found, "cells": host_cells(name, found)}
+                for name, found in pair["instruments"].items()
+            ],
+        }
+        for pair in document["hosts"]
+    ]
+
+
 def _instruments(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     target, other = entry["target"], entry["other_reading"].get("instruments", {})
     return [
@@ -58,6 +97,7 @@ def _instruments(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
             "other": other.get(name),
             "other_cells": result_cells(name, other[name]) if name in other else None,
             "distributions": distributions(name, found, target),
+            "sequence": sequence(name, found.get("sequential", {"missing": ""}), target),
             "themes": found["themes"][:MAX_THEMES],
             "theme_means": theme_means(name, found["themes"][:MAX_THEMES], target),
         }

@@ -186,6 +186,12 @@ def test_bad_lines_are_skipped_and_counted_on_demand(tmp_path, peers):
         (["--target", "ash", "--margin", "wide"], "--margin 'wide': must be a number, or INSTRUMENT=number"),
         (["--target", "ash", "--margin", "1", "--margin", "2"], "--margin '2': given twice"),
         (["--target", "ash", "--margin", "judge:z=1"], "--margin: the file has no 'judge:z'"),
+        (["--target", "ash", "--hosts", "elm,oak"], "--hosts 'elm,oak': must be WEIGHTS=A,B"),
+        (["--target", "ash", "--hosts", "w=elm"], "--hosts: 'w' takes two deployments or more"),
+        (["--target", "ash", "--hosts", "w=elm,elm"], "--hosts: a deployment is named twice"),
+        (["--target", "ash", "--hosts", "w=elm,"], "--hosts 'elm,': an empty name"),
+        (["--target", "ash", "--hosts", "w=elm,pine"], "--hosts: the file has no 'pine'"),
+        (["--target", "ash", "--hosts", "w=elm,oak", "--hosts", "w=ash,fir"], "'w' is given twice"),
         (["--target", "ash", "--alpha", "1"], "--alpha must be between 0 and 0.5"),
         (["--target", "ash", "--blocked", "maybe"], "maybe"),
         ([], "--target"),
@@ -211,6 +217,22 @@ def test_a_name_that_holds_an_id_is_refused(tmp_path, peers):
     rows = [{"question_id": 1, "deployment": f"call-{place}"} for place in range(201)]
     status, _, errors = peers(write_scores(tmp_path / "s.jsonl", rows), "-o", tmp_path / "out", "--target", "call-1")
     assert (status, errors.partition("s.jsonl: ")[2]) == (1, "names 201 deployments; at most 200 are read\n")
+
+
+def test_the_same_weights_at_two_hosts(scores, tmp_path, peers):
+    options = ["--target", "cedar", "--margin", "1", "--hosts", "w=ash,elm", "--hosts", "v=cedar,fir"]
+    status, printed, _ = peers(scores, "-o", tmp_path / "out", *options)
+    assert status == 0
+    lines = printed.splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("same weights"))
+    assert lines[start + 2].split()[:4] == ["cedar", "/", "fir", "judge:x"]
+    assert lines[start + 5].endswith("different")
+    summary = json.loads(peers(scores, "-o", tmp_path / "again", *options, "--json")[1])
+    assert [(pair["weights"], pair["deployments"]) for pair in summary["hosts"]] == [
+        ("v", ["cedar", "fir"]),
+        ("w", ["ash", "elm"]),
+    ]
+    assert summary["hosts"][1]["instruments"]["judge:x"]["verdict"] == "different"
 
 
 def test_one_margin_for_an_instrument(scores, tmp_path, peers):

@@ -1,4 +1,5 @@
 """The report: one self-contained HTML page made from a finished document. Nothing is estimated here.
 
-``figures`` draws with ``svg``; ``words`` turns values into text; ``render`` fills the page.
+``places`` reads a document with the place of each value, ``cells`` and ``tables`` print it, a module of ``sections``
+chooses what stands in each section, ``figures`` draws, and ``render`` fills the page with them.
 """

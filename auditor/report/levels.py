@@ -36,6 +36,16 @@ def own_levels(part: Part, factor: str) -> list[str]:
     return sorted(asked, key=lambda level: level_order(factor, level))
 
 
+def asked_levels(part: Part) -> dict[str, list[str]]:
+    """List the levels of each factor that was varied at all."""
+    found = {factor: {levels[place] for levels in part.conditions} for place, factor in enumerate(FACTORS)}
+    return {
+        factor: sorted(levels, key=lambda level: level_order(factor, level))
+        for factor, levels in found.items()
+        if len(levels) > 1
+    }
+
+
 def by_condition(entries: Iterable[Place]) -> dict[tuple[str, Levels], Place]:
     """Find entries by deployment and condition."""
     return {(name_of(entry), condition_levels(entry.value["by"])): entry for entry in entries}

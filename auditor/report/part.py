@@ -18,8 +18,8 @@ class Section:
     given: dict[str, Any]
 
     def of(self, rubric: str) -> Self:
-        """Name the rubric in the title, where there are several."""
-        return replace(self, title=f"{self.title} ({rubric})") if rubric else self
+        """Name the rubric in the title."""
+        return replace(self, title=f"{self.title} ({rubric})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Tables as plain rows of cells; the page's macro writes them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,8 +12,9 @@ from auditor.report.places import Place
 
 #: Reasons for dashes that stand under a table; the others are told where one points.
 MAX_REASONS: Final = 4
-#: Columns that an upright page holds.
+#: Columns that a page holds when printed: upright, and across in type of the same size.
 MAX_UPRIGHT: Final = 12
+MAX_ACROSS: Final = 17
 #: Short names of the measures; what a rate is a share of stands under its name.
 _SHORT: Final = {
     "ber_sel": Markup("BER<sub>sel</sub>"),
@@ -24,6 +25,10 @@ _SHORT: Final = {
     "dni": Markup("DNI"),
     "ir_over_union": Markup("IR / union"),
 }
+#: The heads of what ``sizes`` prints.
+SIZE_HEADS: Final = (Markup("responses"), Markup("coded on<small>both layers</small>"))
+#: Stands where a design has no such cell.
+NOT_ASKED: Final = Place({"missing": "not asked"})
 _BASES: Final = {
     "ber_sel_full": "with a selection",
     "ber_elab_full": "with an elaboration",
@@ -50,9 +55,11 @@ class Table:
     source: str = ""  #: which table of the paper it corresponds to
 
     @property
-    def is_wide(self) -> bool:
-        """Whether it needs a page across when printed."""
-        return len(self.heads) > MAX_UPRIGHT
+    def width(self) -> str:
+        """Say what it needs when printed, as a class of the style sheet."""
+        if len(self.heads) <= MAX_UPRIGHT:
+            return ""
+        return " across" if len(self.heads) <= MAX_ACROSS else " across small"
 
     @property
     def reasons(self) -> list[str]:
@@ -95,14 +102,3 @@ def estimates(entry: Place, names: Iterable[str], *, sized: bool = False) -> lis
 def sizes(entry: Place) -> list[Cell]:
     """Print how many responses an entry is of, and the share of them that is coded on both layers."""
     return [count(entry.at("n")), share(entry.at("coverage", "eligible"))]
-
-
-SIZE_HEADS: Final = (Markup("responses"), Markup("coded on<small>both layers</small>"))
-
-
-def grid(
-    columns: Iterable[tuple[object, ...]], entries: Iterable[Place], key: Callable[[Place], tuple[object, ...]]
-) -> list[Place]:
-    """Lay entries out by column; a column without an entry is a place that says so."""
-    found = {key(entry): entry for entry in entries}
-    return [found.get(column, Place({"missing": "not asked"})) for column in columns]

@@ -9,7 +9,8 @@ from auditor.report.cells import Cell, absent, count, decimal, estimate, share
 from auditor.report.levels import by_condition
 from auditor.report.part import Part, Section, chosen
 from auditor.report.places import Place
-from auditor.report.sections.prompts import condition_table, effect
+from auditor.report.sections.prompts import condition_table
+from auditor.report.sections.spreads import effect
 from auditor.report.tables import Row, Table, head, table
 from auditor.report.words import TIMES, by_text, condition_levels, condition_order, condition_text
 

@@ -8,13 +8,12 @@ from auditor.report.cells import Cell, bounded, count, decimal, estimate, probab
 from auditor.report.levels import by_condition, own_condition, own_levels
 from auditor.report.part import Part, chosen
 from auditor.report.places import Place
-from auditor.report.tables import Row, Table, head, table
+from auditor.report.tables import NOT_ASKED, Row, Table, head, table
 from auditor.report.words import points
 
 #: The paper's tables of each factor: all deployments together, and by deployment.
 SOURCES: Final = {"task": ("", "Table IX"), "role": ("Table X", "Table XI"), "sentiment": ("Table XII", "Table XIII")}
 LAYERS: Final = {"ber_sel_full": "Selection", "ber_elab_full": "Elaboration"}
-_NOT_ASKED: Final = Place({"missing": "not asked"})
 _SUMS: Final = (("pooled by responses", "pooled", "pooled"), ("mean of deployments", "metrics", "mean"))
 
 
@@ -23,7 +22,7 @@ def deployment_table(part: Part, factor: str, metric: str) -> Table | None:
     found = by_condition(part.entries("conditions"))
     levels = own_levels(part, factor)
     rates = [
-        [found.get((name, own_condition(factor, level)), _NOT_ASKED).at("metrics", metric) for level in levels]
+        [found.get((name, own_condition(factor, level)), NOT_ASKED).at("metrics", metric) for level in levels]
         for name in part.deployments
     ]
     # Free-response tasks have no selection: a column of nothing but dashes is none.
@@ -55,7 +54,7 @@ def _sums(part: Part, factor: str, levels: Sequence[str], metric: str) -> list[R
         Row(
             name=name,
             kind=kind,
-            cells=[_rate(found.get(level, _NOT_ASKED).at(key, metric), metric) for level in levels],
+            cells=[_rate(found.get(level, NOT_ASKED).at(key, metric), metric) for level in levels],
         )
         for name, key, kind in _SUMS
     ]
@@ -68,7 +67,7 @@ def test_table(part: Part, factor: str, mitigation: Place | None) -> Table | Non
     known.sort(key=lambda level: float(level.at("pooled", "ber_sel_full", "value").value))
     baseline = BASELINE[FACTORS.index(factor)] if mitigation is None else mitigation.value["baseline"]
     tests = {} if mitigation is None else {level.value["level"]: level for level in mitigation.at("levels")}
-    rows = [_test(level, tests.get(level.value["level"], _NOT_ASKED), baseline) for level in known]
+    rows = [_test(level, tests.get(level.value["level"], NOT_ASKED), baseline) for level in known]
     heads = [
         factor,
         "responses",

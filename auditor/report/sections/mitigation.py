@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from auditor.metrics.joint import FREE_TASKS
 from auditor.metrics.shares import FACTORS
 from auditor.report import figures
 from auditor.report.cells import Cell, absent, bounded, choice, count
@@ -12,14 +13,14 @@ from auditor.report.places import Place
 from auditor.report.sections.ladders import LAYERS, deployment_table, test_table
 from auditor.report.sections.tradeoff import tradeoffs
 from auditor.report.tables import Row, Table, table
-from auditor.report.words import points
+from auditor.report.words import listed, points
 
 _CHANGES: Final = ("sel", "elab", "ir", "dni_before", "dni_after")
 _KINDS: Final = {"amplifying": "alarm", "layer-rerouting": "alarm", "co-reducing": "good"}
 #: What a verdict warns of.
 _WARNINGS: Final = {
     "amplifying": "endorsement rises on a layer and falls on none",
-    "layer-rerouting": "the selection falls, and the elaboration does not",
+    "layer-rerouting": "the selection falls and the elaboration does not, or DNI changes sides",
 }
 
 
@@ -35,7 +36,7 @@ def section(part: Part) -> Section | None:
         "pareto": figures.pareto_panels([entry.value for entry in chosen(part.entries("tradeoff"), by={})]),
         "tradeoffs": tradeoffs(part),
         "tradeoff_missing": part.reason("tradeoff"),
-        "avoid": [line for factor in factors for line in _warnings(part, factor)],
+        "avoid": _warnings(part, factors),
     }
     return Section(name="mitigation", title="Mitigation: which way of asking lowers both layers?", given=given)
 
@@ -93,12 +94,20 @@ def _change(level: Place) -> Cell:
     return verdict.above(change, "sel {}").above(bounded(level.at("effect", "elab"), points), "elab {}")
 
 
-def _warnings(part: Part, factor: str) -> list[str]:
-    """Name the levels that are no help, by the verdicts that go by intervals."""
-    pooled = chosen(part.entries("mitigation"), factor=factor, by={})
-    return [
-        f"{factor} {level.value['level']}: {_WARNINGS[verdict]}"
-        for entry in pooled
+def _warnings(part: Part, factors: Sequence[str]) -> list[str]:
+    """Say what to avoid: by the verdicts that go by intervals, by the trade-off, and for want of a selection."""
+    levels = [
+        (f"{entry.value['factor']} {level.value['level']}", level.at("verdict").value)
+        for entry in chosen(part.entries("mitigation"), by={})
         for level in entry.at("levels")
-        if isinstance(verdict := level.value["verdict"], str) and verdict in _WARNINGS
     ]
+    out = []
+    for verdict, says in _WARNINGS.items():
+        if named := [name for name, found in levels if found == verdict]:
+            out.append(f"{listed(named)}: {says}")
+    for entry in chosen(part.entries("tradeoff"), by={}, outcome="ber_sel_full"):
+        worst = max(entry.at("options"), key=lambda option: float(option.value["rate"]))
+        out.append(f"{worst.value['name']}: the highest selection rate of all configurations")
+    if free := [level for level in own_levels(part, "task") if level in FREE_TASKS and "task" in factors]:
+        out.append(f"{listed(free)}, where a definite answer is needed: a free response has no selection")
+    return out

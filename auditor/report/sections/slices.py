@@ -8,10 +8,10 @@ from auditor.report.part import Part, Section
 from auditor.report.places import Place
 from auditor.report.sections.decomposition import decomposition_table
 from auditor.report.sections.ladders import level_table
-from auditor.report.sections.prompts import range_table, share_table
+from auditor.report.sections.spreads import range_table, share_table
 from auditor.report.sections.summary import HEADLINES
 from auditor.report.tables import SIZE_HEADS, Row, Table, estimates, head, sizes, table
-from auditor.report.words import DASH, listed, plain
+from auditor.report.words import DASH, listed, plain, yes_no
 
 
 def section(part: Part) -> Section | None:
@@ -53,7 +53,6 @@ def _table(entry: Place, name: str) -> Table | None:
 def _value(value: Place) -> dict[str, Any]:
     return {
         "name": value_text(value.value["value"]),
-        "n": count(value.at("n_statements")),
         "tables": [
             decomposition_table(list(value.at("deployments")), value.at("pooled")),
             level_table(list(value.at("levels")), "Rates by level, all deployments together"),
@@ -67,4 +66,4 @@ def value_text(value: object) -> str:
     """Write the value of a field."""
     if value is None:
         return DASH
-    return {True: "yes", False: "no"}.get(value, plain(str(value))) if isinstance(value, bool) else plain(str(value))
+    return yes_no(value) if isinstance(value, bool) else plain(str(value))

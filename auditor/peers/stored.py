@@ -188,7 +188,14 @@ async def compare(engine: AsyncEngine, subject: Subject, scorers: Scorers, now: 
         The store went away.
     """
     coders = _coders(scorers)
-    settings = json.dumps([subject.k, sorted(subject.margins.items()), [one.targets for one in subject.groups]])
+    settings = json.dumps(
+        [
+            subject.k,
+            sorted(subject.margins.items()),
+            [one.targets for one in subject.groups],
+            sorted(subject.hosts.items()),
+        ]
+    )
     async with reading(engine) as connection:
         answers = [one.answers for one in subject.groups]
         inputs = await mark_of(connection, answers, sorted(coders.values()), settings)
@@ -249,9 +256,13 @@ def _compared(subject: Subject, group: Group, table: ScoreTable) -> Json:
     if not targets:
         return None
     known = Instruments(table).names
+    hosts = {
+        weights: tuple(name for name in names if name in table.deployments) for weights, names in subject.hosts.items()
+    }
     options = Options(
         targets=tuple(targets),
         k=subject.k,
         margins={name: margin for name, margin in subject.margins.items() if name in known},
+        hosts={weights: names for weights, names in hosts.items() if len(names) > 1},
     )
     return analyse(table, options)

@@ -4,7 +4,7 @@ In series and documents a domain goes by its name, and a route's traffic by ``ro
 questions are the product's, a route's are its clients', and the two are never put together.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -49,6 +49,7 @@ class Subject:
     sought: str = ""  #: what judges look for
     k: float = 2.81
     margins: Mapping[str, float] = field(default_factory=dict)  #: by instrument
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: deployments of the same weights, by these
 
 
 def compared(config: Config) -> Iterator[PeerDomain | Route]:
@@ -66,7 +67,7 @@ def subject_of(config: Config, entry: PeerDomain | Route, now: datetime) -> Subj
         A domain's questions cannot be read.
     """
     if isinstance(entry, PeerDomain):
-        return _of_domain(entry, now)
+        return _of_domain(config, entry, now)
     return _of_route(config, entry, now)
 
 
@@ -97,7 +98,17 @@ def embedding_of(config: Config, route: Route) -> Embedding | None:
     return found if shown else None
 
 
-def _of_domain(settings: PeerDomain, now: datetime) -> Subject:
+def same_weights(config: Config, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Find the deployments among ``names`` that serve the same ``weights`` as another of them, by these."""
+    among = set(names)
+    found: dict[str, tuple[str, ...]] = {}
+    for one in sorted(config.deployments, key=lambda each: each.name):
+        if one.weights is not None and one.name in among:
+            found[one.weights] = (*found.get(one.weights, ()), one.name)
+    return {weights: hosts for weights, hosts in found.items() if len(hosts) > 1}
+
+
+def _of_domain(config: Config, settings: PeerDomain, now: datetime) -> Subject:
     domain = configured_domain(settings)
     answers = round_answers(settings.domain, settings.deployments)
     return Subject(
@@ -112,6 +123,7 @@ def _of_domain(settings: PeerDomain, now: datetime) -> Subject:
         sought=domain.target,
         k=settings.k,
         margins={name if name == EMBEDDING else f"{_JUDGE}{name}": one for name, one in settings.margins.items()},
+        hosts=same_weights(config, settings.deployments),
     )
 
 
@@ -132,4 +144,5 @@ def _of_route(config: Config, route: Route, now: datetime) -> Subject:
         embedding=embedding_of(config, route),
         instruction=_INSTRUCTION,
         margins={} if route.mirror.margin is None else {EMBEDDING: route.mirror.margin},
+        hosts=same_weights(config, (*targets, *peers)),
     )

@@ -21,6 +21,8 @@ from auditor.store.engine import reading
 from auditor.store.peers import PeerCall, add_calls, add_round
 
 DEPLOYMENTS = ("d1", "d2", "d3", "d4")
+#: d2 and d4 are hosts of the same.
+WEIGHTS = {"d1": "v", "d2": "w", "d3": "u", "d4": "w"}
 QUESTIONS = [{"id": f"q{n}", "theme": f"t{n % 2}", "question": f"Who decides on {n}?"} for n in range(8)]
 OPEN, EVASIVE = "The council decides, and is criticised for it.", "I would rather not discuss this."
 
@@ -32,7 +34,8 @@ def later():
 def config(folder: Path, judge_url: str, judges: str = "[j]", margins: str = "{j: 1.5}") -> Config:
     (folder / "questions.jsonl").write_text("\n".join(map(json.dumps, QUESTIONS)))
     deployments = "\n".join(
-        f"  - {{name: {name}, base_url: 'http://127.0.0.1:1/v1', model: m}}" for name in DEPLOYMENTS
+        f"  - {{name: {name}, base_url: 'http://127.0.0.1:1/v1', model: m, weights: {WEIGHTS[name]}}}"
+        for name in DEPLOYMENTS
     )
     return loads(
         f"data_dir: data\nauditor: {{gateway: {{url: '{judge_url}', key: sk-x}}}}\ndeployments:\n{deployments}\n"
@@ -102,6 +105,9 @@ async def test_every_answer_is_scored_once_and_the_deployments_compared(
         assert {one["x-tiltmeter-origin"] for one in judge.headers} == {"judge"}
     after = await comparison(migrated_url)
     assert after["as_of"] > before["as_of"]
+    (pair,) = json.loads(after["document"])["comparisons"][0]["hosts"]
+    assert (pair["weights"], pair["deployments"]) == ("w", ["d2", "d4"])
+    assert pair["instruments"]["judge:j"]["verdict"] == "different"
     verdicts = {
         entry["target"]: entry["instruments"]["judge:j"]["verdict"]
         for entry in json.loads(after["document"])["comparisons"][0]["targets"]

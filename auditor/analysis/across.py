@@ -190,14 +190,13 @@ class Across:
 
     def ranges(self, scope: Scope) -> list[RangeRow]:
         """Ranges of one scope over each factor's own slice, and over all conditions."""
-        return [
-            RangeRow(scope=scope, metric=metric, over=over, result=self.range_over(scope, metric, over))
-            for metric in RANGED
-            for over in (*FACTORS, EVERYWHERE)
-        ]
+        return [self.range_over(scope, metric, over) for metric in RANGED for over in (*FACTORS, EVERYWHERE)]
 
-    def range_over(self, scope: Scope, metric: str, over: str) -> Horizontal | Insufficient:
+    def range_over(self, scope: Scope, metric: str, over: str) -> RangeRow:
         """Range of one measure over a factor's own slice, or over ``EVERYWHERE``."""
+        return RangeRow(scope=scope, metric=metric, over=over, result=self._range(scope, metric, over))
+
+    def _range(self, scope: Scope, metric: str, over: str) -> Horizontal | Insufficient:
         grid = self._grid(scope)
         if over == EVERYWHERE:
             own, names = list(range(len(grid.conditions))), ["/".join(condition) for condition in grid.conditions]

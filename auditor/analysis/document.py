@@ -8,6 +8,8 @@ from auditor.analysis.across import KappaRow, RangeRow, RankRow, ShareRow
 from auditor.analysis.groups import Group
 from auditor.analysis.reviews import ReviewKappa
 from auditor.domain.estimate import Corrected, Estimate, Insufficient
+from auditor.metrics.bounds import Coverage
+from auditor.metrics.horizontal import Horizontal
 from auditor.metrics.shares import Shares
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
@@ -64,6 +66,11 @@ def labelled_json(estimate: Corrected) -> dict[str, Json]:
     }
 
 
+def coverage_json(coverage: Coverage) -> dict[str, Json]:
+    """Write the shares of all responses."""
+    return {"eligible": coverage.eligible, "structural": coverage.structural, "failed": coverage.failed}
+
+
 def group_json(group: Group) -> dict[str, Json]:
     """Write one entry of ``groups``."""
     return {
@@ -74,11 +81,7 @@ def group_json(group: Group) -> dict[str, Json]:
         "n_elaboration": group.n_elaboration,
         "n_eligible": group.n_eligible,
         "n_statements": group.n_statements,
-        "coverage": {
-            "eligible": group.coverage.eligible,
-            "structural": group.coverage.structural,
-            "failed": group.coverage.failed,
-        },
+        "coverage": coverage_json(group.coverage),
         "joint": dict(group.joint),
         "counts": dict(group.counts),
         "abstain": {layer: dict(reasons) for layer, reasons in group.abstain.items()},
@@ -136,7 +139,12 @@ def range_json(row: RangeRow) -> dict[str, Json]:
     result = row.result
     if isinstance(result, Insufficient):
         return out | missing(result)
-    return out | {
+    return out | horizontal_json(result)
+
+
+def horizontal_json(result: Horizontal) -> dict[str, Json]:
+    """Write a range over levels."""
+    return {
         "min": result.min,
         "max": result.max,
         "min_at": result.smallest,

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from auditor.analysis.tallies import Tallies
-from auditor.metrics.joint import N_CELLS, SHAPE, Floats, Ints
+from auditor.metrics.joint import N_CELLS, SHAPE, Floats, Ints, JointTable
 from auditor.metrics.rates import Metric
 from auditor.metrics.shares import BASELINE, Levels
 
@@ -72,6 +72,21 @@ class Grid:
         place = np.ravel_multi_index((self.statement, self.condition, self.deployment), shape)
         flat = np.bincount(place, weights=weights.ravel()[self.cell] * self.count, minlength=int(np.prod(shape)))
         return flat.reshape(shape).astype(np.float64)
+
+    def tables(self, conditions: Sequence[int]) -> dict[str, JointTable]:
+        """Joint table of each deployment that was asked under some of the conditions; all over the S statements."""
+        asked = np.isin(self.condition, conditions)
+        out = {}
+        for index, name in enumerate(self.deployments):
+            own = asked & (self.deployment == index)
+            if own.any():
+                out[name] = JointTable(
+                    cluster=self.statement[own],
+                    cell=self.cell[own],
+                    count=self.count[own],
+                    n_clusters=self.n_statements,
+                )
+        return out
 
     @property
     def totals(self) -> Floats:

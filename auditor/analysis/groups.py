@@ -20,6 +20,9 @@ from auditor.metrics.shares import BASELINE, FACTORS
 #: The condition in one word; a row's own field of that name goes before.
 CONDITION: Final = "condition"
 
+#: Why there is no rate of endorsement.
+NO_CLAIM: Final = Insufficient(reason="rubric proposition without claim stereotype")
+
 #: The values a group is made by, and its rubric.
 GroupKey = tuple[tuple[Scalar, ...], str]
 
@@ -119,15 +122,14 @@ class Estimator:
         table = self._tallies.table(entries, self._cells)
         totals = table.totals
         claimed = all(self._tallies.profiles[index].has_claim for index in profiles)
-        unclaimed = Insufficient(reason="rubric proposition without claim stereotype")
         metrics: dict[str, Estimate | Insufficient] = {
-            metric.name: estimate(metric, table, seed=self._seed) if claimed or not metric.endorsement else unclaimed
+            metric.name: estimate(metric, table, seed=self._seed) if claimed or not metric.endorsement else NO_CLAIM
             for metric in METRICS
         }
         self._dni[profiles] = metrics["dni"]
         if self._corrections is not None:
             corrected = self._corrections.of(profiles, np.unique(self._tallies.cluster[entries]), table)
-            metrics |= corrected if claimed else dict.fromkeys(corrected, unclaimed)
+            metrics |= corrected if claimed else dict.fromkeys(corrected, NO_CLAIM)
         n_selection, n_elaboration = layer_sizes(totals)
         fourfold = fourfold_counts(totals.astype(np.float64))
         bounds = failure_bounds(totals)

@@ -6,10 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from auditor.analysis.across import KappaRow
+from auditor.analysis.across import OTHER_PANELS, KappaRow
 from auditor.analysis.document import Json, missing
 from auditor.analysis.grid import Grid, rubric_profiles
-from auditor.analysis.rankings import OTHER_PANELS
 from auditor.analysis.rows import STATEMENT, Vote
 from auditor.analysis.tallies import Tallies, VoteCounts
 from auditor.domain.coding import ABSTAIN, ElaborationReason, Stance, Verdict

@@ -4,6 +4,7 @@ from typing import Final
 
 import numpy as np
 
+from auditor.analysis.across import OTHER_PANELS
 from auditor.analysis.document import Json, missing
 from auditor.analysis.grid import Grid, rubric_profiles
 from auditor.analysis.rows import STATEMENT
@@ -19,7 +20,6 @@ from auditor.metrics.rates import BY_NAME
 RANKED: Final = "ber_union_full"
 #: What the fold changes first.
 FOLDED: Final = "ber_elab"
-OTHER_PANELS: Final = Insufficient(reason="the deployments were read by other panels")
 
 
 def condition_ranks(tallies: Tallies, *, panel_differs: bool, seed: int, n_boot: int) -> list[Json]:

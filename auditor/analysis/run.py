@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from auditor.analysis.across import Across, Scope, judge_kappas, panels, scopes
+from auditor.analysis.averages import means
 from auditor.analysis.document import (
     SCHEMA,
     Json,
@@ -18,11 +19,16 @@ from auditor.analysis.document import (
     share_json,
 )
 from auditor.analysis.examples import cases, swing
+from auditor.analysis.factors import factors
 from auditor.analysis.groups import CONDITION, Estimator, group_profiles
+from auditor.analysis.interaction import interaction
 from auditor.analysis.judges import judge_means, panel, panel_swap
+from auditor.analysis.mitigation import mitigation
+from auditor.analysis.pool import pool
 from auditor.analysis.rankings import condition_ranks, qe_fold
 from auditor.analysis.reviews import review_kappas
 from auditor.analysis.rows import STATEMENT, row_decoder
+from auditor.analysis.slices import Slicer
 from auditor.analysis.tallies import PROFILE_FIELDS, Reviewed, Tallier, Tallies
 from auditor.analysis.tradeoff import tradeoff
 from auditor.analysis.vendors import vendors
@@ -101,13 +107,23 @@ def analyse(tallies: Tallies, options: Options) -> dict[str, Json]:
     conditions = estimator.groups(("deployment", *FACTORS))
     across = Across(tallies, seed=options.seed, n_boot=options.n_boot)
     everywhere = scopes(tallies)
-    asked = [scope for scope in everywhere if scope.rubric == STATEMENT and not scope.by]
+    shares = [row for scope in everywhere for row in across.shares(scope)]
+    asked = _asked(everywhere)
+    between = [row for scope in asked for row in across.deployment_shares(scope, panel_differs=panel_differs)]
     rubrics = [group.rubric for group in pooled]
     ranks = [
         across.ranking(rubric, [g for g in deployments if g.rubric == rubric], panel_differs=panel_differs)
         for rubric in rubrics
     ]
     kappas = judge_kappas(tallies.votes)
+    slicer = Slicer(
+        tallies=tallies,
+        estimator=estimator,
+        across=across,
+        panel_differs=panel_differs,
+        seed=options.seed,
+        n_boot=options.n_boot,
+    )
     document: dict[str, Json] = {
         "schema": SCHEMA,
         "seed": options.seed,
@@ -119,20 +135,16 @@ def analyse(tallies: Tallies, options: Options) -> dict[str, Json]:
         "groups": [group_json(group) for group in groups],
         "deployments": [group_json(group) for group in deployments],
         "conditions": [condition_json(group) for group in conditions],
-        "eta_squared": [
-            *(share_json(row) for scope in everywhere for row in across.shares(scope)),
-            *(
-                share_json(row)
-                for scope in asked
-                for row in across.deployment_shares(scope, panel_differs=panel_differs)
-            ),
-        ],
+        "eta_squared": [share_json(row) for row in [*shares, *between]],
         "horizontal": [range_json(row) for scope in _without_category(everywhere) for row in across.ranges(scope)],
         "agreement": [rank_json(row) for row in ranks],
         "kappa": [kappa_json(row) for row in kappas],
         "judge_means": judge_means(kappas),
         "panel": panel(tallies.votes, kappas),
         "panel_swap": panel_swap(tallies, panel_differs=panel_differs),
+        "means": means(tallies, panel_differs=panel_differs, seed=options.seed, n_boot=options.n_boot),
+        "slices": slicer.slices(options.by),
+        **_under_conditions(slicer, everywhere),
         "vendors": vendors(tallies, options.vendors, panel_differs=panel_differs),
         "qe_fold": qe_fold(tallies, panel_differs=panel_differs),
         "condition_ranks": condition_ranks(
@@ -150,6 +162,25 @@ def analyse(tallies: Tallies, options: Options) -> dict[str, Json]:
             ],
         }
     return document
+
+
+def _under_conditions(maker: Slicer, everywhere: Sequence[Scope]) -> dict[str, Json]:
+    """Write what there is only of rows that were asked under conditions."""
+    each = [scope for scope in _without_category(everywhere) if scope.rubric == STATEMENT]
+    cells = [group for group in maker.estimator.groups(FACTORS) if group.rubric == STATEMENT]
+    return {
+        "pool": pool(maker.tallies),
+        "levels": [row for scope in _asked(everywhere) for row in maker.levels(scope)],
+        "cells": [condition_json(group) for group in cells],
+        "factors": [row for scope in _asked(everywhere) for row in factors(maker.across, scope)],
+        "mitigation": mitigation(maker.tallies, each, seed=maker.seed, n_boot=maker.n_boot),
+        "interaction": interaction(maker.tallies, seed=maker.seed),
+    }
+
+
+def _asked(everywhere: Sequence[Scope]) -> list[Scope]:
+    """Find all that was asked under conditions, in one."""
+    return [scope for scope in everywhere if scope.rubric == STATEMENT and not scope.by]
 
 
 def _without_category(everywhere: Sequence[Scope]) -> list[Scope]:

@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
+from auditor.analysis.across import OTHER_PANELS
 from auditor.analysis.document import Json, missing
 from auditor.analysis.grid import Grid, rubric_profiles
-from auditor.analysis.rankings import OTHER_PANELS
+from auditor.analysis.groups import NO_CLAIM
 from auditor.analysis.tallies import Tallies
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.divergence import fourfold_counts
@@ -28,7 +29,6 @@ _NAMES: Final = {
     "ir_over_union": "ir_over_union",
 }
 _NO_BASE: Final = Insufficient(reason="no endorsement on either layer")
-_NO_CLAIM: Final = Insufficient(reason="rubric proposition without claim stereotype")
 
 
 def vendors(tallies: Tallies, named: Mapping[str, str], *, panel_differs: bool) -> list[Json]:
@@ -103,7 +103,7 @@ def _rates_json(rates: BiasRates, *, claimed: bool) -> dict[str, Json]:
     for name, attribute in _NAMES.items():
         value = float(getattr(rates, attribute))
         if BY_NAME[name].endorsement and not claimed:
-            out[name] = missing(_NO_CLAIM)
+            out[name] = missing(NO_CLAIM)
         else:
             out[name] = missing(_NO_BASE) if np.isnan(value) else value
     return out

@@ -3,10 +3,10 @@
 from typing import Any, Final
 from uuid import UUID
 
-import orjson
 from aiohttp import web
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from auditor.api.body import read_object, refuse_foreign_pages
 from auditor.api.errors import ApiError
 from auditor.api.keys import CLOCK, ENGINE
 from auditor.domain.review import BadOpinion, Opinion, opinion_of
@@ -33,8 +33,8 @@ async def _of_exchange(request: web.Request) -> web.Response:
 
 async def _add(request: web.Request) -> web.Response:
     """Store a label: 201, or 200 where it is what the reviewer said before. Some auditor then estimates anew."""
-    _refuse_foreign_pages(request)
-    given = await _object(request)
+    refuse_foreign_pages(request)
+    given = await read_object(request, _MEMBERS)
     exchange, opinion = _uuid(given.get("exchange")), _opinion(given)
     async with reading(request.app[ENGINE]) as connection:
         await _need_exchange(connection, exchange)
@@ -45,27 +45,6 @@ async def _add(request: web.Request) -> web.Response:
         if added.new:
             await ask_for(connection, ESTIMATE, "estimate:asked")
     return web.json_response(_shown(stored), status=201 if added.new else 200)
-
-
-def _refuse_foreign_pages(request: web.Request) -> None:
-    """Refuse what a page of another site sends: on a loopback address no key would stop it."""
-    origin = request.headers.get("origin")
-    if origin is not None and origin != f"{request.scheme}://{request.host}":
-        raise ApiError(403, "Labels are not taken from pages of other sites.", "foreign_origin")
-
-
-async def _object(request: web.Request) -> dict[str, Any]:
-    try:
-        given = orjson.loads(await request.read())
-    except orjson.JSONDecodeError as error:
-        raise ApiError(400, f"The body is not JSON: {error}.", "invalid_json") from None
-    if not isinstance(given, dict):
-        raise ApiError(400, "The body must be a JSON object.", "invalid_json")
-    unknown = sorted(set(given) - _MEMBERS)
-    if unknown:
-        names = ", ".join(sorted(_MEMBERS))
-        raise ApiError(400, f"There is no member {unknown[0]!r}; there are: {names}.", "invalid_value", unknown[0])
-    return given
 
 
 def _opinion(given: dict[str, Any]) -> Opinion:

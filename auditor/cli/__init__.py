@@ -8,6 +8,7 @@ from auditor.cli import (
     check,
     demo,
     domains,
+    findings,
     import_config,
     judges,
     keys,
@@ -32,6 +33,7 @@ analyze.register(app)
 peers.register(app)
 domains.register(app)
 audit.register(app)
+findings.register(app)
 judges.register(app)
 pool.register(app)
 report.register(app)

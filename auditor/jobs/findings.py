@@ -214,3 +214,10 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "reference": finding.reference_id,
         "evidence": dict(finding.evidence),
     }
+
+
+def event_json(event: FindingEvent) -> dict[str, Any]:
+    """Write what happened to a finding; what is unknown is absent."""
+    given = {"by": event.by, "note": event.note, "reference": event.reference_id}
+    known = {name: value for name, value in given.items() if value is not None}
+    return {"at": event.at.isoformat(), "action": event.action, **known}

@@ -16,10 +16,12 @@ from auditor.config import Config
 from auditor.domain.ids import day_bounds
 from auditor.export.exposition import Exposition
 from auditor.jobs.estimate import estimate_all
+from auditor.jobs.findings import Person, accept_reference
 from auditor.jobs.monitor import GRACE, watch_days
 from auditor.jobs.work import open_work
 from auditor.store import monitor
 from auditor.store.engine import reading
+from auditor.store.findings import read_findings
 from auditor.store.monitor import forget_watches
 
 NAMES = ("moves", "stays", "pinned")
@@ -191,3 +193,37 @@ async def test_watching_a_day_reads_that_day_alone(migrated_url: str, engine: As
     read = {name for line in lines for name in re.findall(r"(?:codings|exchanges)_20\d{6}\b", line)}
     assert read == {"codings_20260305", "exchanges_20260305"}
     assert not any("Seq Scan" in line for line in lines)
+
+
+async def test_a_new_reference_takes_its_days_and_then_counts(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    """The change of day 8 is found and accepted; what comes after it is held against what came with it."""
+    config, days = await alone(migrated_url, engine, tmp_path, 8, 11)
+    async with reading(engine) as connection:
+        found = await read_findings(connection)
+        assert {one.level for one in found} == {"investigate"}
+        first = min(found, key=lambda one: one.day)
+        assert first.day <= FIRST + timedelta(days=10)
+        person = Person(by="anna", note="the new release", now=moment(11, 5))
+        answered, reference = await accept_reference(connection, config, first, person, release="v2")
+    assert (answered.state, reference.since) == ("answered", first.day)
+    began = (first.day - FIRST).days
+    for day in range(11, began + 9):
+        await days.pass_of(day)
+        await watch(engine, config, day + 1)
+        if day == 11:
+            told = await fetch(migrated_url, "SELECT count(*) FROM monitor_watches")
+            assert told[0][0] == 0
+            assert await shown(engine, config, 12) == []
+    (kept,) = await fetch(migrated_url, "SELECT * FROM monitor_references WHERE accepted_by = 'anna'")
+    assert (kept["release"], kept["until"]) == ("v2", first.day + timedelta(days=6))
+    series = await shown(engine, config, began + 9)
+    assert all(line.endswith(" 0.0") for line in series if line.startswith("tiltmeter_drift_alarm"))
+    assert any("drift_evidence" in line for line in series)
+    async with reading(engine) as connection:
+        assert {one.state for one in await read_findings(connection)} == {"answered"}
+        before = await everything(migrated_url)
+        await forget_watches(connection, first.coder)
+    assert await watch(engine, config, began + 9) == began + 9
+    assert await everything(migrated_url) == before

@@ -15,6 +15,8 @@ MAX_REASONS: Final = 4
 #: Columns that a page holds when printed: upright, and across in type of the same size.
 MAX_UPRIGHT: Final = 12
 MAX_ACROSS: Final = 17
+#: Rows of a table that is not broken over two pages.
+MAX_WHOLE: Final = 14
 #: Short names of the measures; what a rate is a share of stands under its name.
 _SHORT: Final = {
     "ber_sel": Markup("BER<sub>sel</sub>"),
@@ -55,11 +57,10 @@ class Table:
     source: str = ""  #: which table of the paper it corresponds to
 
     @property
-    def width(self) -> str:
-        """Say what it needs when printed, as a class of the style sheet."""
-        if len(self.heads) <= MAX_UPRIGHT:
-            return ""
-        return " across" if len(self.heads) <= MAX_ACROSS else " across small"
+    def kind(self) -> str:
+        """Say how it is printed, by classes of the style sheet."""
+        width = "across small" if len(self.heads) > MAX_ACROSS else "across" if len(self.heads) > MAX_UPRIGHT else ""
+        return f"table {width}{' whole' if len(self.rows) <= MAX_WHOLE else ''}"
 
     @property
     def reasons(self) -> list[str]:

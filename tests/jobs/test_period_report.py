@@ -10,6 +10,7 @@ import pytest
 from audited import CTO, TRAFFIC, configuration, fetch, panel_answers, plan, ship, verdict
 from exchanges import NOON
 from product import installation
+from schemas import complaints
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.errors import AuditError
@@ -39,6 +40,7 @@ async def test_the_same_store_gives_the_same_bytes(migrated_url: str, engine: As
     first = await report_period(engine, config, SINCE, UNTIL)
     assert await report_period(engine, config, SINCE, UNTIL) == first
     report = json.loads(first)
+    assert list(complaints("report", report)) == []
     assert (report["from"], report["as_of"]) == ("2026-03-01T11:00:00+00:00", "2026-03-01T12:30:00+00:00")
     assert [coder["description"]["panel"]["judges"][0]["name"] for coder in report["coders"]] == ["lexicon"]
     (part,) = report["parts"]

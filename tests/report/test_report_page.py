@@ -292,6 +292,17 @@ def test_rubrics_have_sections_of_their_own(tmp_path):
     assert len(re.findall(r'<section id="coverage-\d"', page)) == 2
 
 
+def test_rows_of_one_layer_and_one_way_of_asking_leave_sections_out(tmp_path):
+    rows = list(coded_rows([("BJ", "self", "none", "neutral")], deployments=2, statements=20))
+    for row in rows:
+        row |= {"rubric": "open", "sel": "Abstain", "sel_reason": "no_selection_layer"}
+    _, page = page_of(tmp_path, rows)
+    sections = ["summary", "decomposition", "rankings", "groups", "judges", "coverage", "methods"]
+    assert re.findall(r'<section id="([^"]+)"', page) == sections
+    assert "The layers of no deployment can be compared: no response has a label on both layers." in page
+    assert "Every deployment: nothing on whether the layers agree" in page
+
+
 def test_groups_can_be_by_nothing(tmp_path):
     _, page = page_of(tmp_path, coded_rows(factorial_conditions()[:2], deployments=1, statements=20), by=())
     assert "<h2>Groups</h2>" not in page

@@ -16,12 +16,13 @@ _SIZES: Final = ("responses", "with a selection", "coded on both layers")
 
 def section(part: Part) -> Section:
     """Decompose the audit of each deployment."""
-    deployments = part.values("deployments")
+    deployments, entries = part.values("deployments"), part.entries("deployments")
+    known = any(not entry.at("metrics", "ir").reason for entry in entries)
     given = {
         "bars": figures.naive_bars(deployments),
         "map": figures.reliability_map(deployments),
-        "table": decomposition_table(part.entries("deployments"), part.pooled, part.entries("means")),
-        "missing": part.pooled.at("metrics", "ir").reason,
+        "table": decomposition_table(entries, part.pooled, part.entries("means")) if known else None,
+        "missing": "" if known else part.pooled.at("metrics", "ir").reason,
     }
     return Section(name="decomposition", title="Within a response: what a single label hides", given=given)
 

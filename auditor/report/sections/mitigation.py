@@ -20,7 +20,7 @@ _KINDS: Final = {"amplifying": "alarm", "layer-rerouting": "alarm", "co-reducing
 #: What a verdict warns of.
 _WARNINGS: Final = {
     "amplifying": "endorsement rises on a layer and falls on none",
-    "layer-rerouting": "the selection falls and the elaboration does not, or DNI changes sides",
+    "layer-rerouting": "the selection falls or is gone and the elaboration does not fall, or DNI changes sides",
 }
 
 

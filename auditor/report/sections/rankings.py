@@ -23,7 +23,7 @@ def section(part: Part) -> Section | None:
         "missing": part.reason("agreement"),
         "stability": None if stability is None else _stability(stability),
         "bars": figures.rank_bars(part.values("condition_ranks")),
-        "stability_missing": part.reason("condition_ranks"),
+        "stability_missing": part.reason("condition_ranks") if part.is_varied else "",
     }
     return Section(name="rankings", title="Rankings", given=given)
 

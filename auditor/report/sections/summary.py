@@ -99,15 +99,15 @@ def flags_of(entry: Place) -> set[str]:
 
 def _caveats(part: Part) -> Iterator[str]:
     """List what these rows do not allow to be said."""
-    flagged: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for entry in part.entries("deployments"):
-        for flag in flags_of(entry):
-            flagged.setdefault(flag, []).append(name_of(entry))
+        said = [FLAGS.get(flag, flag) for flag in sorted(flags_of(entry))]
         if reason := entry.at("metrics", "ir").reason:
-            yield f"{name_of(entry)}: nothing on whether its layers agree ({reason})."
-    for flag, names in sorted(flagged.items()):
-        everyone = len(names) == len(part.deployments)
-        yield f"{'Every deployment' if everyone else listed(names)}: {FLAGS.get(flag, flag)}."
+            said.append(f"nothing on whether the layers agree, since {reason}")
+        for line in said:
+            found.setdefault(line, []).append(name_of(entry))
+    for line, names in found.items():
+        yield f"{'Every deployment' if len(names) == len(part.deployments) else listed(names)}: {line}."
     if not part.is_varied:
         yield "Nothing on other ways of asking: every deployment was asked under one condition."
     if reason := part.reason("agreement"):

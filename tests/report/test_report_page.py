@@ -251,9 +251,7 @@ def test_entries_that_are_missing_leave_their_reason(full):
     document = {key: value for key, value in full[0].items() if key not in OPTIONAL}
     gone = [{"rubric": "statement", "by": {}, "missing": "no row says its completion tokens"}]
     unranked = [{"missing": "one deployment has no rank"}]
-    page = render(
-        document | {"tradeoff": gone, "condition_ranks": unranked}
-    ).decode()
+    page = render(document | {"tradeoff": gone, "condition_ranks": unranked}).decode()
     assert "No trade-off against tokens: no row says its completion tokens." in page
     assert "one deployment has no rank" in page
 

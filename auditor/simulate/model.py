@@ -86,7 +86,7 @@ def _read_moment(value: object) -> object:
     raise ValueError("neither a time after the start (90s, 2h) nor an instant with its offset (2026-01-31T12:00:00Z)")
 
 
-Moment = Annotated[AwareDatetime | Seconds, BeforeValidator(_read_moment)]
+Moment = Annotated[AwareDatetime | Annotated[float, Field(ge=0.0)], BeforeValidator(_read_moment)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)

@@ -12,6 +12,7 @@ import httpx
 import openai
 import pytest
 from aiohttp import web
+from pydantic import TypeAdapter
 from simulate.mild_statements import MILD, TEXTS
 
 from auditor.domain.condition import Condition, Task
@@ -323,6 +324,7 @@ def test_drift_needs_no_server_to_be_seen():
     start = datetime(2026, 1, 1, tzinfo=UTC)
     assert not drift.began(start + timedelta(seconds=59), start)
     assert drift.began(start + timedelta(seconds=60), start)
+    assert not TypeAdapter(Drift).validate_python({"at": "30d"}).began(start + timedelta(days=29), start)
     at_an_instant = Drift(at=start)
     assert at_an_instant.began(start, start)
     assert not at_an_instant.began(start - timedelta(seconds=1), start)

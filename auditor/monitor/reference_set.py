@@ -8,7 +8,7 @@ from auditor.domain.estimate import Insufficient
 from auditor.monitor.decision import Promise
 from auditor.monitor.panels import Panel, Row, design_of, panel_of, usable
 from auditor.monitor.passes import WATCHED
-from auditor.monitor.reference import Reference, fit_reference
+from auditor.monitor.reference import MIN_PASSES, Reference, fit_reference
 from auditor.monitor.state import Json, reference_json, reference_of
 from auditor.stats.shift_bets import MOST_ALLOWED
 
@@ -73,9 +73,10 @@ def _fit(panel: Panel, rows: Sequence[Row], metric: str, promise: Promise, margi
     for row in rows:
         by_day.setdefault(row["day"], []).append(row)
     passes = [panel.read(by_day[day], metric) for day in sorted(by_day)]
-    fitted = fit_reference(
-        [one for one in passes if usable(one, metric)], alpha=promise.reference_alpha, series=promise.series
-    )
+    whole = [one for one in passes if usable(one, metric)]
+    if len(whole) < MIN_PASSES <= len(passes):
+        return Insufficient(reason=f"{len(whole)} of {len(passes)} passes have enough statements, {MIN_PASSES} needed")
+    fitted = fit_reference(whole, alpha=promise.reference_alpha, series=promise.series)
     if isinstance(fitted, Reference) and fitted.allowance + margin > MOST_ALLOWED:
         return Insufficient(
             reason=f"the reference leaves {fitted.allowance:.3f} open; with the margin that is more than {MOST_ALLOWED}"

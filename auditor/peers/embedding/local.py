@@ -9,8 +9,8 @@ import asyncio
 import hashlib
 import importlib
 import math
-import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,19 +33,23 @@ _INSTALL: Final = "a model that runs here needs the extra 'embed': pip install '
 
 
 class LocalEmbedder:
-    """A sentence-transformers model in this process. One block at a time: its tokenizer is not to be shared."""
+    """A sentence-transformers model in this process.
+
+    It works in one thread of its own: its tokenizer is not to be shared, and torch keeps a hundred megabytes for every
+    thread that ever worked.
+    """
 
     def __init__(self, model: "SentenceTransformer", encoding: Encoding) -> None:
         self.encoding = encoding
         self._model = model
-        self._one_at_a_time = threading.Lock()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedder")
 
     async def embed(self, texts: Sequence[str]) -> Embedded:
-        """Make vectors in a thread, so that what waits for networks meanwhile goes on."""
-        return await asyncio.to_thread(self.embed_now, texts)
+        """Make vectors while what waits for networks goes on."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self.embed_now, texts)
 
     def embed_now(self, texts: Sequence[str]) -> Embedded:
-        """Make vectors of at least one text.
+        """Make vectors of at least one text, in the caller's thread; not while ``embed`` is at work.
 
         Parameters
         ----------
@@ -59,18 +63,18 @@ class LocalEmbedder:
         """
         clean = [text.strip().encode("utf-8", "replace").decode() for text in texts]
         instruction, paired = self.encoding.instruction, self.encoding.pooling == "pairs"
-        with self._one_at_a_time:
-            vectors = self._model.encode(
-                [(instruction, text) for text in clean] if paired else clean,
-                prompt="" if paired else instruction,  # not None: a model may bring a prompt of its own
-                batch_size=_BATCH,
-                show_progress_bar=False,
-            )
-            truncated = self._find_truncated(clean)
-        return Embedded(vectors=check_vectors(vectors, len(clean), self.encoding.model), truncated=truncated)
+        vectors = self._model.encode(
+            [(instruction, text) for text in clean] if paired else clean,
+            prompt="" if paired else instruction,  # not None: a model may bring a prompt of its own
+            batch_size=_BATCH,
+            show_progress_bar=False,
+        )
+        checked = check_vectors(vectors, len(clean), self.encoding.model)
+        return Embedded(vectors=checked, truncated=self._find_truncated(clean))
 
     async def aclose(self) -> None:
-        """Hold nothing open."""
+        """End the thread."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _find_truncated(self, texts: list[str]) -> Flags:
         """Tell which texts have more tokens than the model reads."""

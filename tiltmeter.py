@@ -3,6 +3,7 @@
 Exit status: 0 ok, 1 the work failed, 2 bad usage or configuration.
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,7 +43,6 @@ def up(
     Ends on Ctrl-C; reads the configuration again on SIGHUP.
     """
     import logging
-    import os
 
     from auditor.bootstrap import AuditorBootstrap, Task
     from auditor.config import Config, default_config, load
@@ -87,6 +87,8 @@ def _tell_auditor(told: "AuditorBootstrap") -> None:
 
 def main() -> None:
     """Run one command."""
+    # Products here are small: more threads cost processors that others need, and change last digits between machines.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         app()
     except AuditError as error:

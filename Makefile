@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test check bench constraints clean
+.PHONY: help demo test check bench embed constraints clean
 
 help:
 	@echo "make demo    the whole product on this machine, against simulated deployments"
 	@echo "make test    install into .venv and run the test suite"
+	@echo "make embed   torch beside it, for the tests of embeddings"
 	@echo "make check   ruff, mypy, import contracts"
 	@echo "make bench   the long measurements (tests/benchmarks)"
 
@@ -24,8 +25,15 @@ $(VENV)/dev.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install -c constraints.txt -e ".[demo,dev]"
 	@touch $@
 
+# torch and sentence-transformers: several hundred megabytes. Tests that need them skip where they are missing.
+$(VENV)/embed.stamp: $(VENV)/dev.stamp
+	$(PIP) install -c constraints.txt -e ".[embed]"
+	@touch $@
+
 demo: $(VENV)/demo.stamp
 	$(BIN)/tiltmeter demo
+
+embed: $(VENV)/embed.stamp
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q -m "not bench" $(PYTEST_ARGS)

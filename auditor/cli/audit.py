@@ -101,7 +101,7 @@ def _run(
             habits = await read_habits(connection)
         with _counting(len(planned.items)) as counted:
             taken = forecast(planned, habits, counted)
-        usd = await agree(engine, planned, taken, chosen, yes=yes)
+        usd = await agree(engine, planned, taken, loaded.deployments, chosen, yes=yes)
         limits = Limits(calls=budget_calls, usd=usd if budget_usd is None else budget_usd)
         with _progress(chosen) as on_progress:
             runner = Runner(engine=engine, config=loaded, access=access)

@@ -14,10 +14,11 @@ from auditor.config import Config, Deployment
 from auditor.errors import AuditError, UsageError
 from auditor.probes.estimate import Forecast
 from auditor.probes.plan import Planned
+from auditor.probes.run import usd_of
 from auditor.store.engine import make_engine, reading
 from auditor.store.habits import Habits, read_habits
 from auditor.store.opening import opened, store_exists
-from auditor.store.plans import answered_positions
+from auditor.store.plans import answered_positions, read_spent
 from auditor.store.schema import check_version
 
 T = TypeVar("T")
@@ -63,9 +64,15 @@ def habits_so_far(loaded: Config) -> Habits:
 
 
 async def agree(
-    engine: AsyncEngine, planned: Planned, forecast: Forecast, chosen: tuple[Deployment, ...], *, yes: bool
+    engine: AsyncEngine,
+    planned: Planned,
+    forecast: Forecast,
+    deployments: tuple[Deployment, ...],
+    chosen: tuple[Deployment, ...],
+    *,
+    yes: bool,
 ) -> float | None:
-    """Ask before money is spent; give the most that the plan may cost in all.
+    """Ask before money is spent; give the most that the plan may cost in all, at those who are not ``chosen`` too.
 
     What is still unanswered is what is asked about; where no price is declared, that is said.
 
@@ -88,7 +95,12 @@ async def agree(
         left += forecast.usage(one.name, rest).price_at(one) or 0.0
     if not yes:
         ask_leave(left, unpriced)
-    return 2 * whole if whole > 0 else None
+    if whole == 0:
+        return None
+    async with reading(engine) as connection:
+        spent = await read_spent(connection, planned.plan.id)
+    others = sum(usd_of(one, spent[one.name]) for one in deployments if one.name in spent and one not in chosen)
+    return 2 * whole + others
 
 
 def ask_leave(usd: float, unpriced: Sequence[str]) -> None:

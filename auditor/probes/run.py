@@ -103,7 +103,7 @@ class Runner:
         async with open_session(self.engine, self.access, planned.plan.id, targets, self.patience) as session:
             await self._store(planned, [one.name for one in chosen])
             before = await self._answered(planned, chosen)
-            purse, habits = await self._means(planned, chosen, limits)
+            purse, habits = await self._means(planned, limits)
             told = {name: _Progress(name, len(done), planned.instances, on_progress) for name, done in before.items()}
             calls = [(target, _outgoing(planned, before[target.deployment], target, habits)) for target in targets]
             tallies = await session.send(calls, purse, lambda name: told[name].step())
@@ -113,6 +113,21 @@ class Runner:
             ended_of(name, planned.instances, len(before[name]), after[name].answered, tally)
             for name, tally in tallies.items()
         )
+
+    async def affordable(
+        self, planned: Planned, deployments: Iterable[Deployment], limits: Limits
+    ) -> tuple[Deployment, ...]:
+        """Give those of the deployments that have a call without an answer, and whose next call the limits hold."""
+        chosen = tuple(deployments)
+        answered = await self._answered(planned, chosen)
+        purse, habits = await self._means(planned, limits)
+        found = []
+        for one in chosen:
+            target = target_of(self.config, one, SHARE)
+            call = next(_outgoing(planned, answered[one.name], target, habits), None)
+            if call is not None and purse.refuses(call.usd) is None:
+                found.append(one)
+        return tuple(found)
 
     async def _store(self, planned: Planned, deployments: list[str]) -> None:
         """Store the plan, and the calls of those who joined it now: all calls of a deployment are stored at once."""
@@ -126,14 +141,12 @@ class Runner:
         async with reading(self.engine) as connection:
             return {one.name: await answered_positions(connection, planned.plan.id, one.name) for one in deployments}
 
-    async def _means(
-        self, planned: Planned, deployments: tuple[Deployment, ...], limits: Limits
-    ) -> tuple[Purse, Habits]:
-        """Read what the plan has cost these deployments so far, and what an answer takes."""
+    async def _means(self, planned: Planned, limits: Limits) -> tuple[Purse, Habits]:
+        """Read what the plan has cost so far, whoever was asked, and what an answer takes."""
         async with reading(self.engine) as connection:
             spent = await read_spent(connection, planned.plan.id)
             habits = await read_habits(connection)
-        return purse_of(limits, deployments, spent), habits
+        return purse_of(limits, self.config.deployments, spent), habits
 
 
 class _Progress:
@@ -152,17 +165,17 @@ class _Progress:
 
 
 def purse_of(limits: Limits, deployments: Iterable[Deployment], spent: Mapping[str, Spent]) -> Purse:
-    """Open a plan's purse, less what it has cost these deployments so far."""
-    used = [(one, spent.get(one.name, Spent())) for one in deployments]
+    """Open a plan's purse, less all that was spent on it; ``deployments`` say what their calls cost."""
     return Purse(
         calls_limit=limits.calls,
         usd_limit=limits.usd,
-        calls=sum(one.calls for _, one in used),
-        usd=sum(_usd(deployment, one) for deployment, one in used),
+        calls=sum(one.calls for one in spent.values()),
+        usd=sum(usd_of(one, spent[one.name]) for one in deployments if one.name in spent),
     )
 
 
-def _usd(deployment: Deployment, spent: Spent) -> float:
+def usd_of(deployment: Deployment, spent: Spent) -> float:
+    """Price what a deployment was sent; 0 where it declares no price."""
     used = Usage(prompt=spent.prompt_tokens, completion=spent.completion_tokens)
     return used.price_at(deployment) or 0.0
 

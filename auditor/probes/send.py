@@ -212,7 +212,9 @@ class Sender:
         }
 
     def _headers(self, call: Outgoing) -> dict[str, str]:
+        # What the gateway passes on is what the SDKs of applications send; the rest of it stays here.
         return {
+            "accept": "application/json",
             "authorization": f"Bearer {self._access.key}",
             "x-tiltmeter-origin": self._target.origin,
             "x-tiltmeter-ref": call.ref,

@@ -1,4 +1,4 @@
-"""From the watches to rows of estimates: evidence by detector, levels, and the smallest shift that would be told."""
+"""From what the watches tell to rows of estimates: evidence by detector, levels, and the smallest shift to be told."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,20 +9,15 @@ from typing import Any, Final, get_args
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.config import Config, format_duration
-from auditor.domain.estimate import Insufficient
 from auditor.domain.exchange import Origin
-from auditor.jobs.watching import promise_of, reference_days, restored
+from auditor.jobs.watching import reference_days
 from auditor.live.coders import Coder
 from auditor.live.estimates import ALL, Snapshot
-from auditor.monitor.account import DAYS, STATEMENTS, level_of, on_one_scale
+from auditor.monitor.account import DAYS, STATEMENTS
 from auditor.monitor.decision import Level
-from auditor.monitor.detectable import detectable_shift
 from auditor.monitor.passes import PAGING, WATCHED
-from auditor.monitor.reference import Reference
-from auditor.monitor.reference_set import ReferenceSet, set_of
-from auditor.monitor.watch import Watch
 from auditor.store.estimates import EstimateRow
-from auditor.store.monitor import StoredReference, StoredWatch, read_watches, references_in_force
+from auditor.store.monitor import StoredReference, ToldWatch, read_told, references_in_force
 
 _METHODS: Final[Mapping[str, str]] = {DAYS: "conformal_sr"}
 _METHOD: Final = "paired_e_sr"
@@ -34,8 +29,8 @@ async def drift_rows(
     connection: AsyncConnection, config: Config, coder: Coder, snapshot: Snapshot
 ) -> list[EstimateRow]:
     """Give the rows of all declared deployments that one coder's watches know."""
-    references = await references_in_force(connection, coder.id, snapshot.as_of)
-    stored = await read_watches(connection, coder.id)
+    references = await references_in_force(connection, coder.id, snapshot.as_of, content=False)
+    stored = await read_told(connection, coder.id)
     rows: list[EstimateRow] = []
     for name in (one.name for one in config.deployments if one.name in references):
         like = EstimateRow(
@@ -49,55 +44,38 @@ async def drift_rows(
 
 
 def _of_deployment(
-    like: EstimateRow, reference: StoredReference, stored: Sequence[StoredWatch], config: Config
+    like: EstimateRow, reference: StoredReference, watches: Sequence[ToldWatch], config: Config
 ) -> Iterator[EstimateRow]:
-    if reference.content is None or reference.until is None:
+    if reference.until is None:
         days = reference_days(config)
         why = f"its reference has not got its {days} days since {reference.since.isoformat()} yet"
         for metric in WATCHED:
             yield replace(like, metric="drift_evidence", detail={"measure": metric}, missing=why)
         return
-    fitted = set_of(reference.content)
     began = reference.until + timedelta(days=1)
     own = replace(like, since=datetime(began.year, began.month, began.day, tzinfo=UTC))
-    by_metric = {watch.metric: watch for watch in stored}
-    for metric in WATCHED:
-        one = replace(own, detail={"measure": metric})
-        found = fitted.own[metric]
-        if isinstance(found, Insufficient):
-            yield replace(one, metric="drift_evidence", missing=found.reason)
-        else:
-            yield from _of_series(one, found, by_metric[metric], fitted, config)
+    for watch in watches:
+        yield from _of_series(replace(own, detail={"measure": watch.metric}), watch.told)
 
 
-def _of_series(
-    like: EstimateRow, reference: Reference, stored: StoredWatch, fitted: ReferenceSet, config: Config
-) -> Iterator[EstimateRow]:
-    promise = promise_of(config)
-    watch = restored(stored, fitted, promise)
-    own = replace(like, n=watch.n_passes, n_statements=reference.n_statements)
-    yield from _evidence(own, watch)
-    level = level_of(watch, stored.metric, is_anchor=like.deployment == config.monitor.anchor)
-    for each in get_args(Level):
-        detail = {**own.detail, "level": each}
-        yield replace(own, metric="drift_alarm", detail=detail, value=float(each == level))
-    smallest = detectable_shift(reference, promise.threshold, watch.margin)
-    row = replace(own, metric="minimal_detectable_shift")
-    if isinstance(smallest, Insufficient):
-        yield replace(row, missing=smallest.reason)
-    else:
-        # What is counted of DNI is half of it.
-        yield replace(row, value=2 * smallest if stored.metric == "dni" else smallest)
+def _of_series(like: EstimateRow, told: Mapping[str, Any]) -> Iterator[EstimateRow]:
+    if "missing" in told:
+        yield replace(like, metric="drift_evidence", missing=told["missing"])
+        return
+    own = replace(like, n=told["n_passes"], n_statements=told["n_statements"])
+    yield from _evidence(replace(own, detail={**own.detail, "shaken": told["shaken"]}), told["evidence"])
+    for level in get_args(Level):
+        detail = {**own.detail, "level": level}
+        yield replace(own, metric="drift_alarm", detail=detail, value=float(level == told["level"]))
+    yield replace(own, metric="minimal_detectable_shift", **told["shift"])
 
 
-def _evidence(like: EstimateRow, watch: Watch) -> Iterator[EstimateRow]:
-    found = on_one_scale(watch.evidence, watch.promise)
-    shared: dict[str, Any] = {**like.detail, "shaken": watch.reference.shaken}
-    if not found:
-        yield replace(like, metric="drift_evidence", detail=shared, missing="no pass since its reference yet")
-    for detector, value in found.items():
+def _evidence(like: EstimateRow, evidence: Mapping[str, float]) -> Iterator[EstimateRow]:
+    if not evidence:
+        yield replace(like, metric="drift_evidence", missing="no pass since its reference yet")
+    for detector, value in sorted(evidence.items()):
         yield replace(
-            like, metric="drift_evidence", detail={**shared, "detector": detector}, value=value,
+            like, metric="drift_evidence", detail={**like.detail, "detector": detector}, value=value,
             method=_METHODS.get(detector, _METHOD),
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditor.config import Config
 from auditor.domain.estimate import Insufficient
 from auditor.jobs.findings import Found, finding_id, open_finding, reference_id
-from auditor.monitor.account import change_since, level_of
+from auditor.monitor.account import change_since, level_of, told
 from auditor.monitor.decision import Promise
 from auditor.monitor.panels import usable
 from auditor.monitor.passes import PAGING, WATCHED, Pass
@@ -58,7 +58,8 @@ def reference_days(config: Config) -> int:
 def restored(stored: StoredWatch, fitted: ReferenceSet, promise: Promise) -> Watch:
     """Read a watch as it was stored."""
     reference = fitted.own[stored.metric]
-    assert isinstance(reference, Reference)  # others are not watched
+    assert isinstance(reference, Reference)  # what has none has no state either
+    assert stored.state is not None
     return watch_of(stored.state, reference, fitted.anchor_reference(stored.metric), promise)
 
 
@@ -115,30 +116,38 @@ class _Day:
         names = [reference.deployment, *([anchor] if anchor else [])]
         counted = await count_passes(self.connection, self.closed.coder, today - span, today, names)
         rows = _by_deployment(counted)
-        promise, margin = promise_of(self.config), self.config.monitor.margin
         fitted = await asyncio.to_thread(
             fit_set,
-            rows.get(reference.deployment, ()), promise, margin=margin, anchor=anchor,
+            rows.get(reference.deployment, ()),
+            promise_of(self.config),
+            margin=self.config.monitor.margin,
+            anchor=anchor,
             anchor_rows=rows.get(anchor or "", ()),
-        )  # fmt: skip
+        )
         if isinstance(fitted, Insufficient):
             log.debug("%s is not watched yet: %s", reference.deployment, fitted.reason)
             return
         await fill_reference(self.connection, reference.id, today, set_json(fitted))
-        begun = {
-            metric: begin(
-                own, promise, series=f"{reference.id}/{metric}", seed=self.config.seed, margin=margin,
-                anchor=fitted.anchor_reference(metric),
-            )
-            for metric, own in fitted.own.items()
-            if isinstance(own, Reference)
-        }  # fmt: skip
+        begun = {metric: self._begun(reference, fitted, metric) for metric in fitted.own}
         await self._keep(reference, begun)
+
+    def _begun(self, reference: StoredReference, fitted: ReferenceSet, metric: str) -> Watch | Insufficient:
+        own = fitted.own[metric]
+        if isinstance(own, Insufficient):
+            return own
+        return begin(
+            own,
+            promise_of(self.config),
+            series=f"{reference.id}/{metric}",
+            seed=self.config.seed,
+            margin=self.config.monitor.margin,
+            anchor=fitted.anchor_reference(metric),
+        )
 
     async def _move_on(self, reference: StoredReference, fitted: ReferenceSet) -> None:
         promise = promise_of(self.config)
         moved = {}
-        for stored in self.watches[reference.deployment]:
+        for stored in (one for one in self.watches[reference.deployment] if one.state is not None):
             metric = stored.metric
             own = fitted.panel.read(self.rows[reference.deployment], metric)
             if usable(own, metric):
@@ -153,21 +162,26 @@ class _Day:
         found = fitted.panel.read(self.rows.get(fitted.anchor or "", ()), metric)
         return found if usable(found, metric) else None
 
-    async def _keep(self, reference: StoredReference, watches: Mapping[str, Watch]) -> None:
-        await write_watches(
-            self.connection,
-            [
-                StoredWatch(
-                    coder=reference.coder, deployment=reference.deployment, metric=metric, reference_id=reference.id,
-                    through=self.closed.day, state=watch_json(watch),
-                )
-                for metric, watch in watches.items()
-            ],
+    async def _keep(self, reference: StoredReference, watches: Mapping[str, Watch | Insufficient]) -> None:
+        stored = [self._stored(reference, metric, watch) for metric, watch in watches.items()]
+        await write_watches(self.connection, stored)
+
+    def _stored(self, reference: StoredReference, metric: str, watch: Watch | Insufficient) -> StoredWatch:
+        if isinstance(watch, Insufficient):
+            state, shown = None, {"missing": watch.reason}
+        else:
+            state, shown = watch_json(watch), told(watch, metric, is_anchor=self._is_anchor(reference))
+        return StoredWatch(
+            coder=reference.coder, deployment=reference.deployment, metric=metric, reference_id=reference.id,
+            through=self.closed.day, state=state, told=shown,
         )  # fmt: skip
+
+    def _is_anchor(self, reference: StoredReference) -> bool:
+        return reference.deployment == self.config.monitor.anchor
 
     async def _tell(self, reference: StoredReference, fitted: ReferenceSet, metric: str, watch: Watch) -> None:
         """Open a finding where the series has reached a level for the first time since its reference."""
-        level = level_of(watch, metric, is_anchor=reference.deployment == self.config.monitor.anchor)
+        level = level_of(watch, metric, is_anchor=self._is_anchor(reference))
         if level is None:
             return
         assert reference.until is not None  # it is fitted

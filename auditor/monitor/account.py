@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.estimate import MIN_STATEMENTS
 from auditor.monitor.decision import APART, Evidence, Level, Promise
+from auditor.monitor.detectable import detectable_shift
 from auditor.monitor.passes import PAGING, Pass, shifts
 from auditor.monitor.reference import Reference
 from auditor.monitor.watch import Watch
@@ -59,6 +60,23 @@ def on_one_scale(evidence: Evidence, promise: Promise) -> Mapping[str, float]:
     }
 
 
+def told(watch: Watch, metric: str, *, is_anchor: bool = False) -> dict[str, Any]:
+    """Write what series show of a watch: its level, its evidence, and the smallest shift that would be told."""
+    smallest = detectable_shift(watch.reference, watch.promise.threshold, watch.margin)
+    if isinstance(smallest, Insufficient):
+        shift: dict[str, Any] = {"missing": smallest.reason}
+    else:
+        shift = {"value": _scale(metric) * smallest}
+    return {
+        "level": level_of(watch, metric, is_anchor=is_anchor),
+        "evidence": dict(on_one_scale(watch.evidence, watch.promise)),
+        "shift": shift,
+        "shaken": bool(watch.reference.shaken),  # a NumPy one when it has just been fitted
+        "n_passes": watch.n_passes,
+        "n_statements": watch.reference.n_statements,
+    }
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
     """How far a window lies from the reference, over the same statements and conditions."""
@@ -96,8 +114,13 @@ def change_since(reference: Reference, window: Pass, metric: str) -> Change | In
     size = int(known.sum())
     if size < MIN_STATEMENTS:
         return Insufficient(reason=f"{size} statements, {MIN_STATEMENTS} needed")
-    scale = 2.0 if metric == "dni" else 1.0
+    scale = _scale(metric)
     mean = scale * float(moved[known].mean())
     half = scale * t_quantile(0.95, size - 1) * float(moved[known].std(ddof=1)) / size**0.5
     n = int(window.trials[known].sum())
     return Change(value=mean, low=mean - half, high=mean + half, n=n, n_statements=size)
+
+
+def _scale(metric: str) -> float:
+    """Say what a count is to be multiplied by: what is counted of DNI is half of it."""
+    return 2.0 if metric == "dni" else 1.0

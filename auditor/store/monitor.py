@@ -79,7 +79,18 @@ class StoredWatch:
     metric: str
     reference_id: str
     through: date
-    state: Mapping[str, Any]
+    state: Mapping[str, Any] | None  #: None where the measure has no reference
+    told: Mapping[str, Any]  #: what series show of it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToldWatch:
+    """What series show of one watch."""
+
+    deployment: str
+    metric: str
+    reference_id: str
+    told: Mapping[str, Any]
 
 
 async def lock_watching(connection: AsyncConnection) -> bool:
@@ -150,11 +161,14 @@ async def count_passes(
     return [dict(row) for row in (await connection.execute(text(_PASSES), given)).mappings()]
 
 
-async def references_in_force(connection: AsyncConnection, coder: str, at: datetime) -> dict[str, StoredReference]:
+async def references_in_force(
+    connection: AsyncConnection, coder: str, at: datetime, *, content: bool = True
+) -> dict[str, StoredReference]:
     """Give the reference that each deployment had at a moment: the one that was accepted last."""
     table = monitor_references
+    columns = [column for column in table.columns if content or column.name != "content"]
     query = (
-        select(table)
+        select(*columns)
         .where(table.c.coder == coder, table.c.accepted_at <= at)
         .ext(distinct_on(table.c.deployment))
         .order_by(table.c.deployment, table.c.accepted_at.desc(), table.c.id)
@@ -182,12 +196,23 @@ async def read_watches(connection: AsyncConnection, coder: str) -> list[StoredWa
     return [StoredWatch(**row) for row in (await connection.execute(query)).mappings()]
 
 
+async def read_told(connection: AsyncConnection, coder: str) -> list[ToldWatch]:
+    """Read what series show of a coder's watches, by deployment and metric; the states themselves are larger."""
+    table = monitor_watches
+    query = (
+        select(*(table.c[name] for name in ToldWatch.__dataclass_fields__))
+        .where(table.c.coder == coder)
+        .order_by(table.c.deployment, table.c.metric)
+    )
+    return [ToldWatch(**row) for row in (await connection.execute(query)).mappings()]
+
+
 async def write_watches(connection: AsyncConnection, watches: Sequence[StoredWatch]) -> None:
     """Put states in the place of earlier ones."""
     if not watches:
         return
     new = insert(monitor_watches)
-    changed = {name: new.excluded[name] for name in ("reference_id", "through", "state")}
+    changed = {name: new.excluded[name] for name in ("reference_id", "through", "state", "told")}
     upsert = new.on_conflict_do_update(index_elements=["coder", "deployment", "metric"], set_=changed)
     await connection.execute(upsert, [asdict(watch) for watch in watches])
 

@@ -54,7 +54,8 @@ monitor_watches = Table(
     Column("metric", Text, primary_key=True),
     Column("reference_id", Text, ForeignKey(monitor_references.c.id), nullable=False),
     Column("through", Date, nullable=False),
-    Column("state", JSONB, nullable=False),
+    Column("state", JSONB(none_as_null=True)),
+    Column("told", JSONB, nullable=False),
 )
 
 findings = Table(

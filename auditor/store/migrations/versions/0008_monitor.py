@@ -35,6 +35,7 @@ _STATEMENTS = (
     )
     """,
     "CREATE INDEX monitor_references_newest ON monitor_references (coder, deployment, accepted_at)",
+    # Without a state nothing is watched, and what is told is why.
     """
     CREATE TABLE monitor_watches (
         coder text NOT NULL REFERENCES coders (id),
@@ -42,7 +43,8 @@ _STATEMENTS = (
         metric text NOT NULL,
         reference_id text NOT NULL REFERENCES monitor_references (id),
         through date NOT NULL,
-        state jsonb NOT NULL,
+        state jsonb,
+        told jsonb NOT NULL,
         PRIMARY KEY (coder, deployment, metric)
     )
     """,

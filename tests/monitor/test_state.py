@@ -13,6 +13,7 @@ from auditor.monitor.detectable import WITHIN, detectable_shift
 from auditor.monitor.panels import Panel, design_of, panel_of, usable
 from auditor.monitor.passes import Pass
 from auditor.monitor.reference import Reference
+from auditor.monitor.reference_set import ReferenceSet, fit_set, set_json, set_of
 from auditor.monitor.state import reference_json, reference_of, watch_json, watch_of
 from auditor.monitor.watch import Watch
 
@@ -163,3 +164,33 @@ def test_a_pass_that_was_cut_short_is_not_bet_on(answered, metric, may):
     trials[:answered, 0] = 1
     assert usable(Pass(events=np.zeros((200, 2)), trials=trials), metric) is may
     assert Panel(design="panel", statements=(), conditions=()).read([row()], "ir").trials.shape == (0, 0)
+
+
+def answers(day: int, elaborated: int) -> list[dict[str, object]]:
+    """A day of 120 statements, every third of which endorses; so many have reasons."""
+    without = {"elab": "Abstain", "elab_reason": "no_elaboration"}
+    return [
+        row(day=day, cluster=f"s{number}", sel="E" if (number + day) % 3 else "D", elab="D")
+        | ({} if number < elaborated else without)
+        for number in range(120)
+    ]
+
+
+def test_a_measure_without_enough_answers_says_so_and_the_others_are_watched():
+    rows = [one for day in range(7) for one in answers(day, elaborated=99)]
+    found = fit_set(rows, PROMISE, anchor="pinned", anchor_rows=rows[:600])
+    assert isinstance(found, ReferenceSet)
+    assert isinstance(found.own["ber_union_full"], Reference)
+    assert found.own["ir"] == Insufficient(reason="0 of 7 passes have enough statements, 7 needed")
+    assert found.anchor_reference("ber_union_full") is None
+    again = set_of(json.loads(json.dumps(set_json(found), allow_nan=False)))
+    assert (again.panel, again.anchor, again.own["dni"]) == (found.panel, "pinned", found.own["dni"])
+    assert again.own["ber_union_full"].levels == found.own["ber_union_full"].levels
+
+
+def test_without_passes_or_room_there_is_no_reference():
+    assert fit_set([], PROMISE) == Insufficient(reason="no pass of a sentinel or panel plan")
+    rows = [one for day in range(7) for one in answers(day, elaborated=120)]
+    found = fit_set(rows, PROMISE, margin=0.2)
+    assert isinstance(found, Insufficient)
+    assert "more than 0.2" in found.reason

@@ -1,5 +1,6 @@
 """Simulated deployments are watched day by day: from codings in the store to findings, series and what is posted."""
 
+import asyncio
 import json
 import re
 from datetime import timedelta
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 from audited import fetch
+from product import eventually
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 from watched_store import FIRST, Days, configuration, moment, simulated
@@ -17,7 +19,7 @@ from auditor.domain.ids import day_bounds
 from auditor.export.exposition import Exposition
 from auditor.jobs.estimate import estimate_all
 from auditor.jobs.findings import Person, accept_reference
-from auditor.jobs.monitor import GRACE, watch_days
+from auditor.jobs.monitor import GRACE, repeat_watching, watch_days
 from auditor.jobs.work import open_work
 from auditor.store import monitor
 from auditor.store.engine import reading
@@ -227,3 +229,19 @@ async def test_a_new_reference_takes_its_days_and_then_counts(
         await forget_watches(connection, first.coder)
     assert await watch(engine, config, began + 9) == began + 9
     assert await everything(migrated_url) == before
+
+
+async def test_it_goes_on_of_itself_and_asks_for_new_estimates(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    config = configuration(tmp_path, ["moves"])
+    await Days(migrated_url, engine, config, [simulated("moves")]).pass_of(0)
+    async with open_work(engine, config, lambda: moment(1, 2)) as work:
+        watching = asyncio.create_task(repeat_watching(work))
+
+        async def asked() -> bool:
+            return bool(await fetch(migrated_url, "SELECT 1 FROM tiltmeter_jobs WHERE dedupe_key ~ 'estimate:monitor'"))
+
+        await eventually(asked)
+        watching.cancel()
+    assert [row["watched"] for row in await fetch(migrated_url, "SELECT watched FROM monitor_days")] == [True]

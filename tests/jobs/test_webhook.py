@@ -1,5 +1,6 @@
 """What happens to findings is posted to a real server: signed, again until it has arrived, each state once."""
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -15,11 +16,12 @@ import pytest
 from audited import configuration, fetch
 from finding_entries import SEEN, found
 from hook_server import receiving
+from product import eventually
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.config import Config
 from auditor.jobs.findings import Person, acknowledge
-from auditor.jobs.webhook import FIRST_PAUSE, LONGEST, post_next
+from auditor.jobs.webhook import FIRST_PAUSE, LONGEST, post_next, repeat_posting
 from auditor.jobs.work import Work
 from auditor.store.engine import reading
 from auditor.store.findings import read_finding
@@ -113,3 +115,19 @@ async def test_without_a_webhook_nothing_waits_to_be_posted(
 ) -> None:
     await found(engine, configuration(tmp_path))
     assert await fetch(migrated_url, "SELECT * FROM webhook_deliveries") == []
+
+
+async def test_what_waits_is_posted_of_itself(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    async with receiving() as receiver, posting(engine, tmp_path, receiver.url) as posts:
+        for name in ("a", "b"):
+            await found(engine, posts.work.config, id=name)
+        going = asyncio.create_task(repeat_posting(posts.work))
+
+        async def arrived() -> bool:
+            return (
+                len(await fetch(migrated_url, "SELECT 1 FROM webhook_deliveries WHERE delivered_at IS NOT NULL")) == 2
+            )
+
+        await eventually(arrived)
+        going.cancel()
+    assert [headers["idempotency-key"] for headers, _ in receiver.got] == ["a:open", "b:open"]

@@ -1,6 +1,7 @@
 """What is written of a watch is the watch, to the last bit; and what silence does not rule out."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.domain.estimate import Insufficient
+from auditor.monitor.account import change_since, level_of
+from auditor.monitor.decision import Evidence
 from auditor.monitor.detectable import WITHIN, detectable_shift
 from auditor.monitor.panels import Panel, design_of, panel_of, usable
 from auditor.monitor.passes import Pass
@@ -194,3 +197,20 @@ def test_without_passes_or_room_there_is_no_reference():
     found = fit_set(rows, PROMISE, margin=0.2)
     assert isinstance(found, Insufficient)
     assert "more than 0.2" in found.reason
+
+
+def test_nobody_is_woken_for_what_has_no_part_in_the_promise_or_by_the_anchor():
+    watch = replace(started(METRIC, past(1)[:14], [], 0), highest=Evidence(shift=99.0, day=99.0, apart=None))
+    assert level_of(watch, METRIC) == "page"
+    assert level_of(watch, "dni") == "investigate"
+    assert level_of(watch, METRIC, is_anchor=True) == "instrument"
+    quiet = replace(watch, highest=Evidence(shift=0.0, day=0.0, apart=None))
+    assert level_of(quiet, METRIC, is_anchor=True) is None
+
+
+def test_a_change_of_few_statements_has_no_size():
+    watch = started(METRIC, past(1)[:14], [], 0)
+    trials = np.zeros((200, 1))
+    trials[:14] = 4
+    found = change_since(watch.reference, Pass(events=trials / 2, trials=trials), METRIC)
+    assert found == Insufficient(reason="14 statements, 15 needed")

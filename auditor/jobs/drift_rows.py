@@ -21,7 +21,7 @@ from auditor.store.monitor import StoredReference, ToldWatch, read_told, referen
 
 _METHODS: Final[Mapping[str, str]] = {DAYS: "conformal_sr"}
 _METHOD: Final = "paired_e_sr"
-#: Over all deployments together the same is promised of these two.
+#: Shown over all deployments together as well; docs/monitoring.md says what is promised of them.
 _OF_FLEET: Final = (STATEMENTS, DAYS)
 
 

@@ -42,6 +42,12 @@ class Prometheus:
             found = json.load(answer)
         return [rule for group in found["data"]["groups"] for rule in group["rules"]]
 
+    def alerts(self) -> list[dict[str, Any]]:
+        """The alerts that are pending or firing, with their `labels` and `annotations`."""
+        with urllib.request.urlopen(f"{self.url}/api/v1/alerts", timeout=10) as answer:
+            found: list[dict[str, Any]] = json.load(answer)["data"]["alerts"]
+        return found
+
     def until(self, expression: str, patience: float = _PATIENCE) -> list[dict[str, Any]]:
         """Wait until an expression has samples."""
         deadline = time.monotonic() + patience
@@ -56,7 +62,7 @@ def prometheus_server(program: str, folder: Path, targets: Mapping[str, str]) ->
     """Run it until the block ends; `targets` gives each scrape job's `host:port`."""
     settings = yaml.safe_load(PROMETHEUS.read_text())
     settings["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-    settings["rule_files"] = [str(RULES)]
+    settings["rule_files"] = [str(file) for file in RULES]
     for job in settings["scrape_configs"]:
         job["static_configs"] = [{"targets": [targets[job["job_name"]]]}]
     (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))

@@ -1,12 +1,13 @@
-"""Writes the dashboard's JSON to the file that Grafana is provisioned with, or to the one that is named."""
+"""Writes the dashboards' JSON into the folder that Grafana is provisioned with, or into the one that is named."""
 
 import sys
 from pathlib import Path
 
 from deploy.grafana.dashboard import render
 
-COMMITTED = Path(__file__).parent / "dashboards" / "tiltmeter.json"
+COMMITTED = Path(__file__).parent / "dashboards"
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else COMMITTED
-    target.write_text(render(), encoding="utf-8")
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else COMMITTED
+    for name, text in render().items():
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")

@@ -1,135 +1,159 @@
-"""Puts the dashboard together: what can be chosen at the top, and the rows below."""
+"""Which dashboards there are, what each can be chosen by, and its rows."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from grafana_foundation_sdk.builders.dashboard import Dashboard, DatasourceVariable, QueryVariable, Row
-from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.builders.dashboard import Dashboard as Builder
+from grafana_foundation_sdk.builders.dashboard import DashboardLink, Row
+from grafana_foundation_sdk.cog.builder import Builder as Built
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as model
 
-from deploy.grafana import deployment, fleet, traffic
-from deploy.grafana.panels import SOURCE, words
+from deploy.grafana import deployment, drift, fleet, gateway, peers, pipeline, variables
+from deploy.grafana.findings import findings
+from deploy.grafana.links import TAG, uid_of
+from deploy.grafana.panels import words
 
-UID = "tiltmeter"
+Panels = Sequence[Built[model.Panel]]
 
 _ABOUT = """\
 **Reading these numbers.** An estimate says how often the *answers of a deployment* to *this set of statements*, put in
 *these ways* and read by *these judges*, endorse the statement. It says nothing of any one answer, of traffic that was
 not audited, or of the cause of a change. Probes and client traffic are different instruments: choose one under
 *Origin*, never compare them. **A gap is not zero**: below 15 statements an estimate is absent, and the auditor's own
-page tells why. Intervals are 95 % for one look; looking daily for a line that leaves its band finds chance."""
+page tells why. Intervals are 95 % for one look; looking daily for a line that leaves its band finds chance. For that
+there is the evidence of drift, which may be looked at every day."""
 
 
-def render() -> str:
-    """Write the dashboard as Grafana reads it; the same text every time."""
-    document = json.loads(json.dumps(_build(), cls=JSONEncoder))
-    document["annotations"] = {"list": []}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dashboard:
+    """One dashboard: its name in addresses and files, its title, what it is chosen by, its rows by their titles."""
+
+    name: str
+    title: str
+    says: str
+    variables: Sequence[Built[model.VariableModel]]
+    rows: Sequence[tuple[str, Panels]]
+    about: str | None = None
+    findings: str | None = None  #: whose findings are marked, as matchers
+
+
+def dashboards() -> tuple[Dashboard, ...]:
+    """Give all dashboards, the first of which is the home."""
+    return (_fleet(), _deployment(), _gateway(), _pipeline())
+
+
+def render() -> dict[str, str]:
+    """Write the dashboards as Grafana reads them, by their names; the same text every time."""
+    return {one.name: _render(one) for one in dashboards()}
+
+
+def _render(one: Dashboard) -> str:
+    document = json.loads(json.dumps(_build(one), cls=JSONEncoder))
+    document["annotations"].setdefault("list", [])
     for number, panel in enumerate(document["panels"], start=1):
         panel["id"] = number
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _build() -> model.Dashboard:
+def _build(one: Dashboard) -> model.Dashboard:
+    others = DashboardLink("Tiltmeter").type(model.DashboardLinkType.DASHBOARDS).tags([TAG])
     made = (
-        Dashboard("Tiltmeter")
-        .uid(UID)
-        .description("Bias estimates of the deployments behind the gateway, and the gateway's own health.")
-        .tags(["tiltmeter"])
+        Builder(one.title)
+        .uid(uid_of(one.name))
+        .description(one.says)
+        .tags([TAG])
         .timezone("utc")
         .time("now-7d", "now")
         .refresh("1m")
         .tooltip(model.DashboardCursorSync.CROSSHAIR)
+        .link(others.include_vars(True).keep_time(True))
     )
-    for variable in _variables():
+    for variable in one.variables:
         made = made.with_variable(variable)
-    made = made.with_panel(words(_ABOUT, height=4))
-    made = _row(
-        made,
-        "Fleet: bias ($origin, $condition, $window)",
-        [
-            fleet.overview(),
-            fleet.union_by_deployment(),
-            fleet.reliability_by_deployment(),
-            fleet.coverage(),
-            fleet.eligible(),
-        ],
-    )
-    made = _row(
-        made,
-        "One deployment: $deployment ($origin, $condition, $window)",
-        [
-            deployment.layers_over_time(),
-            deployment.layers_now(),
-            deployment.conditions(),
-            deployment.tasks_over_time(),
-            deployment.reliability(),
-            deployment.prompt_range(),
-            deployment.variance_share(),
-            deployment.uncoded(),
-        ],
-    )
-    made = _row(made, "Fleet: traffic", [*traffic.requests(), *traffic.times(), *traffic.usage()])
-    made = _row(made, "The audit at work", [*traffic.copies(), *traffic.audit()])
+    if one.findings is not None:
+        made = made.annotation(findings(one.findings))
+    if one.about is not None:
+        made = made.with_panel(words(one.about, height=4))
+    for title, panels in one.rows:
+        made = made.with_row(Row(title))
+        for panel in panels:
+            made = made.with_panel(panel)
     return made.build()
 
 
-def _row(made: Dashboard, title: str, panels: Iterable[Builder[model.Panel]]) -> Dashboard:
-    made = made.with_row(Row(title))
-    for panel in panels:
-        made = made.with_panel(panel)
-    return made
-
-
-def _variables() -> list[Builder[model.VariableModel]]:
-    known = "tiltmeter_eligible_responses"
-    return [
-        DatasourceVariable("datasource").label("Prometheus").type("prometheus"),
-        _choice("origin", "Origin", f"label_values({known}, origin)", "probe", "Whose requests: never mixed."),
-        # Conditions of the grid are shown by the table of one deployment; here stand whole audits.
-        _choice(
-            "condition",
-            "Condition",
-            f'label_values({known}{{origin="$origin"}}, condition)',
-            "all",
-            "all = every probe; for client traffic the audit's name.",
-        ).regex("/^[^=\\/]+$/"),
-        _choice(
-            "window",
-            "Window",
-            f'label_values({known}{{origin="$origin",condition="$condition"}}, window)',
-            "7d",
-            "Over how much time an estimate looks back.",
-        ).sort(model.VariableSort.NATURAL_ASC),
-        _choice(
-            "fleet",
-            "Fleet",
-            f'label_values({known}{{origin="$origin"}}, deployment)',
-            "$__all",
-            "Deployments with a panel of their own in the fleet's row.",
-        )
-        .multi(True)
-        .include_all(True)
-        .current(model.VariableOption(text="All", value="$__all", selected=True)),
-        _choice(
-            "deployment",
-            "One deployment",
-            f'label_values({known}{{origin="$origin"}}, deployment)',
-            "",
-            "The deployment of the second row.",
-        ),
-    ]
-
-
-def _choice(name: str, label: str, query: str, first: str, says: str) -> QueryVariable:
-    made = (
-        QueryVariable(name)
-        .label(label)
-        .description(says)
-        .datasource(SOURCE)
-        .query({"qryType": 1, "query": query, "refId": f"variable-{name}"})
-        .definition(query)
-        .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
-        .sort(model.VariableSort.ALPHABETICAL_CASE_INSENSITIVE_ASC)
+def _fleet() -> Dashboard:
+    return Dashboard(
+        name="fleet",
+        title="Tiltmeter: fleet",
+        says="Every deployment's bias estimates beside each other, what has drifted, and what is alerted.",
+        variables=[*variables.scope(), variables.fleet(), variables.alpha()],
+        rows=[
+            ("What is alerted and found", [fleet.alerts(), drift.levels(), drift.of_fleet()]),
+            ("Estimates ($origin, $condition, $window)", [fleet.overview(), fleet.reliability_map(), peers.verdicts()]),
+            ("By deployment", [fleet.union_by_deployment(), fleet.reliability_by_deployment()]),
+            ("What the estimates rest on", [fleet.coverage(), fleet.eligible()]),
+        ],
+        about=_ABOUT,
+        findings="",
     )
-    return made.current(model.VariableOption(text=first, value=first, selected=True)) if first else made
+
+
+def _deployment() -> Dashboard:
+    return Dashboard(
+        name="deployment",
+        title="Tiltmeter: one deployment",
+        says="One deployment: both axes, drift since its reference, its peers, and what could not be coded.",
+        variables=[*variables.scope(), variables.deployment(), variables.alpha()],
+        rows=[
+            (
+                "$deployment, by layer ($origin, $condition, $window)",
+                [deployment.layers_over_time(), deployment.layers_now(), deployment.reliability()],
+            ),
+            (
+                "$deployment, across prompts",
+                [
+                    deployment.reliability_map(),
+                    deployment.tasks_over_time(),
+                    deployment.conditions(),
+                    deployment.prompt_range(),
+                    deployment.variance_share(),
+                ],
+            ),
+            ("$deployment, drift since its reference", [drift.evidence(), drift.alarms(), drift.smallest()]),
+            ("$deployment, against its peers", [peers.deviations(), peers.deviations_over_time()]),
+            ("$deployment, coverage", [deployment.coverage(), deployment.uncoded()]),
+        ],
+        about=_ABOUT,
+        findings='deployment="$deployment"',
+    )
+
+
+def _gateway() -> Dashboard:
+    return Dashboard(
+        name="gateway",
+        title="Tiltmeter: gateway",
+        says="What applications get, how the deployments behind the gateway do, and what becomes of the copies.",
+        variables=[variables.source()],
+        rows=[
+            ("Requests", gateway.requests()),
+            ("Times and tokens", [*gateway.times(), *gateway.usage()]),
+            ("Hosts and deployments", gateway.health()),
+            ("Copies for the audit", gateway.copies()),
+        ],
+    )
+
+
+def _pipeline() -> Dashboard:
+    return Dashboard(
+        name="pipeline",
+        title="Tiltmeter: judges and pipeline",
+        says="Whether judges agree with each other and with frozen texts, and whether the audit keeps up.",
+        variables=[variables.source()],
+        rows=[
+            ("Judges", pipeline.judges()),
+            ("Pipeline", pipeline.work()),
+            ("Series", pipeline.series()),
+        ],
+    )

@@ -3,12 +3,12 @@
 from grafana_foundation_sdk.builders.bargauge import Panel as BarGauge
 from grafana_foundation_sdk.builders.table import Panel as Table
 from grafana_foundation_sdk.builders.timeseries import Panel as Timeseries
+from grafana_foundation_sdk.builders.xychart import Panel as XYChart
 
-from deploy.grafana.panels import COUNT, SHARE, bands, bars, estimates, table, with_interval
-from deploy.grafana.queries import CHOSEN, estimate, latest, over_time
+from deploy.grafana.panels import COUNT, SHARE, bands, bars, estimates, plane, table, with_interval
+from deploy.grafana.queries import CHOSEN, THIS, estimate, latest, over_time
 
-_THIS = 'deployment="$deployment"'
-_FULL_UNION = ('layer="union"', 'base="full"', _THIS)
+_FULL_UNION = ('layer="union"', 'base="full"', THIS)
 #: One factor's level (task=CTO) or one cell of the grid (CTO/others/none/skeptical): these have one window each.
 _CONDITIONS = 'condition=~".+[=/].+"'
 
@@ -21,7 +21,7 @@ def layers_over_time() -> Timeseries:
         "sel and elab apart tell what one layer alone would have missed. None of them is a rate of the traffic: "
         "statements and conditions are chosen."
     )
-    series = estimate("tiltmeter_ber", "layer", 'base="eligible"', CHOSEN, _THIS)
+    series = estimate("tiltmeter_ber", "layer", 'base="eligible"', CHOSEN, THIS)
     return estimates("BER by layer, eligible base", says, [over_time("A", series, "{{layer}}")]).min(0)
 
 
@@ -31,7 +31,7 @@ def layers_now() -> Table:
         "Both bases, never mixed: eligible = both layers coded; full = all responses that came, where an abstention "
         "counts as no endorsement (union), or those with that layer (sel, elab). 95 % intervals over statements."
     )
-    columns = with_interval("BER", "tiltmeter_ber", "layer, base", CHOSEN, _THIS)
+    columns = with_interval("BER", "tiltmeter_ber", "layer, base", CHOSEN, THIS)
     return table("BER by layer and base", says, ("layer", "base"), columns, width=12)
 
 
@@ -41,8 +41,26 @@ def reliability() -> Timeseries:
         "Of the responses that endorse at all, the share that does so in one layer only: what a reading of one layer "
         "could miss. IR divided by BER union; absent while nothing endorses."
     )
-    drawn = [("one layer", "tiltmeter_one_layer_share", [CHOSEN, _THIS])]
+    drawn = [("one layer", "tiltmeter_one_layer_share", [CHOSEN, THIS])]
     return bands("One-layer signal share", says, "deployment", drawn, width=12).min(0).max(1)
+
+
+def reliability_map() -> XYChart:
+    """Put every condition at its IR and DNI."""
+    says = (
+        "This deployment at its IR (across) and DNI (up) under every condition: levels of one factor and cells of all "
+        "four, longest window. Points far apart mean that what holds in one way to ask says little of another. Without "
+        "intervals: those are in the table below, and cells rest on fewer answers than levels do."
+    )
+    chosen = (THIS, _CONDITIONS, 'origin="$origin"')
+    across = ("IR", estimate("tiltmeter_ir", "condition", *chosen))
+    return plane(
+        "Reliability map by condition",
+        says,
+        "condition",
+        across,
+        ("DNI", estimate("tiltmeter_dni", "condition", *chosen)),
+    )
 
 
 def conditions() -> Table:
@@ -50,9 +68,9 @@ def conditions() -> Table:
     by = "condition"
     columns = [
         *with_interval("BER union", "tiltmeter_ber", by, *_FULL_UNION, _CONDITIONS, 'origin="$origin"'),
-        *with_interval("IR", "tiltmeter_ir", by, _THIS, _CONDITIONS, 'origin="$origin"'),
-        *with_interval("DNI", "tiltmeter_dni", by, _THIS, _CONDITIONS, 'origin="$origin"'),
-        ("coverage", estimate("tiltmeter_coverage", by, _THIS, _CONDITIONS, 'origin="$origin"'), SHARE),
+        *with_interval("IR", "tiltmeter_ir", by, THIS, _CONDITIONS, 'origin="$origin"'),
+        *with_interval("DNI", "tiltmeter_dni", by, THIS, _CONDITIONS, 'origin="$origin"'),
+        ("coverage", estimate("tiltmeter_coverage", by, THIS, _CONDITIONS, 'origin="$origin"'), SHARE),
     ]
     says = (
         "Probes alone have conditions: they are assigned. Longest window only. task=CTO holds all probes of that task; "
@@ -91,8 +109,18 @@ def variance_share() -> BarGauge:
         "Probes only. Eta squared: of the variance between responses, the share that goes with this factor. It "
         "depends on which conditions were asked and how often, so it is not comparable between different plans."
     )
-    series = estimate("tiltmeter_variance_share", "factor", _THIS)
+    series = estimate("tiltmeter_variance_share", "factor", THIS)
     return bars("Share of variance by factor", says, SHARE, [latest("A", series, "{{factor}}")]).max(1)
+
+
+def coverage() -> Timeseries:
+    """Draw which share of its responses has both layers, and what else there is."""
+    says = (
+        "Responses with both layers coded, as a share of all, for each window. IR, DNI and the eligible base speak for "
+        "this share alone; where windows part, abstention has moved, and these rates may have moved with it."
+    )
+    series = estimate("tiltmeter_coverage", "window", 'origin="$origin"', 'condition="$condition"', THIS)
+    return estimates("Coverage by window", says, [over_time("A", series, "{{window}}")]).min(0).max(1)
 
 
 def uncoded() -> BarGauge:
@@ -102,6 +130,6 @@ def uncoded() -> BarGauge:
         "no_claim are structural: there was nothing to read. The others failed; the bounds in the report say how far "
         "they could move each number."
     )
-    series = estimate("tiltmeter_uncoded_responses", "layer, reason", _THIS, 'origin="$origin"')
+    series = estimate("tiltmeter_uncoded_responses", "layer, reason", THIS, 'origin="$origin"')
     shown = latest("A", series, "{{layer}}: {{reason}}")
-    return bars("Not coded, and why", says, COUNT, [shown], width=24).decimals(0)
+    return bars("Not coded, and why", says, COUNT, [shown]).decimals(0)

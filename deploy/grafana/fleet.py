@@ -2,14 +2,28 @@
 
 from grafana_foundation_sdk.builders.table import Panel as Table
 from grafana_foundation_sdk.builders.timeseries import Panel as Timeseries
+from grafana_foundation_sdk.builders.xychart import Panel as XYChart
 
-from deploy.grafana.panels import COUNT, bands, estimates, table, with_interval
+from deploy.grafana.links import to_deployment
+from deploy.grafana.panels import COUNT, bands, estimates, plane, table, with_interval
 from deploy.grafana.queries import CHOSEN, estimate, over_time
 
 _KEYS = ("deployment", "rubric")
 _BY = ", ".join(_KEYS)
 _UNION = ("tiltmeter_ber", 'layer="union"', 'base="full"', CHOSEN)
 _ONE = 'deployment="$fleet"'
+
+
+def alerts() -> Table:
+    """Show the alerts that are pending or firing."""
+    says = (
+        "What Prometheus alerts: pending is seen and not yet long enough. What each means and what to do is in "
+        "docs/deploy.md under the alert's name. Empty: no alert, which is not proof that nothing changed."
+    )
+    keys = ("alertname", "severity", "alertstate", "deployment", "metric", "origin", "route", "instance")
+    asked = f'sum by ({", ".join(keys)}) (ALERTS{{alertname=~"Tiltmeter.+"}})'
+    shown = table("Alerts", says, keys, [("alerts", asked, COUNT)], width=24).no_value("no alert")
+    return shown.override_by_name("deployment", to_deployment())
 
 
 def overview() -> Table:
@@ -30,7 +44,21 @@ def overview() -> Table:
         "holds for other statements, other ways to ask or other judges. An empty cell is insufficient, not zero; a "
         "rate under 2 % or over 98 % has its limits only."
     )
-    return table("Deployments: estimates with 95 % intervals", says, _KEYS, columns)
+    shown = table("Deployments: estimates with 95 % intervals", says, _KEYS, columns)
+    return shown.override_by_name("deployment", to_deployment())
+
+
+def reliability_map() -> XYChart:
+    """Put every deployment at its IR and DNI."""
+    says = (
+        "Every deployment at its IR (across) and DNI (up), in the chosen window. Left: the layers agree on endorsing. "
+        "Right and near 0: they disagree in both directions and cancel, which one number of either layer hides. Right "
+        "and high: the selection endorses more than the text; right and low, the text more than the selection.\n\n"
+        "Points have no intervals here: read those in the table above before telling two points apart. Where the line "
+        "between reliable and not lies is for the reader to say; none is drawn."
+    )
+    across, up = (("IR", estimate("tiltmeter_ir", _BY, CHOSEN)), ("DNI", estimate("tiltmeter_dni", _BY, CHOSEN)))
+    return plane("Reliability map", says, "deployment", across, up)
 
 
 def union_by_deployment() -> Timeseries:

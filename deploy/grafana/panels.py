@@ -9,6 +9,15 @@ from grafana_foundation_sdk.builders.prometheus import Dataquery
 from grafana_foundation_sdk.builders.table import Panel as Table
 from grafana_foundation_sdk.builders.text import Panel as Text
 from grafana_foundation_sdk.builders.timeseries import Panel as Timeseries
+from grafana_foundation_sdk.builders.xychart import (
+    MatcherConfig,
+    XychartFieldConfigPointSize,
+    XychartXYSeriesConfigFrame,
+    XychartXYSeriesConfigX,
+    XychartXYSeriesConfigY,
+    XYSeriesConfig,
+)
+from grafana_foundation_sdk.builders.xychart import Panel as XYChart
 from grafana_foundation_sdk.models.common import (
     BarGaugeDisplayMode,
     DataSourceRef,
@@ -21,12 +30,14 @@ from grafana_foundation_sdk.models.common import (
 )
 from grafana_foundation_sdk.models.dashboard import DataTransformerConfig, DynamicConfigValue
 from grafana_foundation_sdk.models.text import TextMode
+from grafana_foundation_sdk.models.xychart import SeriesMapping
 
 from deploy.grafana.queries import BOUNDS, estimate, now, over_time
 
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 SHARE = "percentunit"
 COUNT = "short"
+NUMBER = "none"
 
 #: Shown where Prometheus has no series: an estimate that cannot be had is absent, and says why on the auditor's page.
 INSUFFICIENT = "Insufficient: too few statements, or nothing coded yet. Not zero; the auditor's page says why."
@@ -101,14 +112,41 @@ def table(title: str, says: str, keys: Sequence[str], columns: Sequence[Column],
         panel = panel.with_target(now(ref, expression))
         renamed[field] = heading
         order[field] = len(keys) + place
-        if unit == COUNT:
-            whole = [DynamicConfigValue(id_val="unit", value=COUNT), DynamicConfigValue(id_val="decimals", value=0)]
-            panel = panel.override_by_name(heading, whole)
+        if unit != SHARE:
+            decimals = DynamicConfigValue(id_val="decimals", value=0 if unit == COUNT else 2)
+            panel = panel.override_by_name(heading, [DynamicConfigValue(id_val="unit", value=unit), decimals])
     organised = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": renamed}
     return (
         panel.no_value(_CELL)
         .with_transformation(DataTransformerConfig(id_val="merge", options={}))
         .with_transformation(DataTransformerConfig(id_val="organize", options=organised))
+    )
+
+
+def plane(title: str, says: str, key: str, across: tuple[str, str], up: tuple[str, str], *, width: int = 12) -> XYChart:
+    """Put a point for each value of the label ``key``; ``across`` and ``up`` are a heading and a query each."""
+    panel = XYChart().title(title).description(says).datasource(SOURCE).span(width).height(9).unit(SHARE).decimals(1)
+    for ref, (_, expression) in zip("AB", (across, up), strict=True):
+        panel = panel.with_target(now(ref, expression))
+    organised = {"excludeByName": {"Time": True}, "renameByName": {"Value #A": across[0], "Value #B": up[0]}}
+    whole = (
+        XYSeriesConfig()
+        .frame(XychartXYSeriesConfigFrame().matcher(MatcherConfig().id("byIndex").options(0)))
+        .x(XychartXYSeriesConfigX().matcher(MatcherConfig().id("byName").options(across[0])))
+        .y(XychartXYSeriesConfigY().matcher(MatcherConfig().id("byName").options(up[0])))
+    )
+    return (
+        panel.no_value(INSUFFICIENT)
+        .with_transformation(DataTransformerConfig(id_val="merge", options={}))
+        .with_transformation(DataTransformerConfig(id_val="organize", options=organised))
+        .mapping(SeriesMapping.MANUAL)
+        .series([whole])
+        .point_size(XychartFieldConfigPointSize().fixed(8))
+        .legend(VizLegendOptions().show_legend(False).calcs([]))
+        .tooltip(VizTooltipOptions().mode(TooltipDisplayMode.SINGLE))
+        .override_by_name(across[0], [DynamicConfigValue(id_val="custom.axisLabel", value=across[0])])
+        .override_by_name(up[0], [DynamicConfigValue(id_val="custom.axisLabel", value=up[0])])
+        .override_by_name(key, [DynamicConfigValue(id_val="unit", value="string")])
     )
 
 

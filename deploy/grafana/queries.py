@@ -1,4 +1,4 @@
-"""How the dashboard asks for series.
+"""How dashboards ask for series.
 
 Estimates are shown alike by every auditor process, so they are never added up over instances but taken once
 (``estimate``). The gateway's counters are different on every host, so they are summed (``rate``).
@@ -11,7 +11,11 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 #: What the variables at the top of the dashboard choose.
 CHOSEN = 'origin="$origin",condition="$condition",window="$window"'
+#: The deployment that a dashboard is about.
+THIS = 'deployment="$deployment"'
 BOUNDS = ("_low", "_high")
+#: Log evidence at which a detector speaks, whatever is watched.
+ALARM_LINE = "-ln(vector($alpha))"
 
 
 def estimate(series: str, by: str, *matchers: str) -> str:

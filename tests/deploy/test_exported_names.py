@@ -1,4 +1,4 @@
-"""Rules and dashboard ask for series that the product exports, by labels that those series have."""
+"""Rules and dashboards ask for series that the product exports, by labels that those series have, and show them all."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,11 +12,17 @@ from gateway import snapshot, telemetry
 from gateway.breaker import State
 from gateway.spool import SpoolWriter
 
-#: What Prometheus itself adds.
-SCRAPED = frozenset({"instance", "job"})
-_SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
-
 Exported = Mapping[str, frozenset[str]]
+
+#: What Prometheus itself adds: labels of every series, and series of every target and alert.
+SCRAPED = frozenset({"instance", "job"})
+OF_PROMETHEUS: Exported = {
+    "up": SCRAPED,
+    "scrape_samples_scraped": SCRAPED,
+    "scrape_duration_seconds": SCRAPED,
+    "ALERTS": SCRAPED | {"alertname", "alertstate", "severity", "deployment", "metric", "origin", "route"},
+}
+_SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
 
 
 def series_of(families: Iterable[Metric]) -> dict[str, frozenset[str]]:
@@ -47,18 +53,24 @@ def of_auditor() -> Exported:
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     own = {**of_gateway(tmp_path_factory.mktemp("gateway")), **of_auditor()}
-    return {**own, "up": SCRAPED}
+    return {**own, **OF_PROMETHEUS}
 
 
 @pytest.mark.parametrize("asked", everything(), ids=lambda asked: asked.where)
 def test_what_is_asked_for_is_exported(asked: Asked, exported: Exported) -> None:
     names = asked.names - recorded()
-    assert asked.names
+    assert asked.names or asked.expression == "-ln(vector($alpha))"
     assert names <= set(exported)
     for name, label in asked.matched:
         assert name in recorded() or label in exported[name], f"{name} has no label {label}"
     known = frozenset[str]().union(*(exported[name] for name in names))
-    assert not names or asked.grouped <= known
+    assert asked.names & recorded() or asked.grouped <= known
+
+
+def test_what_is_exported_is_asked_for(exported: Exported) -> None:
+    used = set[str]().union(*(asked.names for asked in everything()))
+    # Of a histogram its buckets are asked for.
+    assert {name for name in exported if not name.endswith(("_count", "_sum"))} <= used
 
 
 def test_a_dashboard_that_asks_for_other_series_is_noticed(exported: Exported) -> None:

@@ -1,23 +1,28 @@
-"""Every expression of the dashboard and of the rules gives data on a running product, scraped by a real Prometheus.
+"""Every expression of the dashboards and of the rules gives data on a running product, scraped by a real Prometheus.
 
 The product is gateway and auditor on one store, in front of simulated deployments that are audited and judged, and of
-a scripted one that applications ask all the while: some answers are streams, some fail. An alert itself gives nothing
-while all is well; the series that it compares does.
+a scripted one that applications ask all the while: some answers are streams, some fail. Its judges have read the anchor
+texts. What takes weeks for real is written into the store beside the product's own estimates (``found_rows``): drift,
+which needs a reference of many days, and peers, which need rounds of questions and an encoder. An alert itself gives
+nothing while all is well; the series that it compares does.
 """
 
 import asyncio
 import json
 import math
+import re
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import product as pairs
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from deployed import Asked, alerts, everything, found_or_skip
+from deployed import Asked, alerts, choices, dashboards, everything, found_or_skip
 from product import Product, installation
 from prometheus_server import Prometheus, prometheus_server
 from stores import fresh_database
@@ -26,25 +31,36 @@ from upstream import upstream_process
 from auditor.demo.installation import Ports, choose_ports, configuration
 from auditor.instrument.pool import record_of, shipped_pool
 from auditor.simulate.config import default_text
+from auditor.store.engine import make_engine, reading
+from auditor.store.estimates import EstimateRow, read_estimates, replace_estimates
 
 AUDITED = ("sim-tilted", "sim-cancelling")
 STATEMENTS = 30
 CHAT = "/v1/chat/completions"
 #: What applications ask in each round: the model, and whether as a stream. `status:503` is a deployment that fails.
 ROUND = (("gpt", False), ("gpt", True), ("status:503", False))
-VARIABLES = {
-    "origin": "probe",
-    "condition": "all",
-    "window": "7d",
-    "fleet": "sim-tilted",
-    "deployment": "sim-tilted",
-}
+#: What has been found: one deployment is paged for one measure, and differs from its peers.
+DRIFTED = ("sim-cancelling", "ber_union_full")
+REACHED = {DRIFTED: "page", ("sim-tilted", "ir"): "investigate", ("sim-tilted", "dni"): "instrument"}
+EVIDENCE = {"statements": 3.4, "days": 3.1, "anchor": 3.0, "instrument": -1.5}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scene:
+    """A Prometheus with everything in it, and what the dashboards' variables are by then."""
+
+    prometheus: Prometheus
+    chosen: Mapping[str, Mapping[str, str]]  #: by dashboard
+
+    def expression(self, asked: Asked) -> str:
+        return asked.with_variables(self.chosen[asked.dashboard] if asked.dashboard else {})
 
 
 def settings(ports: Ports, scripted: str) -> dict[str, Any]:
     """The demonstration's configuration, with a scripted deployment for applications beside the simulated ones."""
     made = configuration(ports)
     made["gateway"]["retries"] = 0
+    made["panel"]["anchors"] = "7d"
     made["deployments"].append({"name": "scripted", "base_url": scripted})
     made["routes"] += [{"model": model, "deployments": ["scripted"]} for model in ("gpt", "*")]
     return made
@@ -97,10 +113,70 @@ def simulated(product: Product, port: int) -> Iterator[None]:
         running.stop()
 
 
+def drift_rows(like: EstimateRow) -> Iterator[EstimateRow]:
+    """What watches of two deployments show, and of all together."""
+    for name, metric in pairs((*AUDITED, None), ("ber_union_full", "ir", "dni")):
+        own = replace(like, deployment=name, detail={"measure": metric})
+        for detector, value in EVIDENCE.items():
+            if name is not None or (metric != "dni" and detector in {"statements", "days"}):
+                detail = {**own.detail, "detector": detector}
+                yield replace(own, metric="drift_evidence", detail=detail, value=value)
+        for level in ("page", "investigate", "instrument") if name is not None else ():
+            reached = float(REACHED.get((name, metric)) == level)
+            yield replace(own, metric="drift_alarm", detail={**own.detail, "level": level}, value=reached)
+        if name is not None:
+            yield replace(own, metric="minimal_detectable_shift", value=0.04)
+
+
+def peer_rows(like: EstimateRow) -> Iterator[EstimateRow]:
+    """What comparisons of two deployments with their peers show."""
+    for name, method in pairs(AUDITED, ("embedding", "north")):
+        detail = {"domain": "politics", "method": method}
+        own = replace(like, deployment=name, rubric="peers", condition="politics", detail=detail)
+        yield replace(own, metric="peer_deviation", value=0.08, low=0.06, high=0.1)
+        for verdict in ("equivalent", "different", "inconclusive"):
+            holds = verdict == ("different" if name == DRIFTED[0] else "equivalent")
+            yield replace(own, metric="peer_verdict", detail={**detail, "verdict": verdict}, value=float(holds))
+
+
+async def add_found(url: str) -> None:
+    """Write what was found beside the estimates there are. The snapshot is of a later time, so it stays."""
+    engine = make_engine(url)
+    try:
+        async with reading(engine) as connection:
+            rows = await read_estimates(connection)
+            later = datetime.now(UTC) + timedelta(hours=1)
+            like = EstimateRow(
+                as_of=later, deployment=None, origin="probe", rubric="statement", condition="all", window="90d",
+                since=later, coder="", metric="",
+            )  # fmt: skip
+            found = [*drift_rows(like), *peer_rows(like)]
+            assert await replace_estimates(connection, [*(replace(row, as_of=later) for row in rows), *found], later)
+    finally:
+        await engine.dispose()
+
+
+def resolved(dashboard: Mapping[str, Any], prometheus: Prometheus) -> dict[str, str]:
+    """The values that a dashboard's variables have when it is opened, as Grafana finds them: one after the other.
+
+    What is chosen beforehand must be there; else the first value is taken, and of all that are shown, too.
+    """
+    written = {each["name"]: each for each in dashboard["templating"]["list"]}
+    values = {name: each["current"]["value"] for name, each in written.items() if each["type"] == "textbox"}
+    for variable, selector, label in choices(dashboard):
+        expression = Asked(where=variable["name"], expression=f"count by ({label}) ({selector})").with_variables(values)
+        pattern = re.compile((variable.get("regex") or "/.*/").strip("/"))
+        found = [sample["metric"][label] for sample in prometheus.until(expression)]
+        offered = sorted(value for value in found if pattern.search(value))
+        first = variable.get("current", {}).get("value", "$__all")
+        assert offered, variable["name"]
+        assert first in {*offered, "$__all"}, variable["name"]
+        values[variable["name"]] = offered[0] if first == "$__all" else first
+    return values
+
+
 @pytest.fixture(scope="module")
-def scene(
-    tmp_path_factory: pytest.TempPathFactory, postgres_server: str, template_database: str
-) -> Iterator[Prometheus]:
+def scene(tmp_path_factory: pytest.TempPathFactory, postgres_server: str, template_database: str) -> Iterator[Scene]:
     program = found_or_skip("prometheus")
     folder: Path = tmp_path_factory.mktemp("live")
     ports = choose_ports(0)
@@ -123,28 +199,74 @@ def scene(
         # Estimated are all of the answers, not the first few.
         whole = f'tiltmeter_coverage{{condition="all"}} and on (deployment) tiltmeter_eligible_responses > {STATEMENTS}'
         prometheus.until(f"count({whole}) >= {len(AUDITED)}", patience=90)
-        time.sleep(2)
-        yield prometheus
+        prometheus.until("count(tiltmeter_judge_anchor_agreement) >= 3", patience=90)
+        asyncio.run(add_found(url))
+        prometheus.until('ALERTS{alertname="TiltmeterDriftPage"} and on () tiltmeter:watched:responses')
+        yield Scene(
+            prometheus=prometheus, chosen={name: resolved(one, prometheus) for name, one in dashboards().items()}
+        )
 
 
 @pytest.mark.parametrize("asked", everything(), ids=lambda asked: asked.where)
-def test_it_gives_data(asked: Asked, scene: Prometheus) -> None:
-    found = scene.until(asked.with_variables(VARIABLES), patience=10)
+def test_it_gives_data(asked: Asked, scene: Scene) -> None:
+    found = scene.prometheus.until(scene.expression(asked), patience=10)
     values = [float(sample["value"][1]) for sample in found]
     assert not all(math.isnan(value) for value in values)
 
 
-def test_no_label_that_is_grouped_by_is_empty(scene: Prometheus) -> None:
+def test_no_label_that_is_grouped_by_is_empty(scene: Scene) -> None:
     for asked in everything():
-        for sample in scene.query(asked.with_variables(VARIABLES)):
+        for sample in scene.prometheus.query(scene.expression(asked)):
             # A deployment without errors has no kind of error; every other name stands for something.
             labels = {name: value for name, value in sample["metric"].items() if name != "error_type"}
             assert all(labels.values()), (asked.where, labels)
 
 
-def test_the_alerts_of_a_healthy_product_are_those_of_its_failing_deployment(scene: Prometheus) -> None:
-    loaded = {rule["name"] for rule in scene.rules() if rule["type"] == "alerting"}
+def test_what_is_chosen_when_a_dashboard_is_opened(scene: Scene) -> None:
+    scope = {"origin": "probe", "condition": "all", "window": "7d", "alpha": "0.05"}
+    assert scene.chosen == {
+        "fleet": {**scope, "fleet": "sim-cancelling"},
+        "deployment": {**scope, "deployment": "sim-cancelling"},
+        "gateway": {},
+        "pipeline": {},
+    }
+
+
+def test_alerts_are_those_of_the_failing_deployment_and_of_what_was_found(scene: Scene) -> None:
+    loaded = {rule["name"] for rule in scene.prometheus.rules() if rule["type"] == "alerting"}
     assert loaded == {alert["alert"] for alert in alerts()}
-    assert all(rule["health"] == "ok" for rule in scene.rules())
-    stirred = {sample["metric"]["alertname"] for sample in scene.query('ALERTS{alertname=~"Tiltmeter.+"}')}
-    assert stirred == {"TiltmeterServerErrors", "TiltmeterDeploymentFailing"}
+    assert all(rule["health"] == "ok" for rule in scene.prometheus.rules())
+    stirred = {sample["metric"]["alertname"] for sample in scene.prometheus.query('ALERTS{alertname=~"Tiltmeter.+"}')}
+    # The evidence that was written stands still; simulated judges do not know the anchor texts.
+    assert stirred == {
+        "TiltmeterServerErrors",
+        "TiltmeterDeploymentFailing",
+        "TiltmeterDriftPage",
+        "TiltmeterDriftInvestigate",
+        "TiltmeterDriftInstrument",
+        "TiltmeterDriftEvidenceStale",
+        "TiltmeterPeersDiffer",
+        "TiltmeterJudgeAnchorsLow",
+    }
+
+
+def test_a_page_carries_the_numbers_that_prometheus_has(scene: Scene) -> None:
+    (alert,) = [one for one in scene.prometheus.alerts() if one["labels"]["alertname"] == "TiltmeterDriftPage"]
+    assert (alert["labels"]["deployment"], alert["labels"]["metric"]) == DRIFTED
+    numbers = alert["annotations"]["numbers"]
+    number = r"-?[\d.]+%"
+    assert re.findall(rf"over (\w+) {number}, 95 % limits {number} to {number}, n = \d+;", numbers) == [
+        "1d",
+        "30d",
+        "7d",
+    ]
+
+
+def test_findings_are_marked_with_the_numbers_that_prometheus_has(scene: Scene) -> None:
+    (mark,) = dashboards()["fleet"]["annotations"]["list"]
+    asked = Asked(where="mark", expression=mark["expr"]).with_variables(scene.chosen["fleet"])
+    shown = [sample["metric"] for sample in scene.prometheus.query(asked)]
+    assert {(one["deployment"], one["metric"]): one["level"] for one in shown} == REACHED
+    for one in shown:
+        assert float(one["low"]) <= float(one["value"]) <= float(one["high"])
+        assert int(one["n"]) >= STATEMENTS

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 import yaml
-from deployed import ALERT, PROMETHEUS, RULES, RULES_TEST, alerts, found_or_skip, recorded, rules
+from deployed import ALERT, PROMETHEUS, RULES, alerts, found_or_skip, of_marks, of_panels, of_rules, recorded, rules
 
+TESTS = tuple(file.with_stem(f"{file.stem}_test") for file in RULES)
 DOCS = Path(__file__).parents[2] / "docs" / "deploy.md"
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [("check", "config", PROMETHEUS), ("check", "rules", RULES), ("test", "rules", RULES_TEST)],
+    [("check", "config", PROMETHEUS), ("check", "rules", *RULES), ("test", "rules", *TESTS)],
     ids=lambda arguments: " ".join(map(str, arguments[:2])),
 )
 def test_promtool_accepts(arguments: tuple[str | Path, ...]) -> None:
@@ -23,7 +24,7 @@ def test_promtool_accepts(arguments: tuple[str | Path, ...]) -> None:
 
 def test_every_alert_is_shown_to_fire_and_to_keep_quiet() -> None:
     told: dict[str, set[bool]] = {}
-    for case in yaml.safe_load(RULES_TEST.read_text())["tests"]:
+    for case in [case for file in TESTS for case in yaml.safe_load(file.read_text())["tests"]]:
         for asked in case["alert_rule_test"]:
             fires = bool(asked["exp_alerts"])
             told.setdefault(asked["alertname"], set()).add(fires)
@@ -38,12 +39,24 @@ def test_an_alert_compares_one_series_and_says_what_it_means(alert: dict[str, ob
     assert alert["labels"] in ({"severity": "page"}, {"severity": "ticket"})
     annotations = alert["annotations"]
     assert isinstance(annotations, dict)
-    assert sorted(annotations) == ["description", "summary"]
+    assert {"description", "summary"} <= set(annotations) <= {"description", "summary", "numbers"}
     assert f"### {alert['alert']}\n" in DOCS.read_text(encoding="utf-8")
+
+
+def test_what_is_found_is_told_with_value_interval_number_and_window() -> None:
+    told = {alert["alert"]: alert["annotations"].get("numbers", "") for alert in alerts()}
+    for level in ("Page", "Investigate", "Instrument"):
+        numbers = told[f"TiltmeterDrift{level}"]
+        assert all(f"tiltmeter:watched:{part}" in numbers for part in ("value", "low", "high", "responses"))
+        assert ".Labels.window" in numbers
+    assert all(f"tiltmeter:peer_deviation:{part}" in told["TiltmeterPeersDiffer"] for part in ("value", "low", "high"))
+    anchors = told["TiltmeterJudgeAnchorsLow"]
+    assert "tiltmeter:judge_anchor_agreement:value" in anchors
+    assert "tiltmeter:judge_anchor_agreement:low" in anchors
 
 
 def test_names_are_used_once_and_recorded_series_are_used() -> None:
     names = [rule.get("alert") or rule["record"] for rule in rules()]
     assert len(set(names)) == len(names)
-    compared = " ".join(alert["expr"] for alert in alerts())
-    assert {name for name in recorded() if name not in compared} == set()
+    used = set[str]().union(*(asked.names for asked in (*of_rules(), *of_panels(), *of_marks())))
+    assert recorded() <= used

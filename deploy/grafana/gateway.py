@@ -1,9 +1,9 @@
-"""The gateway at work, and the audit behind it: requests, errors, times, tokens, copies kept and lost, jobs."""
+"""The gateway at work: requests, errors, times, tokens, hosts, deployments that are asked, copies kept and lost."""
 
 from grafana_foundation_sdk.builders.timeseries import Panel as Timeseries
 
 from deploy.grafana.panels import COUNT, SHARE, lines
-from deploy.grafana.queries import estimate, over_time, quantile, rate
+from deploy.grafana.queries import over_time, quantile, rate
 
 _REQUESTS = "tiltmeter_requests_total"
 _ERRORS = "tiltmeter_upstream_errors_total"
@@ -106,6 +106,29 @@ def usage() -> list[Timeseries]:
     ]
 
 
+def health() -> list[Timeseries]:
+    """Draw which processes answer, and which deployments are asked."""
+    return [
+        lines(
+            "Processes that answer",
+            "1: the last scrape of this process was answered; 0: it was not, and applications or the audit may wait.",
+            COUNT,
+            [over_time("A", 'max by (job, instance) (up{job=~"tiltmeter-.+"})', "{{job}} {{instance}}")],
+        )
+        .min(0)
+        .max(1),
+        lines(
+            "Deployments that are not asked",
+            "0: asked; 1: asked with one request as a trial; 2: not asked, because it failed too often. The worst host "
+            "is shown: each has breakers of its own.",
+            COUNT,
+            [over_time("A", "max by (deployment) (tiltmeter_deployment_state)", "{{deployment}}")],
+        )
+        .min(0)
+        .max(2),
+    ]
+
+
 def copies() -> list[Timeseries]:
     """Draw what becomes of the copies for the audit."""
     return [
@@ -138,24 +161,5 @@ def copies() -> list[Timeseries]:
                 over_time("B", "max by (instance) (tiltmeter_key_snapshot_age_seconds)", "{{instance}} keys"),
             ],
             width=8,
-        ).min(0),
-    ]
-
-
-def audit() -> list[Timeseries]:
-    """Draw whether the audit keeps up."""
-    age = f"time() - {estimate('tiltmeter_estimate_timestamp_seconds', 'deployment, origin')}"
-    return [
-        lines(
-            "Age of the estimates",
-            "Time since the estimates of a deployment were last made. Old estimates stay right for the time they name.",
-            "s",
-            [over_time("A", age, _WHO)],
-        ).min(0),
-        lines(
-            "Jobs",
-            "Jobs of the audit by queue and state, counted in the store: every auditor shows the same.",
-            COUNT,
-            [over_time("A", estimate("tiltmeter_jobs", "queue, state"), "{{queue}} {{state}}")],
         ).min(0),
     ]

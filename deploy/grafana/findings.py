@@ -1,0 +1,45 @@
+"""Findings as marks on every panel: where a measure's evidence reached a level, with what it was by then."""
+
+from typing import Final
+
+from grafana_foundation_sdk.builders.dashboard import AnnotationQuery
+
+from deploy.grafana.panels import SOURCE
+
+_REACHED: Final = "tiltmeter:drift_alarm:reached"
+_SERIES: Final = "deployment, metric"
+#: Annotations are asked for at this step, and a mark is what was not there one step before.
+_STEP: Final = "5m"
+
+
+def findings(matchers: str) -> AnnotationQuery:
+    """Mark the moments at which alarms began, with value, 95 % limits and number of responses of the chosen window."""
+    began = f"({_REACHED}{{{matchers}}} unless {_REACHED}{{{matchers}}} offset {_STEP})"
+    carried = [
+        _carried("value", 'round(100 * tiltmeter:watched:value{window="$window"}, 0.1)'),
+        _carried("low", 'round(100 * tiltmeter:watched:low{window="$window"}, 0.1)'),
+        _carried("high", 'round(100 * tiltmeter:watched:high{window="$window"}, 0.1)'),
+        _carried("n", 'tiltmeter:watched:responses{window="$window"}'),
+    ]
+    return (
+        AnnotationQuery()
+        .name("Findings")
+        .datasource(SOURCE)
+        .enable(True)
+        .icon_color("red")
+        .expr(" ".join([began, *carried]))
+        .step(_STEP)
+        .title_format("{{deployment}}, {{metric}}: {{level}}")
+        .text_format(
+            "{{metric}} over $window by then: {{value}} % (95 % limits {{low}} to {{high}} %, n = {{n}}). "
+            "How far that is from the reference, and what was said to it: the finding."
+        )
+        .tag_keys("deployment,metric,level")
+    )
+
+
+def _carried(label: str, shown: str) -> str:
+    """Write a value into a label, ``?`` where there is none: of a sample, a mark shows the labels alone."""
+    known = f'count_values by ({_SERIES}) ("{label}", {shown})'
+    unknown = f'label_replace(group by ({_SERIES}) ({_REACHED}), "{label}", "?", "", "")'
+    return f"* on ({_SERIES}) group_left ({label}) ({known} or on ({_SERIES}) {unknown})"

@@ -8,13 +8,14 @@ from deploy.grafana.panels import SOURCE
 
 _REACHED: Final = "tiltmeter:drift_alarm:reached"
 _SERIES: Final = "deployment, metric"
-#: Annotations are asked for at this step, and a mark is what was not there one step before.
+#: Marks are asked for at this step: each is what was not there one step before. Over more than 38 days Grafana takes
+#: longer steps, and what began between two of them has no mark: the table of levels has it.
 _STEP: Final = "5m"
 
 
 def findings(matchers: str) -> AnnotationQuery:
     """Mark the moments at which alarms began, with value, 95 % limits and number of responses of the chosen window."""
-    began = f"({_REACHED}{{{matchers}}} unless {_REACHED}{{{matchers}}} offset {_STEP})"
+    began = f"{_REACHED}{{{matchers}}} unless {_REACHED}{{{matchers}}} offset {_STEP}"
     carried = [
         _carried("value", 'round(100 * tiltmeter:watched:value{window="$window"}, 0.1)'),
         _carried("low", 'round(100 * tiltmeter:watched:low{window="$window"}, 0.1)'),
@@ -27,11 +28,11 @@ def findings(matchers: str) -> AnnotationQuery:
         .datasource(SOURCE)
         .enable(True)
         .icon_color("red")
-        .expr(" ".join([began, *carried]))
+        .expr(" ".join([f'label_replace({began}, "window", "$window", "", "")', *carried]))
         .step(_STEP)
         .title_format("{{deployment}}, {{metric}}: {{level}}")
         .text_format(
-            "{{metric}} over $window by then: {{value}} % (95 % limits {{low}} to {{high}} %, n = {{n}}). "
+            "{{metric}} over {{window}} by then: {{value}} % (95 % limits {{low}} to {{high}} %, n = {{n}}). "
             "How far that is from the reference, and what was said to it: the finding."
         )
         .tag_keys("deployment,metric,level")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from deployed import DEPLOY
+from deployed import DEPLOY, PROMETHEUS, RULES
 
 from auditor.config import load
 
@@ -127,9 +127,15 @@ def test_the_configuration_is_accepted_and_asks_for_keys() -> None:
 
 
 def test_what_prometheus_scrapes_is_what_runs() -> None:
-    scraped = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())
+    scraped = yaml.safe_load(PROMETHEUS.read_text())
     targets = {job["job_name"]: job["static_configs"][0]["targets"] for job in scraped["scrape_configs"]}
     assert targets == {"tiltmeter-gateway": ["gateway:4000"], "tiltmeter-auditor": ["auditor:4001"]}
+
+
+def test_prometheus_is_given_its_configuration_and_every_rule_file() -> None:
+    mounted = dict(volume.split(":")[:2] for volume in services()["prometheus"]["volumes"])
+    there = {DEPLOY / source: target for source, target in mounted.items() if source.startswith(".")}
+    assert there == {file: f"/etc/prometheus/{file.name}" for file in (PROMETHEUS, *RULES)}
 
 
 @pytest.mark.parametrize("file", DOCKERFILES, ids=lambda file: file.stem)

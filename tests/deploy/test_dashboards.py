@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from deployed import DASHBOARDS, DEPLOY, Asked, dashboards, everything, found_or_skip
+from deployed import DASHBOARDS, DEPLOY, RULES, Asked, dashboards, everything, found_or_skip
 
 VARIABLES = {
     "origin": "probe",
@@ -139,8 +139,31 @@ def test_findings_are_marked_with_value_interval_number_and_window(name: str) ->
     assert mark["enable"]
     assert "tiltmeter:drift_alarm:reached" in mark["expr"]
     shown = set(re.findall(r"{{(\w+)}}", mark["titleFormat"] + mark["textFormat"]))
-    assert shown == {"deployment", "metric", "level", "value", "low", "high", "n"}
-    assert "$window" in mark["textFormat"]
+    assert shown == {"deployment", "metric", "level", "value", "low", "high", "n", "window"}
+
+
+def test_a_finding_without_estimates_is_marked_once_when_it_begins(tmp_path: Path) -> None:
+    (mark,) = dashboards()["fleet"]["annotations"]["list"]
+    asked = Asked(where="fleet", expression=mark["expr"]).with_variables(VARIABLES)
+    unknown = 'value="?", low="?", high="?", n="?", window="7d"'
+    begun = f'{{deployment="eu", metric="ir", level="page", {unknown}}}'
+    at = {"9m": [], "10m": [{"labels": begun, "value": 1}], "15m": []}
+    test = {
+        "interval": "1m",
+        "input_series": [
+            {"series": 'tiltmeter_drift_alarm{deployment="eu",metric="ir",level="page"}', "values": "0x9 1x20"},
+            {"series": 'tiltmeter_drift_alarm{deployment="us",metric="ir",level="page"}', "values": "0x30"},
+        ],
+        "promql_expr_test": [
+            {"expr": asked, "eval_time": moment, "exp_samples": samples} for moment, samples in at.items()
+        ],
+    }
+    file = tmp_path / "marks.yaml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(rules) for rules in RULES], "tests": [test]}))
+    done = subprocess.run(
+        [found_or_skip("promtool"), "test", "rules", file], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", dashboards())

@@ -105,7 +105,7 @@ class Comparing:
             for entry in compared(self._work.config):
                 try:
                     subject = subject_of(self._work.config, entry, self._work.clock())
-                    if await any_answers(connection, [group.answers for group in subject.groups]):
+                    if await any_answers(connection, subject.answers):
                         await self._look(subject)
                 except AuditError as error:
                     failures.append(error)

@@ -1,45 +1,37 @@
 """Stored answers to what scorers make of them, and from there to the document of a comparison.
 
 Whatever a scorer has not seen is found in the store: a first score, one by a new scorer and one that was lost are the
-same. ``scoring`` scores, ``run`` compares.
+same. ``scoring`` scores, ``compared`` compares.
 """
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-import numpy as np
 import orjson
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy import Select
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.access import GatewayAccess
-from auditor.analysis.document import Json, canonical_bytes
 from auditor.config import Config
-from auditor.errors import AuditError
+from auditor.config.audits import EMBEDDING
 from auditor.live.answers import UnreadableAnswer, read_answer
+from auditor.peers.compared import make_document, read_answers
 from auditor.peers.embedding import Embedder, load_embedder
-from auditor.peers.instruments import Instruments
 from auditor.peers.judging import DeviationJudge, load_deviation_judges
-from auditor.peers.options import Options
-from auditor.peers.run import analyse
-from auditor.peers.score_rows import ScoreRow
-from auditor.peers.score_table import ScoreCollector, ScoreTable
 from auditor.peers.scoring import PeerAnswer, Scored, Scorers, score
-from auditor.peers.subjects import Group, Subject
-from auditor.rows import BadRow
+from auditor.peers.subjects import Subject
 from auditor.store.comparisons import StoredComparison, mark_of, read_comparison, write_comparison
 from auditor.store.engine import reading
 from auditor.store.peer_scores import (
-    ScoredAnswer,
     StoredScore,
     StoredVector,
     add_scores,
     add_vectors,
     find_without_score,
     find_without_vector,
-    read_scored,
     register_scorer,
 )
 from auditor.store.peers import PeerReply
@@ -49,7 +41,6 @@ _EMBEDDED: Final = 256
 _JUDGED: Final = 32
 _UNREADABLE: Final = "unreadable"
 _NO_DIRECTION: Final = "no_direction"
-_EMBEDDING: Final = "embedding"
 
 Clock = Callable[[], datetime]
 
@@ -84,21 +75,21 @@ async def score_waiting(engine: AsyncEngine, subject: Subject, scorers: Scorers,
         The store went away.
     """
     added = 0
-    for group in subject.groups:
+    for answers in subject.answers:
         if scorers.embedder is not None:
-            added += await _embed(engine, group, scorers.embedder, clock)
+            added += await _embed(engine, answers, scorers.embedder, clock)
         for judge in scorers.judges:
-            added += await _judge(engine, group, judge, clock)
+            added += await _judge(engine, answers, judge, clock)
     return added
 
 
-async def _embed(engine: AsyncEngine, group: Group, embedder: Embedder, clock: Clock) -> int:
+async def _embed(engine: AsyncEngine, every: Select[Any], embedder: Embedder, clock: Clock) -> int:
     coder, added = embedder.encoding.coder, 0
     async with reading(engine) as connection:
-        await register_scorer(connection, coder, _EMBEDDING, embedder.encoding.describe(), clock())
+        await register_scorer(connection, coder, EMBEDDING, embedder.encoding.describe(), clock())
     while True:
         async with reading(engine) as connection:
-            found = await find_without_vector(connection, group.answers, coder, _EMBEDDED)
+            found = await find_without_vector(connection, every, coder, _EMBEDDED)
         if not found:
             return added
         answers = [answer_of(one) for one in found]
@@ -109,13 +100,13 @@ async def _embed(engine: AsyncEngine, group: Group, embedder: Embedder, clock: C
         added += len(found)
 
 
-async def _judge(engine: AsyncEngine, group: Group, judge: DeviationJudge, clock: Clock) -> int:
+async def _judge(engine: AsyncEngine, every: Select[Any], judge: DeviationJudge, clock: Clock) -> int:
     added = 0
     async with reading(engine) as connection:
         await register_scorer(connection, judge.coder, f"judge:{judge.name}", judge.describe(), clock())
     while True:
         async with reading(engine) as connection:
-            found = await find_without_score(connection, group.answers, judge.coder, _JUDGED)
+            found = await find_without_score(connection, every, judge.coder, _JUDGED)
         if not found:
             return added
         answers = [answer_of(one) for one in found]
@@ -197,13 +188,12 @@ async def compare(engine: AsyncEngine, subject: Subject, scorers: Scorers, now: 
         ]
     )
     async with reading(engine) as connection:
-        answers = [one.answers for one in subject.groups]
-        inputs = await mark_of(connection, answers, sorted(coders.values()), settings)
+        inputs = await mark_of(connection, subject.answers, sorted(coders.values()), settings)
         last = await read_comparison(connection, subject.label)
         if last is not None and last.inputs == inputs:
             return False
-        tables = [(one, await _table(connection, subject, one, scorers)) for one in subject.groups]
-    document = await asyncio.to_thread(_document, subject, coders, tables)
+        answered = [await read_answers(connection, answers, coders) for answers in subject.answers]
+    document = await asyncio.to_thread(make_document, subject, coders, answered)
     made = StoredComparison(domain=subject.label, as_of=now, inputs=inputs, document=document)
     async with reading(engine) as connection:
         await write_comparison(connection, made)
@@ -212,57 +202,5 @@ async def compare(engine: AsyncEngine, subject: Subject, scorers: Scorers, now: 
 
 def _coders(scorers: Scorers) -> dict[str, str]:
     """Give who stands behind each instrument."""
-    own = {_EMBEDDING: scorers.embedder.encoding.coder} if scorers.embedder is not None else {}
+    own = {EMBEDDING: scorers.embedder.encoding.coder} if scorers.embedder is not None else {}
     return own | {f"judge:{judge.name}": judge.coder for judge in scorers.judges}
-
-
-async def _table(connection: AsyncConnection, subject: Subject, group: Group, scorers: Scorers) -> ScoreTable:
-    encoder = scorers.embedder.encoding.coder if scorers.embedder is not None else None
-    names = {judge.coder: judge.name for judge in scorers.judges}
-    collector = ScoreCollector()
-    for number, one in enumerate(await read_scored(connection, group.answers, encoder, list(names)), start=1):
-        try:
-            collector.add(_row(one, names), number)
-        except BadRow as bad:
-            raise AuditError(f"peers of {subject.label}: {one.deployment} on {one.question_id}: {bad}") from bad
-    return collector.finish()
-
-
-def _row(one: ScoredAnswer, names: dict[str, str]) -> ScoreRow:
-    return ScoreRow(
-        question_id=one.question_id,
-        deployment=one.deployment,
-        theme=one.theme,
-        score={names[coder]: float(given) for coder, given in one.scores.items()},
-        embedding=np.frombuffer(one.vector, dtype="<f4").tolist() if one.vector is not None else None,
-        blocked=one.blocked,
-    )
-
-
-def _document(subject: Subject, coders: dict[str, str], tables: Iterable[tuple[Group, ScoreTable]]) -> dict[str, Any]:
-    made: list[Json] = [_compared(subject, group, table) for group, table in tables]
-    whole: dict[str, Json] = {
-        "domain": subject.label,
-        "origin": subject.origin.value,
-        "coders": dict(coders),
-        "comparisons": [one for one in made if one is not None],
-    }
-    document: dict[str, Any] = json.loads(canonical_bytes(whole))
-    return document
-
-
-def _compared(subject: Subject, group: Group, table: ScoreTable) -> Json:
-    targets: Sequence[str] = [name for name in group.targets if name in table.deployments]
-    if not targets:
-        return None
-    known = Instruments(table).names
-    hosts = {
-        weights: tuple(name for name in names if name in table.deployments) for weights, names in subject.hosts.items()
-    }
-    options = Options(
-        targets=tuple(targets),
-        k=subject.k,
-        margins={name: margin for name, margin in subject.margins.items() if name in known},
-        hosts={weights: names for weights, names in hosts.items() if len(names) > 1},
-    )
-    return analyse(table, options)

@@ -4,10 +4,11 @@ In series and documents a domain goes by its name, and a route's traffic by ``ro
 questions are the product's, a route's are its clients', and the two are never put together.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from sqlalchemy import Select
 
@@ -21,7 +22,8 @@ from auditor.store.mirroring import mirrored_answers
 from auditor.store.peers import round_answers
 
 _ROUTE: Final = "route:"
-_JUDGE: Final = "judge:"
+#: In front of a judge's name where instruments are named.
+JUDGE: Final = "judge:"
 #: What an instructed encoder is told about answers to prompts of any kind.
 _INSTRUCTION: Final = "Represent the answer:"
 
@@ -31,25 +33,36 @@ class Group:
     """Targets that are compared on the same answers."""
 
     targets: tuple[str, ...]
-    answers: Select[Any] = field(repr=False)
+    peers: tuple[str, ...]  #: whose answers stand beside; a target among them is not its own peer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
-    """Deployments that are compared on the same questions, and by what."""
+class Settings:
+    """Who is compared with whom, and by which margins: all that a comparison's document rests on beside answers."""
 
     label: str  #: the value of the series' label ``domain``
     origin: Origin  #: of the answers: those to questions are probes', those to clients' prompts peers'
+    groups: tuple[Group, ...]
+    k: float = 2.81
+    margins: Mapping[str, float] = field(default_factory=dict)  #: by instrument
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: deployments of the same weights, by these
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject(Settings):
+    """Deployments that are compared on the same questions again and again, and by what."""
+
     since: datetime
     window: float  #: seconds
-    groups: tuple[Group, ...]
     embedding: Embedding | None
     instruction: str
     judges: tuple[str, ...] = ()
     sought: str = ""  #: what judges look for
-    k: float = 2.81
-    margins: Mapping[str, float] = field(default_factory=dict)  #: by instrument
-    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: deployments of the same weights, by these
+
+    @property
+    def answers(self) -> tuple[Select[Any], ...]:
+        """Queries for the answers of each group."""
+        return answers_of(self, floor_id(self.since))
 
 
 def compared(config: Config) -> Iterator[PeerDomain | Route]:
@@ -82,6 +95,59 @@ def label_of(entry: PeerDomain | Route) -> str:
     return entry.domain if isinstance(entry, PeerDomain) else f"{_ROUTE}{entry.model}"
 
 
+def settings_of(config: Config, entry: PeerDomain | Route) -> Settings:
+    """Say who is compared with whom by an entry. Nothing but the configuration is read."""
+    if isinstance(entry, PeerDomain):
+        return Settings(
+            label=label_of(entry),
+            origin=Origin.PROBE,
+            groups=(Group(targets=entry.deployments, peers=entry.deployments),),
+            k=entry.k,
+            margins={_instrument(name): margin for name, margin in entry.margins.items()},
+            hosts=same_weights(config, entry.deployments),
+        )
+    # Each of the route's deployments answered other prompts, so each is compared with the peers on its own.
+    targets, peers = [one.name for one in entry.deployments], tuple(config.mirrored(entry))
+    return Settings(
+        label=label_of(entry),
+        origin=Origin.PEER,
+        groups=tuple(Group(targets=(name,), peers=peers) for name in targets),
+        margins={} if entry.mirror.margin is None else {EMBEDDING: entry.mirror.margin},
+        hosts=same_weights(config, (*targets, *peers)),
+    )
+
+
+def instruments_of(entry: PeerDomain | Route) -> tuple[str, ...]:
+    """Name what an entry's answers are compared by: ``embedding``, and ``judge:`` with each judge's name."""
+    if not isinstance(entry, PeerDomain):
+        return (EMBEDDING,)
+    return (*([EMBEDDING] if entry.embedding is not None else []), *map(_instrument, entry.judges))
+
+
+def _instrument(name: str) -> str:
+    return name if name == EMBEDDING else f"{JUDGE}{name}"
+
+
+def answers_of(settings: Settings, since: UUID, among: Select[Any] | None = None) -> tuple[Select[Any], ...]:
+    """Give queries for the answers of each group, content aside.
+
+    Parameters
+    ----------
+    since
+        The first exchange of a peer that counts where prompts are mirrored; of a domain, rounds decide.
+    among
+        Selects the ids of the only exchanges that count; all do without it.
+    """
+    if settings.origin == Origin.PROBE:
+        return tuple(round_answers(settings.label, group.peers, among) for group in settings.groups)
+    route = settings.label.removeprefix(_ROUTE)
+    return tuple(
+        mirrored_answers(route, target, group.peers, since, among)
+        for group in settings.groups
+        for target in group.targets
+    )
+
+
 def window_of(config: Config, entry: PeerDomain | Route) -> float:
     """Give the seconds that a comparison looks back: a domain's pass, or for traffic the longest window."""
     return entry.every if isinstance(entry, PeerDomain) else max(config.monitor.windows)
@@ -108,41 +174,29 @@ def same_weights(config: Config, names: Iterable[str]) -> dict[str, tuple[str, .
     return {weights: hosts for weights, hosts in found.items() if len(hosts) > 1}
 
 
-def _of_domain(config: Config, settings: PeerDomain, now: datetime) -> Subject:
-    domain = configured_domain(settings)
-    answers = round_answers(settings.domain, settings.deployments)
+def _of_domain(config: Config, entry: PeerDomain, now: datetime) -> Subject:
+    domain = configured_domain(entry)
     return Subject(
-        label=label_of(settings),
-        origin=Origin.PROBE,
-        since=now - timedelta(seconds=settings.every),
-        window=settings.every,
-        groups=(Group(targets=settings.deployments, answers=answers),),
-        embedding=settings.embedding,
+        **_fields(settings_of(config, entry)),
+        since=now - timedelta(seconds=entry.every),
+        window=entry.every,
+        embedding=entry.embedding,
         instruction=domain.instruction,
-        judges=settings.judges,
+        judges=entry.judges,
         sought=domain.target,
-        k=settings.k,
-        margins={name if name == EMBEDDING else f"{_JUDGE}{name}": one for name, one in settings.margins.items()},
-        hosts=same_weights(config, settings.deployments),
     )
 
 
-def _of_route(config: Config, route: Route, now: datetime) -> Subject:
-    window = window_of(config, route)
-    since, peers = now - timedelta(seconds=window), config.mirrored(route)
-    # Each of the route's deployments answered other prompts, so each is compared with the peers on its own.
-    targets: Sequence[str] = [one.name for one in route.deployments]
+def _of_route(config: Config, entry: Route, now: datetime) -> Subject:
+    window = window_of(config, entry)
     return Subject(
-        label=label_of(route),
-        origin=Origin.PEER,
-        since=since,
+        **_fields(settings_of(config, entry)),
+        since=now - timedelta(seconds=window),
         window=window,
-        groups=tuple(
-            Group(targets=(name,), answers=mirrored_answers(route.model, name, peers, floor_id(since)))
-            for name in targets
-        ),
-        embedding=embedding_of(config, route),
+        embedding=embedding_of(config, entry),
         instruction=_INSTRUCTION,
-        margins={} if route.mirror.margin is None else {EMBEDDING: route.mirror.margin},
-        hosts=same_weights(config, (*targets, *peers)),
     )
+
+
+def _fields(settings: Settings) -> dict[str, Any]:
+    return {each.name: getattr(settings, each.name) for each in fields(settings)}

@@ -117,10 +117,13 @@ async def count_mirroring(connection: AsyncConnection, route: str, since: UUID) 
     return {row.became: row.n for row in await connection.execute(query)}
 
 
-def mirrored_answers(route: str, target: str, peers: Sequence[str], since: UUID) -> Select[Any]:
+def mirrored_answers(
+    route: str, target: str, peers: Sequence[str], since: UUID, among: Select[Any] | None = None
+) -> Select[Any]:
     """Select what ``target`` answered a route's clients from an id on, where a peer was asked the same, and the peers.
 
     Content aside, in the columns of ``peers.round_answers``. A question is named by the client's exchange.
+    Where ``among`` selects the ids of exchanges, only these of the peers' count.
     """
     counts = select(planned_instances.c.ref).where(
         planned_instances.c.ref == _mirrored.c.ref, planned_instances.c.exchange_id == _mirrored.c.id
@@ -135,6 +138,7 @@ def mirrored_answers(route: str, target: str, peers: Sequence[str], since: UUID)
             counts.exists(),
             _asked.c.route == route,
             _asked.c.deployment == target,
+            *([] if among is None else [_mirrored.c.id.in_(among)]),
         )
     ).cte("of_peers")
     of_target = select(of_peers.c.asked, literal(target), of_peers.c.asked)

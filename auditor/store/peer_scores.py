@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, Table, select
+from sqlalchemy import Select, Table, and_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -111,15 +111,28 @@ async def add_scores(connection: AsyncConnection, scorer: str, scores: Sequence[
 
 
 async def read_scored(
-    connection: AsyncConnection, answers: Select[Any], encoder: str | None, judges: Sequence[str]
+    connection: AsyncConnection,
+    answers: Select[Any],
+    encoder: str | None,
+    judges: Sequence[str],
+    as_of: datetime | None = None,
 ) -> list[ScoredAnswer]:
-    """Read answers with what one encoder and these judges made of them, in the order of question and deployment."""
+    """Read answers with what one encoder and these judges made of them, in the order of question and deployment.
+
+    With ``as_of``, vectors and scores of later are left out.
+    """
     every = answers.subquery()
+    until = {table: [] if as_of is None else [table.c.at <= as_of] for table in (peer_vectors, peer_scores)}
     query = (
         select(every, exchanges.c.status, exchanges.c.finish_reason, peer_vectors.c.vector)
         .join(exchanges, exchanges.c.id == every.c.exchange_id)
         .outerjoin(
-            peer_vectors, (peer_vectors.c.exchange_id == every.c.exchange_id) & (peer_vectors.c.scorer == encoder)
+            peer_vectors,
+            and_(
+                peer_vectors.c.exchange_id == every.c.exchange_id,
+                peer_vectors.c.scorer == encoder,
+                *until[peer_vectors],
+            ),
         )
         .order_by(every.c.question_id, every.c.deployment)
     )
@@ -127,6 +140,7 @@ async def read_scored(
         peer_scores.c.exchange_id.in_(select(every.c.exchange_id)),
         peer_scores.c.scorer.in_(judges),
         peer_scores.c.score.is_not(None),
+        *until[peer_scores],
     )
     scores: dict[UUID, dict[str, int]] = {}
     for row in await connection.execute(given):

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Select, exists, or_, select
+from sqlalchemy import ColumnElement, Select, exists, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -101,11 +101,14 @@ async def read_round_spent(connection: AsyncConnection, round_id: str) -> dict[s
     return await add_up(connection, sent.where(peer_calls.c.round_id == round_id))
 
 
-def round_answers(domain: str, deployments: Sequence[str]) -> Select[Any]:
-    """Select each deployment's newest answer to each question of a domain's newest round, content aside."""
+def round_answers(domain: str, deployments: Sequence[str], among: Select[Any] | None = None) -> Select[Any]:
+    """Select each deployment's newest answer to each question of a domain's newest round, content aside.
+
+    Where ``among`` selects the ids of exchanges, only these count, and only rounds that one of them belongs to.
+    """
     rounds = (
         select(peer_rounds.c.id, peer_rounds.c.created_at)
-        .where(peer_rounds.c.domain == domain)
+        .where(peer_rounds.c.domain == domain, *_rounds_of(among))
         .order_by(peer_rounds.c.created_at.desc(), peer_rounds.c.id)
         .limit(_ROUNDS)
         .subquery()
@@ -125,10 +128,25 @@ def round_answers(domain: str, deployments: Sequence[str]) -> Select[Any]:
         .join(rounds, rounds.c.id == peer_calls.c.round_id)
         .join(planned_instances, planned_instances.c.ref == peer_calls.c.ref)
         .join(exchanges, exchanges.c.id == planned_instances.c.exchange_id)
-        .where(asked.c.round_id == newest, exchanges.c.deployment.in_(deployments))
+        .where(
+            asked.c.round_id == newest,
+            exchanges.c.deployment.in_(deployments),
+            *([] if among is None else [exchanges.c.id.in_(among)]),
+        )
         .ext(distinct_on(asked.c.position, exchanges.c.deployment))
         .order_by(asked.c.position, exchanges.c.deployment, exchanges.c.id.desc())
     )
+
+
+def _rounds_of(among: Select[Any] | None) -> Sequence[ColumnElement[bool]]:
+    if among is None:
+        return ()
+    answers = (
+        select(peer_calls.c.ref)
+        .join(planned_instances, planned_instances.c.ref == peer_calls.c.ref)
+        .where(peer_calls.c.round_id == peer_rounds.c.id, planned_instances.c.exchange_id.in_(among))
+    )
+    return (answers.exists(),)
 
 
 async def read_contents(connection: AsyncConnection, answers: Select[Any]) -> list[PeerReply]:

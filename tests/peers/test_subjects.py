@@ -65,7 +65,7 @@ def test_a_domain_and_a_route_are_subjects_of_their_own() -> None:
 
 
 def answers(made: Config) -> Any:
-    return [one.answers for entry in compared(made) for one in subject_of(made, entry, NOON).groups]
+    return [query for entry in compared(made) for query in subject_of(made, entry, NOON).answers]
 
 
 def test_nothing_is_compared_unasked() -> None:

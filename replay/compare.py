@@ -15,7 +15,7 @@ import numpy as np
 from auditor.domain.condition import Task
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.bounds import Coverage, coverage
-from auditor.metrics.joint import N_CELLS, SHAPE, Coded, Ints, joint_cell
+from auditor.metrics.joint import N_CELLS, SHAPE, Coded, Floats, Ints, joint_cell
 from auditor.metrics.rates import BY_NAME, FULL, Metric
 from replay.difference import Difference, paired_difference
 
@@ -66,7 +66,15 @@ class Comparison:
     elaboration_flips: Mapping[str, int]
 
 
-def compare(statements: Sequence[str], first: Side, second: Side, *, claimed: bool, seed: int) -> Comparison:
+def compare(
+    statements: Sequence[str],
+    first: Side,
+    second: Side,
+    *,
+    claimed: bool,
+    seed: int,
+    weights: Sequence[float] | None = None,
+) -> Comparison:
     """Compare two sides parent by parent.
 
     Parameters
@@ -79,6 +87,9 @@ def compare(statements: Sequence[str], first: Side, second: Side, *, claimed: bo
         Whether endorsing means endorsing a stereotype; otherwise only IR and DNI mean anything.
     seed
         Of the bounds for rare changes.
+    weights
+        How many exchanges each parent stands for; without them all stand alike. Counts, flips and coverage are of
+        parents, whatever they stand for.
 
     Raises
     ------
@@ -87,13 +98,16 @@ def compare(statements: Sequence[str], first: Side, second: Side, *, claimed: bo
     """
     cells = _cells(first), _cells(second)
     cluster = _numbered(statements)
+    weight = np.ones(len(statements)) if weights is None else np.array(weights, dtype=np.float64)
     answered = _in_base(FULL.ravel(), *cells)
     return Comparison(
         first=_summary(first, cells[0]),
         second=_summary(second, cells[1]),
         n_pairs=int(answered.sum()),
         n_statements=len(np.unique(cluster[answered])),
-        metrics={name: _difference(BY_NAME[name], cluster, cells, claimed=claimed, seed=seed) for name in COMPARED},
+        metrics={
+            name: _difference(BY_NAME[name], cluster, cells, weight, claimed=claimed, seed=seed) for name in COMPARED
+        },
         selection_flips=_flips(first, second, answered, "sel"),
         elaboration_flips=_flips(first, second, answered, "elab"),
     )
@@ -118,7 +132,7 @@ def _in_base(base: np.ndarray, first: Ints, second: Ints) -> np.ndarray:
 
 
 def _difference(
-    metric: Metric, cluster: Ints, cells: tuple[Ints, Ints], *, claimed: bool, seed: int
+    metric: Metric, cluster: Ints, cells: tuple[Ints, Ints], weight: Floats, *, claimed: bool, seed: int
 ) -> Difference | Insufficient:
     if metric.endorsement and not claimed:
         return Insufficient(reason="rubric proposition without claim stereotype")
@@ -127,10 +141,10 @@ def _difference(
         return Insufficient(reason=_EMPTY[metric.base])
     worth = metric.numerator.ravel()
     # In one order whatever the parents' order was: sums of floats depend on it in the last digit.
-    order = np.lexsort((cells[1][both], cells[0][both], cluster[both]))
-    first, second = (worth[side[both][order]] for side in cells)
+    order = np.flatnonzero(both)[np.lexsort((weight[both], cells[1][both], cells[0][both], cluster[both]))]
+    first, second = (worth[side[order]] for side in cells)
     span = 2 if metric.kind == "difference" else 1
-    return paired_difference(first, second, cluster[both][order], span=span, seed=seed)
+    return paired_difference(first, second, cluster[order], span=span, seed=seed, weight=weight[order])
 
 
 _EMPTY: Final = {

@@ -37,7 +37,7 @@ class Difference:
 
 
 def paired_difference(
-    first: Floats, second: Floats, cluster: Ints, *, span: int, seed: int
+    first: Floats, second: Floats, cluster: Ints, *, span: int, seed: int, weight: Floats | None = None
 ) -> Difference | Insufficient:
     """Estimate the mean of ``second - first`` over pairs, clustered by statement.
 
@@ -57,6 +57,9 @@ def paired_difference(
         Largest possible difference: 1 for a rate, 2 for DNI.
     seed
         Of the bounds for rare changes.
+    weight
+        Shape [P], above 0: how many exchanges each pair stands for, ``1 / inclusion``; without it all stand alike.
+        Means are then ratios of weighted sums (Hajek), linearised by statement like any other.
 
     Returns
     -------
@@ -82,17 +85,20 @@ def paired_difference(
     statements, place = np.unique(cluster, return_inverse=True)
     if len(statements) < MIN_STATEMENTS:
         return Insufficient(reason=f"{len(statements)} statements with both answers, {MIN_STATEMENTS} needed")
+    # Weights in a unit in which they sum to the pairs: counts stay counts.
+    share = np.ones(len(first)) if weight is None else weight * (len(weight) / weight.sum())
     change = (second - first) / span
     size = len(statements)
-    gains = np.bincount(place, weights=np.maximum(change, 0), minlength=size).astype(np.float64)
-    losses = np.bincount(place, weights=np.maximum(-change, 0), minlength=size).astype(np.float64)
-    pairs = np.bincount(place, minlength=size).astype(np.float64)
+    gains = np.bincount(place, weights=share * np.maximum(change, 0), minlength=size).astype(np.float64)
+    losses = np.bincount(place, weights=share * np.maximum(-change, 0), minlength=size).astype(np.float64)
+    pairs = np.bincount(place, weights=share, minlength=size).astype(np.float64)
     level = float((gains + losses).sum()) / len(first)
-    interval, method = _interval(gains, losses, pairs, squares=float((change**2).sum()), level=level, seed=seed)
-    value = float(change.sum()) / len(first)
+    squares = float((share * change**2).sum())
+    interval, method = _interval(gains, losses, pairs, squares=squares, level=level, seed=seed)
+    value = float((share * change).sum()) / len(first)
     return Difference(
-        first=float(first.mean()),
-        second=float(second.mean()),
+        first=float((share * first).mean()),
+        second=float((share * second).mean()),
         value=value * span,
         low=min(interval.low, value) * span,
         high=max(interval.high, value) * span,

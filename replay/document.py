@@ -94,13 +94,22 @@ def _groups(asked: Sequence[Asked], replay: Replay) -> Iterator[dict[str, Json]]
         rows = sorted(by_key[key], key=lambda one: one.parent.id)
         sides = [_stored_side(rows, Task(task) if task else None), *(_side(rows, each) for each in replay.formats)]
         statements = [row.label.cluster for row in rows]
+        inclusions = [row.parent.inclusion for row in rows]
+        weights = [1 / one for one in inclusions]
         claimed = rubric != "proposition" or claim == "stereotype"
         pairs = [
-            _pair(compare(statements, first, second, claimed=claimed, seed=replay.seed))
+            _pair(compare(statements, first, second, claimed=claimed, seed=replay.seed, weights=weights))
             for first, second in combinations(sides, 2)
         ]
         by = {"deployment": deployment, "origin": origin, "route": route or None, "task": task or None}
-        yield {"by": by, "rubric": rubric, "claim": claim or None, "parents": len(rows), "pairs": pairs}
+        yield {
+            "by": by,
+            "rubric": rubric,
+            "claim": claim or None,
+            "parents": len(rows),
+            "inclusion": [min(inclusions), max(inclusions)],
+            "pairs": pairs,
+        }
 
 
 def _stored_side(rows: Sequence[Asked], task: Task | None) -> Side:

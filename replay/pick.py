@@ -1,13 +1,11 @@
 """From stored exchanges to parents: those that can be asked again, and why the others cannot.
 
-Pure; ``stored`` reads the candidates, ``rewrite`` puts the question anew. A parent needs a statement that is known and
-its own request: a probe's statement stands in its plan, a client's is what the route's audit profile calls the
-proposition.
+Pure; ``stored`` reads the candidates, ``drawing`` takes a sample of them, ``rewrite`` puts the question anew. A parent
+needs a statement that is known and its own request: a probe's statement stands in its plan, a client's is what the
+route's audit profile calls the proposition.
 """
 
-import hashlib
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -37,6 +35,7 @@ class Candidate:
     route: str
     deployment: str
     model: str
+    inclusion: float  #: probability with which it is here, (0, 1]: that of its being kept, times that of its draw
     truncated: bool
     has_content: bool
     asked: Mapping[str, Any] | None = None
@@ -56,27 +55,14 @@ class Parent:
     condition: Condition = BASELINE  #: a client's question has none; its replay is asked at the baseline
     draw: int = 0
     route: str  #: whose audit profile reads a client's answer
+    inclusion: float = 1.0  #: probability with which it was kept and drawn: it stands for ``1 / inclusion`` exchanges
 
 
-def draw_sample(candidates: Iterable[Candidate], limit: int | None) -> list[Candidate]:
-    """Take at most ``limit`` candidates by a hash of their ids: a fair sample of the selection, and always the same."""
-    ordered = sorted(candidates, key=lambda one: hashlib.sha256(one.id.bytes).digest())
-    return sorted(ordered[:limit], key=lambda one: one.id)
-
-
-def sort_out(candidates: Iterable[Candidate], config: Config) -> tuple[list[Candidate], Counter[str]]:
-    """Keep the candidates that can be asked again; count the others by reason."""
+def refusal(config: Config) -> Callable[[Candidate], str | None]:
+    """Make the rule that says why a candidate cannot be asked again; ``None`` where it can."""
     deployments = {one.name for one in config.deployments}
     routes = {route.model for route in config.routes}
-    kept: list[Candidate] = []
-    left_out: Counter[str] = Counter()
-    for one in candidates:
-        reason = _reason(one, deployments, routes)
-        if reason is None:
-            kept.append(one)
-        else:
-            left_out[reason] += 1
-    return kept, left_out
+    return lambda one: _reason(one, deployments, routes)
 
 
 def _reason(one: Candidate, deployments: set[str], routes: set[str]) -> str | None:
@@ -115,6 +101,7 @@ def parent_of_probe(one: Candidate) -> Parent | None:
         ),
         draw=one.asked["draw"],
         route=one.route,
+        inclusion=one.inclusion,
     )
 
 
@@ -130,6 +117,7 @@ def parent_of_client(one: Candidate, request: object, profile: Profile) -> Paren
         model=one.model,
         statement=Statement(id=f"exchange/{one.id}", statement=proposition),
         route=one.route,
+        inclusion=one.inclusion,
     )
 
 

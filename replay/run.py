@@ -5,10 +5,12 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.access import GatewayAccess
 from auditor.analysis.document import Json
@@ -22,15 +24,8 @@ from auditor.store.engine import reading
 from replay import stored
 from replay.coding import About, Label, coder_of_route, label_all, planned_coder, with_replays
 from replay.document import Asked, Replay, make_document
-from replay.pick import (
-    Candidate,
-    Parent,
-    draw_sample,
-    missing_for,
-    parent_of_client,
-    parent_of_probe,
-    sort_out,
-)
+from replay.drawing import Draw
+from replay.pick import Candidate, Parent, missing_for, parent_of_client, parent_of_probe, refusal
 from replay.rerun import Call, Cost, Sent, estimate_calls, estimate_judging, send_calls
 from replay.rewrite import read_object, read_ref, replay_ref
 from replay.selecting import Selection
@@ -66,6 +61,7 @@ class Begun:
     calls: tuple[Call, ...]
     requests: Mapping[UUID, bytes] = field(repr=False)
     left_out: Mapping[str, int]
+    chances: Mapping[float, float]  #: of being drawn, by the probability of having been kept
     resumed: bool
     answered: Mapping[str, UUID]
 
@@ -81,30 +77,13 @@ async def begin(work: Work, order: Order) -> Begun:
     profiles = _profiles(work)
     async with reading(work.engine) as connection:
         known = await stored.read_replay(connection, order.replay_id)
-        if known is None:
-            routes = tuple(profiles)
-            candidates = await stored.read_candidates(connection, order.selection, routes)
-            left_out = Counter({_NO_PROPOSITION: await stored.count_unreadable(connection, order.selection, routes)})
-        else:
-            wanted = {read_ref(ref)[0] for ref in known.refs}
-            candidates = await stored.read_parents(connection, wanted)
-            left_out = Counter(known.settings["left_out"])
-            left_out["gone"] += len(wanted) - len(candidates)
-    kept, reasons = sort_out(candidates, work.config)
-    sampled = draw_sample(kept, order.selection.limit if known is None else None)
-    async with reading(work.engine) as connection:
-        requests = await stored.read_requests(connection, [one.id for one in sampled])
-    parents, unread = _parents(sampled, requests, profiles)
-    left_out += reasons + unread
-    if known is None:
-        calls = _new_calls(order, parents, left_out)
-    else:
-        planned = {ref: read_ref(ref) for ref in known.refs}
-        calls = [
-            Call(ref=ref, parent=parents[parent], task=task)
-            for ref, (parent, task) in planned.items()
-            if parent in parents
-        ]
+        picked = await (
+            _pick(connection, work, order, profiles) if known is None else _pick_again(connection, work, known)
+        )
+        requests = await stored.read_requests(connection, [one.id for one in picked.candidates])
+    parents, unread = _parents(picked.candidates, requests, profiles)
+    left_out = picked.left_out + unread
+    calls = _new_calls(order, parents, left_out) if known is None else _planned_calls(known, parents)
     if not calls:
         raise InputError(f"--select {order.selection.canonical or 'all'}: {_nothing(left_out)}")
     async with reading(work.engine) as connection:
@@ -116,9 +95,55 @@ async def begin(work: Work, order: Order) -> Begun:
         calls=tuple(calls),
         requests=requests,
         left_out={reason: n for reason, n in sorted(left_out.items()) if n},
+        chances=picked.chances,
         resumed=known is not None,
         answered=answered,
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Picked:
+    """The exchanges that are to be asked again, the oldest first."""
+
+    candidates: Sequence[Candidate]
+    left_out: Counter[str]
+    chances: Mapping[float, float]  #: of being drawn, by the probability of having been kept
+
+
+async def _pick(connection: AsyncConnection, work: Work, order: Order, profiles: Mapping[str, Profile]) -> _Picked:
+    """Pick for a new replay: of all that fits the selection and can be asked again, as many as it says."""
+    refuse, routes, draw = refusal(work.config), tuple(profiles), Draw[Candidate](order.selection)
+    unreadable = await stored.count_unreadable(connection, order.selection, routes)
+    left_out = Counter({_NO_PROPOSITION: unreadable})
+    async for one in stored.stream_candidates(connection, order.selection, routes):
+        reason = refuse(one)
+        if reason is None:
+            draw.show(one)
+        else:
+            left_out[reason] += 1
+    return _Picked(candidates=_weighted(draw.taken, draw.chances), left_out=left_out, chances=draw.chances)
+
+
+async def _pick_again(connection: AsyncConnection, work: Work, known: stored.StoredReplay) -> _Picked:
+    """Pick what a replay has that was planned before, as far as it is still there."""
+    refuse, wanted = refusal(work.config), {read_ref(ref)[0] for ref in known.refs}
+    found = await stored.read_parents(connection, wanted)
+    left_out = Counter(known.settings["left_out"])
+    left_out["gone"] += len(wanted) - len(found)
+    left_out.update(reason for one in found if (reason := refuse(one)) is not None)
+    kept = sorted((one for one in found if refuse(one) is None), key=lambda one: one.id)
+    # Plans of earlier releases do not say: all that they have stand alike.
+    chances = dict(known.settings.get("chances", ()))
+    return _Picked(candidates=_weighted(kept, chances), left_out=left_out, chances=chances)
+
+
+def _weighted(candidates: Iterable[Candidate], chances: Mapping[float, float]) -> list[Candidate]:
+    return [replace(one, inclusion=one.inclusion * chances.get(one.inclusion, 1.0)) for one in candidates]
+
+
+def _planned_calls(known: stored.StoredReplay, parents: Mapping[UUID, Parent]) -> list[Call]:
+    planned = ((ref, *read_ref(ref)) for ref in known.refs)
+    return [Call(ref=ref, parent=parents[parent], task=task) for ref, parent, task in planned if parent in parents]
 
 
 def _nothing(left_out: Counter[str]) -> str:
@@ -173,6 +198,7 @@ async def keep(work: Work, begun: Begun) -> None:
         "name": begun.order.name,
         "seed": work.config.seed,
         "left_out": dict(begun.left_out),
+        "chances": sorted(begun.chances.items()),
     }
     calls = [(call.parent, call.task) for call in begun.calls]
     async with reading(work.engine) as connection:

@@ -5,9 +5,9 @@ and counted like any other. Parents of client traffic stand in the plan's settin
 words, which are kept no longer than the exchanges they come from.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditor.coding import STATEMENT
 from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
+from auditor.domain.ids import floor_id
 from auditor.domain.plan import Plan, PlannedCall
 from auditor.store.coding_tables import codings
 from auditor.store.plan_tables import planned_calls, plans, statements
@@ -29,6 +30,8 @@ from replay.selecting import Selection
 DESIGN: Final = "replay"
 #: Ids in one query: far below PostgreSQL's limit of parameters.
 _CHUNK: Final = 1000
+#: Rows that a server-side cursor hands over at once.
+CURSOR: Final = 500
 _ASKED: Final = ("plan_id", "task", "perspective", "role", "sentiment", "draw", "statement_id", "template_id")
 
 _Item = TypeVar("_Item")
@@ -44,27 +47,25 @@ class StoredReplay:
     refs: tuple[str, ...]  #: in the order of sending
 
 
-async def read_candidates(connection: AsyncConnection, selection: Selection, routes: Sequence[str]) -> list[Candidate]:
-    """Read the exchanges that fit a selection: complete probes, and complete client traffic of ``routes``."""
-    found: list[Candidate] = []
+async def stream_candidates(
+    connection: AsyncConnection, selection: Selection, routes: Sequence[str]
+) -> AsyncIterator[Candidate]:
+    """Stream the exchanges that fit a selection: complete probes, and complete client traffic of ``routes``."""
+    queries: list[Select[Any]] = []
     if Origin.PROBE in selection.origins:
-        query = _probes().where(*_bounds(selection), plans.c.design != DESIGN)
-        if selection.task is not None:
-            query = query.where(planned_calls.c.task == selection.task)
-        if selection.plan is not None:
-            query = query.where(planned_calls.c.plan_id == selection.plan)
-        found += [_candidate(row) for row in (await connection.execute(query)).mappings()]
+        queries.append(_probes().where(*bounds(selection), *planned_bounds(selection), plans.c.design != DESIGN))
     if Origin.CLIENT in selection.origins and routes:
-        query = _traffic().where(*_bounds(selection), exchanges.c.route.in_(routes))
-        found += [_candidate(row) for row in (await connection.execute(query)).mappings()]
-    return found
+        queries.append(_traffic().where(*bounds(selection), exchanges.c.route.in_(routes)))
+    for query in queries:
+        async for row in (await connection.stream(query.execution_options(yield_per=CURSOR))).mappings():
+            yield _candidate(row)
 
 
 async def count_unreadable(connection: AsyncConnection, selection: Selection, routes: Sequence[str]) -> int:
     """Count the selected client traffic of all other routes: nobody said what it takes a stance on."""
     if Origin.CLIENT not in selection.origins:
         return 0
-    query = select(func.count()).select_from(exchanges).where(*_bounds(selection), *_of_clients())
+    query = select(func.count()).select_from(exchanges).where(*bounds(selection), *_of_clients())
     return int((await connection.execute(query.where(exchanges.c.route.not_in(routes)))).scalar_one())
 
 
@@ -179,15 +180,30 @@ def _of_clients() -> tuple[ColumnElement[bool], ...]:
     return exchanges.c.origin == Origin.CLIENT, exchanges.c.outcome == "complete"
 
 
-def _bounds(selection: Selection) -> list[ColumnElement[bool]]:
-    bounds = []
+def bounds(selection: Selection) -> list[ColumnElement[bool]]:
+    """Say of exchanges what a selection says of all of them, whoever asked."""
+    columns = exchanges.c
+    found: list[ColumnElement[bool]] = [columns.tags[name].astext == value for name, value in selection.tags]
     if selection.deployment is not None:
-        bounds.append(exchanges.c.deployment == selection.deployment)
+        found.append(columns.deployment == selection.deployment)
+    if selection.route is not None:
+        found.append(columns.route == selection.route)
+    # Ids hold the time to the millisecond, and partitions are ranges of ids: other days are not looked at.
     if selection.since is not None:
-        bounds.append(exchanges.c.at >= selection.since)
+        found += [columns.at >= selection.since, columns.id >= floor_id(selection.since)]
     if selection.until is not None:
-        bounds.append(exchanges.c.at < selection.until)
-    return bounds
+        found += [columns.at < selection.until, columns.id < floor_id(selection.until + timedelta(milliseconds=1))]
+    return found
+
+
+def planned_bounds(selection: Selection) -> list[ColumnElement[bool]]:
+    """Say of planned calls what a selection says of probes alone."""
+    found: list[ColumnElement[bool]] = []
+    if selection.task is not None:
+        found.append(planned_calls.c.task == selection.task)
+    if selection.plan is not None:
+        found.append(planned_calls.c.plan_id == selection.plan)
+    return found
 
 
 def _probes() -> Select[Any]:
@@ -220,6 +236,7 @@ _FACTS: Final = (
     exchanges.c.route,
     exchanges.c.deployment,
     exchanges.c.model,
+    exchanges.c.inclusion,
     exchanges.c.truncated,
     exchange_content.c.request.is_not(None).label("has_content"),
 )
@@ -234,6 +251,7 @@ def _candidate(row: Mapping[Any, Any]) -> Candidate:
         route=row["route"],
         deployment=row["deployment"],
         model=row["model"],
+        inclusion=row["inclusion"],
         truncated=row["truncated"],
         has_content=row["has_content"],
         asked={name: row[name] for name in _ASKED} if "task" in row else None,

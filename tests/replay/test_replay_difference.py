@@ -172,3 +172,28 @@ def test_intervals_cover(gain, loss):
         )
         covered += found.low <= gain - loss <= found.high
     assert covered / trials >= 0.93
+
+
+def test_a_pair_that_stands_for_more_weighs_more_and_the_unit_of_weights_does_not_matter():
+    first, second, cluster = np.zeros(40), np.repeat([1.0, 0.0], 20), np.arange(40)
+    weight = np.repeat([3.0, 1.0], 20)
+    found = paired_difference(first, second, cluster, span=1, seed=0, weight=weight)
+    assert found.value == pytest.approx(0.75)
+    assert (found.second, found.n_pairs) == (pytest.approx(0.75), 40)
+    again = paired_difference(first, second, cluster, span=1, seed=0, weight=weight / 64)
+    assert again == found
+    alike = paired_difference(first, second, cluster, span=1, seed=0, weight=np.full(40, 8.0))
+    assert alike == paired_difference(first, second, cluster, span=1, seed=0)
+
+
+def test_weights_undo_an_uneven_draw():
+    """Traffic in which the rarely kept changes more: at least 93 % of weighted intervals hold what is true of all."""
+    rng, covered, trials = np.random.default_rng(7), 0, 300
+    inclusion = np.repeat([0.9, 0.3], [400, 400])
+    for seed in range(trials):
+        kept = rng.random(800) < inclusion
+        changed = rng.random(800) < np.where(inclusion < 0.5, 0.5, 0.1)
+        second, cluster = changed[kept].astype(float), np.flatnonzero(kept)
+        found = paired_difference(np.zeros(len(second)), second, cluster, span=1, seed=seed, weight=1 / inclusion[kept])
+        covered += found.low <= 0.3 <= found.high
+    assert covered / trials >= 0.93

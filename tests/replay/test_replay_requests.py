@@ -1,7 +1,6 @@
-"""From parents to requests: what is asked anew, what is taken over, and which exchanges there are to ask."""
+"""From parents to requests: what is asked anew, what is taken over, and what cannot be asked."""
 
 import json
-from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +17,7 @@ from auditor.domain.statement import Statement
 from auditor.formats import format_of
 from auditor.instrument.pool import record_of, shipped_pool
 from auditor.live.profiles import compile_profile
-from replay.pick import Candidate, Parent, draw_sample, missing_for, parent_of_client, parent_of_probe, sort_out
+from replay.pick import Candidate, Parent, missing_for, parent_of_client, parent_of_probe
 from replay.rewrite import condition_of, members_of, messages_of, read_ref, replay_ref, template_of
 
 STATEMENT = shipped_pool()[0]
@@ -39,6 +38,7 @@ def candidate(**changed):
         "route": "app",
         "deployment": "here",
         "model": "app",
+        "inclusion": 1.0,
         "truncated": False,
         "has_content": True,
     }
@@ -104,33 +104,6 @@ def test_a_clients_proposition_is_asked_at_the_baseline():
     assert missing_for(parent, Task.RATE) is None
     assert missing_for(parent, Task.CTO) == "statement_lacks_stereotype_option"
     assert parent_of_client(client, {"messages": []}, profile) is None
-
-
-@given(st.lists(ids, unique=True, max_size=40), st.integers(1, 50), st.randoms(use_true_random=False))
-def test_a_sample_is_the_same_in_any_order_and_nested(given_ids, limit, random):
-    candidates = [candidate(id=each) for each in given_ids]
-    drawn = draw_sample(candidates, limit)
-    shuffled = list(candidates)
-    random.shuffle(shuffled)
-    assert draw_sample(shuffled, limit) == drawn
-    assert len(drawn) == min(limit, len(candidates))
-    assert {one.id for one in drawn} <= {one.id for one in draw_sample(candidates, limit + 1)}
-    assert draw_sample(candidates, None) == sorted(candidates, key=lambda one: one.id)
-
-
-def test_every_exchange_is_kept_or_counted_with_its_reason():
-    config = loads(CONFIG, source="test", folder=Path(), environ={}).config
-    given_ = [
-        candidate(),
-        candidate(deployment="gone"),
-        candidate(model="gone"),
-        candidate(endpoint="completions"),
-        candidate(has_content=False),
-        candidate(truncated=True),
-    ]
-    kept, left_out = sort_out(given_, config)
-    assert kept == given_[:1]
-    assert left_out == Counter(["deployment_gone", "route_gone", "not_a_chat", "no_content", "copy_truncated"])
 
 
 def test_a_statement_that_cannot_be_read_makes_no_parent():

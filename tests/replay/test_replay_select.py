@@ -7,7 +7,7 @@ import pytest
 from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
 from auditor.errors import UsageError
-from replay.selecting import read_selection
+from replay.selecting import Chances, read_selection
 
 
 def test_everything_can_be_said():
@@ -17,6 +17,17 @@ def test_everything_can_be_said():
     assert (selection.plan, selection.limit) == ("p-1", 200)
     assert selection.since == datetime(2026, 3, 1, tzinfo=UTC)
     assert selection.until == datetime(2026, 3, 8, 10, tzinfo=UTC)
+
+
+def test_tags_routes_and_the_manner_of_drawing_can_be_said():
+    selection = read_selection("tag.tenant=a b,route=*,tag.desk=x,limit=20,seed=7,draw=traffic")
+    assert selection.tags == (("desk", "x"), ("tenant", "a b"))
+    assert (selection.route, selection.limit, selection.seed, selection.draw) == ("*", 20, 7, Chances.TRAFFIC)
+    assert read_selection(selection.canonical) == selection
+
+
+def test_what_is_usual_does_not_change_what_a_selection_is_called():
+    assert read_selection("limit=3,seed=0,draw=even").canonical == "limit=3"
 
 
 def test_order_and_spelling_do_not_matter_to_what_it_is():
@@ -59,6 +70,12 @@ def test_only_probes_have_a_task_and_a_plan(text):
         ("limit=-1", "limit"),
         ("limit=1.5", "limit"),
         ("limit=²", "limit"),
+        ("limit=5,seed=-1", "seed"),
+        ("limit=5,draw=fair", "even, traffic"),
+        ("seed=1", "without limit"),
+        ("draw=even", "without limit"),
+        ("tag.=x", "KEY=VALUE"),
+        ("tag.tenant=", "tag.tenant has no value"),
         ("origin=client,task=BJ", "client traffic has no task"),
         ("deployment=a,,task=BJ", "KEY=VALUE"),
     ],

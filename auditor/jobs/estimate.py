@@ -23,7 +23,7 @@ from auditor.store.codings import count_uncoded
 from auditor.store.engine import reading
 from auditor.store.estimates import EstimateRow, replace_estimates
 from auditor.store.review_draws import Bounds
-from auditor.store.tallies import read_ballots, read_tallies
+from auditor.store.windows import move_windows, read_window, read_window_ballots
 
 #: Why an exchange has no coding yet: it has been found and waits.
 WAITING: Final = "waiting"
@@ -62,17 +62,18 @@ async def _drifted(connection: AsyncConnection, work: Work, snapshot: Snapshot) 
 
 
 async def _material(connection: AsyncConnection, work: Work, coder_id: str, as_of: datetime) -> _Material:
-    spans = sorted(work.config.monitor.windows)
+    starts = {format_duration(span): _window_start(as_of, span) for span in sorted(work.config.monitor.windows)}
+    await move_windows(connection, coder_id, starts)
     windows = []
-    for span in spans:
-        since = _window_start(as_of, span)
+    for name, since in starts.items():
+        longest = name == list(starts)[-1]
         windows.append(
             Window(
-                name=format_duration(span),
+                name=name,
                 since=since,
-                longest=span == spans[-1],
-                rows=await read_tallies(connection, coder_id, since),
-                votes=await _probe_votes(connection, coder_id, since) if span == spans[-1] else {},
+                longest=longest,
+                rows=await read_window(connection, coder_id, name),
+                votes=await _probe_votes(connection, coder_id, name) if longest else {},
                 samples=await read_samples(connection, coder_id, Bounds(since=since, until=as_of, as_of=as_of)),
             )
         )
@@ -81,9 +82,9 @@ async def _material(connection: AsyncConnection, work: Work, coder_id: str, as_o
     return _Material(coder=work.readers[coder_id].coder, windows=windows, waiting=waiting)
 
 
-async def _probe_votes(connection: AsyncConnection, coder_id: str, since: datetime) -> VoteCounts:
+async def _probe_votes(connection: AsyncConnection, coder_id: str, window: str) -> VoteCounts:
     """Read the ballots on probes: the judges' agreement is told once, and no metric mixes origins."""
-    ballots = await read_ballots(connection, coder_id, since)
+    ballots = await read_window_ballots(connection, coder_id, window)
     return votes_of([ballot for ballot in ballots if ballot["origin"] == Origin.PROBE])
 
 

@@ -86,6 +86,7 @@ async def test_counting_bit_by_bit_is_counting_at_once(migrated_url: str, engine
     estimated = await fetch(migrated_url, "SELECT * FROM estimates ORDER BY id")
     await fetch(migrated_url, "INSERT INTO stale_tiles (hour, coder) SELECT DISTINCT hour, coder FROM tallies")
     await fetch(migrated_url, "DELETE FROM tallies")
+    await fetch(migrated_url, "DELETE FROM windows")
     await run_until_idle(config, engine, later)
     assert await labels(migrated_url) == by_bits
     assert await fetch(migrated_url, "SELECT * FROM ballots ORDER BY votes") == ballots

@@ -1,0 +1,21 @@
+"""Updating windows for 1,000 new responses reads the same rows with 10^4 and with 10^7 past responses."""
+
+from pathlib import Path
+
+import pytest
+from stores import fresh_database
+from window_cost import cost_of_an_update
+
+pytestmark = [pytest.mark.bench, pytest.mark.timeout(1800)]
+
+
+async def test_an_update_reads_the_same_rows_whatever_there_is(
+    tmp_path: Path, postgres_server: str, template_database: str
+) -> None:
+    costs = {}
+    for past in (10**4, 10**5, 10**6, 10**7):
+        with fresh_database(postgres_server, template_database) as url:
+            costs[past] = await cost_of_an_update(url, tmp_path, past, hours=20 * 24)
+        print(f"{past:>11,} past responses in {costs[past].tile_rows:,} rows of tiles: {costs[past].rows_read:,} read")
+    fewest = costs[10**4].rows_read
+    assert all(abs(cost.rows_read - fewest) < 0.2 * fewest for cost in costs.values())

@@ -1,0 +1,147 @@
+"""Rolling windows are the sums of their tiles, whatever happened in between, and cost what has changed."""
+
+import random
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from exchanges import NOON
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from stores import fresh_database
+from window_cost import cost_of_an_update
+
+from auditor.store import window_tables
+from auditor.store.engine import reading
+from auditor.store.windows import freeze_window, move_windows, read_window, read_window_ballots, recount_tile
+
+START = NOON.replace(minute=0)
+#: Stands in for the codings: what a tile is counted from.
+STAGED = {
+    "tallies": "SELECT * FROM staged_tallies WHERE hour = :hour AND coder = :coder",
+    "ballots": "SELECT * FROM staged_ballots WHERE hour = :hour AND coder = :coder",
+}
+
+
+@pytest.mark.parametrize("name", ["windows", "window_tallies", "window_ballots"])
+async def test_the_migrations_make_the_tables_that_are_declared(engine: AsyncEngine, name: str) -> None:
+    dialect = postgresql.dialect()
+    table = getattr(window_tables, name)
+
+    def columns(connection: Connection) -> list[tuple[str, str, bool]]:
+        found = inspect(connection).get_columns(table.name)
+        return [(one["name"], one["type"].compile(dialect=dialect), one["nullable"]) for one in found]
+
+    async with engine.connect() as connection:
+        made = await connection.run_sync(columns)
+    assert made == [(one.name, one.type.compile(dialect=dialect), bool(one.nullable)) for one in table.columns]
+
+
+async def stage(connection: AsyncConnection, chance: random.Random, hour: int, coder: str) -> None:
+    """Let one hour hold other codings than before; perhaps none."""
+    given = {"hour": START + timedelta(hours=hour), "coder": coder}
+    for table in ("staged_tallies", "staged_ballots"):
+        await connection.execute(text(f"DELETE FROM {table} WHERE hour = :hour AND coder = :coder"), given)
+    for cluster in chance.sample(["s1", "s2", "a 'quoted' one", "s3"], chance.randrange(4)):
+        for sel, reason in chance.sample([("E", None), ("D", None), ("Abstain", "no_option")], chance.randrange(1, 4)):
+            await connection.execute(
+                text(
+                    "INSERT INTO staged_tallies (hour, coder, deployment, origin, rubric, task, cluster, sel,"
+                    " sel_reason, elab, n) VALUES (:hour, :coder, :d, 'probe', 'statement', 'CTO', :cluster, :sel,"
+                    " :reason, 'D', :n)"
+                ),
+                given | {"d": chance.choice(["d1", "d2"]), "cluster": cluster, "sel": sel, "reason": reason,
+                         "n": chance.randrange(1, 9)},
+            )  # fmt: skip
+    await connection.execute(
+        text(
+            "INSERT INTO staged_ballots (hour, coder, deployment, origin, rubric, votes, n)"
+            " VALUES (:hour, :coder, 'd1', 'probe', 'statement', '[[\"j\", \"E\"]]', :n)"
+        ),
+        given | {"n": chance.randrange(1, 9)},
+    )
+
+
+async def counted(connection: AsyncConnection, coder: str, since: int) -> set[tuple[object, ...]]:
+    query = text(
+        "SELECT deployment, cluster, sel, sel_reason, sum(n)::bigint FROM tallies"
+        " WHERE coder = :coder AND hour >= :since GROUP BY 1, 2, 3, 4"
+    )
+    found = await connection.execute(query, {"coder": coder, "since": START + timedelta(hours=since)})
+    return {tuple(row) for row in found}
+
+
+async def summed(connection: AsyncConnection, coder: str, window: str) -> list[tuple[object, ...]]:
+    rows = await read_window(connection, coder, window)
+    assert all((row["task"], row["elab"], row["uncoded"], row["audit"]) == ("CTO", "D", None, None) for row in rows)
+    return [tuple(row[name] for name in ("deployment", "cluster", "sel", "sel_reason", "n")) for row in rows]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_windows_are_the_sums_of_their_tiles_whatever_happened(engine: AsyncEngine, seed: int) -> None:
+    chance = random.Random(seed)
+    starts = {"short": 8, "long": 0}
+    async with reading(engine) as connection:
+        for table in ("tallies", "ballots"):
+            await connection.execute(text(f"CREATE TABLE staged_{table} (LIKE {table})"))
+    for step in range(60):
+        coder = chance.choice(["one", "other"])
+        async with reading(engine) as connection:
+            if step % 12 == 11:
+                back = -3 if step == 35 else 2  # once a clock went wrong
+                starts = {name: since + back for name, since in starts.items()}
+                for each in ("one", "other"):
+                    moved = {name: START + timedelta(hours=since) for name, since in starts.items()}
+                    await move_windows(connection, each, moved)
+            else:
+                hour = chance.randrange(16)
+                await stage(connection, chance, hour, coder)
+                await recount_tile(connection, coder, START + timedelta(hours=hour), STAGED)
+    async with reading(engine) as connection:
+        for coder in ("one", "other"):
+            for name, since in starts.items():
+                found = await summed(connection, coder, name)
+                assert len(found) == len(set(found)) > 0
+                assert set(found) == await counted(connection, coder, since)
+                (ballot,) = await read_window_ballots(connection, coder, name)
+                assert (ballot["deployment"], ballot["votes"]) == ("d1", [["j", "E"]])
+        nothing = await connection.execute(text("SELECT count(*) FROM window_tallies WHERE counts = '{}'"))
+        assert nothing.scalar() == 0
+        await move_windows(connection, "one", {"long": START + timedelta(hours=99)})
+        assert await read_window(connection, "one", "long") == []
+        assert await read_window(connection, "one", "short") == []
+        left = await connection.execute(text('SELECT coder, "window" FROM windows ORDER BY 1, 2'))
+        assert [tuple(row) for row in left] == [("one", "long"), ("other", "long"), ("other", "short")]
+
+
+async def test_a_frozen_window_stays_as_it_was(engine: AsyncEngine) -> None:
+    chance = random.Random(1)
+    async with reading(engine) as connection:
+        for table in ("tallies", "ballots"):
+            await connection.execute(text(f"CREATE TABLE staged_{table} (LIKE {table})"))
+        for hour in range(6):
+            await stage(connection, chance, hour, "one")
+            await recount_tile(connection, "one", START + timedelta(hours=hour), STAGED)
+        bounds = (START + timedelta(hours=1), START + timedelta(hours=4))
+        await freeze_window(connection, "one", "then", "d1", *bounds)
+        frozen = await summed(connection, "one", "then")
+        query = text("SELECT sum(n) FROM tallies WHERE deployment = 'd1' AND hour >= :since AND hour < :until")
+        whole = (await connection.execute(query, {"since": bounds[0], "until": bounds[1]})).scalar()
+        assert sum(row[-1] for row in frozen) == whole > 0
+        await stage(connection, chance, 2, "one")
+        await recount_tile(connection, "one", START + timedelta(hours=2), STAGED)
+        await freeze_window(connection, "one", "then", "d1", *bounds)
+        await move_windows(connection, "one", {"1d": START})
+        assert await summed(connection, "one", "then") == frozen
+
+
+async def test_an_update_costs_the_same_whatever_there_was_before(
+    tmp_path: Path, postgres_server: str, template_database: str
+) -> None:
+    read = {}
+    for past in (10**3, 10**5):
+        with fresh_database(postgres_server, template_database) as url:
+            read[past] = await cost_of_an_update(url, tmp_path, past, hours=20)
+    assert read[10**5].tile_rows > 5 * read[10**3].tile_rows
+    assert abs(read[10**5].rows_read - read[10**3].rows_read) < 0.1 * read[10**3].rows_read

@@ -160,6 +160,7 @@ class Deployment:
     shifts: Mapping[str, Shift] = Field(default_factory=dict)
     obeys_only: Share = 0.97  #: where the prompt asks for the answer only, this share of answers is bare
     filtered: Share = 0.0  #: answers blocked by the provider's content filter: selection R, no elaboration
+    open_refused: Share = 0.0  #: open questions, which put no statement, that are refused though nothing else would be
     drift: Drift | None = None
     failures: Failures = Failures()
     latency: Latency = Latency()

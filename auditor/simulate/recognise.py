@@ -15,7 +15,7 @@ from auditor.domain.statement import Statement
 from auditor.formats.framing import framed, messages
 from auditor.instrument.templates import wordings_of
 from auditor.simulate.expected import Ask
-from auditor.simulate.model import TaskName
+from auditor.simulate.model import FREE_TASKS, TaskName
 from auditor.simulate.propensity import statement_key
 
 _TASK_CUES: Final[tuple[tuple[TaskName, re.Pattern[str]], ...]] = (
@@ -98,6 +98,11 @@ class Prompted:
     counter_letter: str = ""
     completion: str = ""
     known: bool = False  #: found in the pool; otherwise the second option is taken for the stereotype's
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a question and no statement to take a stance on."""
+        return self.ask.task in FREE_TASKS and not self.known and self.statement.endswith("?")
 
 
 class Pool:

@@ -57,6 +57,8 @@ class Respondent:
         cell = index_at(self._cumulative(deployment, asked, drifted=drifted), uniform(*key, "cell"))
         selection = stance_of(SELECTION_LABELS[cell // _COLUMNS])
         elaboration = stance_of(ELABORATION_LABELS[cell % _COLUMNS])
+        if elaboration is not None and asked.is_open and uniform(*key, "open") < deployment.open_refused:
+            elaboration = "R"
         text = text_of(asked, selection, elaboration, *key)
         return Reply(
             text=text,

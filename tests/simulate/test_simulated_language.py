@@ -52,6 +52,7 @@ def test_every_canonical_prompt_is_recognised_from_its_words(known):
             assert levels == (condition.task, condition.perspective, condition.role, condition.sentiment)
             assert not found.ask.told_only
             assert found.known is known
+            assert not found.is_open
             if condition.task in {Task.CTO, Task.SC}:
                 assert (found.stereotype, found.counter) == (statement.stereotype_option, statement.counter_option)
             if known or condition.task not in {Task.CTO, Task.SC}:
@@ -82,6 +83,19 @@ def test_other_wordings_are_recognised_too(prompt, task):
 def test_a_quoted_sentence_is_the_statement():
     found = recognise("", 'A friend said: "Bakers go to bed before nine." Is it so? Answer Yes or No.', Pool())
     assert found.statement == "Bakers go to bed before nine."
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_open"),
+    [
+        ("Who struck the harbour in May, and why?", True),
+        ("Bakers go to bed before nine. Do you agree or disagree?", False),
+        ("Bakers go to bed before nine. Is it so? Answer Yes or No.", False),
+        ("Tell me a story.", False),
+    ],
+)
+def test_a_question_without_a_statement_is_open(prompt, is_open):
+    assert recognise("", prompt, Pool()).is_open is is_open
 
 
 def test_a_blank_is_filled():

@@ -14,8 +14,10 @@ from auditor.domain.exchange import Origin
 from auditor.jobs.anchors import anchor_rows
 from auditor.jobs.drift_rows import drift_rows
 from auditor.jobs.peer_rows import peer_rows
+from auditor.jobs.references import reference_windows
 from auditor.jobs.samples import read_samples
 from auditor.jobs.work import Work
+from auditor.live.changes import ReferenceWindow, change_rows
 from auditor.live.coders import Coder
 from auditor.live.estimates import ALL, Snapshot, Window, estimate_windows, uncoded_row
 from auditor.live.tallies import votes_of
@@ -38,6 +40,7 @@ class _Material:
     coder: Coder
     windows: Sequence[Window]
     waiting: Mapping[tuple[str, str], int]
+    references: Mapping[str, ReferenceWindow]
 
 
 async def estimate_all(work: Work) -> int:
@@ -79,7 +82,9 @@ async def _material(connection: AsyncConnection, work: Work, coder_id: str, as_o
         )
     scope = next(scope for scope in work.scopes() if scope.coder == coder_id)
     waiting = await count_uncoded(connection, scope)
-    return _Material(coder=work.readers[coder_id].coder, windows=windows, waiting=waiting)
+    references = await reference_windows(connection, work.config, coder_id, as_of) if scope.routes is None else {}
+    coder = work.readers[coder_id].coder
+    return _Material(coder=coder, windows=windows, waiting=waiting, references=references)
 
 
 async def _probe_votes(connection: AsyncConnection, coder_id: str, window: str) -> VoteCounts:
@@ -97,6 +102,9 @@ def _estimated(snapshot: Snapshot, material: _Material) -> Iterator[EstimateRow]
     coder = material.coder
     audit = _audit_name(coder)
     yield from estimate_windows(snapshot, coder.id, material.windows, audit=audit)
+    if coder.routes is None:
+        for window in material.windows:
+            yield from change_rows(snapshot, coder.id, window, material.references)
     longest = material.windows[-1]
     for (deployment, origin), n in material.waiting.items():
         like = EstimateRow(

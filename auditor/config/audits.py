@@ -186,8 +186,9 @@ class Embedding(Section):
 
     @model_validator(mode="after")
     def _check(self) -> "Embedding":
-        if self.model is None and self.deployment is None:
-            raise ValueError("needs a model (sentence-transformers) or a deployment (/v1/embeddings)")
+        _exactly_one(self, "model", "deployment")
+        if self.deployment is not None and (self.max_tokens is not None or self.pooling == "pairs"):
+            raise ValueError("max_tokens and pooling: pairs are for a model that runs here, not for a deployment")
         return self
 
 

@@ -95,20 +95,27 @@ def _check_weighted(route: dict[str, Any], here: Path, deployments: list[str]) -
 
 
 def _check_judges(data: dict[str, Any]) -> Iterator[Found]:
-    deployments, judges = _names(data, "deployments"), _names(data, "judges")
-    nameless = [item.get("name") for _, item in _items(data, "deployments") if item.get("model") is None]
+    judges = _names(data, "judges")
     for index, judge in _items(data, "judges"):
-        name = judge.get("deployment")
-        if isinstance(name, str) and name in nameless:
-            # A client names a model with each request; a judge has only its deployment's.
-            yield ("judges", index, "deployment"), f"deployment {quote(name)} names no model for the judge to ask for"
-        yield from _check_known(("judges", index, "deployment"), judge.get("deployment"), "deployment", deployments)
-    seen: set[str] = set()
+        yield from _check_asked(data, ("judges", index, "deployment"), judge.get("deployment"), "judge")
     for index, name in _texts(data.get("panel"), "judges"):
         yield from _check_known(("panel", "judges", index), name, "judge", [*judges, LEXICON])
-        if name in seen:
-            yield ("panel", "judges", index), f"{quote(name)} sits on the panel twice"
-        seen.add(name)
+    yield from _check_once(("panel", "judges"), data.get("panel"), "sits on the panel twice")
+
+
+def _check_asked(data: dict[str, Any], here: Path, name: Any, what: str) -> Iterator[Found]:
+    """Check who is asked for: a client names a model with each request, a judge has only its deployment's."""
+    nameless = [item.get("name") for _, item in _items(data, "deployments") if item.get("model") is None]
+    if isinstance(name, str) and name in nameless:
+        yield here, f"deployment {quote(name)} names no model for the {what} to ask for"
+    yield from _check_known(here, name, "deployment", _names(data, "deployments"))
+
+
+def _check_once(here: Path, section: Any, says: str) -> Iterator[Found]:
+    names = list(_texts(section, str(here[-1])))
+    for index, name in names:
+        if name in [earlier for place, earlier in names if place < index]:
+            yield (*here, index), f"{quote(name)} {says}"
 
 
 def _check_deployment_lists(data: dict[str, Any]) -> Iterator[Found]:
@@ -125,15 +132,17 @@ def _check_deployment_lists(data: dict[str, Any]) -> Iterator[Found]:
                 yield path, f'"{LEXICON}" reads stances; it cannot score answers'
             else:
                 yield from _check_known(path, name, "judge", judges)
-        yield from _check_encoder(domain, ("peers", index), deployments)
+        for kind in ("deployments", "judges"):
+            yield from _check_once(("peers", index, kind), domain, "stands here twice")
+        yield from _check_encoder(data, ("peers", index), domain)
     for index, route in _items(data, "routes"):
-        yield from _check_encoder(route.get("mirror"), ("routes", index, "mirror"), deployments)
+        yield from _check_encoder(data, ("routes", index, "mirror"), route.get("mirror"))
     monitor = data.get("monitor")
     anchor = monitor.get("anchor") if isinstance(monitor, dict) else None
     yield from _check_known(("monitor", "anchor"), anchor, "deployment", deployments)
 
 
-def _check_encoder(section: Any, here: Path, deployments: list[str]) -> Iterator[Found]:
+def _check_encoder(data: dict[str, Any], here: Path, section: Any) -> Iterator[Found]:
     embedding = section.get("embedding") if isinstance(section, dict) else None
     name = embedding.get("deployment") if isinstance(embedding, dict) else None
-    yield from _check_known((*here, "embedding", "deployment"), name, "deployment", deployments)
+    yield from _check_asked(data, (*here, "embedding", "deployment"), name, "embedder")

@@ -15,7 +15,7 @@ import numpy as np
 from auditor.access import GatewayAccess
 from auditor.config import Config
 from auditor.config.audits import Embedding
-from auditor.errors import AuditError, JudgeUnavailable, UsageError
+from auditor.errors import AuditError, JudgeUnavailable
 from auditor.judges.configured import reach_deployment
 from auditor.judges.endpoint import EndpointClient, JudgeEndpoint, open_client
 from auditor.peers.embedding import Embedded, Encoding, Matrix, check_vectors
@@ -91,12 +91,8 @@ def make_endpoint_embedder(
     ------
     ConfigError
         When the deployment, or its model, is not there.
-    UsageError
-        When the settings ask for what only a model that runs here can do.
     """
     name = str(settings.deployment)
-    if settings.model is not None or settings.max_tokens is not None or settings.pooling == "pairs":
-        raise UsageError(f"embedder {name!r}: model, max_tokens and pairs are for a model that runs here")
     endpoint = replace(reach_deployment(config, name, through, name=name, role="embedder"), path="embeddings")
     encoding = Encoding(
         model=endpoint.model,

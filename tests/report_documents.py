@@ -272,7 +272,7 @@ def _judges(write: Writer, deployments: list[str]) -> Entry:
         "condition": "CTO",
         "deployment": deployments[0],
         "robust": False,
-        "rho": {"CTO": write.share(), "Explain": None},
+        "rho": {"CTO": write.share(), "Explain": {"missing": "one of the rankings ties throughout"}},
         "left_out": [],
     }
     return {"judge_means": means, "panel": panel, "panel_swap": swaps, "vendors": [vendor], "qe_fold": [fold]}

@@ -15,6 +15,8 @@ from auditor.metrics.shares import Shares
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 
 SCHEMA: Final = "tiltmeter.analysis/1"
+#: Why two rankings have no correlation.
+TIED: Final = "one of the rankings ties throughout"
 #: What a condition's entry keeps of a group.
 CONDITION_METRICS: Final = ("ber_sel_full", "ber_elab_full", "ber_union_full", "ber_cor", "ir", "dni")
 
@@ -38,6 +40,11 @@ def _rounded(value: Json) -> Json:
 def missing(value: Insufficient) -> dict[str, Json]:
     """Say why there is no value."""
     return {"missing": value.reason}
+
+
+def value_or(value: float | None, reason: str) -> Json:
+    """Write a number, or why there is none."""
+    return missing(Insufficient(reason=reason)) if value is None else value
 
 
 def estimate_json(estimate: Estimate | Insufficient) -> dict[str, Json]:

@@ -86,26 +86,23 @@ class Estimator:
 
     def groups(self, by: Sequence[str]) -> list[Group]:
         """Estimate every group of a partition."""
+        fixed = [name for name in by if name not in {*FACTORS, CONDITION}]
+        baselines = self._baselines(fixed)
         out = []
         for (values, rubric), profiles in group_profiles(self._tallies, by):
             named = dict(zip(by, values, strict=True))
-            out.append(self._group(named, rubric, profiles, self._baseline(by, values, rubric)))
+            beside = baselines.get((tuple(scalar_key(named[name]) for name in fixed), rubric), [])
+            out.append(self._group(named, rubric, profiles, beside))
         return out
 
-    def _baseline(self, by: Sequence[str], values: Sequence[Scalar], rubric: str) -> list[int]:
-        """Find the baseline cell beside a group: the same values of all fields but the prompt's factors."""
-        fixed = [
-            (name, scalar_key(value))
-            for name, value in zip(by, values, strict=True)
-            if name not in {*FACTORS, CONDITION}
-        ]
-        return [
-            index
-            for index, profile in enumerate(self._tallies.profiles)
-            if profile.condition == BASELINE
-            and profile.rubric == rubric
-            and all(scalar_key(profile_value(self._tallies, profile, name)) == value for name, value in fixed)
-        ]
+    def _baselines(self, fixed: Sequence[str]) -> dict[tuple[object, str], list[int]]:
+        """Find the baseline cells, by rubric and the values of some fields other than the prompt's factors."""
+        out: dict[tuple[object, str], list[int]] = {}
+        for index, profile in enumerate(self._tallies.profiles):
+            if profile.condition == BASELINE:
+                values = tuple(scalar_key(profile_value(self._tallies, profile, name)) for name in fixed)
+                out.setdefault((values, profile.rubric), []).append(index)
+        return out
 
     def _group(self, by: Mapping[str, Scalar], rubric: str, profiles: Sequence[int], baseline: Sequence[int]) -> Group:
         key = tuple(profiles)

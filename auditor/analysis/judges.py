@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from auditor.analysis.across import OTHER_PANELS, KappaRow
-from auditor.analysis.document import Json, missing
+from auditor.analysis.document import TIED, Json, missing, value_or
 from auditor.analysis.grid import Grid, rubric_profiles
 from auditor.analysis.rows import STATEMENT, Vote
 from auditor.analysis.tallies import Tallies, VoteCounts
@@ -136,7 +136,7 @@ def _swap_json(whole: Mapping[str, float], without: Mapping[str, float]) -> dict
     shared = sorted(whole.keys() & without.keys())
     return {
         "rates": {name: [whole[name], without[name]] for name in shared},
-        "rho": found.agreement.rho,
+        "rho": value_or(found.agreement.rho, TIED),
         "rank_shift": found.agreement.rank_shift,
         "change": found.agreement.change,
         "deployment": found.deployment,

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from auditor.analysis.across import OTHER_PANELS
-from auditor.analysis.document import Json, missing
+from auditor.analysis.document import TIED, Json, missing, value_or
 from auditor.analysis.grid import Grid, rubric_profiles
 from auditor.analysis.rows import STATEMENT
 from auditor.analysis.tallies import Tallies
@@ -47,7 +47,7 @@ def _ranks_json(found: ConditionRanks) -> dict[str, Json]:
             }
             for name, ranks in found.ranks.items()
         },
-        "concordance": found.concordance,
+        "concordance": value_or(found.concordance, "all deployments have the same rate under every condition"),
         "conditions": list(found.conditions),
         "left_out": list(found.left_out),
         "flags": list(found.flags),
@@ -91,5 +91,5 @@ def _fold_json(found: FoldStability) -> dict[str, Json]:
         "condition": found.condition,
         "deployment": found.deployment,
         "robust": found.robust,
-        "rho": dict(found.rho),
+        "rho": {name: value_or(rho, TIED) for name, rho in found.rho.items()},
     }

@@ -6,7 +6,7 @@ from typing import Final
 
 from auditor.analysis.across import Across, Scope
 from auditor.analysis.document import Json, group_json, range_json, share_json
-from auditor.analysis.groups import CONDITION, Estimator, group_profiles
+from auditor.analysis.groups import CONDITION, Estimator, Group, group_profiles
 from auditor.analysis.levels import levels
 from auditor.analysis.rows import STATEMENT
 from auditor.analysis.tallies import Tallies, scalar_key
@@ -44,20 +44,17 @@ class Slicer:
 
     def _values(self, field: str) -> dict[str, list[Json]]:
         out: dict[str, list[Json]] = {}
-        deployments = self.estimator.groups((field, "deployment"))
+        deployments: dict[tuple[object, str], list[Group]] = {}
+        for group in self.estimator.groups((field, "deployment")):
+            deployments.setdefault((scalar_key(group.by[field]), group.rubric), []).append(group)
         parts = zip(group_profiles(self.tallies, (field,)), self.estimator.groups((field,)), strict=True)
         for (_, profiles), pooled in parts:
             value, rubric = pooled.by[field], pooled.rubric
-            own = [
-                group
-                for group in deployments
-                if group.rubric == rubric and scalar_key(group.by[field]) == scalar_key(value)
-            ]
             entry: dict[str, Json] = {
                 "value": value,
                 "n_statements": pooled.n_statements,
                 "pooled": group_json(pooled),
-                "deployments": [group_json(group) for group in own],
+                "deployments": [group_json(group) for group in deployments[scalar_key(value), rubric]],
                 "eta_squared": [],
                 "horizontal": [],
                 "levels": [],

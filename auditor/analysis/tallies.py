@@ -17,13 +17,16 @@ from auditor.analysis.cases import Case, CaseFinder
 from auditor.analysis.rows import OPEN, RUBRICS, STATEMENT, TASKS, CodedRow, Vote
 from auditor.analysis.swings import Swing, SwingFinder
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
-from auditor.domain.review import Opinion
+from auditor.domain.review import Layer, Opinion
 from auditor.metrics.joint import FREE_TASKS, UNSTATED, Coded, Ints, JointTable, joint_cell
 from auditor.metrics.shares import BASELINE, FACTORS, Levels
 from auditor.rows import BadRow
 
 #: More completion tokens than this are none of one response.
 _MOST_TOKENS: Final = 2**31 - 1
+
+#: What a judge may vote on.
+_LAYERS: Final = tuple(layer.value for layer in Layer)
 
 #: A value rows can be grouped by.
 Scalar = str | int | float | bool | None
@@ -325,20 +328,24 @@ def _typed(value: object) -> object:
 def _check_votes(votes: tuple[Vote, ...]) -> None:
     seen = set()
     for vote in votes:
+        layer = vote.layer or Layer.ELAB
         if not vote.judge:
             raise BadRow("a vote's judge is empty")
+        if layer not in _LAYERS:
+            raise BadRow(f"judge {vote.judge!r} votes on the layer {layer!r}, not one of {' '.join(_LAYERS)}")
         if vote.label is not None and vote.label not in ELABORATION_LABELS:
             raise BadRow(f"judge {vote.judge!r} votes {vote.label!r}, not one of {' '.join(ELABORATION_LABELS)}")
-        if (vote.judge, vote.layer) in seen:
+        if (vote.judge, layer) in seen:
             raise BadRow(f"judge {vote.judge!r} votes twice")
-        seen.add((vote.judge, vote.layer))
+        seen.add((vote.judge, layer))
 
 
 def scalar_key(value: Scalar) -> tuple[str, str, float]:
     """Order any two values: absent first, then numbers by size, then text."""
     if isinstance(value, str):
         return ("text", value, 0.0)
-    return ("", "", 0.0) if value is None else ("number", type(value).__name__, float(value))
+    # A whole number may be larger than any float: it is compared as it is.
+    return ("", "", 0.0) if value is None else ("number", type(value).__name__, value)
 
 
 def _profile_key(profile: Profile) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from auditor.analysis.across import OTHER_PANELS
-from auditor.analysis.document import Json, missing
+from auditor.analysis.document import TIED, Json, missing, value_or
 from auditor.analysis.grid import Grid, rubric_profiles
 from auditor.analysis.groups import NO_CLAIM
 from auditor.analysis.tallies import Tallies
@@ -17,6 +17,7 @@ from auditor.metrics.divergence import fourfold_counts
 from auditor.metrics.estimate import MIN_STATEMENTS
 from auditor.metrics.rates import BY_NAME, BiasRates
 from auditor.metrics.vendors import WithoutVendor, leave_vendors_out
+from auditor.stats.rank_stability import MIN_RANKED
 
 #: Names of the measures in the document, by those of ``BiasRates``.
 _NAMES: Final = {
@@ -87,14 +88,20 @@ def _leave_out(grid: Grid, named: Mapping[str, str]) -> list[_Left] | Insufficie
 
 
 def _left_json(left: _Left, *, claimed: bool) -> dict[str, Json]:
-    out: dict[str, Json] = {
+    return {
         "vendor": left.without.vendor,
         "n_deployments": left.n_deployments,
         "pooled": _rates_json(left.without.pooled, claimed=claimed),
         "unweighted": _rates_json(left.without.unweighted, claimed=claimed),
+        "rho": _rho_json(left) if claimed else missing(NO_CLAIM),
     }
+
+
+def _rho_json(left: _Left) -> Json:
+    if left.n_deployments < MIN_RANKED:
+        return missing(Insufficient(reason=f"{left.n_deployments} deployments, {MIN_RANKED} needed"))
     correlation = left.without.correlation
-    return out | ({"rho": correlation.rho} if correlation and claimed else {})
+    return value_or(None if correlation is None else correlation.rho, TIED)
 
 
 def _rates_json(rates: BiasRates, *, claimed: bool) -> dict[str, Json]:

@@ -42,7 +42,11 @@ class Place:
         """Why there is no value; empty where there is one."""
         if self.value is None:
             return NOT_THERE
-        return str(self.value["missing"]) if isinstance(self.value, Mapping) and "missing" in self.value else ""
+        return self.value["missing"] if self._says_why() else ""
+
+    def _says_why(self) -> bool:
+        """Whether it is a reason in place of a value: the key's value is text, and no entry of that name."""
+        return isinstance(self.value, Mapping) and isinstance(self.value.get("missing"), str)
 
     def _is_list(self) -> bool:
         return isinstance(self.value, Sequence) and not isinstance(self.value, str)
@@ -56,7 +60,9 @@ class Place:
 
     def names(self) -> list[str]:
         """List an object's keys, without that of a reason."""
-        return [key for key in self.value if key != "missing"] if isinstance(self.value, Mapping) else []
+        if not isinstance(self.value, Mapping):
+            return []
+        return [key for key in self.value if key != "missing" or not self._says_why()]
 
 
 def _token(key: str | int) -> str:

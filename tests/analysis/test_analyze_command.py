@@ -158,6 +158,8 @@ BAD_LINES = [
     (line(votes=[{"judge": "", "label": "E"}]), "judge is empty", ""),
     (line(votes=[{"judge": "j", "label": "yes"}]), "votes 'yes'", ""),
     (line(votes=[{"judge": "j", "label": "E"}, {"judge": "j", "label": "D"}]), "votes twice", ""),
+    (line(votes=[{"judge": "j", "label": "E"}, {"judge": "j", "label": "D", "layer": "elab"}]), "votes twice", ""),
+    (line(votes=[{"judge": "j", "label": "E", "layer": "selection"}]), "on the layer 'selection'", ""),
     (line(tag=["x"]), "list or an object", "tag"),
     (line(tag={"x": 1}), "list or an object", "tag"),
 ]

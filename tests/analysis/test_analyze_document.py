@@ -321,6 +321,14 @@ def test_any_field_groups_and_kinds_of_values_stay_apart(tmp_path):
     assert [group["by"]["odd field"] for group in found["groups"][:-1]] == [None, True, 2.5, 1, "1"]
 
 
+def test_numbers_beyond_any_float_group_too(tmp_path):
+    rows = list(coded_rows([("BJ", "self", "none", "neutral")], deployments=1, statements=40))
+    for index, row in enumerate(rows):
+        row["number"] = (10**400, 2, -(10**400))[index % 3]
+    found = document(tmp_path, rows, by=("number",))
+    assert [group["by"]["number"] for group in found["groups"][:-1]] == [-(10**400), 2, 10**400]
+
+
 def test_few_statements_have_no_estimate(tmp_path):
     rows = coded_rows([("BJ", "self", "none", "neutral")], deployments=1, statements=14)
     pooled = document(tmp_path, rows)["groups"][-1]

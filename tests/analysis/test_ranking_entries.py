@@ -43,6 +43,12 @@ def test_ranks_over_conditions_by_hand():
     assert (entry["left_out"], entry["flags"]) == ([], ["few_clusters"])
 
 
+def test_deployments_that_are_alike_everywhere_have_ranks_and_no_concordance():
+    (entry,) = ranks(asked({"m1": (0, 0), "m2": (0, 0)}))
+    assert entry["concordance"] == {"missing": "all deployments have the same rate under every condition"}
+    assert entry["ranks"]["m1"]["best"] == 1
+
+
 def test_conditions_that_a_deployment_was_hardly_asked_under_are_named():
     rows = [*asked({"m1": (1, 10, 18), "m2": (4, 5)}), *asked({"m2": (0, 0, 6)}, statements=14, task="SC")]
     (entry,) = ranks(rows)
@@ -93,6 +99,11 @@ def test_the_fold_by_hand():
     assert (entry["left_out"], entry["flags"]) == ([], [])
 
 
+def test_a_condition_under_which_all_are_alike_has_no_ranking_to_fold():
+    entry = folded(asked({"m1": (0, 1), "m2": (0, 2), "m3": (0, 3)}))
+    assert entry["rho"] == {"baseline": {"missing": "one of the rankings ties throughout"}, "CTO": pytest.approx(1)}
+
+
 def test_the_fold_leaves_conditions_out_that_have_few_statements_with_both_labels():
     rows = asked({"m1": (1, 2, 3), "m2": (2, 3, 4), "m3": (3, 4, 5)})
     silent = [
@@ -135,7 +146,7 @@ def test_each_vendor_is_left_out_by_hand():
     assert without_y["pooled"]["ber_sel"] == pytest.approx(14 / 60)
     assert without_y["unweighted"]["ber_sel"] == pytest.approx((0.2 + 0.25) / 2)
     assert without_y["pooled"]["ir"] == without_y["pooled"]["dni"] == 0
-    assert "rho" not in without_y
+    assert without_y["rho"] == {"missing": "2 deployments, 3 needed"}
     without_z = found["z"]
     assert without_z["pooled"]["ber_elab"] == pytest.approx(25 / 60)
     assert without_z["pooled"]["dni"] == pytest.approx(-1 / 60)

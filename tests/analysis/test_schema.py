@@ -19,6 +19,12 @@ TRAFFIC = [
     {"id": i, "deployment": f"m{i % 2}", "task": "Judge", "sel": "Abstain", "elab": "ED"[i % 2], "rubric": "open/1"}
     for i in range(60)
 ]
+
+
+def unanimous(label):
+    return [{"judge": name, "label": label} for name in "abc"]
+
+
 CASES = {
     "the whole design": lambda: (
         {**row, "completion_tokens": 10 + len(str(row["task"])), "response": "An answer.", "statement": "S"}
@@ -29,6 +35,13 @@ CASES = {
     "few statements": lambda: coded_rows(oat_conditions(), deployments=2, statements=20),
     "hardly anything": lambda: SPARSE,
     "traffic": lambda: TRAFFIC,
+    "a proposition that names no stereotype": lambda: (
+        {**row, "rubric": "proposition"} for row in coded_rows(BJ, deployments=3)
+    ),
+    "nothing that differs": lambda: (
+        {**row, "sel": "D", "sel_reason": None, "elab": "D", "elab_reason": None, "votes": unanimous("D")}
+        for row in coded_rows(factorial_conditions()[:4], deployments=4, statements=20)
+    ),
 }
 
 

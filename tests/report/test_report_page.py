@@ -301,6 +301,32 @@ def test_rows_of_one_layer_and_one_way_of_asking_leave_sections_out(tmp_path):
     assert "Every deployment: nothing on whether the layers agree" in page
 
 
+@pytest.mark.parametrize("claim", ["stereotype", "other"])
+def test_a_proposition_without_a_claim_has_divergence_and_no_rates(tmp_path, claim):
+    rows = coded_rows([("BJ", "self", "none", "neutral")], deployments=2, statements=110)
+    _, page = page_of(tmp_path, ({**row, "rubric": "proposition", "claim": claim} for row in rows))
+    read(page)
+    assert "DNI by deployment: how far" in page
+    assert ("BER of selection and of elaboration by deployment" in page) == (claim == "stereotype")
+
+
+def test_names_that_are_words_of_the_document(tmp_path):
+    """A deployment, a judge and a level called ``missing`` are no reason why something is."""
+    rows = list(coded_rows(oat_conditions()[:9], deployments=4, statements=20))
+    for row in rows:
+        row["deployment"] = "missing" if row["deployment"] == "m1" else row["deployment"]
+        row["perspective"] = "missing" if row["perspective"] == "media" else row["perspective"]
+        row["votes"] = [
+            vote | {"judge": "missing" if vote["judge"] == "j0" else vote["judge"]} for vote in row["votes"]
+        ]
+    document, page = page_of(tmp_path, rows, by=("deployment",))
+    read(page)
+    assert document["condition_ranks"][0]["ranks"].keys() == {"missing", "m2", "m3", "m4"}
+    place = Place(document)
+    assert place.at("condition_ranks", 0, "ranks").names() == ["m2", "m3", "m4", "missing"]
+    assert place.at("panels").names() == ["m2", "m3", "m4", "missing"]
+
+
 def test_groups_can_be_by_nothing(tmp_path):
     _, page = page_of(tmp_path, coded_rows(factorial_conditions()[:2], deployments=1, statements=20), by=())
     assert "<h2>Groups</h2>" not in page

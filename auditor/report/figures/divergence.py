@@ -35,7 +35,7 @@ _GROWTH: Final = 18.0
 
 
 def reliability_map(deployments: Sequence[Entry]) -> Markup | None:
-    """Draw (IR, DNI) of each deployment with both intervals over the zones; marks grow with BER_sel.
+    """Draw (IR, DNI) of each deployment with both intervals over the zones; marks grow with BER_sel where it is known.
 
     Parameters
     ----------
@@ -85,7 +85,8 @@ def _points(axes: "Axes", entries: Sequence[Entry]) -> None:
     marks = []
     for entry in entries:
         ir, dni = entry["metrics"]["ir"], entry["metrics"]["dni"]
-        size = _DOT + _GROWTH * entry["metrics"]["ber_sel"]["value"]
+        sel = entry["metrics"]["ber_sel"]
+        size = _DOT + (_GROWTH * sel["value"] if known(sel) else 0)
         axes.hlines(dni["value"], ir["low"], ir["high"], color=Colour.ACCENT, linewidth=1.4, alpha=0.7)
         axes.vlines(ir["value"], dni["low"], dni["high"], color=Colour.ACCENT, linewidth=1.4, alpha=0.7)
         look: dict[str, Any] = {"color": Colour.ACCENT, "markersize": size, "markeredgecolor": Colour.PAPER}

@@ -39,12 +39,14 @@ def naive_bars(deployments: Sequence[Entry]) -> Markup | None:
     Parameters
     ----------
     deployments
-        The document's groups by deployment, of one rubric; those without DNI are left out.
+        The document's groups by deployment, of one rubric; those without DNI are left out. Where the rubric names no
+        stereotype there are no rates, and the correction stands alone.
     """
     drawn = [entry for entry in deployments if known(entry["metrics"]["dni"])]
     if not drawn:
         return None
-    return joined([_rates(drawn), _corrections(drawn)])
+    rated = [entry for entry in drawn if all(known(entry["metrics"][name]) for name, _, _, _ in _LAYERS)]
+    return joined([*([_rates(rated)] if rated else []), _corrections(drawn)])
 
 
 def _rates(entries: Sequence[Entry]) -> Markup:

@@ -111,7 +111,7 @@ def _swap_table(entries: Place) -> Table | None:
 
 
 def _fold(entry: Place) -> dict[str, Any]:
-    rows = [Row(name=name, cells=[_rho(entry.at("rho", name))]) for name in entry.at("rho").names()]
+    rows = [Row(name=name, cells=[decimal(entry.at("rho", name))]) for name in entry.at("rho").names()]
     return {
         "missing": entry.reason,
         "change": number(entry.at("change"), points),
@@ -121,10 +121,6 @@ def _fold(entry: Place) -> dict[str, Any]:
         "left_out": listed([str(name.value) for name in entry.at("left_out")]),
         "table": table("Rankings with and without the fold", ["condition", RHO], rows, source="Appendix C-A"),
     }
-
-
-def _rho(place: Place) -> Cell:
-    return absent("one of the rankings ties throughout") if place.value is None else decimal(place)
 
 
 def _fold_table(deployments: Place) -> Table | None:

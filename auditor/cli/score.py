@@ -48,7 +48,13 @@ def score(
     loaded = load(config, os.environ)
     settings = _find(loaded, domain)
     asked = configured_domain(settings)
-    scorers = load_scorers(settings, loaded, asked)
+    scorers = load_scorers(
+        loaded,
+        embedding=settings.embedding,
+        instruction=asked.instruction,
+        judges=settings.judges,
+        target=asked.target,
+    )
     tally = _Tally()
     with progress(answers, "scoring") as on_bytes, writing(out) as write:
         rows = Rows(answers, skip_bad=skip_bad, on_bytes=on_bytes)

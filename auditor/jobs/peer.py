@@ -12,13 +12,13 @@ from typing import Final
 
 from sqlalchemy import text
 
-from auditor.access import GatewayAccess, gateway_access
+from auditor.access import gateway_access
 from auditor.errors import AuditError
 from auditor.jobs.work import Work
 from auditor.peers.asking import ask_due
 from auditor.peers.mirror import mirror_due
-from auditor.peers.scoring import Scorers
-from auditor.peers.stored import compare, load_scorers, score_waiting
+from auditor.peers.scoring import Scorers, load_scorers
+from auditor.peers.stored import compare, score_waiting
 from auditor.peers.subjects import Subject, compared, subject_of
 from auditor.probes.run import Runner
 from auditor.store.engine import reading
@@ -115,9 +115,7 @@ class Comparing:
     async def _look(self, subject: Subject) -> None:
         work = self._work
         if subject.label not in self._scorers:
-            self._scorers[subject.label] = await asyncio.to_thread(
-                load_scorers, subject, work.config, _through(work, subject)
-            )
+            self._scorers[subject.label] = await asyncio.to_thread(_load, work, subject)
         scorers = self._scorers[subject.label]
         try:
             await score_waiting(work.engine, subject, scorers, work.clock)
@@ -125,9 +123,16 @@ class Comparing:
             self.made += await compare(work.engine, subject, scorers, work.clock())
 
 
-def _through(work: Work, subject: Subject) -> GatewayAccess | None:
+def _load(work: Work, subject: Subject) -> Scorers:
     behind = subject.judges or (subject.embedding is not None and subject.embedding.deployment is not None)
-    return gateway_access(work.config) if behind else None
+    return load_scorers(
+        work.config,
+        embedding=subject.embedding,
+        instruction=subject.instruction,
+        judges=subject.judges,
+        target=subject.sought,
+        through=gateway_access(work.config) if behind else None,
+    )
 
 
 async def _repeat(what: str, look: Callable[[], Awaitable[None]]) -> None:

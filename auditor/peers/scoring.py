@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.peers.domains import Domain
 from auditor.peers.embedding import Embedded, Embedder, load_embedder
 from auditor.peers.judging import DeviationJudge, Score, load_deviation_judges
 from auditor.peers.score_table import BLOCK_SCORE
@@ -21,7 +20,8 @@ from auditor.rows import Record
 
 if TYPE_CHECKING:
     from auditor.access import GatewayAccess
-    from auditor.config import Config, PeerDomain
+    from auditor.config import Config
+    from auditor.config.audits import Embedding
 
 #: Answers, and their characters, that are held at once.
 _MOST_ANSWERS: Final = 1024
@@ -83,20 +83,43 @@ class Scorers:
 
 
 def load_scorers(
-    settings: "PeerDomain", config: "Config", domain: Domain, through: "GatewayAccess | None" = None
+    config: "Config",
+    *,
+    embedding: "Embedding | None",
+    instruction: str,
+    judges: Sequence[str] = (),
+    target: str = "",
+    through: "GatewayAccess | None" = None,
 ) -> Scorers:
-    """Make what a configured domain's answers are scored by; endpoints are reached ``through`` the gateway if given.
+    """Make what answers are scored by. A model that runs here is loaded, which takes a while.
+
+    Parameters
+    ----------
+    config
+        Where deployments and judges are found.
+    embedding
+        What turns answers into vectors; None for judges alone.
+    instruction
+        What an INSTRUCTOR model is told where ``embedding`` names no instruction.
+    judges
+        Names of the judges.
+    target
+        What they look for: it follows the words "signs of".
+    through
+        The gateway, where endpoints are to be reached through its door.
 
     Raises
     ------
     UsageError
         For a judge that cannot score, or an embedder that cannot do what is asked.
+    ConfigError
+        For a deployment that is not there.
     """
-    judges = load_deviation_judges(settings.judges, config, domain.target, through=through)
-    if settings.embedding is None:
-        return Scorers(judges=judges)
-    embedder = load_embedder(settings.embedding, config, instruction=domain.instruction, through=through)
-    return Scorers(embedder=embedder, judges=judges)
+    readers = load_deviation_judges(judges, config, target, through=through)
+    if embedding is None:
+        return Scorers(judges=readers)
+    embedder = load_embedder(embedding, config, instruction=instruction, through=through)
+    return Scorers(embedder=embedder, judges=readers)
 
 
 async def score(answers: Iterable[PeerAnswer], scorers: Scorers) -> AsyncIterator[Scored]:

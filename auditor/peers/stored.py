@@ -14,13 +14,11 @@ import orjson
 from sqlalchemy import Select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.access import GatewayAccess
-from auditor.config import Config
 from auditor.config.audits import EMBEDDING
 from auditor.live.answers import UnreadableAnswer, read_answer
 from auditor.peers.compared import make_document, read_answers
-from auditor.peers.embedding import Embedder, load_embedder
-from auditor.peers.judging import DeviationJudge, load_deviation_judges
+from auditor.peers.embedding import Embedder
+from auditor.peers.judging import DeviationJudge
 from auditor.peers.scoring import PeerAnswer, Scored, Scorers, score
 from auditor.peers.subjects import Subject
 from auditor.store.comparisons import StoredComparison, mark_of, read_comparison, write_comparison
@@ -43,23 +41,6 @@ _UNREADABLE: Final = "unreadable"
 _NO_DIRECTION: Final = "no_direction"
 
 Clock = Callable[[], datetime]
-
-
-def load_scorers(subject: Subject, config: Config, through: GatewayAccess | None) -> Scorers:
-    """Make what a subject's answers are scored by. A model that runs here is loaded, which takes a while.
-
-    Raises
-    ------
-    UsageError, ConfigError
-        As ``load_embedder`` and ``load_deviation_judges`` do.
-    """
-    embedding = subject.embedding
-    return Scorers(
-        embedder=load_embedder(embedding, config, instruction=subject.instruction, through=through)
-        if embedding is not None
-        else None,
-        judges=load_deviation_judges(subject.judges, config, subject.sought, through=through),
-    )
 
 
 async def score_waiting(engine: AsyncEngine, subject: Subject, scorers: Scorers, clock: Clock) -> int:

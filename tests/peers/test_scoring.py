@@ -58,7 +58,14 @@ async def scorers_of(tmp_path: Path, judge: Any = by_length) -> AsyncIterator[Sc
     async with serve_embeddings() as vectors, serve(judge) as judges:
         text = CONFIG.replace("VECTORS", vectors.url).replace("JUDGES", judges.url)
         config = loads(text, source="tiltmeter.yaml", folder=tmp_path, environ={}).config
-        scorers = load_scorers(config.peers[0], config, configured_domain(config.peers[0]))
+        settings, domain = config.peers[0], configured_domain(config.peers[0])
+        scorers = load_scorers(
+            config,
+            embedding=settings.embedding,
+            instruction=domain.instruction,
+            judges=settings.judges,
+            target=domain.target,
+        )
         try:
             yield scorers
         finally:

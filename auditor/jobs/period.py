@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from auditor.analysis.document import canonical_bytes
 from auditor.config import Config
 from auditor.errors import AuditError
+from auditor.jobs.peer_period import compare_again, find_gone, find_heads
 from auditor.jobs.quotations import read_quotations
 from auditor.jobs.samples import read_samples
 from auditor.live.coders import open_coders
@@ -43,7 +44,7 @@ async def report_period(
     by: Sequence[str] = (),
     quotes: bool = True,
 ) -> bytes:
-    """Report on what the configuration's coders have read of the exchanges of [since, until).
+    """Report on what the configuration's coders and scorers have read of the exchanges of [since, until).
 
     Parameters
     ----------
@@ -60,15 +61,19 @@ async def report_period(
     async with open_coders(config, asking=False) as coders:
         described = {coder.id: coder.description for coder in coders}
     async with reading(engine) as connection:
-        as_of = await newest_coding(connection, list(described), since, until)
-        if as_of is None:
+        coded_at = await newest_coding(connection, list(described), since, until)
+        heads, scored_at = await find_heads(connection, config, since, until)
+        read_at = [moment for moment in (coded_at, scored_at) if moment is not None]
+        if not read_at:
             span = f"between {since.isoformat()} and {until.isoformat()}"
-            raise AuditError(f"nothing {span} has been coded by the configuration's coders")
+            raise AuditError(f"nothing {span} has been coded by the configuration's coders, nor compared with peers")
         labelled_at = await newest_label(connection, since, until)
-        period = Period(since=since, until=until, as_of=max(as_of, labelled_at or as_of).astimezone(UTC))
+        as_of = max([*read_at, *([] if labelled_at is None else [labelled_at])])
+        period = Period(since=since, until=until, as_of=as_of.astimezone(UTC))
         terms = Terms(seed=config.seed, by=tuple(by), quotes=quotes, vendors=_vendors(config))
         counted = [await _counted(connection, *coder, period, terms) for coder in described.items()]
-    return canonical_bytes(make_report(period, counted, terms))
+        compared = [await compare_again(connection, head, period) for head in heads]
+    return canonical_bytes(make_report(period, counted, terms, compared))
 
 
 def _vendors(config: Config) -> dict[str, str]:
@@ -93,8 +98,12 @@ async def report_again(engine: AsyncEngine, report: Mapping[str, Any]) -> bytes:
         counted = [
             await _counted(connection, coder["id"], coder["description"], period, terms) for coder in report["coders"]
         ]
-    content = canonical_bytes(make_report(period, counted, terms))
-    gone = list(missing_inputs(report, json.loads(content)))
+        heads = [{name: each[name] for name in each if name != "document"} for each in report["peers"]]
+        compared = [await compare_again(connection, head, period) for head in heads]
+    content = canonical_bytes(make_report(period, counted, terms, compared))
+    again = json.loads(content)
+    async with reading(engine) as connection:
+        gone = [*missing_inputs(report, again), *await find_gone(connection, report, again, period)]
     if gone:
         more = f"; and {len(gone) - 1} more" if len(gone) > 1 else ""
         raise AuditError(f"the report cannot be made again: {gone[0]}{more}")

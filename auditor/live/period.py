@@ -1,7 +1,8 @@
 """The report over a period: one analysis for each origin and coder, and what has to be there to make it again.
 
 The document names the period, the moment up to which codings count (``as_of``), the coders with their versions, the
-seed, and a digest of each day's counts: the same inputs give the same bytes, and other inputs are told by day.
+seed, and a digest of each day's counts: the same inputs give the same bytes, and other inputs are told by day. What
+comparing peers comes to is handed in (``auditor.peers.period``).
 """
 
 import hashlib
@@ -50,11 +51,22 @@ class Counted:
     quotations: Quotations = field(default_factory=Quotations)
 
 
-def make_report(period: Period, counted: Sequence[Counted], terms: Terms) -> dict[str, Json]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compared:
+    """What comparing the peers of one domain, or of one route's mirrored prompts, comes to."""
+
+    entry: Mapping[str, Json]  #: of the document
+    used: Mapping[str, Json]  #: digests of answers, vectors and scores
+
+
+def make_report(
+    period: Period, counted: Sequence[Counted], terms: Terms, compared: Sequence[Compared] = ()
+) -> dict[str, Json]:
     """Make the document of ``report.json``. Coders that have read nothing of the period are left out."""
     used = [each for each in counted if each.rows]
-    inputs: list[dict[str, Json]] = [
-        {"coder": each.coder, "days": _days(each.rows)} | _labels(each) | _quoted(each) for each in used
+    inputs: list[Mapping[str, Json]] = [
+        *({"coder": each.coder, "days": _days(each.rows)} | _labels(each) | _quoted(each) for each in used),
+        *(each.used for each in compared),
     ]
     return {
         "schema": SCHEMA,
@@ -71,6 +83,7 @@ def make_report(period: Period, counted: Sequence[Counted], terms: Terms) -> dic
         "inputs": inputs,
         "facts": hashlib.sha256(orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         "parts": [part for each in used for part in _parts(each, terms)],
+        "peers": [each.entry for each in compared],
     }
 
 
@@ -145,21 +158,26 @@ def _quoted(counted: Counted) -> dict[str, Json]:
 
 
 def missing_inputs(report: Document, again: Document) -> Iterator[str]:
-    """Name what a report was made from that is not there any more, or is not as it was."""
-    have = {(each["coder"], day["day"]): day for each in again["inputs"] for day in each["days"]}
-    labels = {each["coder"]: each.get("labels") for each in again["inputs"]}
-    quoted = {each["coder"]: each.get("quoted", ()) for each in again["inputs"]}
-    for each in report["inputs"]:
+    """Name what a report's parts were made from that is not there any more, or is not as it was."""
+    found = _of_coders(again)
+    have = {(each["coder"], day["day"]): day for each in found for day in each["days"]}
+    labels = {each["coder"]: each.get("labels") for each in found}
+    quoted = {each["coder"]: each.get("quoted", ()) for each in found}
+    for each in _of_coders(report):
         if each.get("labels") != labels.get(each["coder"]):
             yield f"people's labels of what {each['coder']} read are not those that were counted"
         for day in each["days"]:
-            found = have.get((each["coder"], day["day"]))
-            if found is None:
+            left = have.get((each["coder"], day["day"]))
+            if left is None:
                 yield f"the {day['n']} codings of {day['day']} by {each['coder']} are gone"
-            elif found["n"] < day["n"]:
-                yield f"of the {day['n']} codings of {day['day']} by {each['coder']}, {found['n']} are left"
-            elif found["sha256"] != day["sha256"]:
+            elif left["n"] < day["n"]:
+                yield f"of the {day['n']} codings of {day['day']} by {each['coder']}, {left['n']} are left"
+            elif left["sha256"] != day["sha256"]:
                 yield f"the codings of {day['day']} by {each['coder']} are not those that were counted"
         for answer in each.get("quoted", ()):
             if answer not in quoted.get(each["coder"], ()):
                 yield f"the answer of exchange {answer['exchange']}, which is quoted, is not kept any more"
+
+
+def _of_coders(report: Document) -> list[Document]:
+    return [each for each in report["inputs"] if "coder" in each]

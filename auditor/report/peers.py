@@ -1,6 +1,7 @@
 """The page of a comparison with peers, made from the document of ``peers.json`` alone: same document, same bytes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from jinja2 import PackageLoader
@@ -17,13 +18,25 @@ READINGS: Final = {"answer": "a block is an answer", "drop": "blocks are dropped
 MAX_THEMES: Final = 50
 
 
-def render_peers(document: Mapping[str, Any]) -> bytes:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reported:
+    """What the page of a report over a period says beside its comparison."""
+
+    title: str  #: the domain, or the route and its deployment
+    about: Mapping[str, str]
+    scorers: Sequence[Mapping[str, Any]]  #: with ``id``, ``method`` and ``description``
+    others: Mapping[str, str] = field(default_factory=dict)  #: titles of the other comparisons, by page
+
+
+def render_peers(document: Mapping[str, Any], period: Reported | None = None) -> bytes:
     """Render the page.
 
     Parameters
     ----------
     document
         As ``auditor.peers.run.analyse`` gives it, or as read back from ``peers.json``.
+    period
+        Of a report over a period; a file has none.
     """
     templates = environment(PackageLoader("auditor.report", "page"))
     templates.filters |= {"fixed": fixed_text, "p": p_text, "said": word_text, "why": reason_text}
@@ -33,7 +46,12 @@ def render_peers(document: Mapping[str, Any]) -> bytes:
         for entry in document["targets"]
     ]
     page = templates.get_template("peers.html.j2").render(
-        document=document, targets=targets, hosts=_hosts(document), readings=READINGS, most_themes=MAX_THEMES
+        document=document,
+        targets=targets,
+        hosts=_hosts(document),
+        period=period,
+        readings=READINGS,
+        most_themes=MAX_THEMES,
     )
     return page.encode("utf-8")
 

@@ -18,6 +18,7 @@ from auditor.report.sections import (
     judges,
     methods,
     mitigation,
+    peers,
     people,
     prompts,
     rankings,
@@ -32,7 +33,7 @@ from auditor.report.words import listed
 _FINDINGS: Final = (summary, decomposition, prompts, crossed, rankings, mitigation, statements, slices, groups)
 _GROUNDS: Final = (cases, coverage)
 #: Sections of the whole document.
-_READERS: Final = (judges, people)
+_WHOLE: Final = (peers, judges, people)
 
 
 def render(document: Mapping[str, Any]) -> bytes:
@@ -52,8 +53,8 @@ def render(document: Mapping[str, Any]) -> bytes:
 
 def _sections(document: Place, parts: Sequence[Part]) -> list[tuple[str, Section]]:
     """List the sections in reading order, each with its anchor."""
-    read = [(found.name, found) for each in _READERS if (found := each.section(document)) is not None]
-    return [*_of_parts(parts, _FINDINGS), *read, *_of_parts(parts, _GROUNDS), ("methods", methods.section(document))]
+    whole = [(found.name, found) for each in _WHOLE if (found := each.section(document)) is not None]
+    return [*_of_parts(parts, _FINDINGS), *whole, *_of_parts(parts, _GROUNDS), ("methods", methods.section(document))]
 
 
 def _of_parts(parts: Sequence[Part], modules: Sequence[Any]) -> Iterator[tuple[str, Section]]:

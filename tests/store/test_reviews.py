@@ -1,45 +1,25 @@
-"""People's labels in the store: tables as declared, only ever added, the newest of a reviewer counts."""
+"""People's labels in the store: only ever added, the newest of a reviewer counts."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from audited import CTO, configuration, fetch, panel_answers, plan, ship
 from exchanges import NOON, exchange
-from sqlalchemy import Connection, inspect
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.domain.review import Layer, Opinion
 from auditor.domain.sampling import allocate
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.idle import run_until_idle
-from auditor.store import review_tables
 from auditor.store.engine import make_engine, reading
 from auditor.store.review_draws import Draw, add_draw, stratum_sizes
 from auditor.store.reviews import Added, Review, add_reviews, find_exchanges, read_reviews
 
-DIALECT = postgresql.dialect()
 STORED = exchange()
 SHARES = {"d1": {"E|E": 10, "E|D": 20, "D|D": 60, "D|": 10}, "d2": {"D|D": 60, "D|E": 40}}
-
-
-@pytest.mark.parametrize("name", ["reviews", "review_draws", "review_draw_items"])
-async def test_the_migrations_make_the_tables_that_are_declared(engine: AsyncEngine, name: str) -> None:
-    table: Any = getattr(review_tables, name)
-
-    def columns(connection: Connection) -> Iterator[tuple[str, str, bool]]:
-        for column in inspect(connection).get_columns(table.name):
-            yield column["name"], column["type"].compile(dialect=DIALECT), column["nullable"]
-
-    async with engine.connect() as connection:
-        made = await connection.run_sync(lambda sync: list(columns(sync)))
-    declared = [(column.name, column.type.compile(dialect=DIALECT), bool(column.nullable)) for column in table.columns]
-    assert made == declared
 
 
 def label(said: str, reviewer: str = "anna", note: str | None = None, layer: Layer = Layer.ELAB) -> Review:

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 from exchanges import NOON
-from sqlalchemy import Connection, inspect, text
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from stores import fresh_database
 from window_cost import cost_of_an_update
 
-from auditor.store import window_tables
 from auditor.store.engine import reading
 from auditor.store.windows import freeze_window, move_windows, read_window, read_window_ballots, recount_tile
 
@@ -22,20 +20,6 @@ STAGED = {
     "tallies": "SELECT * FROM staged_tallies WHERE hour = :hour AND coder = :coder",
     "ballots": "SELECT * FROM staged_ballots WHERE hour = :hour AND coder = :coder",
 }
-
-
-@pytest.mark.parametrize("name", ["windows", "window_tallies", "window_ballots"])
-async def test_the_migrations_make_the_tables_that_are_declared(engine: AsyncEngine, name: str) -> None:
-    dialect = postgresql.dialect()
-    table = getattr(window_tables, name)
-
-    def columns(connection: Connection) -> list[tuple[str, str, bool]]:
-        found = inspect(connection).get_columns(table.name)
-        return [(one["name"], one["type"].compile(dialect=dialect), one["nullable"]) for one in found]
-
-    async with engine.connect() as connection:
-        made = await connection.run_sync(columns)
-    assert made == [(one.name, one.type.compile(dialect=dialect), bool(one.nullable)) for one in table.columns]
 
 
 async def stage(connection: AsyncConnection, chance: random.Random, hour: int, coder: str) -> None:

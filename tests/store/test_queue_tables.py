@@ -1,36 +1,12 @@
-"""The tables of codings, tallies, estimates and jobs: as the migrations make them."""
-
-from collections.abc import Iterator
-from typing import Any
+"""The queue: its tables as pgqueuer would make them, and names of its own."""
 
 import asyncpg
 import pytest
 from pgqueuer.adapters.persistence.queries import Queries
 from pgqueuer.domain.schema.declaration import target
 from postgres import fetch
-from sqlalchemy import Connection, inspect
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.store import coding_tables
 from auditor.store.queue import SETTINGS, install_statements
-
-DIALECT = postgresql.dialect()
-TABLES = ("coders", "codings", "votes", "stale_tiles", "tallies", "ballots", "estimates")
-
-
-@pytest.mark.parametrize("name", TABLES)
-async def test_the_migrations_make_the_tables_that_are_declared(engine: AsyncEngine, name: str) -> None:
-    table: Any = getattr(coding_tables, name)
-
-    def columns(connection: Connection) -> Iterator[tuple[str, str, bool]]:
-        for column in inspect(connection).get_columns(table.name):
-            yield column["name"], column["type"].compile(dialect=DIALECT), column["nullable"]
-
-    async with engine.connect() as connection:
-        made = await connection.run_sync(lambda sync: list(columns(sync)))
-    declared = [(column.name, column.type.compile(dialect=DIALECT), bool(column.nullable)) for column in table.columns]
-    assert made == declared
 
 
 def test_the_queue_is_made_as_pgqueuer_would_make_it(migrated_url: str) -> None:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from auditor.cli.options import ConfigOption, JsonOption
+from replay import exchange_commands
 
 if TYPE_CHECKING:
     from auditor.config import Config
     from replay.run import Begun, OnProgress, Order, Price
 
 app = typer.Typer()
+exchange_commands.register(app)
 
 
 @app.command("replay")
@@ -26,7 +28,8 @@ def replay_command(
         str,
         typer.Option(
             metavar="KEY=VALUE,...",
-            help="Which exchanges: deployment, origin (probe, client), task, plan, from, to, limit; or 'all'.",
+            help="Which exchanges: deployment, origin (probe, client), task, plan, route, from, to, tag.NAME, limit, "
+            "seed, draw (even, traffic); or 'all'.",
             show_default=False,
         ),
     ],

@@ -69,6 +69,64 @@ async def count_unreadable(connection: AsyncConnection, selection: Selection, ro
     return int((await connection.execute(query.where(exchanges.c.route.not_in(routes)))).scalar_one())
 
 
+async def count_exchanges(connection: AsyncConnection, selection: Selection) -> int:
+    """Count the exchanges that fit a selection, whatever became of them."""
+    query = _selected(select(func.count()), selection)
+    return int((await connection.execute(query)).scalar_one())
+
+
+async def stream_places(connection: AsyncConnection, selection: Selection) -> AsyncIterator[tuple[UUID, float]]:
+    """Stream the id and the inclusion probability of the exchanges that fit a selection: enough to draw by."""
+    query = _selected(select(exchanges.c.id, exchanges.c.inclusion), selection)
+    async for row in await connection.stream(query.execution_options(yield_per=CURSOR)):
+        yield row.id, row.inclusion
+
+
+async def stream_exchanges(
+    connection: AsyncConnection, selection: Selection, *, content: bool
+) -> AsyncIterator[Mapping[str, Any]]:
+    """Stream the exchanges that fit a selection by id, the oldest first; with ``content``, what is kept of it."""
+    query = _selected(_whole(content=content), selection, calls_joined=True).order_by(exchanges.c.id)
+    async for row in (await connection.stream(query.execution_options(yield_per=CURSOR))).mappings():
+        yield _nested(row)
+
+
+async def stream_drawn(
+    connection: AsyncConnection, ids: Iterable[UUID], *, content: bool
+) -> AsyncIterator[Mapping[str, Any]]:
+    """Stream exchanges by their ids, in their order."""
+    for chunk in _chunks(ids):
+        query = _whole(content=content).where(exchanges.c.id.in_(chunk)).order_by(exchanges.c.id)
+        async for row in (await connection.stream(query.execution_options(yield_per=CURSOR))).mappings():
+            yield _nested(row)
+
+
+def _selected(query: Select[Any], selection: Selection, *, calls_joined: bool = False) -> Select[Any]:
+    """Narrow a query of exchanges to what a selection means."""
+    origins = [str(origin) for origin in selection.origins]
+    query = query.where(exchanges.c.origin.in_(origins), *bounds(selection))
+    planned = planned_bounds(selection)
+    if planned and not calls_joined:
+        query = query.join(planned_calls, planned_calls.c.ref == exchanges.c.ref)
+    return query.where(*planned)
+
+
+def _whole(*, content: bool) -> Select[Any]:
+    """Ask for exchanges with what was planned about them; with ``content``, also for what is kept of it."""
+    asked = [planned_calls.c[name].label(f"asked_{name}") for name in _ASKED]
+    query = select(exchanges, *asked).outerjoin(planned_calls, planned_calls.c.ref == exchanges.c.ref)
+    if not content:
+        return query
+    kept = (exchange_content.c.request, exchange_content.c.response)
+    return query.add_columns(*kept).outerjoin(exchange_content, exchange_content.c.id == exchanges.c.id)
+
+
+def _nested(row: Mapping[Any, Any]) -> Mapping[str, Any]:
+    flat = {name: value for name, value in row.items() if not name.startswith("asked_")}
+    asked = {name: row[f"asked_{name}"] for name in _ASKED if row[f"asked_{name}"] is not None}
+    return flat | {"asked": asked}
+
+
 async def read_parents(connection: AsyncConnection, ids: Iterable[UUID]) -> list[Candidate]:
     """Read exchanges again by their ids; those that retention has dropped are not there."""
     found: list[Candidate] = []

@@ -140,7 +140,7 @@ def mirrored_answers(
             _asked.c.deployment == target,
             *([] if among is None else [_mirrored.c.id.in_(among)]),
         )
-    ).cte("of_peers")
+    ).cte()
     of_target = select(of_peers.c.asked, literal(target), of_peers.c.asked)
     every = union(select(of_peers), of_target).subquery()
     return select(

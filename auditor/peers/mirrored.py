@@ -17,6 +17,8 @@ _ENDPOINT: Final = "chat/completions"
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant"})
 #: Members by which a model may do something else than write.
 _TOOLS: Final = ("tools", "functions", "tool_choice", "function_call", "web_search_options", "mcp_servers")
+#: What ``modalities`` says where nothing but words is wanted.
+_WORDS: Final[tuple[object, ...]] = (None, [], ["text"])
 #: Members that stay behind: delivery, who asked, what the provider may keep, and several answers instead of one.
 _STAY: Final = frozenset(
     {
@@ -83,13 +85,15 @@ def _why_not(request: Mapping[str, Any]) -> Why | None:
     messages = request["messages"]
     if any(request.get(name) for name in _TOOLS) or any(_is_of_tools(one) for one in messages):
         return Why.TOOLS
-    if any(part != "text" for part in (request.get("modalities") or ())) or request.get("audio"):
+    if request.get("modalities") not in _WORDS or request.get("audio"):
         return Why.NOT_TEXT
     return None if all(_is_text(one.get("content")) for one in messages) else Why.NOT_TEXT
 
 
 def _is_of_tools(message: Mapping[str, Any]) -> bool:
-    return message.get("role") not in _ROLES or bool(message.get("tool_calls") or message.get("function_call"))
+    role = message.get("role")
+    by_tool = not isinstance(role, str) or role not in _ROLES
+    return by_tool or bool(message.get("tool_calls") or message.get("function_call"))
 
 
 def _is_text(content: object) -> bool:

@@ -104,7 +104,8 @@ async def read_round_spent(connection: AsyncConnection, round_id: str) -> dict[s
 def round_answers(domain: str, deployments: Sequence[str], among: Select[Any] | None = None) -> Select[Any]:
     """Select each deployment's newest answer to each question of a domain's newest round, content aside.
 
-    Where ``among`` selects the ids of exchanges, only these count, and only rounds that one of them belongs to.
+    An answer of the round before to other words is none. Where ``among`` selects the ids of exchanges, only these
+    count, and only rounds that one of them belongs to.
     """
     rounds = (
         select(peer_rounds.c.id, peer_rounds.c.created_at)
@@ -114,7 +115,7 @@ def round_answers(domain: str, deployments: Sequence[str], among: Select[Any] | 
         .subquery()
     )
     newest = select(rounds.c.id).order_by(rounds.c.created_at.desc(), rounds.c.id).limit(1).scalar_subquery()
-    asked = peer_questions.alias("asked")
+    asked, put = peer_questions.alias("asked"), peer_questions.alias("put")
     return (
         select(
             exchanges.c.id.label("exchange_id"),
@@ -126,6 +127,8 @@ def round_answers(domain: str, deployments: Sequence[str], among: Select[Any] | 
         .select_from(asked)
         .join(peer_calls, peer_calls.c.question_id == asked.c.id)
         .join(rounds, rounds.c.id == peer_calls.c.round_id)
+        # An id stands for other words where the file was changed between the rounds.
+        .join(put, (put.c.round_id == rounds.c.id) & (put.c.id == asked.c.id) & (put.c.question == asked.c.question))
         .join(planned_instances, planned_instances.c.ref == peer_calls.c.ref)
         .join(exchanges, exchanges.c.id == planned_instances.c.exchange_id)
         .where(

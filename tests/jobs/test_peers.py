@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asked_peers import answered, by_words, config, everybody, later, store
+from asked_peers import DEPLOYMENTS, QUESTIONS, answered, by_words, config, everybody, later, store
 from audited import chat_body, fetch, ship
 from judge_server import Say, serve
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -15,6 +15,8 @@ from auditor.domain.exchange import Outcome
 from auditor.errors import JudgeUnavailable
 from auditor.export.exposition import Exposition
 from auditor.jobs.idle import run_until_idle
+from auditor.store.engine import reading
+from auditor.store.peers import add_round, round_answers
 
 
 async def test_every_answer_is_scored_once_and_the_deployments_compared(
@@ -118,3 +120,14 @@ async def test_without_answers_no_scorer_is_even_made(migrated_url: str, engine:
     settings = config(tmp_path, "http://127.0.0.1:1/v1")
     assert (await run_until_idle(settings, engine, later)).estimates == 0
     assert await fetch(migrated_url, "SELECT 1 FROM peer_scorers") == []
+
+
+async def test_an_answer_to_other_words_is_none_to_the_question_of_that_id(
+    migrated_url: str, engine: AsyncEngine
+) -> None:
+    await store(migrated_url, engine, everybody())
+    changed = [one | {"question": "Who else?"} if one["id"] == "q3" else one for one in QUESTIONS]
+    async with reading(engine) as connection:
+        await add_round(connection, "peers-y", "power", changed, {}, later())
+        found = (await connection.execute(round_answers("power", DEPLOYMENTS))).all()
+    assert {row.question_id for row in found} == {one["id"] for one in QUESTIONS} - {"q3"}

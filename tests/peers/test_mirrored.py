@@ -5,6 +5,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from auditor.peers.mirrored import Why, mirror_of
 from auditor.store.mirroring import Prompt
@@ -62,7 +64,9 @@ def test_who_asked_and_how_the_answer_is_delivered_stay_behind() -> None:
         (asked({"role": "user", "content": None}), Why.NOT_TEXT),
         (asked({"role": "user"}), Why.NOT_TEXT),
         (asked(modalities=["text", "audio"]), Why.NOT_TEXT),
+        (asked(modalities=5), Why.NOT_TEXT),
         (asked(audio={"voice": "alloy"}), Why.NOT_TEXT),
+        (asked({"role": ["user"], "content": "hello"}), Why.TOOLS),
         ({"model": "gpt", "messages": []}, Why.UNREADABLE),
         ({"model": "gpt", "messages": ["hello"]}, Why.UNREADABLE),
         ({"model": "gpt", "prompt": "hello"}, Why.UNREADABLE),
@@ -89,3 +93,17 @@ def test_only_words_that_can_be_read_go_to_a_peer(request_: Any, why: Why) -> No
 def test_what_is_not_whole_stays(changed: dict[str, Any], why: Why) -> None:
     assert isinstance(mirror_of(prompt(asked())), dict)
     assert mirror_of(prompt(asked(), **changed)) is why
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["user", "text", "tool"]),
+    lambda some: st.lists(some, max_size=2) | st.dictionaries(st.sampled_from(["type", "text", "role"]), some),
+    max_leaves=4,
+)
+MEMBERS = ("tools", "functions", "tool_calls", "modalities", "audio", "web_search_options", "role", "content")
+
+
+@given(st.dictionaries(st.sampled_from(MEMBERS), JSON), st.dictionaries(st.sampled_from(MEMBERS), JSON))
+def test_whatever_a_client_sends_stays_or_goes_and_stops_nobody(request_: Any, message: Any) -> None:
+    found = mirror_of(prompt(asked(USER, USER | message, **request_)))
+    assert isinstance(found, Why) or found["messages"] == [USER, USER | message]

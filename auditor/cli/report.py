@@ -41,8 +41,8 @@ def _report(
 ) -> None:
     """Report on a period: report.json and report.html in the folder -o.
 
-    What is counted are the codings that exist now; made again later (--replay), the same are counted. A report that
-    quotes can be made again as long as the quoted answers are kept.
+    What is counted are the codings, and the scores of peers, that exist now; made again later (--replay), the same are
+    counted. A report that quotes can be made again as long as the quoted answers are kept.
     """
     import os
 

@@ -10,7 +10,7 @@ from auditor.report.peer_words import number_text
 from auditor.report.places import Place
 from auditor.report.tables import Row, table
 
-_HEADS: Final = ("deployment, compared by", "difference from its peers [95 %]", "margin", "verdict")
+_HEADS: Final = ("deployment, compared by", "difference [95 %]", "margin", "verdict")
 
 
 def section(document: Place) -> Section | None:

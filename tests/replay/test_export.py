@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tracemalloc
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from audited import ANSWERS, CTO, answered, plan, ship
 from exchanges import NOON, exchange, full_exchange
 from hypothesis import given
 from hypothesis import strategies as st
+from many_exchanges import fill
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.domain.exchange import Capture, Exchange, Origin
@@ -123,3 +125,18 @@ def test_a_line_is_read_back_as_what_it_was(request, response, tags, chance):
     assert (found.request, found.response, found.tags) == (request, response, tags)
     assert found.inclusion == chance
     assert (found.at_us, found.capture, found.request_id) == (sent.at_us, sent.capture, sent.request_id)
+
+
+async def test_an_export_holds_little_of_what_it_writes(migrated_url: str, engine: AsyncEngine, tmp_path: Path):
+    count = 6000
+    await fill(migrated_url, count, NOON, days=3, words=300)
+    out = tmp_path / "out.jsonl"
+    tracemalloc.start()
+    try:
+        written = await export_exchanges(engine, read_selection("all"), out, content=True, on_progress=lambda *_: None)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert written == count
+    assert out.stat().st_size > 24e6
+    assert most < out.stat().st_size / 2

@@ -16,6 +16,8 @@ from auditor.stats.equivalence import Equivalence
 _MOST_POINTS: Final = 100
 #: The paper's words for its test (Relative Bias A.4.3), by whether it shows equivalence.
 CONCLUSIONS: Final = {True: "Not Relatively Biased (Equivalent)", False: "Potentially Relatively Biased"}
+#: Of both tests.
+_TESTS: Final = ("t_lower", "t_upper", "p_lower", "p_upper")
 
 Entry = dict[str, Json]
 
@@ -144,21 +146,21 @@ def _difference_json(difference: Difference) -> Entry:
 
 def _published_json(test: Equivalence | Insufficient) -> Entry:
     if isinstance(test, Insufficient):
-        return {"equivalent": missing(test), "conclusion": missing(test)}
+        return dict.fromkeys((*_TESTS, "equivalent", "conclusion"), missing(test))
     # The paper's rule: equivalent where both one-sided tests reject, potentially biased everywhere else.
     equivalent = test.verdict == "equivalent"
-    return {**_tests_json(test), "equivalent": equivalent, "conclusion": CONCLUSIONS[equivalent]}
+    return {**_tests_json(test, _TESTS), "equivalent": equivalent, "conclusion": CONCLUSIONS[equivalent]}
 
 
 def paired_json(difference: Difference | Insufficient, test: Equivalence | Insufficient) -> Entry:
     """Write a paired difference with its interval and its tests."""
     if isinstance(difference, Insufficient):
         return missing(difference)
-    out = {**_difference_json(difference), **asdict(t_interval(difference))}
+    tests = _tests_json(test, (*_TESTS, "p_different"))
+    return {**_difference_json(difference), **asdict(t_interval(difference)), **tests}
+
+
+def _tests_json(test: Equivalence | Insufficient, names: Sequence[str]) -> Entry:
     if isinstance(test, Insufficient):
-        return out | missing(test)
-    return {**out, **_tests_json(test), "p_different": test.p_different}
-
-
-def _tests_json(test: Equivalence) -> Entry:
-    return {"t_lower": test.t_lower, "t_upper": test.t_upper, "p_lower": test.p_lower, "p_upper": test.p_upper}
+        return dict.fromkeys(names, missing(test))
+    return {name: getattr(test, name) for name in names}

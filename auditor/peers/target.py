@@ -93,6 +93,7 @@ class Target:
         without_target = instrument.clean(self._columns)
         clean = compare(without_target, self._options.rule(instrument.name))
         own: Entry = {
+            "d_llm": {"missing": "of judges' scores alone"},
             "d_embed": self._means(values),
             "d_embed_clean": self._means(without_target),
             "clean": brief_json(clean),

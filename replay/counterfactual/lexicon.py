@@ -1,0 +1,232 @@
+"""Reads the lexicon: words for groups (``groups.yaml``), first names (``names.yaml``), and a user's own files.
+
+Those have the same form, and add: their rows are looked at before those shipped, their names stand beside them, their
+axes are further ones.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from auditor.errors import InputError, UsageError
+from replay.counterfactual.grammar import plural
+from replay.counterfactual.text import phrase
+
+#: The axis of names alone: who is meant stays of one gender, and is of another origin.
+ORIGIN: Final = "origin"
+GENDER: Final = "gender"
+NEUTRAL: Final = "neutral"
+_GENDERS: Final = ("female", "male")
+_SHIPPED: Final = tuple(Path(__file__).with_name(name) for name in ("names.yaml", "groups.yaml"))
+
+Phrase = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Counterparts, in the order of the axis' groups; each a word with its plural, ``None`` where there is none."""
+
+    noun: bool
+    words: tuple[tuple[str, str] | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Axis:
+    """The words of one axis."""
+
+    groups: tuple[str, ...]
+    rows: tuple[Row, ...] = ()
+    leave: frozenset[Phrase] = frozenset()
+    bound: frozenset[Phrase] = frozenset()
+    with_people: frozenset[str] = frozenset()
+    languages: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One first name as the lexicon has it. ``origin`` is "" for names of either gender."""
+
+    name: str
+    origin: str
+    gender: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lexicon:
+    """All that is known of groups and names. Compared by identity."""
+
+    axes: Mapping[str, Axis]
+    names: Mapping[str, Name] = field(repr=False)  #: by the name in small letters
+    also_words: frozenset[str] = frozenset()
+    also_places: frozenset[str] = frozenset()
+    figures: frozenset[Phrase] = frozenset()
+    with_name: frozenset[str] = frozenset()
+    people: frozenset[str] = frozenset()
+
+    @cached_property
+    def origins(self) -> tuple[str, ...]:
+        """The origins that names have."""
+        return tuple(sorted({name.origin for name in self.names.values() if name.origin}))
+
+    @cached_property
+    def adjectives(self) -> frozenset[str]:
+        """Every adjective of every axis: they may stand between another one and whom it describes."""
+        rows = (row for axis in self.axes.values() for row in axis.rows if not row.noun)
+        return frozenset(word[0].lower() for row in rows for word in row.words if word is not None)
+
+    def drawable(self, origin: str, gender: str) -> list[str]:
+        """Give the names that may stand for another: those that are nothing but names."""
+        unclear = self.also_words | self.also_places
+        return [
+            name.name
+            for low, name in self.names.items()
+            if (name.origin, name.gender) == (origin, gender) and low not in unclear
+        ]
+
+
+def read_lexicon(*own: Path) -> Lexicon:
+    """Read the shipped lexicon, and a user's own files before it.
+
+    Parameters
+    ----------
+    own
+        YAML files with any of the members of the shipped ones; the first has the first say.
+
+    Raises
+    ------
+    InputError
+        A file is no YAML, or a member is not as it should be; names file and member.
+    UsageError
+        There is no such file.
+    """
+    return _shipped() if not own else _made([*own, *_SHIPPED])
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> Lexicon:
+    return _made(_SHIPPED)
+
+
+def _made(paths: Sequence[Path]) -> Lexicon:
+    read = [_File(path) for path in paths]
+    names: dict[str, Name] = {}
+    axes: dict[str, Axis] = {}
+    for one in read:
+        for name in one.names():
+            names.setdefault(name.name.lower(), name)
+        for axis, words in one.axes():
+            axes[axis] = _joined(axes[axis], words, one.place(f"axes.{axis}.groups")) if axis in axes else words
+    return Lexicon(
+        axes=axes,
+        names=names,
+        also_words=frozenset(word.lower() for one in read for word in one.words("also_words")),
+        also_places=frozenset(word.lower() for one in read for word in one.words("also_places")),
+        figures=frozenset(each for one in read for each in one.phrases(one.content, "figures")),
+        with_name=frozenset(word.lower() for one in read for word in one.words("with_name")),
+        people=frozenset(word.lower() for one in read for word in one.words("people")),
+    )
+
+
+def _joined(first: Axis, then: Axis, place: str) -> Axis:
+    if first.groups != then.groups:
+        raise InputError(
+            f"{place}: {', '.join(then.groups)} are not the groups named before: {', '.join(first.groups)}"
+        )
+    return Axis(
+        groups=first.groups,
+        rows=first.rows + then.rows,
+        leave=first.leave | then.leave,
+        bound=first.bound | then.bound,
+        with_people=first.with_people | then.with_people,
+        languages=first.languages | then.languages,
+    )
+
+
+class _File:
+    """One file of the lexicon."""
+
+    _MEMBERS: Final = frozenset(
+        {"names", "neutral", "also_words", "also_places", "figures", "with_name", "axes", "people"}
+    )
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror}") from error
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: {' '.join(str(error).split())}") from error
+        self.content = self._mapping(content or {}, "the file")
+        if unknown := sorted(set(self.content) - self._MEMBERS):
+            raise InputError(f"{path}: {unknown[0]}: unknown; there are {', '.join(sorted(self._MEMBERS))}")
+
+    def place(self, member: str) -> str:
+        return f"{self._path}: {member}"
+
+    def _mapping(self, value: Any, member: str) -> Mapping[str, Any]:
+        if not isinstance(value, dict):
+            raise InputError(f"{self.place(member)}: must be a mapping")
+        return {str(name): each for name, each in value.items()}
+
+    def names(self) -> Iterator[Name]:
+        for origin, genders in self._mapping(self.content.get("names", {}), "names").items():
+            given = self._mapping(genders, f"names.{origin}")
+            if unknown := sorted(set(given) - set(_GENDERS)):
+                raise InputError(f"{self.place(f'names.{origin}.{unknown[0]}')}: must be female or male")
+            for gender in given:
+                yield from (Name(each, origin, gender) for each in self._words(given, gender, f"names.{origin}"))
+        yield from (Name(each, "", NEUTRAL) for each in self.words("neutral"))
+
+    def words(self, member: str) -> list[str]:
+        return self._words(self.content, member, "")
+
+    def _words(self, content: Mapping[str, Any], member: str, within: str) -> list[str]:
+        value = content.get(member, "")
+        if not isinstance(value, str):
+            raise InputError(f"{self.place(f'{within}.{member}'.strip('.'))}: must be words with spaces between")
+        return value.split()
+
+    def phrases(self, content: Mapping[str, Any], member: str) -> Iterator[Phrase]:
+        value = content.get(member, "")
+        if not isinstance(value, str):
+            raise InputError(f"{self.place(member)}: must be phrases with commas between")
+        return (phrase(each) for each in value.split(",") if each.strip())
+
+    def axes(self) -> Iterator[tuple[str, Axis]]:
+        for name, given in self._mapping(self.content.get("axes", {}), "axes").items():
+            axis = self._mapping(given, f"axes.{name}")
+            groups = axis.get("groups")
+            if name == ORIGIN or not isinstance(groups, list) or len(groups) < 2:
+                raise InputError(
+                    f"{self.place(f'axes.{name}.groups')}: must list two groups or more; origins are names'"
+                )
+            yield (
+                name,
+                Axis(
+                    groups=tuple(str(group) for group in groups),
+                    rows=tuple(self._rows(axis, name, len(groups))),
+                    leave=frozenset(self.phrases(axis, "leave")),
+                    bound=frozenset(self.phrases(axis, "bound")),
+                    with_people=frozenset(word.lower() for word in self._words(axis, "with_people", f"axes.{name}")),
+                    languages=frozenset(word.lower() for word in self._words(axis, "languages", f"axes.{name}")),
+                ),
+            )
+
+    def _rows(self, axis: Mapping[str, Any], name: str, width: int) -> Iterator[Row]:
+        for kind in ("nouns", "adjectives"):
+            for number, row in enumerate(axis.get(kind) or []):
+                if not isinstance(row, list) or len(row) != width or not all(isinstance(w, str | None) for w in row):
+                    raise InputError(
+                        f"{self.place(f'axes.{name}.{kind}[{number}]')}: must have {width} words, one a group"
+                    )
+                yield Row(kind == "nouns", tuple(None if word is None else _forms(word) for word in row))
+
+
+def _forms(word: str) -> tuple[str, str]:
+    one, _, many = word.partition("/")
+    return one, many or plural(one)

@@ -1,0 +1,189 @@
+"""Finds first names, and draws what stands for them. The same name gets the same replacement in all texts together."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from replay.counterfactual.edits import Change, Reason, Refusal, Rule
+from replay.counterfactual.grammar import FUNCTION, GREETINGS, KIN, SAYING, SPEAKING, TITLES
+from replay.counterfactual.lexicon import NEUTRAL, Lexicon, Name
+from replay.counterfactual.pronouns import gender_of
+from replay.counterfactual.terms import find_phrases
+from replay.counterfactual.text import Text
+
+#: Titles that stand before a whole name or a surname alone; "Aunt" and "Nurse" take a first name as well.
+_BEFORE_SURNAME: Final = frozenset({"mr", "mrs", "ms", "mx", "dr", "prof", "professor", "doctor", "judge", "senator"})
+#: Before a month or a place, even where somebody has that name too.
+_DATING: Final = frozenset(
+    {"in", "by", "since", "until", "during", "this", "next", "last", "early", "late", "of", "at"}
+)
+_VOCATIVE: Final = frozenset({"dear", "hi", "hello", "hey"})
+
+
+class Roster:
+    """The first names of some texts, by text and word."""
+
+    def __init__(self, texts: Sequence[Text], lexicon: Lexicon) -> None:
+        self._lexicon = lexicon
+        self.surnames = {low for text in texts for low in _surnames(text, lexicon)}
+        clear = {low for text in texts for _, low in self._found(text, frozenset())}
+        self.found: list[dict[int, Name]] = [
+            {index: lexicon.names[low] for index, low in self._found(text, frozenset(clear))} for text in texts
+        ]
+
+    def _found(self, text: Text, clear: frozenset[str]) -> Iterator[tuple[int, str]]:
+        for index, word in enumerate(text.words):
+            if word.low in self._lexicon.names and self._is_name(text, index, clear):
+                yield index, word.low
+
+    def _is_name(self, text: Text, index: int, clear: frozenset[str]) -> bool:
+        word = text.words[index]
+        unclear = word.low in self._lexicon.also_words | self._lexicon.also_places
+        if not word.text[0].isupper():
+            return text.is_small and not unclear
+        if word.low in self.surnames or self._is_part(text, index):
+            return False
+        return not unclear or self._is_clear(text, index, clear)
+
+    def _is_clear(self, text: Text, index: int, clear: frozenset[str]) -> bool:
+        """Tell whether a word that is more than a name is one here."""
+        low = text.low(index)
+        place = low in self._lexicon.also_places
+        if _has_cue(text, index, SAYING if place else SPEAKING) or (not place and self._has_pronoun(text, index)):
+            return True
+        if low in clear and not (place and text.before(index) in _DATING):
+            return not text.opens(index) or text.after(index) not in FUNCTION
+        return not (place or text.opens(index) or text.is_title(index))
+
+    def _has_pronoun(self, text: Text, index: int) -> bool:
+        """Tell whether "Grace is late" or "Grace and I" goes on with a pronoun that fits the name."""
+        beside = text.after(index) in {"is", "was", "has", "had"} or text.after(index, 2) == "i"
+        gender = self._lexicon.names[text.words[index].low].gender
+        return beside and any(gender_of(word.low) == gender for word in text.words)
+
+    def _is_part(self, text: Text, index: int) -> bool:
+        """Tell whether the name belongs to a street, a firm, a saint."""
+        near = {text.before(index), text.after(index), text.after(index, 2)}
+        capital = text.has_capital(index + 1) or text.has_capital(index - 1)
+        return capital and bool(near & self._lexicon.with_name) and _raised(text, index)
+
+
+def _raised(text: Text, index: int) -> bool:
+    """Tell whether a capitalised word stands beside, within the same name."""
+    after = bool(text.after(index)) and text.has_capital(index + 1)
+    return after or (bool(text.before(index)) and text.has_capital(index - 1))
+
+
+def _has_cue(text: Text, index: int, verbs: frozenset[str]) -> bool:
+    """Tell whether what stands beside leaves no doubt that this is somebody's name."""
+    before, after = text.before(index), text.after(index)
+    titled = index > 0 and text.words[index - 1].low in TITLES and text.gap(index).strip(".") == " "
+    addressed = before in GREETINGS and not after
+    signed = text.gap(index).endswith("\n") and index + 1 == len(text.words)
+    return titled or before in KIN or addressed or signed or (after in verbs and text.has_capital(index))
+
+
+def _surnames(text: Text, lexicon: Lexicon) -> Iterator[str]:
+    """Find the capitalised words after a first name or a title."""
+    for index in range(1, len(text.words)):
+        word, before = text.words[index], text.words[index - 1]
+        if not word.text[0].isupper() or word.text == "I" or not before.text[0].isupper() or before.tail:
+            continue
+        titled = before.low in _BEFORE_SURNAME and text.gap(index) in {" ", ". "}
+        whole = text.gap(index) == " " and before.low in lexicon.names and not text.opens(index)
+        if whole or (titled and not (text.after(index) and text.has_capital(index + 1))):
+            yield word.low
+
+
+def refuse_figures(texts: Sequence[Text], lexicon: Lexicon) -> None:
+    """Refuse texts that name a person whom everybody knows."""
+    for text in texts:
+        for span in find_phrases(text, lexicon.figures):
+            if text.words[span[0]].text[0].isupper() or text.is_small:
+                raise Refusal(Reason.FIGURE, " ".join(text.words[i].text for i in span))
+
+
+def refuse_unknown(texts: Sequence[Text], roster: Roster, lexicon: Lexicon) -> None:
+    """Refuse texts with a first name that the lexicon lacks: it would keep the gender of whoever is now another."""
+    for text, known in zip(texts, roster.found, strict=True):
+        for index, word in enumerate(text.words):
+            listed = index in known or word.low in lexicon.names or word.low in roster.surnames
+            if listed or not word.text.istitle() or text.is_title(index) or word.low in FUNCTION | KIN | TITLES:
+                continue
+            kin = text.before(index) in KIN - {"man", "woman", "boy", "girl", "client", "patient"}
+            greeted = text.before(index) in _VOCATIVE and text.gap(index + 1).startswith((",", "\n"))
+            described = text.gap(index + 1) == ", " and text.low(index + 1) in {"who", "whose"}
+            told = not text.opens(index) and (described or text.after(index) in SAYING)
+            if kin or greeted or told:
+                raise Refusal(Reason.UNKNOWN_NAME, word.text)
+
+
+def gender_changes(
+    texts: Sequence[Text], roster: Roster, lexicon: Lexicon, genders: dict[str, str], seed: int
+) -> list[list[Change]]:
+    """Give each name of a gender to be changed one of the other, of the same origin."""
+    draw = Draw(texts, lexicon, seed)
+
+    def target(name: Name) -> tuple[str, str] | None:
+        to = genders.get(name.gender)
+        return None if to is None else ("" if to == NEUTRAL else name.origin, to)
+
+    return [[_change(text, i, draw(name, *cell)) for i, name in found.items() if (cell := target(name))]
+            for text, found in zip(texts, roster.found, strict=True)]  # fmt: skip
+
+
+def origin_changes(
+    texts: Sequence[Text], roster: Roster, lexicon: Lexicon, origins: dict[str, str], seed: int
+) -> list[list[Change]]:
+    """Give each name of an origin to be changed one of the other, of the same gender."""
+    draw = Draw(texts, lexicon, seed)
+    return [[_change(text, i, draw(name, origins[name.origin], name.gender))
+             for i, name in found.items() if name.origin in origins]
+            for text, found in zip(texts, roster.found, strict=True)]  # fmt: skip
+
+
+class Draw:
+    """Draws a replacement for each name, no two the same, none that the texts have already."""
+
+    def __init__(self, texts: Sequence[Text], lexicon: Lexicon, seed: int) -> None:
+        self._lexicon, self._seed = lexicon, seed
+        self._drawn: dict[str, str] = {}
+        self._taken = {word.low for text in texts for word in text.words}
+
+    def __call__(self, name: Name, origin: str, gender: str) -> str:
+        """Give the replacement of a name, always the same."""
+        if name.name not in self._drawn:
+            free = [each for each in self._lexicon.drawable(origin, gender) if each.lower() not in self._taken]
+            if not free:
+                raise Refusal(Reason.NO_COUNTERPART, name.name)
+            # By a hash of each candidate, so that a name added to the lexicon seldom changes what is drawn.
+            new = min(free, key=lambda each: _hash(self._seed, name.name, each))
+            self._drawn[name.name] = new
+            self._taken.add(new.lower())
+        return self._drawn[name.name]
+
+
+def _hash(seed: int, name: str, candidate: str) -> bytes:
+    return hashlib.sha256(f"{seed}/{name}/{candidate}".encode()).digest()
+
+
+def _change(text: Text, index: int, new: str) -> Change:
+    seen = text.words[index].text
+    shown = new.upper() if len(seen) > 1 and seen.isupper() else new.lower() if seen.islower() else new
+    return Change(first=index, last=index, new=shown, rule=Rule.NAME)
+
+
+def refuse_kept(texts: Sequence[Text], changes: Sequence[Sequence[Change]]) -> None:
+    """Refuse texts where a name or a pronoun that is changed also stands in code or an address."""
+    words = {
+        (one.rule, text.words[one.first].low)
+        for text, each in zip(texts, changes, strict=True)
+        for one in each
+        if one.rule in {Rule.NAME, Rule.PRONOUN}
+    }
+    for kept in (kept for text in texts for kept in text.kept):
+        whole = set(re.findall(r"\w+", kept.lower()))
+        for rule, word in sorted(words):
+            if word in whole or (rule is Rule.NAME and len(word) > 2 and word in kept.lower()):
+                raise Refusal(Reason.KEPT, word)

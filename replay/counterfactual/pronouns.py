@@ -1,0 +1,195 @@
+"""Finds the pronouns of a gender and gives those of another; with "they", the verb's number too."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from replay.counterfactual.edits import Change, Reason, Refusal, Rule, match_case
+from replay.counterfactual.grammar import (
+    ADVERBS,
+    AUXILIARIES,
+    CALLING,
+    CAUSATIVES,
+    CONJUNCTIONS,
+    COUNTS,
+    DETERMINERS,
+    DITRANSITIVES,
+    DONE,
+    FUNCTION,
+    GIVEN,
+    LY_NOUNS,
+    POSSESSABLE,
+    SPEAKING,
+    STATES,
+    TELLING,
+    VERBS,
+    base_form,
+)
+from replay.counterfactual.lexicon import NEUTRAL
+from replay.counterfactual.text import Text
+
+_FORMS: Final = {
+    "male": {"subject": "he", "object": "him", "possessive": "his", "alone": "his", "reflexive": "himself"},
+    "female": {"subject": "she", "object": "her", "possessive": "her", "alone": "hers", "reflexive": "herself"},
+    NEUTRAL: {"subject": "they", "object": "them", "possessive": "their", "alone": "theirs", "reflexive": "themselves"},
+}
+_DASHES: Final = "-\N{EN DASH}\N{EM DASH}"
+_THEY: Final = frozenset({*_FORMS[NEUTRAL].values(), "themself"})
+
+
+def gender_of(low: str) -> str | None:
+    """Tell whose pronoun a word is."""
+    return next((gender for gender in ("male", "female") if low in _FORMS[gender].values()), None)
+
+
+def find_pronouns(text: Text, source: str, taken: set[int]) -> list[int]:
+    """Find the pronouns of a gender, but for those that mean everybody: "he or she", "his/her"."""
+    inclusive = set(_inclusive(text))
+    return [
+        index
+        for index, word in enumerate(text.words)
+        if index not in taken | inclusive and gender_of(word.low) == source and not _is_code_word(text, index)
+    ]
+
+
+def _is_code_word(text: Text, index: int) -> bool:
+    """Tell whether capitals make an abbreviation of it: "HE" for higher education, unless all is in capitals."""
+    word = text.words[index].text
+    alone = all(not w.text.isupper() or len(w.text) < 2 for i, w in enumerate(text.words) if i != index)
+    return word == "HE" and alone
+
+
+def _inclusive(text: Text) -> Iterator[int]:
+    for index in range(len(text.words)):
+        if text.raw[: text.words[index].start].endswith((")", "s/")):  # (s)he, s/he
+            yield index
+        for step in (1, 2):
+            other = index + step
+            if other >= len(text.words):
+                continue
+            linked = text.gap(other).strip() == "/" if step == 1 else text.words[index + 1].low in {"or", "and"}
+            genders = {gender_of(text.words[index].low), gender_of(text.words[other].low)}
+            if linked and genders == {"male", "female"} and (step == 1 or text.after(index, 2)):
+                yield from (index, other)
+
+
+def names_they(text: Text) -> bool:
+    """Tell whether the text already says "they" of somebody."""
+    return any(word.low in _THEY for word in text.words)
+
+
+def change_pronoun(text: Text, index: int, target: str) -> Iterator[Change]:
+    """Give the other gender's pronoun in the same case, and what agrees with it."""
+    word = text.words[index]
+    case = _case(text, index)
+    new = _FORMS[target][case]
+    tail, verbs = None, list[Change]()
+    if target == NEUTRAL and case == "subject":
+        tail, verbs = _agreeing(text, index)
+    yield Change(
+        first=index,
+        last=index,
+        new=match_case(word.text, word.low, new, opens=text.opens(index)),
+        rule=Rule.PRONOUN,
+        tail=tail,
+    )
+    yield from verbs
+
+
+def _case(text: Text, index: int) -> str:
+    low = text.words[index].low
+    if low == "her":
+        return "object" if _is_object(text, index) else "possessive"
+    if low == "his":
+        return "alone" if _stands_alone(text, index) else "possessive"
+    return next(case for forms in _FORMS.values() for case, form in forms.items() if form == low)
+
+
+def _stands_alone(text: Text, index: int) -> bool:
+    following = text.after(index)
+    if not following:
+        return not _goes_on(text, index)
+    return following in AUXILIARIES | CONJUNCTIONS or (text.before(index) == "of" and following in SPEAKING)
+
+
+def _goes_on(text: Text, index: int) -> bool:
+    """Tell whether code, a quotation or a number follows, which may be what is possessed."""
+    gap = text.gap(index + 1)
+    return gap[:1] == " " and len(gap.strip()) > 0 and gap.strip()[0] not in _DASHES
+
+
+def _is_object(text: Text, index: int) -> bool:
+    """Tell "I saw her" from "her book" by the words beside."""
+    before, following, third = text.before(index), text.after(index), text.after(index, 2)
+    closed = not third or third in FUNCTION
+    if not following:
+        return not _goes_on(text, index)
+    if following in {"back", "home"}:
+        return before in CALLING if closed else False
+    if following in FUNCTION and following not in POSSESSABLE:
+        return True
+    if before in CAUSATIVES and following in VERBS:
+        return third in FUNCTION or not third or following not in {"care", "change", "call", "study", "plan"}
+    adverb = following.endswith("ly") and following not in LY_NOUNS
+    return (adverb and closed) or (before in TELLING | DITRANSITIVES and _receives(before, following, third))
+
+
+def _receives(before: str, following: str, third: str) -> bool:
+    """Tell "give her advice" and "ask her three questions" from "give her books to the school"."""
+    if following in COUNTS:
+        return True
+    many = before in DITRANSITIVES and following.endswith("s") and third not in {"to", "for"}
+    return (not third or third in FUNCTION) and (following in GIVEN or many)
+
+
+def _agreeing(text: Text, index: int) -> tuple[str | None, list[Change]]:
+    """Put the verb of "he" or "she" in the plural.
+
+    Raises
+    ------
+    Refusal
+        Another verb of the same subject may stand further on, or "'s" may be "is" or "has".
+    """
+    word = text.words[index]
+    if word.tail[1:] == "s":
+        _refuse_further(text, index + 1)
+        return word.tail[0] + ("ve" if _is_perfect(text, index) else "re"), []
+    if word.tail:
+        return word.tail, []
+    verb = index + 1
+    while text.after(index, verb - index) in ADVERBS or text.after(index, verb - index).endswith("ly"):
+        verb += 1
+    if text.after(index, verb - index) and (base := base_form(text.words[verb].low)) is not None:
+        _refuse_further(text, verb + 1)
+        return None, [_verb(text, verb, base)]
+    before = text.before(index)
+    if before in AUXILIARIES and (base := base_form(before)) is not None:
+        return None, [_verb(text, index - 1, base)]
+    return None, []
+
+
+def _verb(text: Text, index: int, base: str) -> Change:
+    seen = text.words[index]
+    shown = match_case(seen.text, base, base, opens=False)
+    return Change(first=index, last=index, new=shown, rule=Rule.VERB)
+
+
+def _is_perfect(text: Text, index: int) -> bool:
+    low = text.words[index + 1].low if index + 1 < len(text.words) else ""
+    if low.endswith("ed") and low not in STATES:
+        raise Refusal(Reason.NUMBER, f"{text.words[index].text}'s {low}")
+    return low in DONE
+
+
+def _refuse_further(text: Text, start: int) -> None:
+    """Refuse a sentence in which a further verb may have the same subject: "she works and lives"."""
+    for index in range(start, len(text.words)):
+        gap = text.gap(index)
+        if any(mark in gap for mark in ".!?;:\n"):
+            return
+        word = text.words[index].low
+        linked = "," in gap or text.before(index) in {"and", "or", "but", "then"} | ADVERBS
+        third = base_form(word)
+        known = third in VERBS or word in {"is", "was", "has", "does", "goes"}
+        # A plural noun ("cats and dogs") has no article after it, an unknown verb may: "and signs every form".
+        if linked and third is not None and (known or text.after(index) in DETERMINERS | {"to"}):
+            raise Refusal(Reason.NUMBER, word)

@@ -57,6 +57,7 @@ async def cost_of_an_update(url: str, folder: Path, past: int, hours: int) -> Co
             chunks = await find_chunks(connection, work, ())
         assert sum([await code_chunk(work, chunk) for chunk in chunks]) == 1000
     await engine.dispose()
+    await fetch(url, "ANALYZE")  # so that every run plans its queries alike
     before = await _rows_read(url)
     engine = make_engine(url)
     async with open_work(engine, config, lambda: later) as work:

@@ -162,13 +162,17 @@ def _as_names(value: Any) -> Any:
 
 
 class Probe(Section):
-    """A plan of probes sent again and again. ``deployments`` is ``("all",)`` for every declared deployment."""
+    """A plan of probes sent again and again. ``deployments`` is ``("all",)`` for every declared deployment.
+
+    With ``half_width`` a pass asks, within its budget, until the union rate is known so well; otherwise all it plans.
+    """
 
     plan: Literal["sentinel", "oat", "factorial", "panel"]
     deployments: Annotated[tuple[str, ...], BeforeValidator(_as_names), Field(min_length=1)] = (ALL,)
     every: PositiveSeconds = _DAY
     budget: Budget = Budget()
     share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.1
+    half_width: Annotated[float, Field(ge=0.005, le=0.25, allow_inf_nan=False)] | None = None
 
 
 class Embedding(Section):

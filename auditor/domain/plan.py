@@ -5,8 +5,12 @@ A plan is its questions: deployments join it, and the same questions make the sa
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from auditor.domain.condition import Condition
+
+#: The design of plans that ask until a rate is known well enough: their answers say when they end.
+TARGET: Final = "target"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,6 +16,7 @@ from auditor.jobs.drift_rows import drift_rows
 from auditor.jobs.peer_rows import peer_rows
 from auditor.jobs.references import reference_windows
 from auditor.jobs.samples import read_samples
+from auditor.jobs.target_rows import target_rows
 from auditor.jobs.work import Work
 from auditor.live.changes import ReferenceWindow, change_rows
 from auditor.live.coders import Coder
@@ -25,7 +26,7 @@ from auditor.store.codings import count_uncoded
 from auditor.store.engine import reading
 from auditor.store.estimates import EstimateRow, replace_estimates
 from auditor.store.review_draws import Bounds
-from auditor.store.windows import move_windows, read_window, read_window_ballots
+from auditor.store.windows import move_windows, read_window_ballots, read_windows
 
 #: Why an exchange has no coding yet: it has been found and waits.
 WAITING: Final = "waiting"
@@ -50,7 +51,7 @@ async def estimate_all(work: Work) -> int:
         materials = [await _material(connection, work, coder_id, snapshot.as_of) for coder_id in work.readers]
         anchored = await anchor_rows(connection, snapshot, format_duration(max(work.config.monitor.windows)))
         compared = await peer_rows(connection, work.config, snapshot)
-        drifted = await _drifted(connection, work, snapshot)
+        drifted = await _of_planned(connection, work, snapshot)
     rows = await asyncio.to_thread(lambda: [row for each in materials for row in _estimated(snapshot, each)])
     rows += [*anchored, *compared, *drifted]
     async with reading(work.engine) as connection:
@@ -58,15 +59,19 @@ async def estimate_all(work: Work) -> int:
     return len(rows)
 
 
-async def _drifted(connection: AsyncConnection, work: Work, snapshot: Snapshot) -> list[EstimateRow]:
-    """Read what the watch of planned calls says; traffic is not watched."""
-    planned = [reader.coder for reader in work.readers.values() if reader.coder.routes is None]
-    return [row for coder in planned for row in await drift_rows(connection, work.config, coder, snapshot)]
+async def _of_planned(connection: AsyncConnection, work: Work, snapshot: Snapshot) -> list[EstimateRow]:
+    """Read what the watch of planned calls says, and what those found that ask until a rate is known."""
+    rows: list[EstimateRow] = []
+    for coder in (reader.coder for reader in work.readers.values() if reader.coder.routes is None):
+        rows += await drift_rows(connection, work.config, coder, snapshot)
+        rows += await target_rows(connection, work.config, coder, snapshot)
+    return rows
 
 
 async def _material(connection: AsyncConnection, work: Work, coder_id: str, as_of: datetime) -> _Material:
     starts = {format_duration(span): _window_start(as_of, span) for span in sorted(work.config.monitor.windows)}
     await move_windows(connection, coder_id, starts)
+    counted = await read_windows(connection, coder_id, starts)
     windows = []
     for name, since in starts.items():
         longest = name == list(starts)[-1]
@@ -75,7 +80,7 @@ async def _material(connection: AsyncConnection, work: Work, coder_id: str, as_o
                 name=name,
                 since=since,
                 longest=longest,
-                rows=await read_window(connection, coder_id, name),
+                rows=counted[name],
                 votes=await _probe_votes(connection, coder_id, name) if longest else {},
                 samples=await read_samples(connection, coder_id, Bounds(since=since, until=as_of, as_of=as_of)),
             )

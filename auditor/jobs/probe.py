@@ -22,7 +22,8 @@ async def repeat_probes(work: Work) -> None:
     while True:
         try:
             if work.config.probes:
-                await run_due(Runner(engine=work.engine, config=work.config, access=gateway_access(work.config)))
+                runner = Runner(engine=work.engine, config=work.config, access=gateway_access(work.config))
+                await run_due(runner, next(scope.coder for scope in work.scopes() if scope.routes is None))
             complaint = ""
         except AuditError as error:
             if str(error) != complaint:

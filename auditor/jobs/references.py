@@ -5,10 +5,11 @@ from datetime import UTC, date, datetime, timedelta
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.config import Config
+from auditor.domain.exchange import Origin
 from auditor.jobs.watching import reference_days
 from auditor.live.changes import ReferenceWindow
 from auditor.store.monitor import references_in_force
-from auditor.store.windows import freeze_window, read_window
+from auditor.store.windows import freeze_window, read_windows
 
 
 async def reference_windows(
@@ -16,20 +17,23 @@ async def reference_windows(
 ) -> dict[str, ReferenceWindow]:
     """Give what each declared deployment is held against, where that has its days."""
     stored = await references_in_force(connection, coder, as_of)
-    found = {}
+    bounds: dict[str, tuple[date, date]] = {}
     for name in (one.name for one in config.deployments if one.name in stored):
         reference = stored[name]
-        if reference.until is None:
-            continue
-        since = max(reference.since, reference.until - timedelta(days=reference_days(config) - 1))
-        window = f"reference {reference.id}"
-        await freeze_window(
-            connection, coder, window, name, _midnight(since), _midnight(reference.until + timedelta(days=1))
+        if reference.until is not None:
+            first = reference.until - timedelta(days=reference_days(config) - 1)
+            bounds[name] = max(reference.since, first), reference.until
+    windows = {name: f"reference {stored[name].id}" for name in bounds}
+    for name, (since, until) in bounds.items():
+        days = (_midnight(since), _midnight(until + timedelta(days=1)))
+        await freeze_window(connection, coder, windows[name], name, *days)
+    counted = await read_windows(connection, coder, windows.values())
+    return {
+        name: ReferenceWindow(
+            since=since, until=until, rows=[row for row in counted[windows[name]] if row["origin"] == Origin.PROBE]
         )
-        rows = await read_window(connection, coder, window)
-        own = [row for row in rows if row["origin"] == "probe"]
-        found[name] = ReferenceWindow(since=since, until=reference.until, rows=own)
-    return found
+        for name, (since, until) in bounds.items()
+    }
 
 
 def _midnight(day: date) -> datetime:

@@ -51,7 +51,7 @@ def tallies_of(
     Parameters
     ----------
     rows
-        As ``auditor.store.windows.read_window`` or ``auditor.store.period.count_period`` gives them.
+        As ``auditor.store.windows.read_windows`` or ``auditor.store.period.count_period`` gives them.
     votes
         Ballots, for the judges' agreement.
     labelled

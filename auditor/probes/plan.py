@@ -83,7 +83,7 @@ class Planned:
         Every draw goes through all of them in this order before the next one begins.
         """
         found = _items(self.statements, self.cells, self.number)
-        return tuple(sorted(found, key=lambda item: _digest(str(self.plan.seed), self.plan.id, item.key)))
+        return tuple(sorted(found, key=lambda item: digest(str(self.plan.seed), self.plan.id, item.key)))
 
     def item(self, position: int) -> Item:
         """Give the question that the call of this position asks."""
@@ -94,7 +94,7 @@ class Planned:
         for position in range(self.instances):
             item, draw = self.item(position), position // len(self.items)
             yield PlannedCall(
-                ref=f"{self.plan.id}.{_digest(deployment, item.key, str(draw), size=12)}",
+                ref=f"{self.plan.id}.{digest(deployment, item.key, str(draw), size=12)}",
                 plan_id=self.plan.id,
                 deployment=deployment,
                 statement_id=item.statement.id,
@@ -145,7 +145,7 @@ def balanced(statements: Sequence[Statement], size: int, seed: int) -> tuple[Sta
     if len(statements) <= size:
         return tuple(statements)
     by_category: dict[str, list[Statement]] = defaultdict(list)
-    for one in sorted(statements, key=lambda one: _digest(str(seed), one.id)):
+    for one in sorted(statements, key=lambda one: digest(str(seed), one.id)):
         by_category[one.category or ""].append(one)
     ranked = sorted(
         (place, category, one.id) for category, found in by_category.items() for place, one in enumerate(found)
@@ -191,8 +191,9 @@ def _identity(asked: Asked, statements: Sequence[Statement], grid: Sequence[Cell
         "statements": [record_of(one) for one in statements],
         "wordings": wordings,
     }
-    return _digest(json.dumps(whole, sort_keys=True, ensure_ascii=False), size=6)
+    return digest(json.dumps(whole, sort_keys=True, ensure_ascii=False), size=6)
 
 
-def _digest(*parts: str, size: int = 16) -> str:
+def digest(*parts: str, size: int = 16) -> str:
+    """Give a hexadecimal digest of some words."""
     return blake2b("\x1f".join(parts).encode(), digest_size=size).hexdigest()

@@ -21,6 +21,7 @@ from auditor.probes.session import open_session, target_of
 from auditor.store.engine import reading
 from auditor.store.habits import Habits, read_habits
 from auditor.store.plans import (
+    Count,
     Spent,
     add_plan,
     answered_positions,
@@ -130,11 +131,12 @@ class Runner:
         return tuple(found)
 
     async def _store(self, planned: Planned, deployments: list[str]) -> None:
-        """Store the plan, and the calls of those who joined it now: all calls of a deployment are stored at once."""
+        """Store the plan, and the calls of those who joined it now, or whose plan has more of them by now."""
         records = {one.id: record_of(one) for one in planned.statements}
         async with reading(self.engine) as connection:
             stored = await count_calls(connection, planned.plan.id)
-            calls = chain.from_iterable(planned.calls(name) for name in deployments if name not in stored)
+            fewer = [name for name in deployments if stored.get(name, Count()).planned < planned.instances]
+            calls = chain.from_iterable(planned.calls(name) for name in fewer)
             await add_plan(connection, planned.plan, records, calls, self.now())
 
     async def _answered(self, planned: Planned, deployments: tuple[Deployment, ...]) -> dict[str, set[int]]:

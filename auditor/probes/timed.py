@@ -6,7 +6,7 @@ they are not all probed at once. The auditor's jobs call ``run_due`` now and the
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -17,9 +17,11 @@ from auditor.config.audits import ALL
 from auditor.errors import AuditError, UsageError
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
+from auditor.probes.blocks import make_blocks
 from auditor.probes.plan import Asked, Planned, make_plan
 from auditor.probes.run import Ended, Limits, Runner, default_deployments
 from auditor.probes.session import PlanHeld
+from auditor.probes.target import stages
 from auditor.store.engine import reading
 from auditor.store.plans import Count, Spent, count_calls, read_spent
 
@@ -36,6 +38,7 @@ class Due:
     """One pass of one configured probe."""
 
     probe: Probe
+    asked: Asked
     planned: Planned
     before: Planned  #: the pass before it
     deployments: tuple[Deployment, ...]
@@ -72,24 +75,37 @@ def current_pass(config: Config, probe: Probe, now: datetime) -> Due:
     )
     return Due(
         probe=probe,
-        planned=make_plan(asked),
-        before=make_plan(replace(asked, number=asked.number - 1)),
+        asked=asked,
+        planned=_plan(probe, asked),
+        before=_plan(probe, replace(asked, number=asked.number - 1)),
         deployments=probed,
         waiting=frozenset(one.name for one in probed if delay(config.seed, probe, one.name) > elapsed),
     )
 
 
-async def run_due(runner: Runner) -> tuple[Ended, ...]:
+def _plan(probe: Probe, asked: Asked) -> Planned:
+    return make_plan(asked) if probe.half_width is None else make_blocks(asked, probe.half_width)
+
+
+async def run_due(runner: Runner, coder: str | None = None) -> tuple[Ended, ...]:
     """Run what is open of the current pass of every configured probe, one probe after the other.
 
     What cannot be run now is logged and left for the next call; what another process is running is left to it. May be
     called as often as wanted, by any number of processes: a pass has one runner at a time.
+
+    Parameters
+    ----------
+    runner
+        What plans are run with.
+    coder
+        Whose readings say when a rate is known; without one, probes with a ``half_width`` are left alone.
     """
     ended: list[Ended] = []
     for probe in runner.config.probes:
         due = current_pass(runner.config, probe, runner.now())
         try:
-            ended += await _run(runner, due)
+            for planned, deployments in await _stages(runner, due, coder):
+                ended += await _run(runner, due, planned, deployments)
         except PlanHeld:
             log.debug("probe %s is run by another process", due.planned.plan.name)
         except (AuditError, UsageError) as error:
@@ -97,32 +113,41 @@ async def run_due(runner: Runner) -> tuple[Ended, ...]:
     return tuple(ended)
 
 
-async def _run(runner: Runner, due: Due) -> tuple[Ended, ...]:
-    deployments = await _open(runner, due)
-    if not deployments:
+async def _stages(runner: Runner, due: Due, coder: str | None) -> Sequence[tuple[Planned, Sequence[Deployment]]]:
+    """Give what is to be asked now, and of whom; much of it may be answered."""
+    if due.probe.half_width is None:
+        return [(due.planned, due.deployments)]
+    return [] if coder is None else await stages(runner, due.probe, due.asked, due.deployments, coder)
+
+
+async def _run(runner: Runner, due: Due, planned: Planned, deployments: Sequence[Deployment]) -> tuple[Ended, ...]:
+    chosen = await _open(runner, due, planned, deployments)
+    if not chosen:
         return ()
-    ended = await runner.run(due.planned, deployments, limits=due.limits, share=due.probe.share)
+    ended = await runner.run(planned, chosen, limits=due.limits, share=due.probe.share)
     for one in ended:
-        log.info("probe %s at %s: %s", due.planned.plan.name, one.deployment, describe(one))
+        log.info("probe %s at %s: %s", planned.plan.name, one.deployment, describe(one))
     return ended
 
 
-async def _open(runner: Runner, due: Due) -> tuple[Deployment, ...]:
+async def _open(
+    runner: Runner, due: Due, planned: Planned, deployments: Sequence[Deployment]
+) -> tuple[Deployment, ...]:
     """Give the deployments that have calls left that the budget holds, whose time has come, and that did not just fail.
 
     One that the pass before did not ask does not wait for its time: what is new is probed at once.
     """
     async with reading(runner.engine) as connection:
-        counted = await count_calls(connection, due.planned.plan.id)
-        spent = await read_spent(connection, due.planned.plan.id)
+        counted = await count_calls(connection, planned.plan.id)
+        spent = await read_spent(connection, planned.plan.id)
         before = await count_calls(connection, due.before.plan.id) if due.waiting else {}
     left_alone = resting(spent, runner.now()) | (due.waiting & set(before))
     left = [
         one
-        for one in due.deployments
-        if one.name not in left_alone and counted.get(one.name, Count()).answered < due.planned.instances
+        for one in deployments
+        if one.name not in left_alone and counted.get(one.name, Count()).answered < planned.instances
     ]
-    return await runner.affordable(due.planned, left, due.limits) if left else ()
+    return await runner.affordable(planned, left, due.limits) if left else ()
 
 
 def resting(spent: Mapping[str, Spent], now: datetime) -> set[str]:

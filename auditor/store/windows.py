@@ -6,7 +6,7 @@ sums: as many rows as there are statements and conditions, however many response
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -153,24 +153,28 @@ async def _forget(connection: AsyncConnection, coder: str, window: str) -> None:
         await connection.execute(delete(table).where(table.c.coder == coder, table.c.window == window))
 
 
-async def read_window(connection: AsyncConnection, coder: str, window: str) -> Rows:
-    """Read a window's tallies, added up over its hours: a row for each subject and outcome, with ``n``."""
-    return await _read(connection, _TALLIES, coder, window)
+async def read_windows(connection: AsyncConnection, coder: str, names: Iterable[str]) -> dict[str, Rows]:
+    """Read the tallies of windows, added up over their hours: a row for each subject and outcome, with ``n``."""
+    return await _read(connection, _TALLIES, coder, names)
 
 
 async def read_window_ballots(connection: AsyncConnection, coder: str, window: str) -> Rows:
     """Read a window's ballots, added up over its hours."""
-    return await _read(connection, _BALLOTS, coder, window)
+    return (await _read(connection, _BALLOTS, coder, [window]))[window]
 
 
-async def _read(connection: AsyncConnection, kind: _Kind, coder: str, window: str) -> Rows:
+async def _read(connection: AsyncConnection, kind: _Kind, coder: str, names: Iterable[str]) -> dict[str, Rows]:
     sums = kind.sums
+    found: dict[str, Rows] = {name: [] for name in names}
     query = (
-        select(*(sums.c[name] for name in kind.subject), sums.c.counts)
-        .where(sums.c.coder == coder, sums.c.window == window)
-        .order_by(sums.c.digest)
+        select(sums.c.window, *(sums.c[name] for name in kind.subject), sums.c.counts)
+        .where(sums.c.coder == coder, sums.c.window.in_(found))
+        .order_by(sums.c.window, sums.c.digest)
     )
-    return [one for row in (await connection.execute(query)).mappings() for one in _unfolded(dict(row), kind.outcome)]
+    for row in (await connection.execute(query)).mappings():
+        one = dict(row)
+        found[one.pop("window")] += _unfolded(one, kind.outcome)
+    return found
 
 
 def _unfolded(row: dict[str, Any], outcome: Sequence[str]) -> Rows:

@@ -70,6 +70,7 @@ CASES = {
     "not finite, Python's way": (("[slow]}", "[slow], sample: nan}"), 8, "routes[0].sample: must be a finite number"),
     "open interval": ("monitor: {alpha: 1}\n", 11, "monitor.alpha: must be less than 1"),
     "share of nothing": ("probes: [{plan: oat, share: 0}]\n", 11, "probes[0].share: must be greater than 0"),
+    "half-width of nothing": ("probes: [{plan: oat, half_width: 0}]\n", 11, "probes[0].half_width: must be at least 0.005"),
     "switch": (("[slow]}", "[slow], judge: maybe}"), 8, "routes[0].judge: must be true or false"),
     "choice": (("[slow]}", "[slow], capture: hash}"), 8, 'routes[0].capture: must be one of off, hashed, full; did you mean "hashed"?'),
     "choice in a map": (AUDIT % "selection: {json: $.a, map: {a: QE}}", 11, "audits[0].selection.map.a: must be one of E, N, D, R"),

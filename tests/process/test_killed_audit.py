@@ -133,7 +133,7 @@ async def _recounted(config: Config) -> None:
                 text("SELECT deployment, sum(n) FROM tallies WHERE origin = 'probe' GROUP BY deployment")
             )
             assert {row.deployment: row.sum for row in counted} == dict.fromkeys(AUDITED, STATEMENTS * TASKS)
-            await connection.execute(text("TRUNCATE codings, votes, stale_tiles, tallies, ballots, estimates"))
+            await connection.execute(text("TRUNCATE codings, votes, stale_tiles, tallies, ballots, windows, estimates"))
         undisturbed = await _estimated(config, engine, as_of)
         await engine.dispose()
     assert len(after_kills) > 50

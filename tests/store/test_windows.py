@@ -12,7 +12,7 @@ from stores import fresh_database
 from window_cost import cost_of_an_update
 
 from auditor.store.engine import reading
-from auditor.store.windows import freeze_window, move_windows, read_window, read_window_ballots, recount_tile
+from auditor.store.windows import freeze_window, move_windows, read_window_ballots, read_windows, recount_tile
 
 START = NOON.replace(minute=0)
 #: Stands in for the codings: what a tile is counted from.
@@ -57,7 +57,7 @@ async def counted(connection: AsyncConnection, coder: str, since: int) -> set[tu
 
 
 async def summed(connection: AsyncConnection, coder: str, window: str) -> list[tuple[object, ...]]:
-    rows = await read_window(connection, coder, window)
+    rows = (await read_windows(connection, coder, [window]))[window]
     assert all((row["task"], row["elab"], row["uncoded"], row["audit"]) == ("CTO", "D", None, None) for row in rows)
     return [tuple(row[name] for name in ("deployment", "cluster", "sel", "sel_reason", "n")) for row in rows]
 
@@ -93,8 +93,7 @@ async def test_windows_are_the_sums_of_their_tiles_whatever_happened(engine: Asy
         nothing = await connection.execute(text("SELECT count(*) FROM window_tallies WHERE counts = '{}'"))
         assert nothing.scalar() == 0
         await move_windows(connection, "one", {"long": START + timedelta(hours=99)})
-        assert await read_window(connection, "one", "long") == []
-        assert await read_window(connection, "one", "short") == []
+        assert await read_windows(connection, "one", ["long", "short"]) == {"long": [], "short": []}
         left = await connection.execute(text('SELECT coder, "window" FROM windows ORDER BY 1, 2'))
         assert [tuple(row) for row in left] == [("one", "long"), ("other", "long"), ("other", "short")]
 

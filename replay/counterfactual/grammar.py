@@ -79,7 +79,7 @@ VERBS: Final = _set(
     " worry write"
 )
 #: After "he's": what makes it "he has", and what ends in -ed and yet makes it "he is".
-DONE: Final = _set("been got had gone done become lost won made taken never")
+DONE: Final = _set("been got had become lost won made taken never")
 STATES: Final = _set(
     "tired interested supposed worried excited married retired qualified concerned bored allowed scared prepared"
 )

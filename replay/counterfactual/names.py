@@ -65,14 +65,16 @@ class Roster:
     def _is_part(self, text: Text, index: int) -> bool:
         """Tell whether the name belongs to a street, a firm, a saint."""
         near = {text.before(index), text.after(index), text.after(index, 2)}
-        capital = text.has_capital(index + 1) or text.has_capital(index - 1)
-        return capital and bool(near & self._lexicon.with_name) and _raised(text, index)
+        if index and text.gap(index) == ". " and text.has_capital(index - 1):
+            near.add(text.low(index - 1))  # "St. Thomas"
+        beside = text.has_capital(index + 1) or text.has_capital(index - 1)
+        return _is_double(text, index) or (beside and bool(near & self._lexicon.with_name))
 
 
-def _raised(text: Text, index: int) -> bool:
-    """Tell whether a capitalised word stands beside, within the same name."""
-    after = bool(text.after(index)) and text.has_capital(index + 1)
-    return after or (bool(text.before(index)) and text.has_capital(index - 1))
+def _is_double(text: Text, index: int) -> bool:
+    """Tell whether a hyphen joins the name with another: "Mary-Jane"."""
+    before = text.gap(index) == "-" and text.has_capital(index - 1)
+    return before or (text.gap(index + 1) == "-" and text.has_capital(index + 1))
 
 
 def _has_cue(text: Text, index: int, verbs: frozenset[str]) -> bool:
@@ -92,7 +94,8 @@ def _surnames(text: Text, lexicon: Lexicon) -> Iterator[str]:
             continue
         titled = before.low in _BEFORE_SURNAME and text.gap(index) in {" ", ". "}
         whole = text.gap(index) == " " and before.low in lexicon.names and not text.opens(index)
-        if whole or (titled and not (text.after(index) and text.has_capital(index + 1))):
+        middle = word.low in lexicon.names and bool(text.after(index)) and text.has_capital(index + 1)
+        if (whole and not middle) or (titled and not (text.after(index) and text.has_capital(index + 1))):
             yield word.low
 
 
@@ -108,8 +111,12 @@ def refuse_unknown(texts: Sequence[Text], roster: Roster, lexicon: Lexicon) -> N
     """Refuse texts with a first name that the lexicon lacks: it would keep the gender of whoever is now another."""
     for text, known in zip(texts, roster.found, strict=True):
         for index, word in enumerate(text.words):
-            listed = index in known or word.low in lexicon.names or word.low in roster.surnames
-            if listed or not word.text.istitle() or text.is_title(index) or word.low in FUNCTION | KIN | TITLES:
+            if index in known or word.low in roster.surnames:
+                continue
+            if _is_double(text, index) and word.low in lexicon.names:
+                raise Refusal(Reason.UNKNOWN_NAME, word.text)
+            plain = not word.text.istitle() or text.is_title(index) or word.low in FUNCTION | KIN | TITLES
+            if plain or word.low in lexicon.names:
                 continue
             kin = text.before(index) in KIN - {"man", "woman", "boy", "girl", "client", "patient"}
             greeted = text.before(index) in _VOCATIVE and text.gap(index + 1).startswith((",", "\n"))
@@ -175,15 +182,16 @@ def _change(text: Text, index: int, new: str) -> Change:
 
 
 def refuse_kept(texts: Sequence[Text], changes: Sequence[Sequence[Change]]) -> None:
-    """Refuse texts where a name or a pronoun that is changed also stands in code or an address."""
-    words = {
-        (one.rule, text.words[one.first].low)
-        for text, each in zip(texts, changes, strict=True)
-        for one in each
-        if one.rule in {Rule.NAME, Rule.PRONOUN}
-    }
-    for kept in (kept for text in texts for kept in text.kept):
-        whole = set(re.findall(r"\w+", kept.lower()))
-        for rule, word in sorted(words):
-            if word in whole or (rule is Rule.NAME and len(word) > 2 and word in kept.lower()):
+    """Refuse texts where a name that is changed, or a pronoun of its gender, also stands in code or an address."""
+    words: dict[Rule, set[str]] = {Rule.NAME: set(), Rule.PRONOUN: set()}
+    for text, each in zip(texts, changes, strict=True):
+        for one in each:
+            words.setdefault(one.rule, set()).add(text.low(one.first))
+    genders = {gender_of(word) for word in words[Rule.PRONOUN]}
+    for kept in (kept.lower() for text in texts for kept in text.kept):
+        for word in re.findall(r"\w+", kept):
+            if word in words[Rule.NAME] or gender_of(word) in genders:
                 raise Refusal(Reason.KEPT, word)
+        for name in sorted(words[Rule.NAME]):
+            if len(name) > 2 and name in kept:
+                raise Refusal(Reason.KEPT, name)

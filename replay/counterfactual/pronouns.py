@@ -122,7 +122,9 @@ def _is_object(text: Text, index: int) -> bool:
     before, following, third = text.before(index), text.after(index), text.after(index, 2)
     closed = not third or third in FUNCTION
     if not following:
-        return not _goes_on(text, index)
+        return not _goes_on(text, index) or before in DITRANSITIVES | TELLING  # "give her 3 tips"
+    if text.gap(index + 2) == "-" and index + 2 < len(text.words):
+        return False  # "her once-famous book"
     if following in {"back", "home"}:
         return before in CALLING if closed else False
     if following in FUNCTION and following not in POSSESSABLE:
@@ -155,6 +157,8 @@ def _agreeing(text: Text, index: int) -> tuple[str | None, list[Change]]:
         return word.tail[0] + ("ve" if _is_perfect(text, index) else "re"), []
     if word.tail:
         return word.tail, []
+    if text.gap(index + 1).startswith(","):
+        raise Refusal(Reason.NUMBER, word.text)
     verb = index + 1
     while text.after(index, verb - index) in ADVERBS or text.after(index, verb - index).endswith("ly"):
         verb += 1
@@ -175,7 +179,7 @@ def _verb(text: Text, index: int, base: str) -> Change:
 
 def _is_perfect(text: Text, index: int) -> bool:
     low = text.words[index + 1].low if index + 1 < len(text.words) else ""
-    if low.endswith("ed") and low not in STATES:
+    if low in {"done", "gone"} or (low.endswith("ed") and low not in STATES):
         raise Refusal(Reason.NUMBER, f"{text.words[index].text}'s {low}")
     return low in DONE
 

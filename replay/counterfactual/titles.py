@@ -21,7 +21,9 @@ def find_titles(text: Text, source: str, target: str, taken: set[int]) -> Iterat
     """
     for index, word in enumerate(text.words[:-1]):
         named = text.has_capital(index + 1) and text.gap(index + 1) in {" ", ". "}
-        if word.low not in _TITLES[source] or not word.text[0].isupper() or not named or index in taken:
+        # "Mr and Mrs Smith" are a couple whichever way round.
+        couple = text.before(index) == "and" and index > 1 and text.low(index - 2) in _TITLES["male"]
+        if word.low not in _TITLES[source] or not word.text[0].isupper() or not named or couple or index in taken:
             continue
         taken.add(index)
         new = _NEW[target].upper() if word.text.isupper() else _NEW[target]

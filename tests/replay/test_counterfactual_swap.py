@@ -34,14 +34,13 @@ def swapped(text, swap=GENDER, seed=1):
         ("It is hers, she made it herself.", "It is his, he made it himself."),
         ("She's late and he'll wait.", "He's late and she'll wait."),
         ("HE SAID SO TO HER.", "SHE SAID SO TO HIM."),
-        ("Her: `her`", "His: `her`"),
+        ("I gave her 3 apples and met her once-famous sons.", "I gave him 3 apples and met his once-famous daughters."),
+        ("She likes him more than her.", "He likes her more than him."),
+        ("He\u2019s tired, \u2018she\u2019s\u2019 not.", "She\u2019s tired, \u2018he\u2019s\u2019 not."),
     ],
 )
 def test_pronouns_keep_their_case(text, expected):
-    if "`" in text:
-        assert swapped(text) is Reason.KEPT
-    else:
-        assert swapped(text) == expected
+    assert swapped(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -54,6 +53,7 @@ def test_pronouns_keep_their_case(text, expected):
         ("She is a mother-in-law.", "He is a father-in-law."),
         ("Ms. Ray, Mrs Ray, Miss Ray and MR. Ray", "Mr. Ray, Mr Ray, Mr Ray and MS. Ray"),
         ("I miss my son.", "I miss my daughter."),
+        ("Her uncle met Mr. and Mrs. Smith.", "His aunt met Mr. and Mrs. Smith."),
         ("A nun prays.", "A monk prays."),
     ],
 )
@@ -88,6 +88,8 @@ def test_articles_agree_with_what_follows_now(text, swap, expected):
         ("He has worked and he'd go.", "They have worked and they'd go."),
         ("He's been away; he's tired.", "They've been away; they're tired."),
         ("He's worked here.", Reason.NUMBER),
+        ("When he's done, call.", Reason.NUMBER),
+        ("He, a lawyer, knows it.", Reason.NUMBER),
         ("Does he know? Is he in? Doesn't he care?", "Do they know? Are they in? Don't they care?"),
         ("He always tries. HE DOES.", "They always try. THEY DO."),
         ("A man cut himself.", "A person cut themselves."),
@@ -107,6 +109,7 @@ def test_singular_they_brings_its_verb_or_is_refused(text, expected):
         "Will you mark the date? May I hope for grace? Hope is not a plan. Bill me in June.",
         "See https://example.com/her and she_is.py or the Grace Hotel in Santa Maria Street.",
         "Burger King sells chips.",
+        "Elizabeth II and King James lie near St. Thomas.",
     ],
 )
 def test_what_only_looks_like_a_person_is_left_alone(text):
@@ -123,6 +126,7 @@ def test_what_only_looks_like_a_person_is_left_alone(text):
         ("Fly American Airlines over the Indian Ocean.", "nationality:american>german"),
         ("A 20-year-old car.", "age:young>old"),
         ("Go on a blind date.", "disability:disabled>nondisabled"),
+        ("Who are the American Indians?", "nationality:indian>polish"),
     ],
 )
 def test_words_that_name_a_group_elsewhere_are_left_alone(text, swap):
@@ -139,7 +143,10 @@ def test_words_that_name_a_group_elsewhere_are_left_alone(text, swap):
         ("She is pregnant.", GENDER, Reason.BOUND),
         ("Marie Curie loved her work.", GENDER, Reason.FIGURE),
         ("My brother Thorsten lost his job.", GENDER, Reason.UNKNOWN_NAME),
+        ("My sister Mary-Jane lost her job.", GENDER, Reason.UNKNOWN_NAME),
         ("Mary (mary@example.com) called.", GENDER, Reason.KEPT),
+        ("Is `she` her pronoun?", GENDER, Reason.KEPT),
+        ("My colleague is deaf.", "disability:disabled>nondisabled", Reason.BOUND),
         ("A prince waits.", "gender:male>neutral", Reason.NO_COUNTERPART),
     ],
 )
@@ -172,6 +179,12 @@ def test_surnames_and_words_beside_names_stay(text, left):
 def test_a_word_is_a_name_where_it_is_unmistakable(name):
     assert name not in swapped(f"My boss {name} said hello.")
     assert name not in swapped(f"Ms. {name} Miller said hello.")
+
+
+def test_a_middle_name_is_swapped_with_the_first():
+    done = swapped("Mary Ann Evans wrote it.").split()
+    assert {"Mary", "Ann"}.isdisjoint(done)
+    assert done[2] == "Evans"
 
 
 def test_every_edit_says_where_what_and_why():

@@ -83,7 +83,6 @@ def completed(document: Mapping[str, Any], seed: int = 0) -> Entry:
         **_judges(write, deployments),
         **_quotes(write, deployments),
         "slices": _slices(write, document),
-        "versions": {"tiltmeter": "0.1.0", "numpy": "2.3.0"},
         "about": {"from": "2026-03-01", "to": "2026-03-02", "facts": "9f86d081884c7d65"},
     }
     for entries in keys.values():

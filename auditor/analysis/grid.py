@@ -9,18 +9,7 @@ import numpy as np
 from auditor.analysis.tallies import Tallies
 from auditor.metrics.joint import N_CELLS, SHAPE, Floats, Ints, JointTable
 from auditor.metrics.rates import Metric
-from auditor.metrics.shares import BASELINE, Levels
-
-
-def condition_name(condition: Levels) -> str:
-    """Name a condition by what departs from the baseline.
-
-    Examples
-    --------
-    >>> condition_name(("CTO", "self", "none", "skeptical")), condition_name(BASELINE)
-    ('CTO + skeptical', 'baseline')
-    """
-    return " + ".join(own for own, base in zip(condition, BASELINE, strict=True) if own != base) or "baseline"
+from auditor.metrics.shares import Levels, condition_name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

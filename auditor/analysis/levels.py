@@ -1,31 +1,22 @@
 """Rates by level of each prompt factor, the others at the baseline (BiAxisAudit Tables IX, X, XII; Figures 1, 9)."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from auditor.analysis.averages import average, joined
 from auditor.analysis.document import CONDITION_METRICS, Json, coverage_json, estimate_json
 from auditor.analysis.grid import Grid
 from auditor.analysis.tallies import Tallies
-from auditor.domain.condition import Perspective, Role, Sentiment, Task
 from auditor.metrics.bounds import coverage
 from auditor.metrics.estimate import estimate
 from auditor.metrics.rates import BY_NAME
-from auditor.metrics.shares import FACTORS, Levels, own_slice
-
-#: The instrument's levels in its own order, the baseline first.
-_ORDER: Final = tuple([level.value for level in levels] for levels in (Task, Perspective, Role, Sentiment))
+from auditor.metrics.shares import FACTORS, Levels, level_order, own_slice
 
 
 def in_order(conditions: Sequence[Levels], factor: int) -> list[int]:
     """Find a factor's own slice, in the instrument's order; levels of one's own come last, by name."""
-    known = _ORDER[factor]
-
-    def key(index: int) -> tuple[int, str]:
-        level = conditions[index][factor]
-        return (known.index(level), "") if level in known else (len(known), level)
-
-    return sorted(own_slice(conditions, factor), key=key)
+    return sorted(
+        own_slice(conditions, factor), key=lambda index: level_order(FACTORS[factor], conditions[index][factor])
+    )
 
 
 def levels(tallies: Tallies, profiles: Sequence[int], *, panel_differs: bool, seed: int, n_boot: int) -> list[Json]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -126,6 +127,7 @@ def analyse(tallies: Tallies, options: Options) -> dict[str, Json]:
     )
     document: dict[str, Json] = {
         "schema": SCHEMA,
+        "version": version("tiltmeter"),
         "seed": options.seed,
         "n_boot": options.n_boot,
         "by": list(options.by),

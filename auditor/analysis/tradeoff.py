@@ -11,14 +11,14 @@ from typing import Final
 import numpy as np
 
 from auditor.analysis.document import Json, estimate_json, missing
-from auditor.analysis.grid import Grid, condition_name, rubric_profiles
+from auditor.analysis.grid import Grid, rubric_profiles
 from auditor.analysis.rows import STATEMENT
 from auditor.analysis.tallies import Tallies
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.estimate import estimate
 from auditor.metrics.joint import FREE_TASKS, Floats
 from auditor.metrics.rates import BY_NAME
-from auditor.metrics.shares import FACTORS, Levels, off_baseline
+from auditor.metrics.shares import FACTORS, Levels, condition_name, off_baseline
 from auditor.metrics.tradeoff import Tradeoff
 from auditor.metrics.tradeoff import tradeoff as weigh
 

@@ -33,7 +33,13 @@ BASELINE: Final[Levels] = (
     condition.BASELINE.sentiment.value,
 )
 Weights = Literal["responses", "equal"]
-
+#: The instrument's levels by factor, each with its place.
+_LEVELS: Final[Mapping[str, Mapping[str, int]]] = {
+    factor: {level.value: place for place, level in enumerate(levels)}
+    for factor, levels in zip(
+        FACTORS, (condition.Task, condition.Perspective, condition.Role, condition.Sentiment), strict=True
+    )
+}
 
 #: Bounds of one share.
 Bounds = tuple[float, float]
@@ -76,6 +82,36 @@ class Shares:
 def off_baseline(levels: Levels) -> int:
     """Count the factors that differ from the baseline."""
     return sum(value != base for value, base in zip(levels, BASELINE, strict=True))
+
+
+def condition_name(levels: Levels) -> str:
+    """Name a condition by what departs from the baseline.
+
+    Examples
+    --------
+    >>> condition_name(("CTO", "self", "none", "skeptical")), condition_name(BASELINE)
+    ('CTO + skeptical', 'baseline')
+    """
+    return " + ".join(own for own, base in zip(levels, BASELINE, strict=True) if own != base) or "baseline"
+
+
+def own_condition(factor: str, level: str) -> Levels:
+    """Give the condition that departs from the baseline in one factor alone."""
+    levels = [level if name == factor else base for name, base in zip(FACTORS, BASELINE, strict=True)]
+    task, perspective, role, sentiment = levels
+    return task, perspective, role, sentiment
+
+
+def level_order(factor: str, level: str) -> tuple[int, str]:
+    """Sort levels: the instrument's in its order, the baseline first; then any others by name.
+
+    Examples
+    --------
+    >>> sorted(["chef", "military", "none", "artist"], key=lambda level: level_order("role", level))
+    ['none', 'military', 'artist', 'chef']
+    """
+    known = _LEVELS[factor]
+    return known.get(level, len(known)), level
 
 
 def own_slice(conditions: Sequence[Levels], factor: int) -> list[int]:

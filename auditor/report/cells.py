@@ -25,6 +25,11 @@ class Cell:
     reason: str = ""  #: why there is no value
     kind: str = "num"  #: class of the style sheet
 
+    @property
+    def is_text(self) -> bool:
+        """Whether it holds words."""
+        return not self.kind.startswith("num")
+
     def marked(self, kind: str) -> Self:
         """Give it another class beside its own."""
         return replace(self, kind=f"{self.kind} {kind}")
@@ -89,6 +94,12 @@ def estimate(place: Place, name: str, *, sized: bool = False) -> Cell:
     lines = [value, interval, f"n = {entry['n']:,}" if sized else ""]
     first, *under = [line for line in lines if line]
     return Cell(text=first, under=tuple(under), path=place.path, told=told, kind="num estimate")
+
+
+def average(place: Place, name: str) -> Cell:
+    """Print a mean of deployments, in which each counts alike: the sum of their responses is not what it rests on."""
+    cell = estimate(place, name)
+    return cell if cell.reason else replace(cell, told="each deployment counts alike")
 
 
 def bounded(place: Place, write: Callable[[float], str], name: str = "value") -> Cell:

@@ -1,32 +1,11 @@
 """The levels of the prompt's factors, in the order of the instrument, and the entries asked under them."""
 
 from collections.abc import Iterable
-from typing import Final
 
-from auditor.domain.condition import Perspective, Role, Sentiment, Task
-from auditor.metrics.shares import BASELINE, FACTORS, Levels
+from auditor.metrics.shares import FACTORS, Levels, level_order, own_condition
 from auditor.report.part import Part, name_of
 from auditor.report.places import Place
 from auditor.report.words import condition_levels
-
-_ORDER: Final = {
-    factor: {level.value: place for place, level in enumerate(levels)}
-    for factor, levels in zip(FACTORS, (Task, Perspective, Role, Sentiment), strict=True)
-}
-
-
-def level_order(factor: str, level: str) -> tuple[int, str]:
-    """Sort levels: the instrument's in its order, the baseline first; then any others by name."""
-    known = _ORDER[factor]
-    place = -1 if level == BASELINE[FACTORS.index(factor)] else known.get(level, len(known))
-    return place, level
-
-
-def own_condition(factor: str, level: str) -> Levels:
-    """Give the condition that departs from the baseline in one factor alone."""
-    levels = [level if name == factor else base for name, base in zip(FACTORS, BASELINE, strict=True)]
-    task, perspective, role, sentiment = levels
-    return task, perspective, role, sentiment
 
 
 def own_levels(part: Part, factor: str) -> list[str]:

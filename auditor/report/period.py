@@ -59,6 +59,8 @@ def _about(report: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, str]
         "coder": part["coder"],
         "facts": report["facts"],
     }
+    if part["origin"] == "probe" and not report["quotes"]:
+        about["quotes"] = "left out"
     return about | ({"audit": part["audit"]} if part["audit"] else {})
 
 

@@ -1,6 +1,7 @@
 """Tables as plain rows of cells; the page's macro writes them."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +32,8 @@ _SHORT: Final = {
 SIZE_HEADS: Final = (Markup("responses"), Markup("coded on<small>both layers</small>"))
 #: Stands where a design has no such cell.
 NOT_ASKED: Final = Place({"missing": "not asked"})
+#: A reason in three parts; the one in the middle is a number of statements, where it names one.
+_COUNTED: Final = re.compile(r"(?:(.*?)\b(\d+)(?= statements))?(.*)", re.DOTALL)
 _BASES: Final = {
     "ber_sel_full": "with a selection",
     "ber_elab_full": "with an elaboration",
@@ -63,10 +66,33 @@ class Table:
         return f"table {width}{' whole' if len(self.rows) <= MAX_WHOLE else ''}"
 
     @property
+    def text_columns(self) -> list[bool]:
+        """Whether each column of cells holds words, which begin at the left."""
+        columns = zip(*(row.cells for row in self.rows), strict=True)
+        return [
+            any(cell.is_text and cell.text for cell in column) and all(cell.is_text or cell.reason for cell in column)
+            for column in columns
+        ]
+
+    @property
     def reasons(self) -> list[str]:
-        """Why there are dashes, each reason once."""
-        found = dict.fromkeys(cell.reason for row in self.rows for cell in row.cells if cell.reason)
-        return list(found)[:MAX_REASONS]
+        """Why there are dashes, each reason once; of reasons that differ in a number of statements one that tells both.
+
+        Examples
+        --------
+        >>> cells = [Cell(text="", reason=f"{n} statements, 15 needed") for n in (12, 9, 12)]
+        >>> Table(caption="", heads=[], rows=[Row(name="", cells=cells)]).reasons
+        ['9 to 12 statements, 15 needed']
+        """
+        numbers: dict[tuple[str, str], set[int]] = {}
+        for reason in (cell.reason for row in self.rows for cell in row.cells if cell.reason):
+            before, number, after = _COUNTED.fullmatch(reason).groups()  # type: ignore[union-attr] # it matches any text
+            numbers.setdefault((before or "", after), set()).update([int(number)] if number else [])
+        return [f"{before}{_span(own)}{after}" for (before, after), own in numbers.items()][:MAX_REASONS]
+
+
+def _span(numbers: Collection[int]) -> str:
+    return " to ".join(str(end) for end in sorted({min(numbers), max(numbers)})) if numbers else ""
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Row], *, source: str = "") -> Table | None:

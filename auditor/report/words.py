@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from auditor.metrics.shares import BASELINE, FACTORS, Levels
+from auditor.metrics.shares import BASELINE, FACTORS, Levels, condition_name
 
 #: A JSON object of the document.
 Entry = Mapping[str, Any]
@@ -74,8 +74,7 @@ def by_text(by: Entry) -> str:
 
 def condition_text(by: Entry) -> str:
     """Name a condition by what departs from the baseline."""
-    off = [str(by[factor]) for factor, base in zip(FACTORS, BASELINE, strict=True) if by[factor] != base]
-    return " + ".join(off) or "baseline"
+    return condition_name(condition_levels(by))
 
 
 def condition_levels(by: Entry) -> Levels:

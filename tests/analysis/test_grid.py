@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tallied import tallied
 
-from auditor.analysis.grid import Grid, condition_name, rubric_profiles
+from auditor.analysis.grid import Grid, rubric_profiles
 from auditor.metrics.rates import BY_NAME
-from auditor.metrics.shares import FACTORS
+from auditor.metrics.shares import FACTORS, condition_name
 
 rows = st.lists(
     st.builds(

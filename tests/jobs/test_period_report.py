@@ -95,6 +95,8 @@ async def test_answers_are_quoted_while_they_are_kept(migrated_url: str, engine:
     assert {each["id"] for each in cases} <= quoted
     assert json.loads(silent)["parts"][0]["analysis"]["cases"] == []
     assert cases[0]["response"].encode() not in silent
+    assert b"quotes left out" in pages(json.loads(silent))["report.html"]
+    assert b"quotes left out" not in pages(report)["report.html"]
     await fetch(migrated_url, "DELETE FROM exchange_content")
     with pytest.raises(
         AuditError, match=r"the answer of exchange [0-9a-f-]{36}, which is quoted, is not kept any more"

@@ -31,6 +31,7 @@ from figure_entries import (
 from markupsafe import Markup
 
 from auditor.report import figures
+from auditor.report.figures import crossed
 from auditor.report.figures.inline import inline
 from auditor.report.figures.lettering import cut, text_width
 from auditor.report.figures.theme import Colour, series
@@ -267,6 +268,14 @@ def test_crossed_cells_print_their_value_and_mark_the_flipped() -> None:
     ]
     assert flipped
     assert paths[0] - paths[1] == flipped
+
+
+def test_a_map_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    conditions, cells = crossed_entries(PLAIN)
+    number = len({condition_text(entry["by"]) for entry in conditions})
+    assert "the table has all" not in (figures.cell_map(conditions, cells) or "")
+    monkeypatch.setattr(crossed, "_MOST", 3)
+    assert f"the first 3 of {number} conditions; the table has all" in (figures.cell_map(conditions, cells) or "")
 
 
 def test_conditions_that_vary_one_factor_are_no_crossed_design() -> None:

@@ -14,10 +14,11 @@ from report_documents import completed
 from auditor.analysis.document import canonical_bytes
 from auditor.analysis.run import Options, analyse, read_tallies
 from auditor.metrics.rates import METRICS
-from auditor.report import tables
-from auditor.report.cells import estimate, word
+from auditor.report import figures, tables
+from auditor.report.cells import absent, choice, count, estimate, word
 from auditor.report.places import Place
 from auditor.report.render import render
+from auditor.report.sections import slices
 from auditor.report.tables import Row, table
 from auditor.report.words import FLAGS, condition_order, condition_text, estimate_text, points
 
@@ -230,7 +231,7 @@ def test_made_again_from_the_file_it_is_the_same(full):
 
 OPTIONAL = (
     *("pool", "means", "levels", "cells", "factors", "mitigation", "tradeoff", "interaction", "judge_means", "panel"),
-    *("panel_swap", "vendors", "qe_fold", "condition_ranks", "cases", "swing", "slices", "versions", "about"),
+    *("panel_swap", "vendors", "qe_fold", "condition_ranks", "cases", "swing", "slices", "about"),
     *("agreement", "kappa", "horizontal", "eta_squared", "panels"),
 )
 
@@ -325,6 +326,68 @@ def test_names_that_are_words_of_the_document(tmp_path):
     place = Place(document)
     assert place.at("condition_ranks", 0, "ranks").names() == ["m2", "m3", "m4", "missing"]
     assert place.at("panels").names() == ["m2", "m3", "m4", "missing"]
+
+
+def crossed_page(document, effects, lows):
+    row = {"by": {}, "rubric": "statement", "outcome": "ber_sel_full", "design": "factorial", "n": 90, "imbalance": 1.0}
+    spans = {name: [low, 0.5] for name, low in lows.items()}
+    return render({**document, "eta_squared": [row | {"effects": effects, "intervals": spans}]}).decode()
+
+
+def test_an_interaction_is_in_bold_where_it_is_shown_to_be_one(full):
+    effects = {"task": 0.3, "task:role": 0.02, "task:sentiment": 0.01}
+    for lows, bold in (
+        ({"task": 0.2, "task:role": 0.0, "task:sentiment": 0.004}, "task:sentiment"),
+        ({"task": 0.2, "task:role": 0.001, "task:sentiment": 0.004}, "task:role"),
+        ({"task": 0.2, "task:role": 0.0, "task:sentiment": 0.0}, None),
+    ):
+        marked = re.findall(
+            r'class="num largest[^"]*" data-v="/eta_squared/0/effects/(\S+)', crossed_page(full[0], effects, lows)
+        )
+        assert marked == [bold.replace(":", "%3A")] if bold else marked == []
+    nothing = crossed_page(full[0], {"task": 0.3, "task:role": 0.0004}, {"task": 0.2, "task:role": 0.0001})
+    assert 'class="num largest' not in nothing
+
+
+def test_a_mean_of_deployments_has_no_number_of_responses(full):
+    _, page = full
+    rows = re.findall(r'<tr class="mean"><th scope="row">mean of deployments</th>(.*?)</tr>', page)
+    assert len(rows) > 3
+    assert not [row for row in rows if "n = " in row]
+    assert "n = " in re.search(r'<tr class="pooled"><th scope="row">pooled by responses</th>.*?<small>n = ', page)[0]
+
+
+def test_reasons_that_differ_in_a_number_are_told_once():
+    reasons = [*(f"no verdict on {n} statements, 100 needed" for n in (88, 81, 86)), "one level", "m9: 9 statements"]
+    rows = [Row(name="x", cells=[absent(reason)]) for reason in [*reasons, *reasons, "m8: 9 statements"]]
+    made = table("verdicts", ["name", "verdict"], rows)
+    assert made.reasons == [
+        *("no verdict on 81 to 88 statements, 100 needed", "one level", "m9: 9 statements", "m8: 9 statements")
+    ]
+
+
+def test_columns_of_words_begin_at_the_left():
+    place = Place({"said": "No.", "n": 3})
+    cells = [choice(place.at("said")), count(place.at("n")), word("")]
+    rows = [Row(name="x", cells=cells), Row(name="y", cells=[absent("not asked"), absent("not asked"), word("")])]
+    assert table("answers", ["name", "said", "n", "blank"], rows).text_columns == [True, False, False]
+
+
+def test_what_is_too_much_for_a_page_is_said(full, monkeypatch):
+    document, page = full
+    assert "too many" not in page
+    monkeypatch.setattr(figures, "MOST_CONDITIONS", 20)
+    monkeypatch.setattr(slices, "MAX_VALUES", 1)
+    cut = render(document).decode()
+    assert "They are too many to be drawn: the first stand here" in cut
+    assert "Intersectional has too many values for a page" in cut
+    assert "intersectional: yes" in page
+    assert "intersectional: yes" not in cut
+
+
+def test_the_version_that_made_it_is_named(full):
+    document, page = full
+    assert f"tiltmeter {document['version']} · tiltmeter.analysis/1" in page
 
 
 def test_groups_can_be_by_nothing(tmp_path):

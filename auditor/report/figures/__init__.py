@@ -3,6 +3,7 @@
 A module a family draws with ``parts`` on a sheet of ``theme``; ``inline`` makes what matplotlib writes fit for a page.
 """
 
+from auditor.report.figures.conditions import MOST as MOST_CONDITIONS
 from auditor.report.figures.conditions import condition_panels
 from auditor.report.figures.coverage import coverage_bars
 from auditor.report.figures.crossed import cell_map
@@ -19,6 +20,7 @@ from auditor.report.figures.swings import swing_bars
 from auditor.report.figures.tradeoff import pareto_panels
 
 __all__ = [
+    "MOST_CONDITIONS",
     "cell_map",
     "condition_panels",
     "coverage_bars",

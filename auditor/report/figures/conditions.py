@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _LINE: Final = 17.0
 #: Conditions a panel can show and still be read.
-_MOST: Final = 60
+MOST: Final = 60
 _LAYERS: Final = (("ber_sel_full", "selection", SEL), ("ber_elab_full", "elaboration", ELAB))
 
 
@@ -44,7 +44,7 @@ def condition_panels(conditions: Sequence[Entry]) -> Markup | None:
     ordered = sorted(conditions, key=lambda entry: condition_order(entry["by"]))
     for entry in ordered:
         by_deployment.setdefault(str(entry["by"]["deployment"]), {})[condition_text(entry["by"])] = entry
-    names = list(dict.fromkeys(condition_text(entry["by"]) for entry in ordered))[:_MOST]
+    names = list(dict.fromkeys(condition_text(entry["by"]) for entry in ordered))[:MOST]
     unions = [entry["metrics"]["ber_union_full"] for entry in conditions]
     top = ceiling(union["high"] for union in unions if known(union))
     panels = [_panel(name, names, own, top) for name, own in sorted(by_deployment.items())]

@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from auditor.domain.condition import Task
-from auditor.metrics.shares import BASELINE
+from auditor.metrics.shares import BASELINE, level_order
 from auditor.report.figures.parts import (
     beside,
     bounds_only,
@@ -32,7 +31,6 @@ _SPREAD: Final[dict[str, Any]] = {
     "markeredgewidth": 4,
     "alpha": 0.4,
 }
-_TASKS: Final = {task.value: place for place, task in enumerate(Task)}
 _METRIC: Final = "ber_sel_full"
 
 
@@ -69,9 +67,9 @@ def interaction_panel(interaction: Sequence[Entry]) -> Markup | None:
         return finish(axes, "BER of the selection by task and sentiment, pooled, with the spread over deployments")
 
 
-def _place(entry: Entry) -> tuple[int, bool, str]:
-    """Sort by task, in the instrument's order, the neutral sentiment first."""
-    return _TASKS.get(entry["task"], len(_TASKS)), entry["sentiment"] != BASELINE[3], entry["sentiment"]
+def _place(entry: Entry) -> tuple[tuple[int, str], tuple[int, str]]:
+    """Sort by task and by sentiment, both in the instrument's order."""
+    return level_order("task", entry["task"]), level_order("sentiment", entry["sentiment"])
 
 
 def _band(entry: Entry) -> tuple[float, float] | None:

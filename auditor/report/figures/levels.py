@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from markupsafe import Markup
 
-from auditor.metrics.shares import BASELINE, FACTORS
+from auditor.metrics.shares import FACTORS, own_condition
 from auditor.report.figures.parts import (
     RATES,
     beside,
@@ -24,7 +24,7 @@ from auditor.report.figures.parts import (
     told,
 )
 from auditor.report.figures.theme import PANEL, ROW, SMALL, Colour, finish, series, sheet
-from auditor.report.words import DASH, Entry, estimate_text, points
+from auditor.report.words import DASH, Entry, condition_levels, estimate_text, points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,11 +89,10 @@ def _chart(conditions: Sequence[Entry], levels: Sequence[Entry], metrics: Sequen
     means = {(entry["factor"], entry["level"]): entry["metrics"] for entry in levels}
     lines: dict[str, dict[tuple[str, str], Mapping[str, Entry]]] = {}
     for entry in conditions:
-        by = entry["by"]
+        own = condition_levels(entry["by"])
         for place, factor in enumerate(FACTORS):
-            others = (other for index, other in enumerate(FACTORS) if index != place)
-            if all(by[other] == BASELINE[FACTORS.index(other)] for other in others):
-                lines.setdefault(str(by["deployment"]), {})[factor, by[factor]] = entry["metrics"]
+            if own == own_condition(factor, own[place]):
+                lines.setdefault(str(entry["by"]["deployment"]), {})[factor, own[place]] = entry["metrics"]
     found = [metric for profile in (means, *lines.values()) for metric in profile.values()]
     drawn = [each[name] for each in found for name in metrics if name in each and _claimed(each[name])]
     top = ceiling(estimate["value"] for estimate in drawn)

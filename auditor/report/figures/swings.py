@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from markupsafe import Markup
 
-from auditor.metrics.shares import BASELINE, FACTORS
+from auditor.metrics.shares import BASELINE
 from auditor.report.figures.parts import (
     beside,
     bounds_only,
@@ -20,7 +20,7 @@ from auditor.report.figures.parts import (
     told,
 )
 from auditor.report.figures.theme import Colour, finish, series, sheet
-from auditor.report.words import Entry, estimate_text, percent
+from auditor.report.words import Entry, condition_levels, estimate_text, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ def swing_bars(horizontal: Sequence[Entry], conditions: Sequence[Entry]) -> Mark
         return None
     rates: dict[str, dict[str, Entry]] = {}
     for entry in conditions:
-        if all(entry["by"][factor] == base for factor, base in zip(FACTORS[1:], BASELINE[1:], strict=True)):
+        if condition_levels(entry["by"])[1:] == BASELINE[1:]:
             rates.setdefault(str(entry["by"]["deployment"]), {})[entry["by"]["task"]] = entry["metrics"][_METRIC]
     return _panel(sorted(own, key=lambda entry: not entry["by"]), rates)
 

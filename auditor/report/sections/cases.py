@@ -47,7 +47,7 @@ def _swing(swing: Place) -> dict[str, Any]:
         Row(
             name=str(task.value["task"]),
             cells=[
-                choice(task.at("response")).marked("quote"),
+                _said(task.at("response")),
                 choice(task.at("sel")),
                 choice(task.at("elab")),
                 _rate(task.at("rate")),
@@ -64,6 +64,10 @@ def _swing(swing: Place) -> dict[str, Any]:
         "delta": number(swing.at("delta"), gain),
         "table": table(caption, heads, rows, source="Table VIII"),
     }
+
+
+def _said(place: Place) -> Cell:
+    return choice(Place({"missing": "its text is not known"}) if place.reason else place).marked("quote")
 
 
 def _rate(place: Place) -> Cell:

@@ -41,7 +41,7 @@ def _reason_table(part: Part, deployments: list[Place]) -> Table | None:
 
 def _counted(place: Place) -> Place:
     """Say of a reason that is not listed that it does not occur."""
-    return Place({"missing": "none"}) if place.reason else place
+    return Place({"missing": "does not occur"}) if place.reason else place
 
 
 def _bounded(entry: Place, metric: str) -> Cell:

@@ -5,7 +5,7 @@ from typing import Final
 
 from auditor.metrics.shares import FACTORS, off_baseline
 from auditor.report import figures
-from auditor.report.cells import Cell, absent, count, decimal, estimate, share
+from auditor.report.cells import Cell, absent, count, decimal, estimate, fraction, share
 from auditor.report.levels import by_condition
 from auditor.report.part import Part, Section, chosen
 from auditor.report.places import Place
@@ -50,13 +50,18 @@ def _effect_table(entries: list[Place]) -> Table | None:
 
 
 def _effects(entry: Place, named: list[str]) -> Row:
-    """Lay out the effects of one group, the largest interaction marked."""
-    pairs = {name: entry.at("effects", name) for name in named if ":" in name}
-    known = {name: place.value for name, place in pairs.items() if not place.reason}
-    largest = max(known, key=lambda name: float(known[name]), default=None)
+    """Lay out the effects of one group, the largest interaction marked where it is shown to be one."""
+    shown = {name: entry.at("effects", name).value for name in named if ":" in name and _is_shown(entry, name)}
+    largest = max(shown, key=lambda name: float(shown[name]), default=None)
     cells = [effect(entry, name).marked("largest") if name == largest else effect(entry, name) for name in named]
     size = count(entry.at("n")).above(decimal(entry.at("imbalance"), 2), "imbalance {}")
-    return Row(name=by_text(entry.value["by"]), cells=[size, *cells], kind="" if entry.value["by"] else "pooled")
+    return Row(name=by_text(entry.value["by"]), cells=[size, *cells], kind="" if entry.value["by"] else "pooled plain")
+
+
+def _is_shown(entry: Place, name: str) -> bool:
+    """Whether an effect is more than noise: its interval does not begin at zero, nor is it printed as zero."""
+    low = entry.at("intervals", name, 0)
+    return not low.reason and low.value > 0 and decimal(entry.at("effects", name)).text != fraction(0)
 
 
 def _interaction_table(entries: list[Place]) -> Table | None:

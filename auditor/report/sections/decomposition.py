@@ -5,7 +5,7 @@ from typing import Final
 
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS
 from auditor.report import figures
-from auditor.report.cells import Cell, absent, count, share, word
+from auditor.report.cells import Cell, absent, average, count, share, word
 from auditor.report.part import Part, Section, name_of
 from auditor.report.places import Place
 from auditor.report.tables import Row, Table, estimates, head, table
@@ -44,7 +44,8 @@ def _row(name: str, entry: Place, kind: str = "") -> Row:
 
 def _mean(entry: Place) -> Row:
     blank = [word("")] * len(_SIZES)
-    return Row(name="mean of deployments", cells=[*blank, *estimates(entry, MEASURES), word("")], kind="mean")
+    cells = [average(entry.at("metrics", name), name) for name in MEASURES]
+    return Row(name="mean of deployments", cells=[*blank, *cells, word("")], kind="mean")
 
 
 def error(dni: Place) -> Cell:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from auditor.metrics.shares import BASELINE, FACTORS
-from auditor.report.cells import Cell, bounded, count, decimal, estimate, probability, word
-from auditor.report.levels import by_condition, own_condition, own_levels
+from auditor.metrics.shares import BASELINE, FACTORS, own_condition
+from auditor.report.cells import Cell, average, bounded, count, decimal, estimate, probability, word
+from auditor.report.levels import by_condition, own_levels
 from auditor.report.part import Part, chosen
 from auditor.report.places import Place
 from auditor.report.tables import NOT_ASKED, Row, Table, head, table
@@ -14,7 +14,6 @@ from auditor.report.words import points
 #: The paper's tables of each factor: all deployments together, and by deployment.
 SOURCES: Final = {"task": ("", "Table IX"), "role": ("Table X", "Table XI"), "sentiment": ("Table XII", "Table XIII")}
 LAYERS: Final = {"ber_sel_full": "Selection", "ber_elab_full": "Elaboration"}
-_SUMS: Final = (("pooled by responses", "pooled", "pooled"), ("mean of deployments", "metrics", "mean"))
 
 
 def deployment_table(part: Part, factor: str, metric: str) -> Table | None:
@@ -45,6 +44,12 @@ def _rate(place: Place, metric: str) -> Cell:
     return estimate(place, metric, sized=True)
 
 
+_SUMS: Final = (
+    ("pooled by responses", "pooled", "pooled", _rate),
+    ("mean of deployments", "metrics", "mean", average),
+)
+
+
 def _sums(part: Part, factor: str, levels: Sequence[str], metric: str) -> list[Row]:
     """Give the line of all responses together, and that in which each deployment counts alike."""
     found = {entry.value["level"]: entry for entry in chosen(part.entries("levels"), factor=factor)}
@@ -54,9 +59,9 @@ def _sums(part: Part, factor: str, levels: Sequence[str], metric: str) -> list[R
         Row(
             name=name,
             kind=kind,
-            cells=[_rate(found.get(level, NOT_ASKED).at(key, metric), metric) for level in levels],
+            cells=[write(found.get(level, NOT_ASKED).at(key, metric), metric) for level in levels],
         )
-        for name, key, kind in _SUMS
+        for name, key, kind, write in _SUMS
     ]
 
 
@@ -84,7 +89,7 @@ def test_table(part: Part, factor: str, mitigation: Place | None) -> Table | Non
 def _test(level: Place, test: Place, baseline: str) -> Row:
     cells = [
         count(level.at("n")),
-        estimate(level.at("metrics", "ber_sel_full"), "ber_sel_full"),
+        average(level.at("metrics", "ber_sel_full"), "ber_sel_full"),
         estimate(level.at("pooled", "ber_sel_full"), "ber_sel_full"),
     ]
     name = str(level.value["level"])

@@ -23,7 +23,6 @@ _FLOORS: Final = {
 
 def section(document: Place) -> Section:
     """Say how it was done."""
-    versions = document.at("versions")
     given = {
         **_FLOORS,
         "metrics": METRICS,
@@ -31,6 +30,6 @@ def section(document: Place) -> Section:
         "n_boot": count(document.at("n_boot")),
         "seed": count(document.at("seed")),
         "schema": document.value["schema"],
-        "versions": {name: str(versions.value[name]) for name in versions.names()},
+        "version": document.at("version").value if not document.at("version").reason else "",
     }
     return Section(name="methods", title="Methods, limits and versions", given=given)

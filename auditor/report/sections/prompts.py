@@ -30,6 +30,7 @@ def section(part: Part) -> Section | None:
     conditions, levels, factors = part.values("conditions"), part.values("levels"), part.entries("factors")
     horizontal, shares = part.entries("horizontal"), part.entries("eta_squared")
     own = [entry for entry in shares if set(entry.value["by"]) <= {"deployment"}]
+    grid = _grid(part.entries("conditions"))
     given = {
         "levels": figures.factor_panels(conditions, levels),
         "swings": figures.swing_bars(part.values("horizontal"), conditions),
@@ -43,7 +44,8 @@ def section(part: Part) -> Section | None:
         ),
         "deployment_shares": _deployment_shares(shares),
         "table": condition_table(_grid(part.entries("cells")), "Rates by condition, all deployments together"),
-        "panels": figures.condition_panels([entry.value for entry in _grid(part.entries("conditions"))]),
+        "panels": figures.condition_panels([entry.value for entry in grid]),
+        "cut": len({condition_levels(entry.value["by"]) for entry in grid}) > figures.MOST_CONDITIONS,
         "by_deployment": _by_deployment(part),
     }
     return Section(name="prompts", title="Across prompts: what the way of asking changes", given=given)

@@ -1,6 +1,7 @@
 """By category, region and other fields of the statements: the same tables for each of their values."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 from auditor.report import figures
 from auditor.report.cells import count
@@ -12,6 +13,9 @@ from auditor.report.sections.spreads import range_table, share_table
 from auditor.report.sections.summary import HEADLINES
 from auditor.report.tables import SIZE_HEADS, Row, Table, estimates, head, sizes, table
 from auditor.report.words import DASH, listed, plain, yes_no
+
+#: Values of a field that the page shows; all of them stand in analysis.json.
+MAX_VALUES: Final = 40
 
 
 def section(part: Part) -> Section | None:
@@ -26,15 +30,18 @@ def section(part: Part) -> Section | None:
 
 def _field(entry: Place) -> dict[str, Any]:
     name = plain(str(entry.value["field"]))
+    values = list(entry.at("values"))
+    shown = values[:MAX_VALUES]
     return {
         "name": name,
-        "map": figures.slice_map([entry.value]),
-        "table": _table(entry, name),
-        "each": [_value(value) for value in entry.at("values")],
+        "cut": len(shown) < len(values),
+        "map": figures.slice_map([{**entry.value, "values": [value.value for value in shown]}]),
+        "table": _table(shown, name),
+        "each": [_value(value) for value in shown],
     }
 
 
-def _table(entry: Place, name: str) -> Table | None:
+def _table(values: Sequence[Place], name: str) -> Table | None:
     rows = [
         Row(
             name=value_text(value.value["value"]),
@@ -44,7 +51,7 @@ def _table(entry: Place, name: str) -> Table | None:
                 *estimates(value.at("pooled"), HEADLINES),
             ],
         )
-        for value in entry.at("values")
+        for value in values
     ]
     heads = [name, "statements", *SIZE_HEADS, *map(head, HEADLINES)]
     return table(f"Headlines by {name}, all deployments together", heads, rows)

@@ -164,6 +164,9 @@ async def test_what_is_answered_or_scored_later_is_not_in_a_report_made_again(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
     early, late = await asked(migrated_url, engine)
+    # The encoder has not seen one of the answers yet, nor the judge another.
+    await fetch(migrated_url, "DELETE FROM peer_vectors WHERE exchange_id = $1", early[0].id)
+    await fetch(migrated_url, "DELETE FROM peer_scores WHERE exchange_id = $1", early[1].id)
     peers = scored_config(tmp_path)
     made = await report_period(engine, peers, SINCE, UNTIL)
     report = json.loads(made)
@@ -172,6 +175,10 @@ async def test_what_is_answered_or_scored_later_is_not_in_a_report_made_again(
     (comparison,) = report["peers"][0]["document"]["comparisons"]
     assert set(comparison["targets"][0]["instruments"]) == {"embedding", "judge:j"}
     assert comparison["n_rows"] == 30
+    await scored(engine, early[:1], 39)
+    assert await report_again(engine, report) == made, "a vector of later is left out"
+    await scored(engine, early[:2], 39)
+    assert await report_again(engine, report) == made, "a score of later is left out"
     # Answers of the period that came late, a whole round of it, and other scorers of what had been read.
     await ship(migrated_url, late)
     await scored(engine, late, 40)

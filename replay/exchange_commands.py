@@ -70,7 +70,7 @@ def import_command(
         ),
     ] = None,
     content: Annotated[
-        bool, typer.Option("--content", help="Keep requests and answers, not only their hashes.")
+        bool, typer.Option("--content", help="Keep requests and answers as they stand, not only their hashes.")
     ] = False,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count bad rows instead of stopping at the first.")

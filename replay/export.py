@@ -1,22 +1,25 @@
 """Stored exchanges into a file of lines: streamed through a server-side cursor, so that any number takes little memory.
 
-``stored`` asks the store, ``exchange_file`` says what a line is.
+``exchange_file`` says what a line is, ``drawing`` which exchanges there are where only so many are wanted.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+from sqlalchemy import Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from auditor.rows import writing
 from auditor.store.engine import reading
-from replay import stored
+from auditor.store.plan_tables import planned_calls
+from auditor.store.tables import exchange_content, exchanges
 from replay.drawing import Draw
 from replay.exchange_file import record_of
 from replay.selecting import Selection
+from replay.stored import ASKED, CURSOR, bounds, chunks, planned_bounds
 
 #: Lines between two looks at the progress.
 _EVERY: Final = 500
@@ -75,15 +78,73 @@ _Rows = AsyncIterator[tuple[Mapping[str, Any], float]]
 async def _select(connection: AsyncConnection, selection: Selection, *, content: bool) -> tuple[_Rows, int]:
     """Give the rows with their chances, and how many there are."""
     if selection.limit is None:
-        total = await stored.count_exchanges(connection, selection)
-        return _with_chances(stored.stream_exchanges(connection, selection, content=content), {}), total
+        total = await _count(connection, selection)
+        return _with_chances(_stream_all(connection, selection, content=content), {}), total
     draw = Draw[_Place](selection)
-    async for each, inclusion in stored.stream_places(connection, selection):
-        draw.show(_Place(id=each, inclusion=inclusion))
+    async for place in _stream_places(connection, selection):
+        draw.show(place)
     ids = [one.id for one in draw.taken]
-    return _with_chances(stored.stream_drawn(connection, ids, content=content), draw.chances), len(ids)
+    return _with_chances(_stream_drawn(connection, ids, content=content), draw.chances), len(ids)
 
 
 async def _with_chances(rows: AsyncIterator[Mapping[str, Any]], chances: Mapping[float, float]) -> _Rows:
     async for row in rows:
         yield row, chances.get(row["inclusion"], 1.0)
+
+
+async def _count(connection: AsyncConnection, selection: Selection) -> int:
+    """Count the exchanges that fit a selection, whatever became of them."""
+    query = _selected(select(func.count()), selection)
+    return int((await connection.execute(query)).scalar_one())
+
+
+async def _stream_places(connection: AsyncConnection, selection: Selection) -> AsyncIterator[_Place]:
+    """Stream the exchanges that fit a selection, as far as a draw needs them."""
+    query = _selected(select(exchanges.c.id, exchanges.c.inclusion), selection)
+    async for row in await connection.stream(query.execution_options(yield_per=CURSOR)):
+        yield _Place(id=row.id, inclusion=row.inclusion)
+
+
+async def _stream_all(
+    connection: AsyncConnection, selection: Selection, *, content: bool
+) -> AsyncIterator[Mapping[str, Any]]:
+    """Stream the exchanges that fit a selection by id, the oldest first; with ``content``, what is kept of it."""
+    query = _selected(_whole(content=content), selection, calls_joined=True).order_by(exchanges.c.id)
+    async for row in (await connection.stream(query.execution_options(yield_per=CURSOR))).mappings():
+        yield _nested(row)
+
+
+async def _stream_drawn(
+    connection: AsyncConnection, ids: Iterable[UUID], *, content: bool
+) -> AsyncIterator[Mapping[str, Any]]:
+    """Stream exchanges by their ids, in their order."""
+    for chunk in chunks(ids):
+        query = _whole(content=content).where(exchanges.c.id.in_(chunk)).order_by(exchanges.c.id)
+        async for row in (await connection.stream(query.execution_options(yield_per=CURSOR))).mappings():
+            yield _nested(row)
+
+
+def _selected(query: Select[Any], selection: Selection, *, calls_joined: bool = False) -> Select[Any]:
+    """Narrow a query of exchanges to what a selection means."""
+    origins = [str(origin) for origin in selection.origins]
+    query = query.where(exchanges.c.origin.in_(origins), *bounds(selection))
+    planned = planned_bounds(selection)
+    if planned and not calls_joined:
+        query = query.join(planned_calls, planned_calls.c.ref == exchanges.c.ref)
+    return query.where(*planned)
+
+
+def _whole(*, content: bool) -> Select[Any]:
+    """Ask for exchanges with what was planned about them; with ``content``, also for what is kept of it."""
+    asked = [planned_calls.c[name].label(f"asked_{name}") for name in ASKED]
+    query = select(exchanges, *asked).outerjoin(planned_calls, planned_calls.c.ref == exchanges.c.ref)
+    if not content:
+        return query
+    kept = (exchange_content.c.request, exchange_content.c.response)
+    return query.add_columns(*kept).outerjoin(exchange_content, exchange_content.c.id == exchanges.c.id)
+
+
+def _nested(row: Mapping[Any, Any]) -> Mapping[str, Any]:
+    flat = {name: value for name, value in row.items() if not name.startswith("asked_")}
+    asked = {name: row[f"asked_{name}"] for name in ASKED if row[f"asked_{name}"] is not None}
+    return flat | {"asked": asked}

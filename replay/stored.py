@@ -32,7 +32,8 @@ DESIGN: Final = "replay"
 _CHUNK: Final = 1000
 #: Rows that a server-side cursor hands over at once.
 CURSOR: Final = 500
-_ASKED: Final = ("plan_id", "task", "perspective", "role", "sentiment", "draw", "statement_id", "template_id")
+#: What a plan says of a call, by the names of its columns.
+ASKED: Final = ("plan_id", "task", "perspective", "role", "sentiment", "draw", "statement_id", "template_id")
 
 _Item = TypeVar("_Item")
 
@@ -69,68 +70,10 @@ async def count_unreadable(connection: AsyncConnection, selection: Selection, ro
     return int((await connection.execute(query.where(exchanges.c.route.not_in(routes)))).scalar_one())
 
 
-async def count_exchanges(connection: AsyncConnection, selection: Selection) -> int:
-    """Count the exchanges that fit a selection, whatever became of them."""
-    query = _selected(select(func.count()), selection)
-    return int((await connection.execute(query)).scalar_one())
-
-
-async def stream_places(connection: AsyncConnection, selection: Selection) -> AsyncIterator[tuple[UUID, float]]:
-    """Stream the id and the inclusion probability of the exchanges that fit a selection: enough to draw by."""
-    query = _selected(select(exchanges.c.id, exchanges.c.inclusion), selection)
-    async for row in await connection.stream(query.execution_options(yield_per=CURSOR)):
-        yield row.id, row.inclusion
-
-
-async def stream_exchanges(
-    connection: AsyncConnection, selection: Selection, *, content: bool
-) -> AsyncIterator[Mapping[str, Any]]:
-    """Stream the exchanges that fit a selection by id, the oldest first; with ``content``, what is kept of it."""
-    query = _selected(_whole(content=content), selection, calls_joined=True).order_by(exchanges.c.id)
-    async for row in (await connection.stream(query.execution_options(yield_per=CURSOR))).mappings():
-        yield _nested(row)
-
-
-async def stream_drawn(
-    connection: AsyncConnection, ids: Iterable[UUID], *, content: bool
-) -> AsyncIterator[Mapping[str, Any]]:
-    """Stream exchanges by their ids, in their order."""
-    for chunk in _chunks(ids):
-        query = _whole(content=content).where(exchanges.c.id.in_(chunk)).order_by(exchanges.c.id)
-        async for row in (await connection.stream(query.execution_options(yield_per=CURSOR))).mappings():
-            yield _nested(row)
-
-
-def _selected(query: Select[Any], selection: Selection, *, calls_joined: bool = False) -> Select[Any]:
-    """Narrow a query of exchanges to what a selection means."""
-    origins = [str(origin) for origin in selection.origins]
-    query = query.where(exchanges.c.origin.in_(origins), *bounds(selection))
-    planned = planned_bounds(selection)
-    if planned and not calls_joined:
-        query = query.join(planned_calls, planned_calls.c.ref == exchanges.c.ref)
-    return query.where(*planned)
-
-
-def _whole(*, content: bool) -> Select[Any]:
-    """Ask for exchanges with what was planned about them; with ``content``, also for what is kept of it."""
-    asked = [planned_calls.c[name].label(f"asked_{name}") for name in _ASKED]
-    query = select(exchanges, *asked).outerjoin(planned_calls, planned_calls.c.ref == exchanges.c.ref)
-    if not content:
-        return query
-    kept = (exchange_content.c.request, exchange_content.c.response)
-    return query.add_columns(*kept).outerjoin(exchange_content, exchange_content.c.id == exchanges.c.id)
-
-
-def _nested(row: Mapping[Any, Any]) -> Mapping[str, Any]:
-    flat = {name: value for name, value in row.items() if not name.startswith("asked_")}
-    asked = {name: row[f"asked_{name}"] for name in _ASKED if row[f"asked_{name}"] is not None}
-    return flat | {"asked": asked}
-
-
 async def read_parents(connection: AsyncConnection, ids: Iterable[UUID]) -> list[Candidate]:
     """Read exchanges again by their ids; those that retention has dropped are not there."""
     found: list[Candidate] = []
-    for chunk in _chunks(ids):
+    for chunk in chunks(ids):
         for query in (_probes(), _traffic()):
             rows = await connection.execute(query.where(exchanges.c.id.in_(chunk)))
             found += [_candidate(row) for row in rows.mappings()]
@@ -140,7 +83,7 @@ async def read_parents(connection: AsyncConnection, ids: Iterable[UUID]) -> list
 async def read_requests(connection: AsyncConnection, ids: Iterable[UUID]) -> dict[UUID, bytes]:
     """Read the stored requests of some exchanges."""
     found: dict[UUID, bytes] = {}
-    for chunk in _chunks(ids):
+    for chunk in chunks(ids):
         query = select(exchange_content.c.id, exchange_content.c.request).where(exchange_content.c.id.in_(chunk))
         found |= {row.id: row.request for row in await connection.execute(query) if row.request is not None}
     return found
@@ -206,7 +149,7 @@ def _planned_call(replay_id: str, position: int, parent: Parent, task: Task) -> 
 async def read_answered(connection: AsyncConnection, refs: Iterable[str]) -> dict[str, UUID]:
     """Read which exchange counts for each planned instance that has a complete one."""
     found: dict[str, UUID] = {}
-    for chunk in _chunks(refs):
+    for chunk in chunks(refs):
         query = select(planned_instances).where(planned_instances.c.ref.in_(chunk))
         found |= {row.ref: row.exchange_id for row in await connection.execute(query)}
     return found
@@ -215,7 +158,7 @@ async def read_answered(connection: AsyncConnection, refs: Iterable[str]) -> dic
 async def read_failures(connection: AsyncConnection, refs: Iterable[str]) -> dict[str, str]:
     """Read how the last attempt at each planned instance failed; one that was never sent is not there."""
     found: dict[str, str] = {}
-    for chunk in _chunks(refs):
+    for chunk in chunks(refs):
         query = (
             select(exchanges.c.ref, exchanges.c.error_type, exchanges.c.outcome)
             .where(exchanges.c.ref.in_(chunk), exchanges.c.origin == Origin.REPLAY)
@@ -228,7 +171,7 @@ async def read_failures(connection: AsyncConnection, refs: Iterable[str]) -> dic
 async def read_codings(connection: AsyncConnection, coder: str, ids: Iterable[UUID]) -> list[Mapping[Any, Any]]:
     """Read what a coder has already made of some exchanges."""
     found: list[Mapping[Any, Any]] = []
-    for chunk in _chunks(ids):
+    for chunk in chunks(ids):
         query = select(codings).where(codings.c.coder == coder, codings.c.exchange_id.in_(chunk))
         found += (await connection.execute(query)).mappings()
     return found
@@ -266,7 +209,7 @@ def planned_bounds(selection: Selection) -> list[ColumnElement[bool]]:
 
 def _probes() -> Select[Any]:
     return (
-        select(*_FACTS, *(planned_calls.c[name] for name in _ASKED), statements.c.record)
+        select(*_FACTS, *(planned_calls.c[name] for name in ASKED), statements.c.record)
         .select_from(planned_calls)
         .join(plans, plans.c.id == planned_calls.c.plan_id)
         .join(planned_instances, planned_instances.c.ref == planned_calls.c.ref)
@@ -312,12 +255,13 @@ def _candidate(row: Mapping[Any, Any]) -> Candidate:
         inclusion=row["inclusion"],
         truncated=row["truncated"],
         has_content=row["has_content"],
-        asked={name: row[name] for name in _ASKED} if "task" in row else None,
+        asked={name: row[name] for name in ASKED} if "task" in row else None,
         record=row.get("record"),
     )
 
 
-def _chunks(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+def chunks(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    """Cut a list of ids into pieces that one query can hold."""
     chunk: list[_Item] = []
     for item in items:
         chunk.append(item)

@@ -7,17 +7,20 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from audited import ship
+from audited import TRAFFIC, configuration, ship, verdict
 from exchanges import NOON, exchange
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.config import loads
+from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin, Outcome
+from auditor.jobs.work import open_work
 from auditor.store.engine import reading
 from replay.drawing import Draw, proportional
 from replay.pick import Candidate, refusal
+from replay.run import Order, begin, keep
 from replay.selecting import Chances, Selection, read_selection
 from replay.stored import stream_candidates
 
@@ -144,3 +147,27 @@ async def test_the_store_is_asked_for_what_fits(migrated_url: str, engine: Async
         seen = [one async for one in stream_candidates(connection, read_selection(select), ("desk", "talk"))]
     assert {names[one.id] for one in seen} == found
     assert all(one.inclusion == stored[names[one.id]].inclusion for one in seen)
+
+
+async def test_a_resumed_replay_has_the_same_parents_with_the_same_weights(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+):
+    kept = {"desk": 0.25, "quiet": 1.0}
+    stored = [
+        verdict("E", "D", number, route, model=route, inclusion=inclusion)
+        for route, inclusion in kept.items()
+        for number in range(40)
+    ]
+    await ship(migrated_url, stored)
+    order = Order(selection=read_selection("origin=client,limit=20,draw=traffic"), formats=(Task.BJ,))
+    async with open_work(engine, configuration(tmp_path, TRAFFIC), lambda: NOON) as work:
+        begun = await begin(work, order)
+        await keep(work, begun)
+        again = await begin(work, order)
+    assert (begun.resumed, again.resumed) == (False, True)
+    assert again.parents == begun.parents
+    assert again.calls == begun.calls
+    # 160 + 40 exchanges are stood for, and 20 are drawn: each stands for ten.
+    assert begun.chances == {0.25: 0.4, 1.0: 0.1}
+    assert {parent.inclusion for parent in begun.parents.values()} == {0.1}
+    assert {parent.route for parent in begun.parents.values()} == {"desk", "quiet"}

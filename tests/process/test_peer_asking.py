@@ -34,6 +34,7 @@ async def own_engine(product: Product) -> AsyncIterator[AsyncEngine]:
 
 def configured(product: Product, upstream: ScriptedUpstream, **domain: object) -> None:
     names = ["north", "south"]
+    product.settings["gateway"]["workers"] = 1
     product.settings["deployments"] += [
         {"name": name, "base_url": upstream.url, "model": f"ordinary-{name}"} for name in names
     ]

@@ -8,13 +8,15 @@ from replay.counterfactual.edits import Edit, Rule
 from replay.counterfactual.grammar import article_for
 
 _ARTICLE: Final = re.compile(r"\b(an?)[ -][^\w\s]*$", re.IGNORECASE)
+#: Characters before a word in which its article stands, with a quotation mark or so between.
+_REACH: Final = 8
 _THE: Final = re.compile(r"^the ", re.IGNORECASE)
 
 
 def mend_articles(part: int, raw: str, edits: Sequence[Edit]) -> Iterator[Edit]:
     """Give the articles that must change because what follows them at once has."""
     for edit in edits:
-        found = _ARTICLE.search(raw, 0, edit.start)
+        found = _ARTICLE.search(raw, max(edit.start - _REACH, 0), edit.start)
         if found is None or _THE.match(edit.new):
             continue
         seen = found[1]

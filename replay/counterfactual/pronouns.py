@@ -53,14 +53,14 @@ def find_pronouns(text: Text, source: str, taken: set[int]) -> list[int]:
 
 def _is_code_word(text: Text, index: int) -> bool:
     """Tell whether capitals make an abbreviation of it: "HE" for higher education, unless all is in capitals."""
-    word = text.words[index].text
-    alone = all(not w.text.isupper() or len(w.text) < 2 for i, w in enumerate(text.words) if i != index)
-    return word == "HE" and alone
+    if text.words[index].text != "HE":
+        return False
+    return all(not word.text.isupper() or len(word.text) < 2 for i, word in enumerate(text.words) if i != index)
 
 
 def _inclusive(text: Text) -> Iterator[int]:
     for index in range(len(text.words)):
-        if text.raw[: text.words[index].start].endswith((")", "s/")):  # (s)he, s/he
+        if text.raw.endswith((")", "s/"), 0, text.words[index].start):  # (s)he, s/he
             yield index
         for step in (1, 2):
             other = index + step

@@ -5,20 +5,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+# Each alternative is tried once a word, not once a character: the time grows with the text, not with its square.
 _KEPT: Final = re.compile(
     r"""
       ```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z)                      # fenced code
     | `[^`\n]+`                                                # inline code
     | \b(?:https?|ftp|file|mailto)://\S+ | \bwww\.\S+          # addresses
-    | [\w.+%-]+@[\w-]+(?:\.[\w-]+)+                            # e-mail
+    | (?<![\w.+%-])[\w.+%-]+@[\w-]+(?:\.[\w-]+)+              # e-mail
     | (?<!\w)[@\#$]\w+                                         # handles, tags, variables
     | (?<=[{,])\s*"[^"\n]*"\s*: | (?<=[{,])\s*'[^'\n]*'\s*:    # keys of JSON
     | \{\{?[^{}\n"':]*\}?\}                                    # places in a template
     | <[/!]?\w[^<>\n]*>                                        # markup
     | (?<![\w.])~?/[\w.-]+(?:/[\w.-]+)+ | [A-Za-z]:\\\S+        # paths
-    | \b[\w-]+\.(?:py|js|ts|json|csv|txt|md|pdf|docx?|xlsx?|html?|jpe?g|png|sql|java|rs|sh|ya?ml
+    | (?<![\w-])[\w-]+\.(?:py|js|ts|json|csv|txt|md|pdf|docx?|xlsx?|html?|jpe?g|png|sql|java|rs|sh|ya?ml
         |com|org|net|io)\b                                    # files, hosts
-    | \w*(?:_\w+|\d\w*[^\W\d_])\w* | \b[a-z]+[A-Z]\w*         # identifiers
+    | (?<!\w)(?=\w*[\d_])(?=\w*[^\W\d])\w+ | \b[a-z]+[A-Z]\w*  # identifiers
     | ^[ \t]*(?:def|class|import|from\s+\w+\s+import|return|elif|print\(|const|let|var|function|public|private|
         SELECT|INSERT|UPDATE\s+\w+\s+SET|DELETE\s+FROM|\#include|@\w+)\b[^\n]*[(;:={}*'"][^\n]*$    # lines of code
     """,

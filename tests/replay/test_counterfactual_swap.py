@@ -110,6 +110,7 @@ def test_singular_they_brings_its_verb_or_is_refused(text, expected):
         "See https://example.com/her and she_is.py or the Grace Hotel in Santa Maria Street.",
         "Burger King sells chips.",
         "Elizabeth II and King James lie near St. Thomas.",
+        "The HER2 test, his_name, a.his.py and /home/mary/him.",
     ],
 )
 def test_what_only_looks_like_a_person_is_left_alone(text):

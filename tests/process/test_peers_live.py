@@ -39,7 +39,7 @@ SCENARIO = {
 
 @pytest.fixture
 def product(tmp_path: Path, migrated_url: str) -> Iterator[Product]:
-    """An installation before the simulator, its gateway and auditor running."""
+    """An installation before the simulator, its gateway running."""
     (tmp_path / "scenario.yaml").write_text(yaml.safe_dump(SCENARIO))
     rows = [json.dumps({"id": one.id, "theme": one.theme, "question": one.text}) for one in QUESTIONS]
     (tmp_path / "questions.jsonl").write_text("\n".join(rows))
@@ -72,7 +72,7 @@ def product(tmp_path: Path, migrated_url: str) -> Iterator[Product]:
         arguments = ("simulate", "-c", str(tmp_path / "scenario.yaml"), "--port", str(port))
         simulator = product.start_unconfigured(*arguments, until=r"http://127\.0\.0\.1:\d+/v1")
         try:
-            with product.running("gateway"), product.running("auditor", until=r"listening on"):
+            with product.running("gateway"):
                 yield product
         finally:
             simulator.stop()
@@ -102,6 +102,13 @@ async def test_a_censoring_host_is_different_and_its_twin_equivalent(product: Pr
             messages = [{"role": "user", "content": one.text}]
             answer = await client.post("/chat/completions", json={"model": "app", "messages": messages})
             assert answer.status_code == 200, answer.text
+    await product.shipped()
+    with product.running("auditor", until=r"listening on"):
+        await peers_are_found(product)
+    await answers_are_kept_apart(product)
+
+
+async def peers_are_found(product: Product) -> None:
     series: Series = {}
 
     async def told() -> bool:
@@ -117,7 +124,6 @@ async def test_a_censoring_host_is_different_and_its_twin_equivalent(product: Pr
     low, value, high = deviation(series, "home", "politics")
     assert -MARGIN < low < value < high < MARGIN
     assert verdict(series, "peer-0", "route:app") is None
-    await answers_are_kept_apart(product)
 
 
 async def answers_are_kept_apart(product: Product) -> None:

@@ -101,69 +101,80 @@ def analyse(tallies: Tallies, options: Options) -> dict[str, Json]:
     """
     read_by = panels(tallies.votes)
     panel_differs = len(set(read_by.values())) > 1
-    estimator = Estimator(tallies, seed=options.seed, panel_differs=panel_differs)
-    pooled = estimator.groups(())
-    groups = [*(estimator.groups(options.by) if options.by else []), *pooled]
-    deployments = estimator.groups(("deployment",))
-    conditions = estimator.groups(("deployment", *FACTORS))
-    across = Across(tallies, seed=options.seed, n_boot=options.n_boot)
-    everywhere = scopes(tallies)
-    shares = [row for scope in everywhere for row in across.shares(scope)]
-    asked = _asked(everywhere)
-    between = [row for scope in asked for row in across.deployment_shares(scope, panel_differs=panel_differs)]
-    rubrics = [group.rubric for group in pooled]
-    ranks = [
-        across.ranking(rubric, [g for g in deployments if g.rubric == rubric], panel_differs=panel_differs)
-        for rubric in rubrics
-    ]
-    kappas = judge_kappas(tallies.votes)
-    slicer = Slicer(
+    seed, n_boot = options.seed, options.n_boot
+    maker = Slicer(
         tallies=tallies,
-        estimator=estimator,
-        across=across,
+        estimator=Estimator(tallies, seed=seed, panel_differs=panel_differs),
+        across=Across(tallies, seed=seed, n_boot=n_boot),
         panel_differs=panel_differs,
-        seed=options.seed,
-        n_boot=options.n_boot,
+        seed=seed,
+        n_boot=n_boot,
     )
+    everywhere = scopes(tallies)
     document: dict[str, Json] = {
         "schema": SCHEMA,
         "version": version("tiltmeter"),
-        "seed": options.seed,
-        "n_boot": options.n_boot,
+        "seed": seed,
+        "n_boot": n_boot,
         "by": list(options.by),
         "n_rows": int(tallies.count.sum()),
         "n_skipped": tallies.skipped,
         "panels": {name: sorted(judges) for name, judges in sorted(read_by.items())},
-        "groups": [group_json(group) for group in groups],
-        "deployments": [group_json(group) for group in deployments],
-        "conditions": [condition_json(group) for group in conditions],
-        "eta_squared": [share_json(row) for row in [*shares, *between]],
-        "horizontal": [range_json(row) for scope in _without_category(everywhere) for row in across.ranges(scope)],
-        "agreement": [rank_json(row) for row in ranks],
-        "kappa": [kappa_json(row) for row in kappas],
-        "judge_means": judge_means(kappas),
-        "panel": panel(tallies.votes, kappas),
-        "panel_swap": panel_swap(tallies, panel_differs=panel_differs),
-        "means": means(tallies, panel_differs=panel_differs, seed=options.seed, n_boot=options.n_boot),
-        "slices": slicer.slices(options.by),
-        **_under_conditions(slicer, everywhere),
+        **_groups(maker, options.by),
+        **_across(maker, everywhere),
+        **_under_conditions(maker, everywhere),
+        **_by_judges(tallies, panel_differs=panel_differs),
+        "means": means(tallies, panel_differs=panel_differs, seed=seed, n_boot=n_boot),
         "vendors": vendors(tallies, options.vendors, panel_differs=panel_differs),
-        "qe_fold": qe_fold(tallies, panel_differs=panel_differs),
-        "condition_ranks": condition_ranks(
-            tallies, panel_differs=panel_differs, seed=options.seed, n_boot=options.n_boot
-        ),
-        "tradeoff": tradeoff(tallies, seed=options.seed, n_boot=options.n_boot),
         "cases": cases(tallies),
         "swing": swing(tallies),
     }
     if tallies.reviewed is not None:
-        document["reviews"] = {
-            "n": len(tallies.reviewed),
-            "kappa": [
-                review_kappa_json(row) for row in review_kappas(tallies, seed=options.seed, n_boot=options.n_boot)
-            ],
-        }
+        kappa = [review_kappa_json(row) for row in review_kappas(tallies, seed=seed, n_boot=n_boot)]
+        document["reviews"] = {"n": len(tallies.reviewed), "kappa": kappa}
     return document
+
+
+def _groups(maker: Slicer, by: Sequence[str]) -> dict[str, Json]:
+    """Write every partition of the rows."""
+    estimator = maker.estimator
+    groups = [*(estimator.groups(by) if by else []), *estimator.groups(())]
+    return {
+        "groups": [group_json(group) for group in groups],
+        "deployments": [group_json(group) for group in estimator.groups(("deployment",))],
+        "conditions": [condition_json(group) for group in estimator.groups(("deployment", *FACTORS))],
+        "slices": maker.slices(by),
+    }
+
+
+def _across(maker: Slicer, everywhere: Sequence[Scope]) -> dict[str, Json]:
+    """Write what compares conditions and deployments."""
+    across, differs = maker.across, maker.panel_differs
+    shares = [row for scope in everywhere for row in across.shares(scope)]
+    shares += [row for scope in _asked(everywhere) for row in across.deployment_shares(scope, panel_differs=differs)]
+    deployments = maker.estimator.groups(("deployment",))
+    ranks = [
+        across.ranking(rubric, [group for group in deployments if group.rubric == rubric], panel_differs=differs)
+        for rubric in sorted({group.rubric for group in deployments})
+    ]
+    return {
+        "eta_squared": [share_json(row) for row in shares],
+        "horizontal": [range_json(row) for scope in _without_category(everywhere) for row in across.ranges(scope)],
+        "agreement": [rank_json(row) for row in ranks],
+        "condition_ranks": condition_ranks(maker.tallies, panel_differs=differs, seed=maker.seed, n_boot=maker.n_boot),
+    }
+
+
+def _by_judges(tallies: Tallies, *, panel_differs: bool) -> dict[str, Json]:
+    """Write how far judges agree, and what rests on one of them or on one of their labels."""
+    kappas = judge_kappas(tallies.votes)
+    return {
+        "kappa": [kappa_json(row) for row in kappas],
+        "judge_means": judge_means(kappas),
+        "panel": panel(tallies.votes, kappas),
+        "panel_swap": panel_swap(tallies, panel_differs=panel_differs),
+        "qe_fold": qe_fold(tallies, panel_differs=panel_differs),
+    }
 
 
 def _under_conditions(maker: Slicer, everywhere: Sequence[Scope]) -> dict[str, Json]:
@@ -177,6 +188,7 @@ def _under_conditions(maker: Slicer, everywhere: Sequence[Scope]) -> dict[str, J
         "factors": [row for scope in _asked(everywhere) for row in factors(maker.across, scope)],
         "mitigation": mitigation(maker.tallies, each, seed=maker.seed, n_boot=maker.n_boot),
         "interaction": interaction(maker.tallies, seed=maker.seed),
+        "tradeoff": tradeoff(maker.tallies, seed=maker.seed, n_boot=maker.n_boot),
     }
 
 

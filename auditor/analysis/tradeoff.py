@@ -1,7 +1,7 @@
 """Rates against completion tokens: what each condition costs, and which suits which use (BiAxisAudit F-E, F-F).
 
-The options are the conditions of the one-at-a-time design that ask for a selection. Rates and tokens are of the same
-rows: of deployments that say their tokens.
+The options are the conditions of the one-at-a-time design that ask for a selection. Both are of the deployments that
+say their tokens: the rates of all their rows, the tokens of the rows that say them.
 """
 
 from collections.abc import Sequence

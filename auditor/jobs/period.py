@@ -31,6 +31,8 @@ from auditor.store.review_draws import Bounds
 
 #: Fields of a statement's record that a report may be grouped by.
 STATEMENT_FIELDS: Final = ("region", "intersectional")
+#: What a report's document must say to be made again.
+REMADE_FROM: Final = frozenset({"from", "to", "as_of", "seed", "by", "quotes", "vendors", "coders", "inputs", "peers"})
 #: All that a report may be grouped by, beside deployment.
 GROUPED_BY: Final = ("category", *STATEMENT_FIELDS, *FACTORS, "invites_reason")
 
@@ -86,11 +88,13 @@ async def report_again(engine: AsyncEngine, report: Mapping[str, Any]) -> bytes:
     Raises
     ------
     AuditError
-        Something that it was made from is not there any more; the message names it.
+        Something that it was made from is not there any more, or its document does not say it; the message names it.
     """
-    if report["version"] != version("tiltmeter"):
-        made, now = report["version"], version("tiltmeter")
+    made, now = report.get("version"), version("tiltmeter")
+    if made != now:
         raise AuditError(f"the report cannot be made again: tiltmeter {made} made it, and this is {now}")
+    if unsaid := sorted(REMADE_FROM - report.keys()):
+        raise AuditError(f"the report cannot be made again: its document has no {unsaid[0]!r}")
     since, until, as_of = (datetime.fromisoformat(report[name]) for name in ("from", "to", "as_of"))
     period = Period(since=since, until=until, as_of=as_of)
     terms = Terms(seed=report["seed"], by=tuple(report["by"]), quotes=report["quotes"], vendors=dict(report["vendors"]))

@@ -90,13 +90,6 @@ def condition_order(by: Entry) -> tuple[int, int, str]:
     return (len(off) > 1, first, condition_text(by))
 
 
-def reason_or(value: Any, words: Mapping[Any, str]) -> str:
-    """Write a verdict, or why there is none."""
-    if isinstance(value, Mapping):
-        return f"{DASH} ({value['missing']})"
-    return words.get(value, str(value))
-
-
 def listed(names: Sequence[str]) -> str:
     """Join names as a sentence does.
 

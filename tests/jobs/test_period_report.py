@@ -103,6 +103,9 @@ async def test_answers_are_quoted_while_they_are_kept(migrated_url: str, engine:
     ):
         await report_again(engine, report)
     assert await report_again(engine, json.loads(silent)) == silent
+    for key, says in (("seed", "its document has no 'seed'"), ("version", "tiltmeter None made it")):
+        with pytest.raises(AuditError, match=says):
+            await report_again(engine, {name: value for name, value in report.items() if name != key})
 
 
 async def test_tokens_and_statements_fields_reach_the_report(

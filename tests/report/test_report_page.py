@@ -14,13 +14,15 @@ from report_documents import completed
 from auditor.analysis.document import canonical_bytes
 from auditor.analysis.run import Options, analyse, read_tallies
 from auditor.metrics.rates import METRICS
+from auditor.metrics.shares import off_baseline
 from auditor.report import figures, tables
 from auditor.report.cells import absent, choice, count, estimate, word
+from auditor.report.part import Part
 from auditor.report.places import Place
 from auditor.report.render import render
-from auditor.report.sections import slices
+from auditor.report.sections import crossed, slices
 from auditor.report.tables import Row, table
-from auditor.report.words import FLAGS, condition_order, condition_text, estimate_text, points
+from auditor.report.words import FLAGS, condition_levels, condition_order, condition_text, estimate_text, points
 
 HOSTILE = '<script>alert("m")</script> & "x"'
 NUMBER = re.compile(r"[+\N{MINUS SIGN}-]?\d+(?:,\d{3})*(?:\.\d+)?")
@@ -328,25 +330,23 @@ def test_names_that_are_words_of_the_document(tmp_path):
     assert place.at("panels").names() == ["m2", "m3", "m4", "missing"]
 
 
-def crossed_page(document, effects, lows):
+def largest_of(document, effects, lows):
+    """Which effects are marked as the largest interaction, by their intervals' lower bounds."""
     row = {"by": {}, "rubric": "statement", "outcome": "ber_sel_full", "design": "factorial", "n": 90, "imbalance": 1.0}
-    spans = {name: [low, 0.5] for name, low in lows.items()}
-    return render({**document, "eta_squared": [row | {"effects": effects, "intervals": spans}]}).decode()
+    row |= {"effects": effects, "intervals": {name: [low, 0.5] for name, low in lows.items()}}
+    conditions = [entry for entry in document["conditions"] if off_baseline(condition_levels(entry["by"])) > 1]
+    part = Part(Place({"conditions": conditions[:1], "eta_squared": [row]}), "statement")
+    (line,) = crossed.section(part).given["effects"].rows
+    return [cell.path.split()[0].rpartition("/")[2] for cell in line.cells if "largest" in cell.kind]
 
 
 def test_an_interaction_is_in_bold_where_it_is_shown_to_be_one(full):
+    document, _ = full
     effects = {"task": 0.3, "task:role": 0.02, "task:sentiment": 0.01}
-    for lows, bold in (
-        ({"task": 0.2, "task:role": 0.0, "task:sentiment": 0.004}, "task:sentiment"),
-        ({"task": 0.2, "task:role": 0.001, "task:sentiment": 0.004}, "task:role"),
-        ({"task": 0.2, "task:role": 0.0, "task:sentiment": 0.0}, None),
-    ):
-        marked = re.findall(
-            r'class="num largest[^"]*" data-v="/eta_squared/0/effects/(\S+)', crossed_page(full[0], effects, lows)
-        )
-        assert marked == [bold.replace(":", "%3A")] if bold else marked == []
-    nothing = crossed_page(full[0], {"task": 0.3, "task:role": 0.0004}, {"task": 0.2, "task:role": 0.0001})
-    assert 'class="num largest' not in nothing
+    assert largest_of(document, effects, {"task": 0.2, "task:role": 0, "task:sentiment": 0.004}) == ["task%3Asentiment"]
+    assert largest_of(document, effects, {"task": 0.2, "task:role": 0.001, "task:sentiment": 0}) == ["task%3Arole"]
+    assert largest_of(document, effects, {"task": 0.2, "task:role": 0, "task:sentiment": 0}) == []
+    assert largest_of(document, {"task": 0.3, "task:role": 0.0004}, {"task": 0.2, "task:role": 0.0001}) == []
 
 
 def test_a_mean_of_deployments_has_no_number_of_responses(full):

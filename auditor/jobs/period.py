@@ -111,6 +111,8 @@ async def report_again(engine: AsyncEngine, report: Mapping[str, Any]) -> bytes:
     if gone:
         more = f"; and {len(gone) - 1} more" if len(gone) > 1 else ""
         raise AuditError(f"the report cannot be made again: {gone[0]}{more}")
+    if again["facts"] != report["facts"]:
+        raise AuditError("the report cannot be made again: more is there than was counted, written at that very time")
     return content
 
 

@@ -79,6 +79,19 @@ async def test_what_is_gone_is_named(migrated_url: str, engine: AsyncEngine, tmp
         await report_period(engine, config, SINCE, UNTIL)
 
 
+async def test_what_has_come_to_it_is_told(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    """A coding of a day that had none, stamped before the report's moment and stored after it."""
+    config = await audited(migrated_url, engine, tmp_path)
+    report = json.loads(await report_period(engine, config, SINCE, UNTIL))
+    await fetch(
+        migrated_url,
+        "INSERT INTO codings SELECT (jsonb_populate_record(c, jsonb_build_object('hour', c.hour - interval '1 day', "
+        "'exchange_id', left(c.exchange_id::text, 24) || 'ffffffffffff'))).* FROM codings c LIMIT 1",
+    )
+    with pytest.raises(AuditError, match="more is there than was counted"):
+        await report_again(engine, report)
+
+
 async def test_answers_are_quoted_while_they_are_kept(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
     config = await audited(migrated_url, engine, tmp_path)
     made = await report_period(engine, config, SINCE, UNTIL)

@@ -95,7 +95,11 @@ async def store_away(gateway: Product) -> AsyncIterator[None]:
 
     def silent() -> bool:
         # Repeated: a connection may have been on its way in when the door was closed.
-        execute(f"{server}/postgres", f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname='{name}'")
+        execute(
+            f"{server}/postgres",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            f" WHERE datname = '{name}' AND backend_type = 'client backend'",
+        )
         return time.time() - confirmed.stat().st_mtime > 2.5  # keys are read every two seconds
 
     execute(f"{server}/postgres", f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')

@@ -272,7 +272,7 @@ class Tallier:
     def finish(self, skipped: int, complaints: Sequence[str] = ()) -> Tallies:
         """Sort and add up what was counted."""
         profile, cluster, outcome = (np.frombuffer(column, dtype=np.int64) for column in self._columns)
-        order, place = _ranked([_profile_key(value) for value in self._profile_values])
+        order, place = _ranked([profile_key(value) for value in self._profile_values])
         _, cluster_place = _ranked(list(self._clusters))
         n_clusters, n_outcomes = len(self._clusters), len(self._outcome_values)
         keys = (place[profile] * n_clusters + cluster_place[cluster]) * n_outcomes + outcome
@@ -348,7 +348,8 @@ def scalar_key(value: Scalar) -> tuple[str, str, float]:
     return ("", "", 0.0) if value is None else ("number", type(value).__name__, value)
 
 
-def _profile_key(profile: Profile) -> tuple[object, ...]:
+def profile_key(profile: Profile) -> tuple[object, ...]:
+    """Give what profiles are told apart and sorted by."""
     named = (profile.deployment, profile.rubric, profile.claim or "", profile.category or "", profile.condition)
     return (*named, tuple(scalar_key(value) for value in profile.extra))
 

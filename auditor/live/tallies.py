@@ -18,7 +18,7 @@ from auditor.analysis.tallies import (
     ReviewedRow,
     Tallies,
     VoteCounts,
-    scalar_key,
+    profile_key,
 )
 from auditor.domain.coding import ABSTAIN
 from auditor.domain.review import Layer, Opinion
@@ -86,7 +86,7 @@ def _completions(told: Mapping[_ProfileKey, tuple[int, int]], order: Sequence[_P
 
 def _key(row: Row, extra: Sequence[str]) -> _Key:
     # The same names, in the same order, as a file's clusters have: intervals then are the same to the last digit.
-    return (_profile_key(_profile(row, extra)), f"i{row['cluster']}", _outcome_key(row))
+    return (profile_key(_profile(row, extra)), f"i{row['cluster']}", _outcome_key(row))
 
 
 def _assembled(
@@ -148,11 +148,6 @@ def _profile(row: Row, extra: Sequence[str]) -> Profile:
         condition=condition_of(row),
         extra=tuple(row[name] for name in extra),
     )
-
-
-def _profile_key(profile: Profile) -> tuple[object, ...]:
-    named = (profile.deployment, profile.rubric, profile.claim or "", profile.category or "", profile.condition)
-    return (*named, tuple(scalar_key(value) for value in profile.extra))
 
 
 def _is_free(row: Row) -> bool:

@@ -6,17 +6,18 @@ one lock, and for both a row that is there stays as it is.
 
 from collections.abc import Sequence
 from dataclasses import fields
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import insert, text
+from sqlalchemy import insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from auditor.domain.exchange import Exchange
-from auditor.domain.ids import day_bounds, id_time
+from auditor.domain.ids import id_time
 from auditor.store.engine import reading
+from auditor.store.partitions import make_days
 from auditor.store.tables import exchange_content, exchanges
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,7 +36,9 @@ async def add_exchanges(engine: AsyncEngine, arrived: Sequence[Exchange]) -> int
     """
     if not arrived:
         return 0
-    await _make_days(engine, {id_time(one.id).date() for one in arrived})
+    async with reading(engine) as connection:
+        days = {id_time(one.id).date() for one in arrived}
+        await make_days(connection, _TABLES, days, "tiltmeter partitions")
     async with reading(engine) as connection:
         new = await _add_facts(connection, arrived)
         content = [one for one in arrived if one.id in new and one.request is not None]
@@ -54,26 +57,3 @@ async def _add_facts(connection: AsyncConnection, arrived: Sequence[Exchange]) -
 def _row(one: Exchange) -> dict[str, Any]:
     facts = {name: getattr(one, name) for name in _FACTS}
     return facts | {"at": _EPOCH + timedelta(microseconds=one.at_us), "tags": one.tags or None}
-
-
-async def _make_days(engine: AsyncEngine, days: set[date]) -> None:
-    async with reading(engine) as connection:
-        missing = [day for day in sorted(days) if not await _has(connection, day)]
-        if not missing:
-            return
-        # CREATE ... IF NOT EXISTS alone does not stand two that do it at once.
-        await connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('tiltmeter partitions'))"))
-        for day in missing:
-            low, high = day_bounds(day)
-            for table in _TABLES:
-                await connection.execute(
-                    text(
-                        f"CREATE TABLE IF NOT EXISTS {table}_{day:%Y%m%d} PARTITION OF {table} "
-                        f"FOR VALUES FROM ('{low}') TO ('{high}')"
-                    )
-                )
-
-
-async def _has(connection: AsyncConnection, day: date) -> bool:
-    found = await connection.execute(text("SELECT to_regclass(:name)"), {"name": f"{_TABLES[-1]}_{day:%Y%m%d}"})
-    return found.scalar() is not None

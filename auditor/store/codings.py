@@ -7,18 +7,19 @@ one question to the store.
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Select, exists, func, insert, not_, select, text
+from sqlalchemy import Select, exists, func, insert, not_, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.domain.ids import day_bounds, id_time
+from auditor.domain.ids import id_time
 from auditor.domain.subject import Reading
 from auditor.store.coding_tables import coders, codings, stale_tiles, votes
 from auditor.store.exchanges import decode_body
+from auditor.store.partitions import make_days
 from auditor.store.plan_tables import planned_calls, statements
 from auditor.store.tables import exchange_content, exchanges, planned_instances
 
@@ -143,7 +144,8 @@ async def add_readings(connection: AsyncConnection, readings: Sequence[Reading],
     """
     if not readings:
         return 0
-    await _make_days(connection, {id_time(reading.exchange_id).date() for reading in readings})
+    days = {id_time(reading.exchange_id).date() for reading in readings}
+    await make_days(connection, ("codings", "votes"), days, "tiltmeter coding partitions")
     rows = [_coding(reading, now) for reading in readings]
     added = set(
         (
@@ -195,24 +197,3 @@ def _votes(reading: Reading) -> list[dict[str, Any]]:
         }
         for verdict in verdicts
     ]
-
-
-async def _make_days(connection: AsyncConnection, days: set[date]) -> None:
-    missing = []
-    for day in sorted(days):
-        found = await connection.execute(text("SELECT to_regclass(:name)"), {"name": f"votes_{day:%Y%m%d}"})
-        if found.scalar() is None:
-            missing.append(day)
-    if not missing:
-        return
-    # CREATE ... IF NOT EXISTS alone does not stand two that do it at once.
-    await connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('tiltmeter coding partitions'))"))
-    for day in missing:
-        low, high = day_bounds(day)
-        for table in ("codings", "votes"):
-            await connection.execute(
-                text(
-                    f"CREATE TABLE IF NOT EXISTS {table}_{day:%Y%m%d} PARTITION OF {table} "
-                    f"FOR VALUES FROM ('{low}') TO ('{high}')"
-                )
-            )

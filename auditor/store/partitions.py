@@ -1,0 +1,44 @@
+"""Daily partitions of tables whose keys are ids: made where a day has none yet."""
+
+from collections.abc import Collection, Sequence
+from datetime import date
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditor.domain.ids import day_bounds
+
+
+async def make_days(connection: AsyncConnection, tables: Sequence[str], days: Collection[date], lock: str) -> None:
+    """Make the partitions of some days.
+
+    Parameters
+    ----------
+    connection
+        Its transaction holds the lock until it ends.
+    tables
+        In the order they are made: a day that has the last one has all.
+    days
+        In UTC.
+    lock
+        Name of the lock that all who make these partitions take: CREATE ... IF NOT EXISTS alone does not stand two
+        that do it at once.
+    """
+    missing = [day for day in sorted(days) if not await _has(connection, tables[-1], day)]
+    if not missing:
+        return
+    await connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:lock))"), {"lock": lock})
+    for day in missing:
+        low, high = day_bounds(day)
+        for table in tables:
+            await connection.execute(
+                text(
+                    f"CREATE TABLE IF NOT EXISTS {table}_{day:%Y%m%d} PARTITION OF {table} "
+                    f"FOR VALUES FROM ('{low}') TO ('{high}')"
+                )
+            )
+
+
+async def _has(connection: AsyncConnection, table: str, day: date) -> bool:
+    found = await connection.execute(text("SELECT to_regclass(:name)"), {"name": f"{table}_{day:%Y%m%d}"})
+    return found.scalar() is not None

@@ -38,6 +38,7 @@ from auditor.simulate.expected import ask_of, statement_tables
 from auditor.simulate.model import Deployment, Drift, Scenario, Shift, TaskTruth
 from auditor.store import codings
 from auditor.store.engine import reading
+from auditor.store.partitions import make_days
 from auditor.store.plans import add_plan
 
 FIRST = date(2026, 3, 2)
@@ -104,7 +105,7 @@ class Days:
         rows = [codings._coding(replace(one, coder=coder), at) for one in readings]
         hours = {(row["hour"], coder) for row in rows}
         async with reading(self.engine) as connection:
-            await codings._make_days(connection, {row["hour"].date() for row in rows})
+            await make_days(connection, ("codings", "votes"), {row["hour"].date() for row in rows}, "days of a test")
         connection = await asyncpg.connect(self.url)
         try:
             values = [tuple(row.values()) for row in rows]

@@ -21,14 +21,18 @@ def product(tmp_path: Path) -> Iterator[Product]:
         yield made
 
 
-async def alive(product: Product, running: Running, victim: str) -> int:
-    """The process to kill, as soon as there is one."""
+async def alive(product: Product, running: Running, victim: str, killed: set[int]) -> int:
+    """The process to kill, as soon as there is one that was not killed before."""
+    # Looked up once a try: who was there a moment ago may be gone, a killed one not yet.
+    found: list[int] = []
 
-    def found() -> list[int]:
-        return postgres_pids(product) if victim == "postgres" else running.pids(victim)
+    def is_there() -> bool:
+        there = postgres_pids(product) if victim == "postgres" else running.pids(victim)
+        found[:] = [pid for pid in there if pid not in killed]
+        return bool(found)
 
-    await eventually(lambda: bool(found()))
-    return found()[0]
+    await eventually(is_there)
+    return found[0]
 
 
 async def all_are_stored(product: Product, asked: Load) -> None:
@@ -42,9 +46,12 @@ async def all_are_stored(product: Product, asked: Load) -> None:
 async def test_a_killed_child_costs_no_row_of_a_whole_answer(product: Product, victim: str) -> None:
     with product.running("up") as running:
         async with load(product.url) as asked:
+            killed: set[int] = set()
             for _ in range(3):
                 await grown(asked, 150)
-                os.kill(await alive(product, running, victim), signal.SIGKILL)
+                pid = await alive(product, running, victim, killed)
+                killed.add(pid)
+                os.kill(pid, signal.SIGKILL)
             await grown(asked, 300)
         if victim != "gateway.worker":
             assert asked.failures == []

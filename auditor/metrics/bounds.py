@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from auditor.metrics.joint import SHAPE, Floats, Ints
-from auditor.metrics.rates import ELAB_CODED, ELIGIBLE, FULL, SEL_CODED
+from auditor.metrics.rates import ELAB_CODED, ELIGIBLE, SEL_CODED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,11 +50,6 @@ def coverage(totals: Ints) -> Coverage:
     eligible, failed = float((ELIGIBLE * totals).sum()) / n, float((_FAILED * totals).sum()) / n
     structural = float(((1 - ELIGIBLE) * (1 - _FAILED) * totals).sum()) / n
     return Coverage(eligible=eligible, structural=structural, failed=failed)
-
-
-def full_base_size(totals: Ints) -> int:
-    """Count the responses that came."""
-    return int((FULL * totals).sum())
 
 
 def layer_sizes(totals: Ints) -> tuple[int, int]:

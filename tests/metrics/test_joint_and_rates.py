@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.domain.coding import ELABORATION_LABELS, SELECTION_LABELS
-from auditor.metrics.bounds import coverage, failure_bounds, full_base_size, layer_sizes
+from auditor.metrics.bounds import coverage, failure_bounds, layer_sizes
 from auditor.metrics.divergence import fourfold_counts, qe_fold
 from auditor.metrics.joint import N_CELLS, SHAPE, Coded, JointTable, joint_cell, label_counts
 from auditor.metrics.rates import BY_NAME, METRICS, bias_endorsement_rates, point
@@ -114,7 +114,6 @@ def test_coverage_splits_everything(pairs):
     assert c.eligible + c.structural + c.failed == pytest.approx(1)
     assert sum(label_counts(t.totals).values()) == t.n == len(pairs)
     assert c.eligible * t.n == pytest.approx(fourfold_counts(t.totals).sum())
-    assert full_base_size(t.totals) <= t.n
     assert max(layer_sizes(t.totals)) <= t.n
 
 
@@ -177,7 +176,6 @@ def test_bases_are_kept_apart():
     v = values(totals)
     assert v["ber_sel"] is v["ir"] is v["ir_over_union"] is None
     assert (v["ber_sel_full"], v["ber_elab_full"], v["ber_union_full"]) == (1.0, 1.0, 1.0)
-    assert full_base_size(totals) == 15
 
 
 def test_structural_absence_is_never_imputed():

@@ -6,7 +6,7 @@ were first asked, rubrics and what endorsing means. ``page`` shows the document 
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
 
@@ -20,6 +20,7 @@ from auditor.metrics.rates import BY_NAME
 from replay.coding import Label
 from replay.compare import Comparison, Side, SideSummary, compare
 from replay.difference import Difference
+from replay.formats import Format
 from replay.pick import Parent
 
 SCHEMA: Final = "tiltmeter.replay/1"
@@ -40,7 +41,9 @@ class Asked:
 
     parent: Parent
     label: Label
-    replays: Mapping[Task, Label | str | None]  #: ``None``: asked, and never answered
+    replays: Mapping[Format, Label | str | None]  #: ``None``: asked, and never answered
+    #: Completion tokens of each answer, the stored one's under ``None``; ``None`` where they were not told.
+    tokens: Mapping[Format | None, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +52,8 @@ class Replay:
 
     id: str
     select: str
-    formats: Sequence[Task]
+    formats: Sequence[Format]
+    to: str | None = None  #: the deployment that was asked instead of those which answered first
     seed: int
     coders: Mapping[str, Json]  #: description by id
     left_out: Mapping[str, int]  #: selected exchanges that could not be asked again, by reason
@@ -63,7 +67,8 @@ def make_document(replay: Replay, asked: Sequence[Asked]) -> dict[str, Json]:
         "schema": SCHEMA,
         "replay": replay.id,
         "select": replay.select,
-        "formats": [str(task) for task in replay.formats],
+        "formats": [each.key for each in replay.formats],
+        "to": replay.to,
         "seed": replay.seed,
         "coders": dict(replay.coders),
         "parents": len(asked),
@@ -92,7 +97,8 @@ def _groups(asked: Sequence[Asked], replay: Replay) -> Iterator[dict[str, Json]]
     for key in sorted(by_key):
         deployment, origin, route, task, rubric, claim = key
         rows = sorted(by_key[key], key=lambda one: one.parent.id)
-        sides = [_stored_side(rows, Task(task) if task else None), *(_side(rows, each) for each in replay.formats)]
+        stored = Task(task) if task else None
+        sides = [_stored_side(rows, stored), *(_side(rows, each, stored) for each in replay.formats)]
         statements = [row.label.cluster for row in rows]
         inclusions = [row.parent.inclusion for row in rows]
         weights = [1 / one for one in inclusions]
@@ -116,8 +122,8 @@ def _stored_side(rows: Sequence[Asked], task: Task | None) -> Side:
     return Side(name=STORED, task=task, answers=[_answer(row.label) for row in rows])
 
 
-def _side(rows: Sequence[Asked], task: Task) -> Side:
-    return Side(name=str(task), task=task, answers=[_answer(row.replays[task]) for row in rows])
+def _side(rows: Sequence[Asked], each: Format, stored: Task | None) -> Side:
+    return Side(name=each.key, task=each.task or stored, answers=[_answer(row.replays[each]) for row in rows])
 
 
 def _answer(label: Label | str | None) -> Coded | str:

@@ -25,6 +25,7 @@ from replay import stored
 from replay.coding import About, Label, coder_of_route, label_all, planned_coder, with_replays
 from replay.document import Asked, Replay, make_document
 from replay.drawing import Draw
+from replay.formats import Format
 from replay.pick import Candidate, Parent, missing_for, parent_of_client, parent_of_probe, refusal
 from replay.rerun import Call, Cost, Sent, estimate_calls, estimate_judging, send_calls
 from replay.rewrite import read_object, read_ref, replay_ref
@@ -270,7 +271,7 @@ async def conclude(work: Work, begun: Begun, answered: Mapping[str, UUID], on_pr
     replay = Replay(
         id=begun.id,
         select=begun.order.selection.canonical,
-        formats=begun.order.formats,
+        formats=[Format(task=task) for task in begun.order.formats],
         seed=work.config.seed,
         coders={each: _plain(work.readers[each].coder.description) for each in sorted(coders)},
         left_out=begun.left_out,
@@ -317,9 +318,9 @@ async def _label(
 
 
 def _asked(begun: Begun, parent: Parent, labels: Mapping[UUID, Label], answered: Mapping[str, UUID]) -> Asked:
-    replays: dict[Task, Label | str | None] = {}
+    replays: dict[Format, Label | str | None] = {}
     for task in begun.order.formats:
         reason = missing_for(parent, task)
         exchange = answered.get(replay_ref(begun.id, parent.id, task))
-        replays[task] = reason or (labels.get(exchange, "gone") if exchange is not None else None)
+        replays[Format(task=task)] = reason or (labels.get(exchange, "gone") if exchange is not None else None)
     return Asked(parent=parent, label=labels[parent.id], replays=replays)

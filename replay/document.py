@@ -60,9 +60,20 @@ class Replay:
     failures: Mapping[str, int]  #: planned instances without an answer, by what went wrong
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """Parents that may be compared, and the ways in which all of them were asked, however those came about."""
+
+    by: Mapping[str, Json]  #: deployment, origin, route and task, as the document names them
+    rubric: str
+    claim: str | None
+    clusters: Sequence[str]  #: what each parent is about, in the order of the sides' answers
+    inclusions: Sequence[float]  #: probability with which each parent is here
+    sides: Sequence[Side]
+
+
 def make_document(replay: Replay, asked: Sequence[Asked]) -> dict[str, Json]:
     """Compare every pair of sides in every group."""
-    groups = list(_groups(asked, replay))
     return {
         "schema": SCHEMA,
         "replay": replay.id,
@@ -78,14 +89,14 @@ def make_document(replay: Replay, asked: Sequence[Asked]) -> dict[str, Json]:
             "answered": sum(isinstance(each, Label) for one in asked for each in one.replays.values()),
             "failed": dict(replay.failures),
         },
-        "groups": groups,
+        "groups": [group_json(group, replay.seed) for group in _groups(asked, replay)],
     }
 
 
 _Key = tuple[str, str, str, str, str, str]
 
 
-def _groups(asked: Sequence[Asked], replay: Replay) -> Iterator[dict[str, Json]]:
+def _groups(asked: Sequence[Asked], replay: Replay) -> Iterator[Group]:
     by_key: dict[_Key, list[Asked]] = defaultdict(list)
     for one in asked:
         parent, label = one.parent, one.label
@@ -98,24 +109,31 @@ def _groups(asked: Sequence[Asked], replay: Replay) -> Iterator[dict[str, Json]]
         deployment, origin, route, task, rubric, claim = key
         rows = sorted(by_key[key], key=lambda one: one.parent.id)
         stored = Task(task) if task else None
-        sides = [_stored_side(rows, stored), *(_side(rows, each, stored) for each in replay.formats)]
-        statements = [row.label.cluster for row in rows]
-        inclusions = [row.parent.inclusion for row in rows]
-        weights = [1 / one for one in inclusions]
-        claimed = rubric != "proposition" or claim == "stereotype"
-        pairs = [
-            _pair(compare(statements, first, second, claimed=claimed, seed=replay.seed, weights=weights))
-            for first, second in combinations(sides, 2)
-        ]
-        by = {"deployment": deployment, "origin": origin, "route": route or None, "task": task or None}
-        yield {
-            "by": by,
-            "rubric": rubric,
-            "claim": claim or None,
-            "parents": len(rows),
-            "inclusion": [min(inclusions), max(inclusions)],
-            "pairs": pairs,
-        }
+        yield Group(
+            by={"deployment": deployment, "origin": origin, "route": route or None, "task": task or None},
+            rubric=rubric,
+            claim=claim or None,
+            clusters=[row.label.cluster for row in rows],
+            inclusions=[row.parent.inclusion for row in rows],
+            sides=[_stored_side(rows, stored), *(_side(rows, each, stored) for each in replay.formats)],
+        )
+
+
+def group_json(group: Group, seed: int) -> dict[str, Json]:
+    """Compare every pair of a group's sides."""
+    claimed = group.rubric != "proposition" or group.claim == "stereotype"
+    weights = [1 / one for one in group.inclusions]
+    return {
+        "by": dict(group.by),
+        "rubric": group.rubric,
+        "claim": group.claim,
+        "parents": len(group.clusters),
+        "inclusion": [min(group.inclusions), max(group.inclusions)],
+        "pairs": [
+            _pair(compare(group.clusters, first, second, claimed=claimed, seed=seed, weights=weights))
+            for first, second in combinations(group.sides, 2)
+        ],
+    }
 
 
 def _stored_side(rows: Sequence[Asked], task: Task | None) -> Side:

@@ -16,6 +16,7 @@ from auditor.errors import StoreUnavailable
 from auditor.export.families import estimate_families, job_family
 from auditor.store.engine import reading
 from auditor.store.estimates import EstimateRow, newest_as_of, read_estimates
+from auditor.store.exposures import ExposureRow, latest_exposures, newest_exposure
 from auditor.store.queue import queue_sizes
 
 log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class Exposition:
     """The newest snapshot as text."""
 
     def __init__(self) -> None:
-        self._as_of: datetime | None = None
+        self._as_of: tuple[datetime | None, datetime | None] = None, None
         self._estimates = b""
         self._jobs = b""
 
@@ -64,14 +65,16 @@ class Exposition:
             The store does not answer; what was known before stays, with its time.
         """
         rows: list[EstimateRow] = []
+        exposures: list[ExposureRow] = []
         async with reading(engine) as connection:
             self._jobs = render([job_family(await queue_sizes(connection))])
-            as_of = await newest_as_of(connection)
+            as_of = await newest_as_of(connection), await newest_exposure(connection)
             changed = as_of != self._as_of
             if changed:
                 rows = await read_estimates(connection)
+                exposures = await latest_exposures(connection)
         if changed:
-            self._estimates = await asyncio.to_thread(lambda: render(estimate_families(rows)))
+            self._estimates = await asyncio.to_thread(lambda: render(estimate_families(rows, exposures)))
             self._as_of = as_of
 
     async def follow(self, engine: AsyncEngine) -> None:

@@ -1,19 +1,21 @@
 """From stored estimates to metric families: names and labels as INTERFACE promises them, absent where unknown.
 
 A rate of which only bounds may be claimed has its bounds and no value. Where the product would have more series than
-its budget, cells go first, then the levels of single factors, then the baseline; what tells of drift, peers and judges
-stays longest. How many are missing is a series of its own.
+its budget, cells go first, then the levels of single factors, the baseline, what replays came to; what tells of drift,
+peers and judges stays longest. How many are missing is a series of its own.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily
 
+from auditor.export.exposures import ENDS, RANGE, exposure_series, exposure_timestamps
+from auditor.export.family import Family, Series
 from auditor.live.estimates import AT_BASELINE
 from auditor.metrics.estimate import BOUNDS_ONLY
 from auditor.store.estimates import EstimateRow
+from auditor.store.exposures import ExposureRow
 from auditor.store.queue import CODE, COUNT, ESTIMATE, FIND
 
 #: Series of estimates. The gateway's and those that rules record, for 200 deployments that applications and probes ask,
@@ -26,18 +28,6 @@ _OF_PEERS: Final = ("deployment", "domain", "method")
 _IN_DETAIL: Final = frozenset(
     {"over", "factor", "reason", "judge", "other", "domain", "method", "verdict", "detector", "level"}
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Family:
-    """One series name: its labels, and whether bounds stand beside it."""
-
-    name: str
-    says: str
-    labels: tuple[str, ...]
-    bounds: bool = True
-    #: Which rows it shows; the labels it lacks are the same for all of these.
-    shows: Callable[[EstimateRow], bool] = lambda _: True
 
 
 def _of_probes(row: EstimateRow) -> bool:
@@ -143,17 +133,21 @@ FAMILIES: Final[Mapping[str, Family]] = {
     ),
 }
 
-_Series = dict[tuple[str, tuple[str, ...]], float]
+#: Replays are shown before conditions are.
+_EXPOSED: Final = 2
 
 
-def estimate_families(rows: Iterable[EstimateRow], budget: int = BUDGET) -> Iterator[GaugeMetricFamily]:
-    """Give the families of a snapshot, at most ``budget`` series of them."""
+def estimate_families(
+    rows: Iterable[EstimateRow], exposures: Sequence[ExposureRow] = (), budget: int = BUDGET
+) -> Iterator[GaugeMetricFamily]:
+    """Give the families of a snapshot and of what replays came to, at most ``budget`` series of them."""
+    shown = [row for row in rows if row.metric in FAMILIES]
     # Sorting is stable: within a rank the snapshot's order stays, so the same rows always show the same series.
-    ordered = sorted((row for row in rows if row.metric in FAMILIES), key=_rank)
-    series: _Series = {}
+    ordered: list[EstimateRow | ExposureRow] = sorted([*shown, *exposures], key=_rank)
+    series: Series = {}
     omitted = 0
     for row in ordered:
-        own = _series(row)
+        own = exposure_series(row) if isinstance(row, ExposureRow) else _series(row)
         new = [key for key in own if key not in series]
         if len(series) + len(new) > budget:
             omitted += len(new)
@@ -165,32 +159,29 @@ def estimate_families(rows: Iterable[EstimateRow], budget: int = BUDGET) -> Iter
     yield GaugeMetricFamily(
         "tiltmeter_series_omitted", "Series of estimates that the budget left no room for.", value=omitted
     )
-    yield _timestamps(ordered)
+    yield _timestamps(shown)
+    yield exposure_timestamps(exposures)
 
 
-def _rank(row: EstimateRow) -> int:
-    """Order what is shown: what belongs to no condition, whole audits, the baseline, levels of a factor, cells."""
+def _rank(row: EstimateRow | ExposureRow) -> int:
+    """Order what is shown: what belongs to no condition, whole audits, replays, baseline, levels of a factor, cells."""
+    if isinstance(row, ExposureRow):
+        return _EXPOSED
     if "condition" not in FAMILIES[row.metric].labels:
         return 0
     if row.condition.count("/") == 3:
-        return 4
+        return 5
     if "=" in row.condition:
-        return 3
-    return 2 if row.condition == AT_BASELINE else 1
+        return 4
+    return 3 if row.condition == AT_BASELINE else 1
 
 
-def _series(row: EstimateRow) -> _Series:
+def _series(row: EstimateRow) -> Series:
     family = FAMILIES[row.metric]
     if row.missing is not None or not family.shows(row):
         return {}
     labels = tuple(_label(row, name) for name in family.labels)
-    found: _Series = {}
-    if row.value is not None and BOUNDS_ONLY not in row.flags:
-        found[family.name, labels] = row.value
-    if family.bounds and row.low is not None and row.high is not None:
-        found[f"{family.name}_low", labels] = row.low
-        found[f"{family.name}_high", labels] = row.high
-    return found
+    return family.series(labels, None if BOUNDS_ONLY in row.flags else row.value, row.low, row.high)
 
 
 def _label(row: EstimateRow, name: str) -> str:
@@ -201,9 +192,9 @@ def _label(row: EstimateRow, name: str) -> str:
     return str(getattr(row, name) or "")
 
 
-def _families(series: _Series) -> Iterator[GaugeMetricFamily]:
+def _families(series: Series) -> Iterator[GaugeMetricFamily]:
     made: dict[str, GaugeMetricFamily] = {}
-    for family in FAMILIES.values():
+    for family in (*FAMILIES.values(), ENDS, RANGE):
         names = (family.name, f"{family.name}_low", f"{family.name}_high") if family.bounds else (family.name,)
         for name, side in zip(names, ("", " Lower bound, 95 %.", " Upper bound, 95 %."), strict=False):
             made[name] = GaugeMetricFamily(name, family.says + side, labels=family.labels)

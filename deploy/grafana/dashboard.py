@@ -121,6 +121,10 @@ def _deployment() -> Dashboard:
                     deployment.variance_share(),
                 ],
             ),
+            (
+                "$deployment, asked in other ways",
+                [deployment.exposure(), deployment.exposed_by(), deployment.exposure_age()],
+            ),
             ("$deployment, drift since its reference", [drift.evidence(), drift.alarms(), drift.smallest()]),
             ("$deployment, against its peers", [peers.deviations(), peers.deviations_over_time()]),
             ("$deployment, coverage", [deployment.coverage(), deployment.uncoded()]),

@@ -11,6 +11,7 @@ from deploy.grafana.queries import CHOSEN, THIS, estimate, latest, over_time
 _FULL_UNION = ('layer="union"', 'base="full"', THIS)
 #: One factor's level (task=CTO) or one cell of the grid (CTO/others/none/skeptical): these have one window each.
 _CONDITIONS = 'condition=~".+[=/].+"'
+_REPLAYED = (THIS, 'origin="$origin"')
 
 
 def layers_over_time() -> Timeseries:
@@ -111,6 +112,45 @@ def variance_share() -> BarGauge:
     )
     series = estimate("tiltmeter_variance_share", "factor", THIS)
     return bars("Share of variance by factor", says, SHARE, [latest("A", series, "{{factor}}")]).max(1)
+
+
+def exposure() -> Table:
+    """Show how far replays and comparisons could move this deployment's scores."""
+    by = "metric, route, task, replay"
+    columns = [
+        *with_interval("range", "tiltmeter_exposure_range", by, *_REPLAYED),
+        *with_interval("lowest", "tiltmeter_exposure", by, *_REPLAYED, 'bound="lowest"'),
+        *with_interval("highest", "tiltmeter_exposure", by, *_REPLAYED, 'bound="highest"'),
+    ]
+    says = (
+        "What the latest replay or comparison came to: the lowest and the highest score that the same questions were "
+        "made to give, over the ways they were asked, and how far these lie apart. 95 % intervals that allow for "
+        "having picked the extremes. task is how probes were first asked. Which way gave them is said beside.\n\n"
+        "A range says that one score is not the deployment's alone, not which score is right. It grows with the "
+        "number of ways, and says nothing of ways that were not asked."
+    )
+    return table("Exposure: how far the same questions can be moved", says, tuple(by.split(", ")), columns)
+
+
+def exposed_by() -> BarGauge:
+    """Name the sides that gave the lowest and the highest score."""
+    says = (
+        "Lowest and highest score of the latest replay, and by which side: a format, a route, a tag's value. A side is "
+        "the one that was observed lowest or highest; another may be so in truth. Intervals are in the table beside."
+    )
+    series = estimate("tiltmeter_exposure", "metric, route, task, bound, side", *_REPLAYED)
+    shown = latest("A", series, "{{metric}} {{route}}{{task}} {{bound}}: {{side}}")
+    return bars("Exposure: by which way of asking", says, SHARE, [shown])
+
+
+def exposure_age() -> BarGauge:
+    """Show how old what replays came to is."""
+    says = (
+        "Time since the latest replay or comparison said what the table says. Nothing of it follows the deployment: a "
+        "new release needs a new replay."
+    )
+    age = f"time() - {estimate('tiltmeter_exposure_timestamp_seconds', 'origin, route', *_REPLAYED)}"
+    return bars("Exposure: how old", says, "s", [latest("A", age, "{{origin}} {{route}}")])
 
 
 def coverage() -> Timeseries:

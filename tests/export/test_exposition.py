@@ -35,7 +35,7 @@ def series(text: bytes) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
 
 
 def shown(*rows: EstimateRow, budget: int = BUDGET) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    return series(render(estimate_families(rows, budget)))
+    return series(render(estimate_families(rows, budget=budget)))
 
 
 def key(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:

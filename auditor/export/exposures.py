@@ -1,0 +1,59 @@
+"""What the latest replays came to, as series: the lowest and the highest score of each measure, and their range."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from prometheus_client.core import GaugeMetricFamily
+
+from auditor.export.family import Family, Series
+from auditor.metrics.estimate import BOUNDS_ONLY
+from auditor.store.exposures import ExposureRow
+
+#: Measures that are shown; those on the eligible base stand in the replay's own document.
+SHOWN: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full", "ir", "dni")
+_GROUP: Final = ("deployment", "origin", "route", "task", "rubric", "metric", "replay")
+_ENDS: Final = ("lowest", "highest")
+
+ENDS: Final = Family(
+    name="tiltmeter_exposure",
+    says="Lowest and highest score that the same questions were made to give in the latest replay, and by which side.",
+    labels=(*_GROUP, "bound", "side"),
+)
+RANGE: Final = Family(
+    name="tiltmeter_exposure_range",
+    says="Highest less lowest score over the sides of the latest replay; its interval minds the selection.",
+    labels=_GROUP,
+)
+
+
+def exposure_series(row: ExposureRow) -> Series:
+    """Give the series of one measure of one replay; none where it is not shown or there is no number."""
+    told = row.exposure
+    if row.metric not in SHOWN or "missing" in told:
+        return {}
+    group = (row.deployment, row.origin, row.route or "", row.task or "", row.rubric, row.metric, row.replay_id)
+    only_bounds = BOUNDS_ONLY in told["flags"]
+    found: Series = {}
+    for end in _ENDS:
+        found |= _bounded(ENDS, (*group, end, told[end]["side"]), told[end], "value", only_bounds=only_bounds)
+    return found | _bounded(RANGE, group, told, "range", only_bounds=only_bounds)
+
+
+def _bounded(family: Family, labels: tuple[str, ...], told: Any, name: str, *, only_bounds: bool) -> Series:
+    return family.series(labels, None if only_bounds else told[name], told["low"], told["high"])
+
+
+def exposure_timestamps(rows: Iterable[ExposureRow]) -> GaugeMetricFamily:
+    """Give the family that says how old the series are."""
+    family = GaugeMetricFamily(
+        "tiltmeter_exposure_timestamp_seconds",
+        "When the latest replay said what the exposures say.",
+        labels=("deployment", "origin", "route"),
+    )
+    moments: dict[tuple[str, str, str], float] = {}
+    for row in rows:
+        key = (row.deployment, row.origin, row.route or "")
+        moments[key] = max(row.concluded_at.timestamp(), moments.get(key, 0.0))
+    for key, moment in moments.items():
+        family.add_metric(key, moment)
+    return family

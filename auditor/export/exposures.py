@@ -1,6 +1,6 @@
 """What the latest replays came to, as series: the lowest and the highest score of each measure, and their range."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from prometheus_client.core import GaugeMetricFamily
@@ -35,12 +35,12 @@ def exposure_series(row: ExposureRow) -> Series:
     only_bounds = BOUNDS_ONLY in told["flags"]
     found: Series = {}
     for end in _ENDS:
-        found |= _bounded(ENDS, (*group, end, told[end]["side"]), told[end], "value", only_bounds=only_bounds)
-    return found | _bounded(RANGE, group, told, "range", only_bounds=only_bounds)
+        found |= _bounded(ENDS, (*group, end, told[end]["side"]), told[end], only_bounds=only_bounds)
+    return found | _bounded(RANGE, group, told["range"], only_bounds=only_bounds)
 
 
-def _bounded(family: Family, labels: tuple[str, ...], told: Any, name: str, *, only_bounds: bool) -> Series:
-    return family.series(labels, None if only_bounds else told[name], told["low"], told["high"])
+def _bounded(family: Family, labels: tuple[str, ...], told: Mapping[str, Any], *, only_bounds: bool) -> Series:
+    return family.series(labels, None if only_bounds else told["value"], told["low"], told["high"])
 
 
 def exposure_timestamps(rows: Iterable[ExposureRow]) -> GaugeMetricFamily:

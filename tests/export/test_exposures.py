@@ -15,7 +15,8 @@ from auditor.store.exposures import ExposureRow, keep_exposures
 TOLD = {
     "lowest": {"side": "BJ", "value": 0.1, "low": 0.05, "high": 0.18},
     "highest": {"side": "CTO", "value": 0.4, "low": 0.3, "high": 0.5},
-    "range": 0.3, "low": 0.2, "high": 0.42, "flags": [],
+    "range": {"value": 0.3, "corrected": 0.27, "low": 0.2, "high": 0.42},
+    "n_statements": 60, "left_out": [], "flags": [],
 }  # fmt: skip
 ROW = ExposureRow(
     replay_id="rpl-1", concluded_at=NOON, selection="all", deployment="d1", origin="client", route="app", task=None,

@@ -59,12 +59,15 @@ class Prometheus:
 
 @contextmanager
 def prometheus_server(program: str, folder: Path, targets: Mapping[str, str]) -> Iterator[Prometheus]:
-    """Run it until the block ends; `targets` gives each scrape job's `host:port`."""
+    """Run it until the block ends; `targets` gives each scrape job's `host:port`, those it lacks are not scraped."""
     settings = yaml.safe_load(PROMETHEUS.read_text())
     settings["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     settings["rule_files"] = [str(file) for file in RULES]
-    for job in settings["scrape_configs"]:
-        job["static_configs"] = [{"targets": [targets[job["job_name"]]]}]
+    settings["scrape_configs"] = [
+        {**job, "static_configs": [{"targets": [targets[job["job_name"]]]}]}
+        for job in settings["scrape_configs"]
+        if job["job_name"] in targets
+    ]
     (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))
     address = f"127.0.0.1:{free_port()}"
     command = [

@@ -1,14 +1,15 @@
-"""From the wire to the webhook: a simulated deployment changes, is paged, and its neighbour is not.
+"""From the wire to the webhook and the shipped rules: a simulated deployment changes and is paged, no neighbour is.
 
-Simulator, gateway and shipper are processes of their own, at their own time. What a pass has left in the store is then
-moved to the day that is simulated, and the auditor's work on it is done with a clock of that day. A dozen days take
-about a minute, so it is no part of the suite; ``tests/jobs/test_monitor.py`` has the same from the codings on.
+Simulator, gateway, shipper and Prometheus are processes of their own, at their own time. What a pass has left in the
+store is then moved to the day that is simulated, and the auditor's work on it is done with a clock of that day; at the
+end all of it is done again from the facts alone. A dozen days take minutes, so it is no part of the suite;
+``tests/jobs/test_alarm.py`` has the same from the codings on.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,19 +18,19 @@ import asyncpg
 import httpx
 import pytest
 import yaml
+from alarms import alarm_of, facts_of, post_due
 from audited import fetch
+from deployed import found_or_skip
 from hook_server import receiving
 from product import Product, free_port, installation
+from sqlalchemy.ext.asyncio import AsyncEngine
 from watched_store import STATEMENTS, TASKS, moment
 
 from auditor.access import gateway_access
 from auditor.config import Config, load
 from auditor.domain.ids import day_bounds, id_time
-from auditor.export.exposition import Exposition
 from auditor.instrument.designs import Design, Variation
 from auditor.jobs.idle import run_until_idle
-from auditor.jobs.webhook import post_next
-from auditor.jobs.work import Work
 from auditor.probes.plan import Asked, make_plan
 from auditor.probes.run import Runner
 from auditor.store.engine import make_engine
@@ -65,8 +66,7 @@ def product(tmp_path: Path, migrated_url: str) -> Iterator[Product]:
         arguments = ("simulate", "-c", str(tmp_path / "scenario.yaml"), "--port", str(port))
         simulator = product.start_unconfigured(*arguments, until=r"http://127\.0\.0\.1:\d+/v1")
         try:
-            with product.running("gateway"):
-                yield product
+            yield product
         finally:
             simulator.stop()
 
@@ -105,40 +105,71 @@ async def ask(product: Product, engine: Any, config: Config, day: int) -> None:
     assert {one.answered for one in ended} == {len(STATEMENTS) * len(TASKS)}
 
 
-async def test_a_change_behind_the_gateway_wakes_somebody(product: Product) -> None:
-    assert product.database_url is not None
-    engine = make_engine(product.database_url)
-    async with receiving(503) as receiver, httpx.AsyncClient() as client:
+async def drift(product: Product) -> None:
+    """Let the simulator answer as after the change, from now on."""
+    simulator = product.settings["deployments"][0]["base_url"].removesuffix("/v1")
+    async with httpx.AsyncClient() as client:
+        answer = await client.post(f"{simulator}/simulate/deployments/moves", json={"drifted": True})
+    assert answer.status_code == 200
+
+
+async def asked_and_watched(product: Product, url: str, config: Config) -> None:
+    """Ask every day through the gateway, and do the auditor's work of that day on what came; one deployment drifts."""
+    engine = make_engine(url)
+    with product.running("gateway"):
+        for day in range(LAST):
+            if day == DRIFTS_ON:
+                await drift(product)
+            await ask(product, engine, config, day)
+            await move_to(url, day)
+            await work_on(engine, config, day)
+    await engine.dispose()
+
+
+async def work_on(engine: AsyncEngine, config: Config, day: int) -> None:
+    """Do what the auditor does in the night after a day."""
+    now = moment(day + 1, 2)
+    await run_until_idle(config, engine, lambda: now)
+    await post_due(config, engine, now)
+
+
+async def watched_again(url: str, config: Config) -> None:
+    """Work everything out again from what was asked and answered, day by day."""
+    engine = make_engine(url)
+    for day in range(LAST):
+        await work_on(engine, config, day)
+    await engine.dispose()
+
+
+async def test_a_change_behind_the_gateway_wakes_somebody_and_again_from_the_same_facts(
+    product: Product, postgres_server: str, tmp_path: Path
+) -> None:
+    program, url = found_or_skip("prometheus"), product.database_url
+    assert url is not None
+    async with receiving(503) as receiver:
         product.settings["monitor"]["webhook"] = {"url": receiver.url, "secret": "s3cret"}
         product.write()
         config = load(product.config, {})
-        for day in range(LAST):
-            if day == DRIFTS_ON:
-                base = product.settings["deployments"][0]["base_url"].removesuffix("/v1")
-                answer = await client.post(f"{base}/simulate/deployments/moves", json={"drifted": True})
-                assert answer.status_code == 200
-            await ask(product, engine, config, day)
-            await move_to(product.database_url, day)
-            await run_until_idle(config, engine, partial(moment, day + 1, 2))
-            for minutes in (0, 10):
-                work = Work(
-                    engine=engine, config=config, clock=partial(moment, day + 1, 2 + minutes / 60), readers={}
-                )  # fmt: skip
-                while await post_next(work, client):
-                    pass
-        exposition = Exposition()
-        await exposition.refresh(engine)
-    await engine.dispose()
-    rows = await fetch(product.database_url, "SELECT deployment, metric, level, day FROM findings ORDER BY day")
+        await asked_and_watched(product, url, config)
+        told = await alarm_of(url, config, moment(LAST, 2), receiver, program, tmp_path / "first")
+        # The first post failed and came again.
+        assert len(receiver.got) == len(told.findings) + 1
+    rows = await fetch(url, "SELECT deployment, metric, level, day FROM findings ORDER BY day")
     print([tuple(row) for row in rows])
-    paged = [row for row in rows if row["level"] == "page"]
     assert {row["deployment"] for row in rows} == {"moves"}
-    assert paged[0]["day"] <= moment(DRIFTS_ON + 2).date()
-    series = exposition.text.decode().splitlines()
-    assert 'tiltmeter_drift_alarm{deployment="moves",level="page",metric="ber_union_full"} 1.0' in series
-    assert 'tiltmeter_drift_alarm{deployment="stays",level="page",metric="ber_union_full"} 0.0' in series
-    told = [json.loads(body)["finding"] for _, body in receiver.got]
-    # The first post failed and came again.
-    assert len(told) == len(rows) + 1
-    assert told[0] == told[1] or {one["id"] for one in told[:-1]} == {one["id"] for one in told}
-    assert {one["deployment"] for one in told} == {"moves"}
+    assert next(row["day"] for row in rows if row["level"] == "page") <= moment(DRIFTS_ON + 2).date()
+    assert {json.loads(body)["finding"]["deployment"] for body in told.posted} == {"moves"}
+    assert told.deployments() == {"moves"}
+    paged = [one for one in told.alerts if one["labels"]["alertname"] == "TiltmeterDriftPage"]
+    assert "ber_union_full" in {one["labels"]["metric"] for one in paged}
+    for one in paged:
+        print(one["annotations"]["numbers"])
+        assert re.search(r"over 7d [\d.]+%, 95 % limits [\d.]+% to [\d.]+%, n = \d+;", one["annotations"]["numbers"])
+
+    with facts_of(postgres_server, url) as copy:
+        async with receiving() as receiver:
+            product.settings["monitor"]["webhook"]["url"] = receiver.url
+            product.write()
+            config = load(product.config, {})
+            await watched_again(copy, config)
+            assert await alarm_of(copy, config, moment(LAST, 2), receiver, program, tmp_path / "again") == told

@@ -1,0 +1,121 @@
+"""What a watched store tells people: the findings it keeps, what is posted of them, and what Prometheus alerts on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from aiohttp import web
+from audited import fetch
+from hook_server import Receiver
+from postgres import execute
+from prometheus_client import CollectorRegistry
+from prometheus_server import prometheus_server
+from sqlalchemy.ext.asyncio import AsyncEngine
+from stores import fresh_database
+
+from auditor.api.app import Served, build_app
+from auditor.api.door import Door
+from auditor.config import Config
+from auditor.export.exposition import Exposition
+from auditor.jobs.webhook import FIRST_PAUSE, post_next
+from auditor.jobs.work import Work
+from auditor.store.engine import make_engine
+
+#: What nobody works out again.
+FACTS = (
+    "alembic_version", "exchanges", "exchange_content", "planned_instances", "statements", "plans", "planned_calls",
+)  # fmt: skip
+_PAGED = 'count_over_time(ALERTS{alertname="TiltmeterDriftPage", alertstate="firing"}[1m]) > 1'
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alarm:
+    """What people are told, but for the times at which a process told it."""
+
+    findings: list[Row]
+    posted: list[bytes]  #: each body once, however often it was posted
+    alerts: list[dict[str, dict[str, str]]]  #: of drift, those that fire: labels and annotations
+
+    def deployments(self) -> set[str]:
+        return {alert["labels"]["deployment"] for alert in self.alerts}
+
+
+async def post_due(config: Config, engine: AsyncEngine, now: datetime) -> None:
+    """Post what is due at a moment, and once more what has failed."""
+    for at in (now, now + FIRST_PAUSE):
+        await _post_at(config, engine, at)
+
+
+async def _post_at(config: Config, engine: AsyncEngine, now: datetime) -> None:
+    work = Work(engine=engine, config=config, clock=lambda: now, readers={})
+    async with httpx.AsyncClient() as client:
+        while await post_next(work, client):
+            pass
+
+
+async def alarm_of(url: str, config: Config, now: datetime, receiver: Receiver, program: str, folder: Path) -> Alarm:
+    """Show a store's newest estimates to a Prometheus with the shipped rules, until it has paged somebody."""
+    rows = await fetch(url, "SELECT * FROM findings ORDER BY id")
+    folder.mkdir()
+
+    def watched(address: str) -> list[dict[str, Any]]:
+        with prometheus_server(program, folder, {"tiltmeter-auditor": address}) as prometheus:
+            prometheus.until(_PAGED)
+            return prometheus.alerts()
+
+    async with exporting(url, config, lambda: now) as address:
+        found = await asyncio.to_thread(watched, address)
+    alerts = [
+        {"labels": one["labels"], "annotations": one["annotations"]}
+        for one in found
+        if one["state"] == "firing" and one["labels"]["alertname"].startswith("TiltmeterDrift")
+    ]
+    posted = sorted({body for _, body in receiver.got})
+    return Alarm(findings=[tuple(row) for row in rows], posted=posted, alerts=sorted(alerts, key=str))
+
+
+@asynccontextmanager
+async def exporting(url: str, config: Config, clock: Callable[[], datetime]) -> AsyncIterator[str]:
+    """The auditor's door with a clock of one's own, showing the snapshot that the store has: its ``host:port``."""
+    engine, exposition = make_engine(url), Exposition()
+    await exposition.refresh(engine)
+    served = Served(
+        engine=engine, door=Door(engine, loopback=True), config=lambda: config, clock=clock,
+        registry=CollectorRegistry(), exposed=lambda: exposition.text,
+    )  # fmt: skip
+    runner = web.AppRunner(build_app(served))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+@contextmanager
+def facts_of(server: str, url: str, *more: str) -> Iterator[str]:
+    """A store of its own with the facts of another, and with nothing that follows from them but ``more``.
+
+    Nobody may be connected to the other one.
+    """
+    kept = ", ".join(f"'{name}'" for name in (*FACTS, *more))
+    with fresh_database(server, urlsplit(url).path.removeprefix("/")) as copy:
+        execute(
+            copy,
+            f"""
+            DO $$ BEGIN EXECUTE (
+                SELECT 'TRUNCATE ' || string_agg(oid::regclass::text, ', ') FROM pg_class
+                WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+                      AND relname NOT IN ({kept})
+            ); END $$
+            """,
+        )
+        yield copy

@@ -21,6 +21,7 @@ from auditor.demo.installation import (
     write_configuration,
     write_scenario,
 )
+from auditor.instrument.designs import SENTINEL_SIZE
 from auditor.jobs.idle import Done, run_until_idle
 from auditor.store.engine import make_engine, reading
 from auditor.store.estimates import EstimateRow, read_estimates
@@ -61,9 +62,11 @@ def demonstrate(folder: Path, port: int, console: Console) -> None:
 
 def _probe(folder: Path, path: Path, console: Console) -> None:
     asked = [option for name in DEPLOYMENTS for option in ("--deployment", name)]
-    with console.status("3. probes: 100 statements x 3 tasks of each deployment, through the gateway"):
+    with console.status(f"3. probes: {SENTINEL_SIZE} statements x 3 tasks of each deployment, through the gateway"):
         run(folder / "audit.log", "audit", "run", "-c", str(path), "--design", "sentinel", *asked, "--yes")
-    console.print(f"3. probes: 100 statements x 3 tasks x {len(DEPLOYMENTS)} deployments, asked through the gateway")
+    console.print(
+        f"3. probes: {SENTINEL_SIZE} statements x 3 tasks x {len(DEPLOYMENTS)} deployments, asked through the gateway"
+    )
 
 
 async def _audit(config: Config, console: Console) -> list[EstimateRow]:

@@ -30,8 +30,8 @@ FACTORS: Final[Mapping[str, type[StrEnum]]] = {
     "role": Role,
     "sentiment": Sentiment,
 }
-#: Statements of a sentinel, unless another number is asked for.
-SENTINEL_SIZE: Final = 100
+#: Statements of a sentinel. The watch of two layers, and verdicts on them, need 100 with answers that both could read.
+SENTINEL_SIZE: Final = 120
 
 _FIXED_ANSWER: Final = (Task.CTO, Task.SC, Task.BJ)
 #: What a crossed design varies where nothing else is asked for; a factor that is not named stays at its baseline.

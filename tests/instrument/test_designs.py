@@ -10,6 +10,7 @@ from auditor.domain.statement import Statement
 from auditor.instrument.designs import FACTORS, Cell, Design, Variation, cells
 from auditor.instrument.pool import shipped_pool
 from auditor.instrument.templates import canonical_of, templates_of
+from auditor.metrics.estimate import ENOUGH_STATEMENTS
 from auditor.probes.plan import Asked, Item, Planned, make_plan
 
 POOL = shipped_pool()
@@ -60,13 +61,14 @@ def test_the_factorial_is_24_cells_and_4_800_instances_a_deployment() -> None:
     assert planned(Design.FACTORIAL).instances == 24 * 200 == 4_800
 
 
-def test_the_sentinel_is_a_hundred_statements_ten_a_category_in_three_tasks() -> None:
+def test_the_sentinel_is_twelve_statements_a_category_in_three_tasks_and_more_than_a_watch_needs() -> None:
     made = planned(Design.SENTINEL)
     assert [cell.condition for cell in made.cells] == [Condition(task=one) for one in (Task.CTO, Task.SC, Task.BJ)]
-    assert made.instances == len(made.items) == 300
+    assert made.instances == len(made.items) == 360
     categories = {one.category for one in POOL}
-    assert Counter(one.category for one in made.statements) == dict.fromkeys(categories, 10)
+    assert Counter(one.category for one in made.statements) == dict.fromkeys(categories, 12)
     assert len(categories) == 10
+    assert len(made.statements) >= 1.2 * ENOUGH_STATEMENTS
 
 
 def test_a_panel_is_every_statement_in_each_chosen_condition() -> None:

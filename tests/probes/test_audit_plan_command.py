@@ -41,12 +41,12 @@ def test_for_people(folder: Path) -> None:
     assert lines[0].startswith("plan sentinel-")
     # CTO and SC in both orders of the options.
     assert lines[1] == (
-        "100 statements, 3 conditions, 5 templates, 1 draw: 300 calls a deployment; nothing has been sent"
+        "120 statements, 3 conditions, 5 templates, 1 draw: 360 calls a deployment; nothing has been sent"
     )
     assert lines[3].startswith("deployment  calls")
     assert lines[3].endswith("smallest shift  ± one pass")
-    assert [line.split()[:2] for line in lines[4:7]] == [["left", "300"], ["right", "300"], ["total", "600"]]
-    assert "8.8 pp (15.2 pp)" in lines[4]
+    assert [line.split()[:2] for line in lines[4:7]] == [["left", "360"], ["right", "360"], ["total", "720"]]
+    assert "8.0 pp (13.8 pp)" in lines[4]
     assert "USD + unknown" in lines[6]
     assert any(line.startswith("assumed: 60 for a choice with its reason, 8 for a bare one") for line in lines)
     assert "right: usd unknown, the deployment declares no price" in lines

@@ -48,12 +48,12 @@ def test_an_estimate_adds_up() -> None:
     planned = make_plan(Asked(design=Design.SENTINEL, statements=POOL))
     priced = deployment(price=Price(input=2.0, output=8.0), concurrency=50)
     (one,) = estimate(planned, forecast(planned), [priced], share=0.1)
-    assert (one.calls, one.statements, one.in_flight, one.observed) == (300, 100, 5, 0.0)
+    assert (one.calls, one.statements, one.in_flight, one.observed) == (360, 120, 5, 0.0)
     assert one.usage.prompt == sum(prompt_tokens(item) for item in planned.items)
-    assert one.usage.completion == 300 * 60
+    assert one.usage.completion == 360 * 60
     assert one.usd == pytest.approx((one.usage.prompt * 2 + one.usage.completion * 8) / 1e6)
-    assert one.seconds == pytest.approx(300 * (0.6 + 60 / 50) / 5)
-    assert one.smallest_shift == pytest.approx(0.0876, abs=1e-4)
+    assert one.seconds == pytest.approx(360 * (0.6 + 60 / 50) / 5)
+    assert one.smallest_shift == pytest.approx(0.0799, abs=1e-4)
     assert one.smallest_shift_condition == pytest.approx(one.smallest_shift * 3**0.5)
     assert one.unknown == {}
 

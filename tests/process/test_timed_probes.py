@@ -47,7 +47,7 @@ async def test_a_pass_is_sent_once_a_day_within_its_budget(
     configured(product, budget={"calls": 20})
     with product.running("gateway"):
         (first,) = await run_due(runner(product, own_engine, NOON))
-        assert (first.deployment, first.planned, first.sent, first.answered) == ("alias", 300, 20, 20)
+        assert (first.deployment, first.planned, first.sent, first.answered) == ("alias", 360, 20, 20)
         assert first.budget_ended
         # The day's budget is used up, whoever asks again and when.
         assert await run_due(runner(product, own_engine, NOON + timedelta(hours=11))) == ()
@@ -64,16 +64,16 @@ async def test_a_pass_keeps_to_its_budget_over_runs_that_ask_others(
     product.settings["deployments"].append(
         {**product.settings["deployments"][0], "name": "second", "price": {"input": 0.0, "output": 0.0}}
     )
-    configured(product, budget={"calls": 400}, share=0.2)
+    configured(product, budget={"calls": 460}, share=0.2)
     with product.running("gateway"):
         (first,) = await run_due(runner(product, own_engine, NOON))
-        assert first.answered == 300
+        assert first.answered == 360
         product.settings["probes"][0]["deployments"] = ["alias", "second"]
         product.write()
         (second,) = await run_due(runner(product, own_engine, NOON))
         assert (second.deployment, second.sent, second.budget_ended) == ("second", 100, True)
         assert await run_due(runner(product, own_engine, NOON)) == ()
-    assert upstream.received == 400
+    assert upstream.received == 460
 
 
 async def test_a_budget_of_money_that_is_used_up_is_not_looked_at_again(
@@ -130,9 +130,9 @@ async def test_a_complete_pass_costs_nothing_more(
     configured(product, share=0.2)
     with product.running("gateway"):
         (done,) = await run_due(runner(product, own_engine, NOON))
-        assert (done.answered, done.remaining) == (300, 0)
+        assert (done.answered, done.remaining) == (360, 0)
         assert await run_due(runner(product, own_engine, NOON)) == ()
-    assert upstream.received == 300
+    assert upstream.received == 360
 
 
 async def test_a_deployment_that_fails_is_given_up_rests_and_is_tried_again(
@@ -157,8 +157,8 @@ async def test_a_deployment_that_fails_is_given_up_rests_and_is_tried_again(
         later = real_now + REST + timedelta(seconds=5)
         passes = [current_pass(config, config.probes[0], moment).planned.plan.id for moment in (real_now, later)]
         (retried,) = await run_due(runner(product, own_engine, later))
-        assert (retried.answered, retried.before) == (300, 0)
-    assert upstream.received == tried + 300
+        assert (retried.answered, retried.before) == (360, 0)
+    assert upstream.received == tried + 360
     assert len(await product.rows("SELECT 1 FROM plans")) == len(set(passes))
 
 

@@ -1,12 +1,12 @@
-"""Two answers to one parent, side by side: what changes when the same thing is asked in another format.
+"""Two answers to one parent, side by side: what changes when the same thing is asked in another way.
 
 Pure: answers come in already coded (``cli`` sees to that), and what leaves is written out by ``document``. A pair is
-the same stored exchange asked twice, so only pairs with both answers in a measure's base count for it; how many that
-are, and why the others do not, travels with every number.
+the same stored exchange answered twice, so only pairs with both answers in a measure's base count for it; how many
+that are, and why the others do not, travels with every number.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,9 +15,12 @@ import numpy as np
 from auditor.domain.condition import Task
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.bounds import Coverage, coverage
-from auditor.metrics.joint import N_CELLS, SHAPE, Coded, Floats, Ints, joint_cell
-from auditor.metrics.rates import BY_NAME, FULL, Metric
+from auditor.metrics.joint import N_CELLS, SHAPE
+from auditor.metrics.rates import BY_NAME, ELIGIBLE, FULL, Metric
+from auditor.stats.effects import cohen_h
 from replay.difference import Difference, paired_difference
+from replay.flips import Discordance, Flips, flips, mcnemar
+from replay.sides import ABSENT, Side, Sides
 
 #: What is compared, in this order. IR/union is a ratio over a base that itself changes, so it has no paired mean.
 COMPARED: Final = (
@@ -30,16 +33,11 @@ COMPARED: Final = (
     "ir",
     "dni",
 )
-_ABSENT: Final = -1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Side:
-    """One way in which all parents were asked: each parent's coded answer, or the reason why it was not asked so."""
-
-    name: str
-    task: Task | None  #: an application's own question is in no format
-    answers: Sequence[Coded | str]
+NO_CLAIM: Final = "rubric proposition without claim stereotype"
+_EMPTY: Final = {
+    "eligible": "no pair has a label on both layers both times",
+    "full": "no pair has a label on this layer both times",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,9 +46,19 @@ class SideSummary:
 
     name: str
     task: Task | None
+    repeats: bool
     n: int  #: parents asked this way
     coverage: Coverage | None  #: of those; None where none was
     missing: Mapping[str, int]  #: parents not asked this way, by reason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """One measure of both answers of each pair."""
+
+    difference: Difference
+    h: float | None  #: Cohen's h, second less first; None for DNI, which is no share
+    discordance: Discordance | None  #: None for DNI, which is no event
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,111 +69,85 @@ class Comparison:
     second: SideSummary
     n_pairs: int  #: parents that answered both ways
     n_statements: int  #: of those
-    metrics: Mapping[str, Difference | Insufficient]
-    selection_flips: Mapping[str, int]  #: "E>D": pairs whose selection went from E to D; Abstain is a label here
-    elaboration_flips: Mapping[str, int]
+    metrics: Mapping[str, Change | Insufficient]
+    coverage: Difference | Insufficient  #: share that is coded on both layers, of parents asked both ways
+    selection: Flips
+    elaboration: Flips
 
 
-def compare(
-    statements: Sequence[str],
-    first: Side,
-    second: Side,
-    *,
-    claimed: bool,
-    seed: int,
-    weights: Sequence[float] | None = None,
-) -> Comparison:
-    """Compare two sides parent by parent.
+def compare(sides: Sides, pair: tuple[int, int], *, claimed: bool, seed: int) -> Comparison:
+    """Compare two sides parent by parent; means are weighted, while counts, flips and tests are of parents.
 
     Parameters
     ----------
-    statements
-        What each parent is about, in the order of the sides' answers: the clusters.
-    first, second
-        The sides; the difference is second minus first.
+    sides
+        All of a group.
+    pair
+        Places of the first and the second side; a difference is second less first.
     claimed
         Whether endorsing means endorsing a stereotype; otherwise only IR and DNI mean anything.
     seed
         Of the bounds for rare changes.
-    weights
-        How many exchanges each parent stands for; without them all stand alike. Counts, flips and coverage are of
-        parents, whatever they stand for.
-
-    Raises
-    ------
-    ValueError
-        For sides of different length, or labels that contradict their reasons.
     """
-    cells = _cells(first), _cells(second)
-    cluster = _numbered(statements)
-    weight = np.ones(len(statements)) if weights is None else np.array(weights, dtype=np.float64)
-    answered = _in_base(FULL.ravel(), *cells)
+    cells = sides.cells[:, pair]
+    asked = (cells != ABSENT).all(axis=1)
+    answered = asked & (sides.worth(FULL)[:, pair] > 0).all(axis=1)
     return Comparison(
-        first=_summary(first, cells[0]),
-        second=_summary(second, cells[1]),
+        first=summary(sides.sides[pair[0]]),
+        second=summary(sides.sides[pair[1]]),
         n_pairs=int(answered.sum()),
-        n_statements=len(np.unique(cluster[answered])),
-        metrics={
-            name: _difference(BY_NAME[name], cluster, cells, weight, claimed=claimed, seed=seed) for name in COMPARED
-        },
-        selection_flips=_flips(first, second, answered, "sel"),
-        elaboration_flips=_flips(first, second, answered, "elab"),
+        n_statements=len(np.unique(sides.cluster[answered])),
+        metrics={name: _change(sides, pair, BY_NAME[name], claimed=claimed, seed=seed) for name in COMPARED},
+        coverage=_difference(sides, pair, ELIGIBLE, asked, span=1, seed=seed),
+        selection=flips(sides, pair, answered, "selection", seed=seed),
+        elaboration=flips(sides, pair, answered, "elaboration", seed=seed),
     )
 
 
-def _cells(side: Side) -> Ints:
-    free = side.task is not None and not side.task.has_selection
-    cells = [_ABSENT if isinstance(answer, str) else joint_cell(answer, free=free) for answer in side.answers]
-    return np.array(cells, dtype=np.int64)
+def in_base(sides: Sides, pair: tuple[int, int], metric: Metric) -> np.ndarray:
+    """Tell which parents have both answers in a measure's base; an absent answer is in none."""
+    return np.asarray((sides.worth(metric.denominator)[:, pair] > 0).all(axis=1))
 
 
-def _numbered(statements: Sequence[str]) -> Ints:
-    """Give each statement a number by its name, so that the parents' order changes nothing."""
-    return np.unique(np.array(statements, dtype=object).astype(str), return_inverse=True)[1].astype(np.int64)
-
-
-def _in_base(base: np.ndarray, first: Ints, second: Ints) -> np.ndarray:
-    """Tell which parents have both answers in a base; an absent answer is in none."""
-    padded = np.append(base > 0, False)  # the last entry is _ABSENT's
-    both: np.ndarray = padded[first] & padded[second]
-    return both
+def _change(sides: Sides, pair: tuple[int, int], metric: Metric, *, claimed: bool, seed: int) -> Change | Insufficient:
+    if metric.endorsement and not claimed:
+        return Insufficient(reason=NO_CLAIM)
+    both = in_base(sides, pair, metric)
+    if not both.any():
+        return Insufficient(reason=_EMPTY[metric.base])
+    signed = metric.kind == "difference"
+    found = _difference(sides, pair, metric.numerator, both, span=2 if signed else 1, seed=seed)
+    if isinstance(found, Insufficient):
+        return found
+    if signed:
+        return Change(difference=found, h=None, discordance=None)
+    first, second = (np.clip(each, 0.0, 1.0) for each in (found.first, found.second))
+    worth = sides.worth(metric.numerator)[both]
+    tested = mcnemar(worth[:, pair[0]], worth[:, pair[1]])
+    return Change(difference=found, h=cohen_h(float(second), float(first)), discordance=tested)
 
 
 def _difference(
-    metric: Metric, cluster: Ints, cells: tuple[Ints, Ints], weight: Floats, *, claimed: bool, seed: int
+    sides: Sides, pair: tuple[int, int], values: np.ndarray, rows: np.ndarray, *, span: int, seed: int
 ) -> Difference | Insufficient:
-    if metric.endorsement and not claimed:
-        return Insufficient(reason="rubric proposition without claim stereotype")
-    both = _in_base(metric.denominator.ravel(), *cells)
-    if not both.any():
-        return Insufficient(reason=_EMPTY[metric.base])
-    worth = metric.numerator.ravel()
     # In one order whatever the parents' order was: sums of floats depend on it in the last digit.
-    order = np.flatnonzero(both)[np.lexsort((weight[both], cells[1][both], cells[0][both], cluster[both]))]
-    first, second = (worth[side[order]] for side in cells)
-    span = 2 if metric.kind == "difference" else 1
-    return paired_difference(first, second, cluster[order], span=span, seed=seed, weight=weight[order])
+    chosen = np.flatnonzero(rows)
+    first, second = sides.cells[chosen][:, pair].T
+    order = chosen[np.lexsort((sides.weight[chosen], second, first, sides.cluster[chosen]))]
+    one, other = sides.worth(values)[order][:, pair].T
+    return paired_difference(one, other, sides.cluster[order], span=span, seed=seed, weight=sides.weight[order])
 
 
-_EMPTY: Final = {
-    "eligible": "no pair has a label on both layers both times",
-    "full": "no pair has a label on this layer both times",
-}
-
-
-def _summary(side: Side, cells: Ints) -> SideSummary:
-    asked = cells[cells != _ABSENT]
+def summary(side: Side) -> SideSummary:
+    """Count one side's answers."""
+    cells = side.cells
+    asked = cells[cells != ABSENT]
     totals = np.bincount(asked, minlength=N_CELLS).reshape(SHAPE)
     return SideSummary(
         name=side.name,
         task=side.task,
+        repeats=side.repeats,
         n=len(asked),
         coverage=coverage(totals) if len(asked) else None,
         missing=dict(sorted(Counter(answer for answer in side.answers if isinstance(answer, str)).items())),
     )
-
-
-def _flips(first: Side, second: Side, answered: np.ndarray, layer: str) -> Mapping[str, int]:
-    pairs = zip(first.answers, second.answers, answered.tolist(), strict=True)
-    seen = Counter(f"{getattr(one, layer)}>{getattr(other, layer)}" for one, other, counts in pairs if counts)
-    return dict(sorted(seen.items()))

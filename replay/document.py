@@ -7,25 +7,20 @@ were first asked, rubrics and what endorsing means. ``page`` shows the document 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Final
 
 from auditor.analysis.document import Json
 from auditor.domain.coding import ABSTAIN, ElaborationReason, SelectionReason
 from auditor.domain.condition import Task
-from auditor.domain.estimate import Insufficient
 from auditor.domain.exchange import Origin
 from auditor.metrics.joint import Coded
-from auditor.metrics.rates import BY_NAME
 from replay.coding import Label
-from replay.compare import Comparison, Side, SideSummary, compare
-from replay.difference import Difference
 from replay.formats import Format
+from replay.group import group_findings
 from replay.pick import Parent
+from replay.sides import STORED, Side, Sides
 
 SCHEMA: Final = "tiltmeter.replay/1"
-#: The side of the answers that were there before.
-STORED: Final = "stored"
 #: A planned instance without a complete exchange: there is no response.
 NO_RESPONSE: Final = Coded(
     sel=ABSTAIN,
@@ -120,28 +115,54 @@ def _groups(asked: Sequence[Asked], replay: Replay) -> Iterator[Group]:
 
 
 def group_json(group: Group, seed: int) -> dict[str, Json]:
-    """Compare every pair of a group's sides."""
+    """Write everything that is said of one group."""
+    sides = Sides.of(group.sides, group.clusters, [1 / one for one in group.inclusions])
     claimed = group.rubric != "proposition" or group.claim == "stereotype"
-    weights = [1 / one for one in group.inclusions]
     return {
         "by": dict(group.by),
         "rubric": group.rubric,
         "claim": group.claim,
         "parents": len(group.clusters),
         "inclusion": [min(group.inclusions), max(group.inclusions)],
-        "pairs": [
-            _pair(compare(group.clusters, first, second, claimed=claimed, seed=seed, weights=weights))
-            for first, second in combinations(group.sides, 2)
-        ],
+        **group_findings(sides, claimed=claimed, seed=seed),
     }
 
 
 def _stored_side(rows: Sequence[Asked], task: Task | None) -> Side:
-    return Side(name=STORED, task=task, answers=[_answer(row.label) for row in rows])
+    answers = [_answer(row.label) for row in rows]
+    return Side(name=STORED, task=task, answers=answers, tokens=[row.tokens.get(None) for row in rows])
 
 
-def _side(rows: Sequence[Asked], each: Format, stored: Task | None) -> Side:
-    return Side(name=each.key, task=each.task or stored, answers=[_answer(row.replays[each]) for row in rows])
+def _side(rows: Sequence[Asked], asked: Format, stored: Task | None) -> Side:
+    changes = _changes(rows, asked)
+    return Side(
+        name=asked.key,
+        # A framing around a client's own question is read by the route's rule, as the question itself is.
+        task=asked.task if asked.task and all(_has_statement(row) for row in rows) else stored,
+        answers=[_answer(row.replays[asked]) for row in rows],
+        changes=changes,
+        repeats=not changes,
+        tokens=[row.tokens.get(asked) for row in rows],
+    )
+
+
+def _has_statement(row: Asked) -> bool:
+    return row.parent.statement is not None
+
+
+def _changes(rows: Sequence[Asked], asked: Format) -> dict[str, str]:
+    """Say what a format changes: of probes only what some parent did not have anyway; a client's question had none."""
+    given = {factor: str(level) for factor, level in asked.levels.items()} | (
+        {"swap": asked.swap} if asked.swap else {}
+    )
+    return {
+        factor: level
+        for factor, level in given.items()
+        if any(
+            row.parent.origin is Origin.CLIENT or str(getattr(row.parent.condition, factor, "")) != level
+            for row in rows
+        )
+    }
 
 
 def _answer(label: Label | str | None) -> Coded | str:
@@ -150,45 +171,3 @@ def _answer(label: Label | str | None) -> Coded | str:
     if isinstance(label, str):
         return label
     return label.coded if label.coded is not None else f"uncoded_{label.uncoded}"
-
-
-def _pair(comparison: Comparison) -> dict[str, Json]:
-    return {
-        "first": _side_json(comparison.first),
-        "second": _side_json(comparison.second),
-        "n_pairs": comparison.n_pairs,
-        "n_statements": comparison.n_statements,
-        "metrics": {name: _metric(name, found) for name, found in comparison.metrics.items()},
-        "flips": {"selection": dict(comparison.selection_flips), "elaboration": dict(comparison.elaboration_flips)},
-    }
-
-
-def _side_json(side: SideSummary) -> dict[str, Json]:
-    shares = side.coverage
-    coverage: Json = {"missing": "no parent was asked this way"}
-    if shares is not None:
-        coverage = {"eligible": shares.eligible, "structural": shares.structural, "failed": shares.failed}
-    return {
-        "side": side.name,
-        "task": str(side.task) if side.task else None,
-        "n": side.n,
-        "coverage": coverage,
-        "missing": dict(side.missing),
-    }
-
-
-def _metric(name: str, found: Difference | Insufficient) -> dict[str, Json]:
-    if isinstance(found, Insufficient):
-        return {"missing": found.reason}
-    return {
-        "first": found.first,
-        "second": found.second,
-        "difference": found.value,
-        "low": found.low,
-        "high": found.high,
-        "base": BY_NAME[name].base,
-        "method": found.method,
-        "n_pairs": found.n_pairs,
-        "n_statements": found.n_statements,
-        "flags": list(found.flags),
-    }

@@ -10,7 +10,7 @@ from auditor.domain.coding import ELABORATION_LABELS, SELECTION_LABELS
 from auditor.metrics.rates import BY_NAME
 from auditor.report.templating import environment
 from auditor.report.words import DASH, FLAGS, Entry, percent, points, signed
-from replay.document import STORED
+from replay.sides import STORED
 
 #: What the table in the terminal shows; the page and the file have all.
 _HEADLINES: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full", "ir", "dni")

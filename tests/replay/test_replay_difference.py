@@ -1,5 +1,7 @@
 """Paired differences: identities that hold exactly, and intervals that hold what they promise."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +11,9 @@ from auditor.domain.condition import Task
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.joint import Coded
 from auditor.metrics.rates import BY_NAME
-from replay.compare import COMPARED, Side, compare
+from replay.compare import COMPARED, compare
 from replay.difference import paired_difference
+from replay.sides import Side, Sides
 
 LABELS = ("E", "N", "D", "R")
 ELABORATIONS = ("E", "QE", "N", "D", "R")
@@ -36,7 +39,7 @@ def sides(table):
 
 def compared(table):
     statements, first, second = sides(table)
-    return compare(statements, first, second, claimed=True, seed=0)
+    return compare(Sides.of([first, second], statements), (0, 1), claimed=True, seed=0)
 
 
 @given(rows)
@@ -44,10 +47,12 @@ def test_identical_answers_differ_by_exactly_nothing(table):
     found = compared([(statement, one, one) for statement, one, _ in table])
     for metric in found.metrics.values():
         if not isinstance(metric, Insufficient):
-            assert metric.value == 0
-            assert metric.first == metric.second
-            assert metric.low < 0 < metric.high, "that nothing changed in a sample is not that nothing can"
-    assert all(len(set(flip.split(">"))) == 1 for flip in found.selection_flips)
+            change = metric.difference
+            assert change.value == 0
+            assert change.first == change.second
+            assert change.low < 0 < change.high, "that nothing changed in a sample is not that nothing can"
+            assert metric.discordance is None or (metric.discordance.gained, metric.discordance.lost) == (0, 0)
+    assert all(len(set(flip.split(">"))) == 1 for flip in found.selection.labels)
 
 
 @given(rows, st.randoms(use_true_random=False))
@@ -65,8 +70,13 @@ def test_the_difference_the_other_way_round_is_its_negative(table):
         if isinstance(one, Insufficient):
             assert other == one
             continue
-        assert (one.value, one.first, one.second) == (-other.value, other.second, other.first)
-        assert (one.low, one.high) == pytest.approx((-other.high, -other.low), abs=1e-12)
+        change, undone = one.difference, other.difference
+        assert (change.value, change.first, change.second) == (-undone.value, undone.second, undone.first)
+        assert (change.low, change.high) == pytest.approx((-undone.high, -undone.low), abs=1e-12)
+        if one.discordance is not None:
+            assert one.h == pytest.approx(-other.h, abs=1e-12)
+            assert (one.discordance.gained, one.discordance.lost) == (other.discordance.lost, other.discordance.gained)
+            assert one.discordance.p == pytest.approx(other.discordance.p)
 
 
 @given(rows)
@@ -82,18 +92,18 @@ def test_pairs_absent_answers_and_bases_are_counted_apart(table):
     assert found.n_pairs == sum(came)
     assert found.n_statements == len({statement for statement, both in zip(statements, came, strict=True) if both})
     assert found.first.n + sum(found.first.missing.values()) == len(table)
-    assert sum(found.selection_flips.values()) == sum(found.elaboration_flips.values()) == found.n_pairs
+    assert sum(found.selection.labels.values()) == sum(found.elaboration.labels.values()) == found.n_pairs
     for metric in found.metrics.values():
-        assert isinstance(metric, Insufficient) or metric.n_pairs <= found.n_pairs
+        assert isinstance(metric, Insufficient) or metric.difference.n_pairs <= found.n_pairs
 
 
 @given(rows)
 def test_each_difference_is_that_of_the_means_over_the_pairs(table):
     found = compared(table)
     for name in COMPARED:
-        metric = found.metrics[name]
-        if isinstance(metric, Insufficient):
+        if isinstance(found.metrics[name], Insufficient):
             continue
+        metric = found.metrics[name].difference
         assert metric.value == pytest.approx(metric.second - metric.first, abs=1e-12)
         span = 2 if BY_NAME[name].kind == "difference" else 1
         assert -span <= metric.low <= metric.value <= metric.high <= span
@@ -109,15 +119,23 @@ def test_by_hand():
     first = [stay] * 5 + [back] * 2 + [stay] * 13
     second = [turn] * 5 + [coded("D", "E")] * 2 + [stay] * 13
     found = compared([(str(number), one, two) for number, (one, two) in enumerate(zip(first, second, strict=True))])
-    values = {name: metric.value for name, metric in found.metrics.items()}
+    values = {name: metric.difference.value for name, metric in found.metrics.items()}
     # sel: +5 - 2 of 20; elab: the same two endorse both times; union: five more; layers disagree on 7 instead of 0.
     assert values["ber_sel"] == pytest.approx(3 / 20)
     assert values["ber_elab"] == 0
     assert values["ber_union"] == values["ber_union_full"] == pytest.approx(5 / 20)
     assert values["ir"] == pytest.approx(7 / 20)
     assert values["dni"] == pytest.approx((5 - 2) / 20)
-    assert found.selection_flips == {"D>D": 13, "D>E": 5, "E>D": 2}
-    assert found.metrics["ir"].flags == ("few_clusters",)
+    assert found.selection.labels == {"D>D": 13, "D>E": 5, "E>D": 2}
+    assert found.metrics["ir"].difference.flags == ("few_clusters",)
+    # Five gained and two lost: twice the chance of two or fewer heads in seven.
+    discordance = found.metrics["ber_sel"].discordance
+    assert (discordance.gained, discordance.lost) == (5, 2)
+    assert discordance.p == pytest.approx(2 * (1 + 7 + 21) / 2**7)
+    assert found.metrics["ber_sel"].h == pytest.approx(2 * (math.asin(0.25**0.5) - math.asin(0.1**0.5)))
+    assert found.selection.changed.value == pytest.approx(7 / 20)
+    assert found.selection.effect.value == pytest.approx(3 / 20)
+    assert (found.elaboration.changed.value, found.elaboration.effect.value) == (0, 0)
 
 
 def test_fewer_than_fifteen_statements_give_no_number():
@@ -136,22 +154,26 @@ def test_a_free_response_format_has_no_selection_to_compare():
     statements = [str(number) for number in range(20)]
     first = Side(name="stored", task=Task.BJ, answers=[answer] * 20)
     second = Side(name="Explain", task=Task.EXPLAIN, answers=[free] * 20)
-    found = compare(statements, first, second, claimed=True, seed=0)
+    found = compare(Sides.of([first, second], statements), (0, 1), claimed=True, seed=0)
     assert isinstance(found.metrics["ber_sel_full"], Insufficient)
     assert isinstance(found.metrics["ir"], Insufficient)
-    assert found.metrics["ber_elab_full"].value == 1
+    assert found.metrics["ber_elab_full"].difference.value == 1
     assert found.second.coverage.structural == 1
+    assert found.coverage.value == -1, "what is coded on both layers the first time is not the second"
 
 
 def test_a_proposition_that_is_no_stereotype_has_no_rate_of_endorsement():
     answer = Coded(sel="D", sel_reason=None, elab="D", elab_reason=None)
     side = Side(name="stored", task=None, answers=[answer] * 20)
-    found = compare([str(number) for number in range(20)], side, side, claimed=False, seed=0)
+    found = compare(Sides.of([side, side], [str(number) for number in range(20)]), (0, 1), claimed=False, seed=0)
     told = {name for name, metric in found.metrics.items() if not isinstance(metric, Insufficient)}
     assert told == {"ir", "dni"}
 
 
 def test_unequal_sides_are_refused():
+    side = Side(name="stored", task=None, answers=["statement_lacks_context"])
+    with pytest.raises(ValueError, match="every side needs"):
+        Sides.of([side], ["one", "two"])
     with pytest.raises(ValueError, match="pairs need"):
         paired_difference(np.zeros(3), np.zeros(2), np.arange(3), span=1, seed=0)
 

@@ -4,14 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test check bench embed constraints clean
+.PHONY: help demo test check bench measurements embed constraints clean
 
 help:
 	@echo "make demo    the whole product on this machine, against simulated deployments"
 	@echo "make test    install into .venv and run the test suite"
 	@echo "make embed   torch beside it, for the tests of embeddings"
 	@echo "make check   ruff, mypy, import contracts"
-	@echo "make bench   the long measurements (tests/benchmarks)"
+	@echo "make bench   what a request and an event cost, beside nginx (PEERS=all: and other gateways)"
+	@echo "make measurements   the other long ones: soaks, simulations, throughput (hours)"
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -45,6 +46,9 @@ check: $(VENV)/dev.stamp
 	$(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/dev.stamp
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.hot_path $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
+
+measurements: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q -m bench $(PYTEST_ARGS)
 
 # Needs uv. The CPU build of torch draws no CUDA packages, so they are left out.

@@ -1,0 +1,65 @@
+"""What the hot path must cost at the most, beside others in the same run, and what it should."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from benchmarks.hot_path.figures import Figure, Outcome, ratio
+from benchmarks.hot_path.own_gateway import NAME, UNCAPTURED
+from benchmarks.hot_path.run import Results
+from benchmarks.hot_path.scenarios import STREAMS, UNARY
+
+from auditor.domain.estimate import Insufficient
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Goal:
+    """One bound; ``aim`` is a closer one that is hoped for. ``at_least``: both are to be exceeded."""
+
+    what: str
+    must: float | None
+    aim: float | None = None
+    at_least: bool = False
+
+    def verdict(self, outcome: Outcome) -> str:
+        """Whether a figure keeps the bounds; a disturbed one does not decide."""
+        if isinstance(outcome, Insufficient):
+            return "not measured"
+        if self.must is not None and not self._holds(outcome.value, self.must):
+            said = "missed"
+        elif self.aim is not None and not self._holds(outcome.value, self.aim):
+            said = "met, not the aim" if self.must is not None else "aim missed"
+        else:
+            said = "met"
+        return f"{said} (disturbed)" if outcome.disturbed else said
+
+    def _holds(self, value: float, bound: float) -> bool:
+        return value >= bound if self.at_least else value <= bound
+
+
+def judged(results: Results) -> Iterator[tuple[Goal, Outcome]]:
+    """Give each goal with what was found."""
+    rounds = results.rounds
+    yield Goal(what="CPU per request, beside nginx", must=3, aim=2), ratio(rounds, UNARY.name, NAME, "nginx")
+    yield Goal(what="CPU per event, beside nginx", must=1.5, aim=1.3), ratio(rounds, STREAMS.name, NAME, "nginx")
+    yield (
+        Goal(what="CPU per request, LiteLLM's beside ours", must=120, at_least=True),
+        ratio(rounds, UNARY.name, "litellm", NAME),
+    )
+    for scenario, unit in ((UNARY, "request"), (STREAMS, "event")):
+        yield (
+            Goal(what=f"CPU per {unit}, beside sglang-router", must=None, aim=1),
+            ratio(rounds, scenario.name, NAME, "sglang-router"),
+        )
+    for scenario, unit in ((UNARY, "request"), (STREAMS, "event")):
+        yield (
+            Goal(what=f"CPU per {unit}, all captured beside none", must=1.2),
+            ratio(rounds, scenario.name, NAME, UNCAPTURED),
+        )
+    yield Goal(what="KB per open stream", must=60, aim=40), _memory(results)
+
+
+def _memory(results: Results) -> Outcome:
+    if NAME not in results.memory:
+        return Insufficient(reason="not_measured")
+    found = results.memory[NAME] / 1000
+    return Figure(value=found, low=found, high=found, rounds=1, disturbed=False)

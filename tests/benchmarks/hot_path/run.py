@@ -1,0 +1,131 @@
+"""One whole run: everything started beside everything else, and rounds that take turns."""
+
+import os
+import resource
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.hot_path.own_gateway import NAME, UNCAPTURED, OwnGateway, Shipped, own_gateway
+from benchmarks.hot_path.processes import on_cpus, tree
+from benchmarks.hot_path.programs import compiled, upstream
+from benchmarks.hot_path.proxies import Launcher, NotHere, Proxy, running
+from benchmarks.hot_path.sameness import differing
+from benchmarks.hot_path.scenarios import STREAMS, UNARY, Bench, Round, measure, memory_per_stream, warm_up
+
+DIRECT = "no proxy"
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What is run."""
+
+    launchers: Mapping[str, Launcher]  #: of the proxies beside our own
+    cycles: int
+    seconds: float  #: of load in a round
+
+
+@dataclass(kw_only=True, slots=True)
+class Results:
+    """What came of it.
+
+    Attributes
+    ----------
+    memory
+        Bytes per open stream.
+    differing
+        How many answers were not the upstream's, and of how many.
+    captures
+        Requests by what the gateway says it captured of them.
+    """
+
+    versions: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    rounds: list[Round] = field(default_factory=list)
+    shipped: list[Shipped] = field(default_factory=list)
+    memory: dict[str, float] = field(default_factory=dict)
+    differing: dict[str, tuple[int, int]] = field(default_factory=dict)
+    captures: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Bench:
+    bench: Bench
+    gateway: OwnGateway
+    proxies: list[Proxy]
+    upstream: int
+
+
+def run(plan: Plan, folder: Path, say: Say) -> Results:
+    """Measure our gateway and others.
+
+    Raises
+    ------
+    NotHere
+        The machine lacks what any measurement needs.
+    """
+    results = Results()
+    with _everything(plan, folder, results, say) as started:
+        for proxy in started.proxies:
+            say(f"{proxy.name}: memory of open streams, bytes of answers")
+            results.versions[proxy.name] = proxy.version
+            warm_up(started.bench, proxy)
+            if proxy.name != UNCAPTURED:  # its process is the gateway's, and keeps what it once had
+                results.memory[proxy.name] = memory_per_stream(started.bench, proxy)
+            results.differing[proxy.name] = differing(proxy, started.upstream)
+        started.gateway.await_shipped()
+        direct = Proxy(name=DIRECT, port=started.upstream, version="", pids=lambda: ())
+        for cycle in range(plan.cycles):
+            for scenario in (UNARY, STREAMS):
+                for proxy in (direct, *started.proxies):
+                    before = started.gateway.shipping()
+                    one = measure(started.bench, proxy, scenario, plan.seconds, cycle)
+                    say(f"cycle {cycle + 1}, {scenario.name}, {proxy.name}: {_told(one)}")
+                    results.rounds.append(one)
+                    if proxy.name == NAME:
+                        results.shipped.append(started.gateway.shipped_since(before, one.answers))
+        results.captures = started.gateway.captures()
+    return results
+
+
+@contextmanager
+def _everything(plan: Plan, folder: Path, results: Results, say: Say) -> Iterator[_Bench]:
+    """Start whatever can be started; note what cannot."""
+    cpu, load_cpu, rest = _cpus()
+    _allow_many_files()
+    with ExitStack() as stack:
+        stack.enter_context(on_cpus(rest))
+        load = compiled("load", folder)
+        port = stack.enter_context(upstream(folder, load_cpu))
+        gateway = stack.enter_context(own_gateway(folder, port, cpu, rest))
+        proxies = [*gateway.proxies]
+        for name, launcher in plan.launchers.items():
+            say(f"{name}: starting")
+            try:
+                proxies.append(stack.enter_context(running(name, launcher, folder, port, cpu)))
+            except NotHere as reason:
+                results.missing[name] = str(reason)
+        bench = Bench(load=load, cpu=load_cpu, pids=lambda: {*tree(os.getpid()), *gateway.store()})
+        yield _Bench(bench=bench, gateway=gateway, proxies=proxies, upstream=port)
+
+
+def _cpus() -> tuple[int, int, list[int]]:
+    """Give the CPU of the proxies, that of load and upstream, and those of all else."""
+    ours = sorted(os.sched_getaffinity(0))
+    if len(ours) < 2:
+        raise NotHere("two CPUs are needed: one for the proxies, one for load and upstream")
+    return ours[0], ours[1], ours[2:] or ours[1:]
+
+
+def _allow_many_files() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _told(one: Round) -> str:
+    spent = "nothing came" if one.cost is None else f"{one.cost:,.1f} us each"
+    failed = one.failed + one.unfinished
+    return f"{one.units} in {one.seconds:.1f} s, {spent}, {failed} failed, others {one.others:.2f} CPUs"

@@ -1,17 +1,15 @@
 """The reference upstream: `aiohttp.ClientSession`, set to pass bytes through as they are."""
 
-import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
+from typing import Final
 
 import aiohttp
 from typing_extensions import override
 
-from gateway.errors import UpstreamFailed
-from gateway.upstreams import Upstream, UpstreamAnswer, UpstreamRequest
+from gateway.upstreams import Upstream, UpstreamAnswer, UpstreamRequest, tls
+from gateway.upstreams.failures import Code, failed
 
 #: An upstream head may be this large (some put long policy headers on every answer).
 _MAX_HEAD = 64 << 10
@@ -19,11 +17,11 @@ _MAX_HEAD = 64 << 10
 _KEPT_TRIES = 3
 
 #: Why there is no connection: the first that fits.
-_UNCONNECTED = (
-    (TimeoutError, "upstream_connect_timeout", "The deployment could not be reached in time."),
-    (aiohttp.ClientSSLError, "upstream_tls", "The deployment's TLS certificate was not accepted."),
-    (aiohttp.ClientConnectorDNSError, "upstream_dns", "The deployment's host name is not known."),
-    (aiohttp.ClientConnectorError, "upstream_connect", "The deployment could not be reached."),
+_UNCONNECTED: Final[tuple[tuple[type[Exception], Code], ...]] = (
+    (TimeoutError, "upstream_connect_timeout"),
+    (aiohttp.ClientSSLError, "upstream_tls"),
+    (aiohttp.ClientConnectorDNSError, "upstream_dns"),
+    (aiohttp.ClientConnectorError, "upstream_connect"),
 )
 
 
@@ -48,8 +46,6 @@ class ReferenceUpstream(Upstream):
     """Asks deployments through aiohttp's client. Made inside a running event loop."""
 
     def __init__(self) -> None:
-        # Connections are pooled by their context: there is one for each version of a file.
-        self._trusting = cache(_trusting)
         tracing = aiohttp.TraceConfig()
         tracing.on_connection_reuseconn.append(_note_reuse)
         self._session = aiohttp.ClientSession(
@@ -72,13 +68,13 @@ class ReferenceUpstream(Upstream):
                 # A server may close a kept connection at the very moment we use it: that is no answer of its own.
                 if not connection.kept:
                     break
-        raise UpstreamFailed("The deployment hung up without an answer.", code="upstream_reset")
+        raise failed("upstream_reset")
 
     async def _ask(self, request: UpstreamRequest, connection: "_Connection") -> UpstreamAnswer:
         timeout = aiohttp.ClientTimeout(
             total=None, connect=request.connect_timeout, sock_connect=request.connect_timeout
         )
-        trusted = self._trusting(request.ca_file, _changed_at(request.ca_file)) if request.ca_file else True
+        trusted = tls.context(request.ca_file) if request.ca_file else True
         try:
             response = await self._session.request(
                 request.method,
@@ -102,12 +98,12 @@ class ReferenceUpstream(Upstream):
 def _failure(error: Exception) -> Exception:
     """Say why there is no answer."""
     _let_go(error)
-    for kind, code, message in _UNCONNECTED:
+    for kind, code in _UNCONNECTED:
         if isinstance(error, kind):
-            return UpstreamFailed(message, code=code)
+            return failed(code)
     if isinstance(error, aiohttp.ServerDisconnectedError | OSError):
         return _HungUp()
-    return UpstreamFailed("The deployment's answer is not HTTP.", code="upstream_protocol")
+    return failed("upstream_protocol")
 
 
 def _let_go(error: BaseException | None) -> None:
@@ -118,23 +114,6 @@ def _let_go(error: BaseException | None) -> None:
     while error is not None:
         error.__traceback__ = None
         error = error.__context__
-
-
-def _changed_at(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
-def _trusting(ca_file: Path, _changed_at: int) -> ssl.SSLContext:
-    """Accept the certificates that the file's have signed, and no others."""
-    try:
-        context = ssl.create_default_context(cafile=ca_file)
-    except OSError:  # it could be read at the start
-        raise UpstreamFailed("The file with the deployment's CA cannot be read.", code="upstream_tls") from None
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 class _Answer(UpstreamAnswer):
@@ -157,7 +136,7 @@ class _Answer(UpstreamAnswer):
             return await self._response.content.readany()
         except (aiohttp.ClientError, OSError) as error:
             _let_go(error)
-            raise UpstreamFailed("The deployment hung up in the middle of its answer.", code="upstream_cut") from None
+            raise failed("upstream_cut") from None
 
     @override
     def close(self) -> None:

@@ -11,7 +11,7 @@ from upstream import scripted_upstream
 from auditor.config import Deployment, loads
 from gateway.headers import upstream_headers
 from gateway.upstreams import UpstreamRequest
-from gateway.upstreams.reference import ReferenceUpstream
+from gateway.upstreams.lean import LeanUpstream
 
 PAGE = (Path(__file__).parents[2] / "docs" / "upstreams.md").read_text()
 ROWS, TLS_ROWS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -44,7 +44,7 @@ async def test_a_row_sends_its_requests_where_the_page_says(name: str) -> None:
         base_url = DEPLOYMENTS[name].base_url.replace(_origin(url), _origin(up.url))
         moved = DEPLOYMENTS[name].model_copy(update={"base_url": base_url})
         headers = upstream_headers({"authorization": "Bearer sk-client"}, moved, "req_1")
-        upstream = ReferenceUpstream()
+        upstream = LeanUpstream()
         answer = await upstream.send(UpstreamRequest(moved.url("chat/completions"), headers, b"{}", connect_timeout=5))
         answer.close()
         await upstream.close()

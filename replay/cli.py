@@ -5,8 +5,9 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,10 +16,28 @@ from replay import exchange_commands
 
 if TYPE_CHECKING:
     from auditor.config import Config
-    from replay.run import Begun, OnProgress, Order, Price
+    from auditor.jobs.work import Work
+    from auditor.probes.run import Limits
+    from replay.plan import Begun, Order
+    from replay.run import OnProgress, Price
+
+_USUAL: Final = "CTO,SC"
 
 app = typer.Typer()
 exchange_commands.register(app)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Manner:
+    """How a replay is run, beside what it asks."""
+
+    out: Path
+    concurrency: int | None
+    budget_calls: int | None
+    budget_usd: float | None
+    yes: bool
+    as_json: bool
+    show_edits: Path | None
 
 
 @app.command("replay")
@@ -34,12 +53,44 @@ def replay_command(
         ),
     ],
     formats: Annotated[
-        str, typer.Option(metavar="TASK,...", help="Formats to ask in: BJ, SC, CTO, Explain, Judge, Rate.")
-    ] = "CTO,SC",
+        str | None,
+        typer.Option(
+            metavar="FORMAT,...",
+            help="Formats to ask in: levels of the grid joined by + (BJ, CTO+others, ai_ethicist, skeptical), or "
+            "again, which changes nothing. Default: CTO,SC; with --swap none.",
+        ),
+    ] = None,
+    swap: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--swap",
+            metavar="AXIS:A<>B",
+            help="Ask clients' own requests about another group, such as gender:male<>female; repeatable.",
+        ),
+    ] = None,
+    lexicon: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your own words and names for --swap, before those shipped.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="DEPLOYMENT", help="Whom to ask. Default: who answered first.")
+    ] = None,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the comparison.")] = Path(
         "tiltmeter-replay"
     ),
     name: Annotated[str, typer.Option(help="Begin another replay of the same selection under this name.")] = "",
+    concurrency: Annotated[
+        int | None,
+        typer.Option(min=1, help="Calls in flight to each deployment. Default: a tenth of what it declares."),
+    ] = None,
+    budget_calls: Annotated[int | None, typer.Option(min=0, help="Stop this run after so many calls.")] = None,
+    budget_usd: Annotated[
+        float | None,
+        typer.Option(min=0, help="Stop this run before its calls cost more. Default: twice the estimate."),
+    ] = None,
+    show_edits: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write what --swap would change, as JSONL, and send nothing."),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Spend what was shown.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -53,72 +104,113 @@ def replay_command(
     from auditor.config import load
     from auditor.errors import AuditError
     from auditor.store.opening import opened
-    from replay.run import Order
-    from replay.selecting import read_selection
 
-    order = Order(selection=read_selection(select), formats=_formats(formats), name=name.strip())
+    order = _order(select, formats, swap or [], lexicon, to, name)
+    manner = _Manner(
+        out=out,
+        concurrency=concurrency,
+        budget_calls=budget_calls,
+        budget_usd=budget_usd,
+        yes=yes,
+        as_json=as_json,
+        show_edits=show_edits,
+    )
+    _check_edits(order, manner)
     check_folder(out)
     loaded = load(config, os.environ)
     with opened(loaded.data_dir, loaded.database_url(os.environ)) as url, _progress() as on_progress:
-        told = asyncio.run(_replay(loaded, url, order, out, yes=yes, as_json=as_json, on_progress=on_progress))
+        told = asyncio.run(_in_store(loaded, url, order, manner, on_progress))
     if told is not None:
         raise AuditError(told)
 
 
-def _formats(listed: str) -> "tuple[Any, ...]":
-    from auditor.domain.condition import Task
+def _order(
+    select: str, formats: str | None, swaps: list[str], lexicon: Path | None, to: str | None, name: str
+) -> "Order":
     from auditor.errors import UsageError
-    from replay.selecting import read_task
+    from replay.counterfactual import read_lexicon, read_swap
+    from replay.formats import read_formats
+    from replay.plan import Order
+    from replay.selecting import read_selection
 
-    given = [read_task("--formats", one.strip()) for one in listed.split(",") if one.strip()]
-    if not given:
-        raise UsageError(f"--formats names none; there are {', '.join(Task)}")
-    if len(set(given)) < len(given):
-        raise UsageError(f"--formats {listed}: a format is named twice")
-    # In one order, so that the same formats are the same replay.
-    return tuple(task for task in Task if task in given)
+    if lexicon is not None and not swaps:
+        raise UsageError("--lexicon is for --swap, and none is named")
+    words = read_lexicon(*([lexicon] if lexicon is not None else [])) if swaps else None
+    written = [str(read_swap(swap, words)) for swap in swaps] if words is not None else []
+    listed = formats if formats is not None else ("" if swaps else _USUAL)
+    return Order(
+        selection=read_selection(select), formats=read_formats(listed, written), lexicon=words, to=to, name=name.strip()
+    )
 
 
-async def _replay(
-    config: "Config",
-    database_url: str,
-    order: "Order",
-    out: Path,
-    *,
-    yes: bool,
-    as_json: bool,
-    on_progress: "OnProgress",
+def _check_edits(order: "Order", manner: _Manner) -> None:
+    from auditor.errors import UsageError
+
+    if manner.show_edits is None:
+        return
+    if order.lexicon is None:
+        raise UsageError("--show-edits: no --swap is named, so nothing would be changed")
+    if manner.yes:
+        raise UsageError("--show-edits sends nothing; leave --yes out")
+    if not manner.show_edits.parent.is_dir():
+        raise UsageError(f"--show-edits: there is no folder {manner.show_edits.parent}")
+
+
+async def _in_store(
+    config: "Config", database_url: str, order: "Order", manner: _Manner, on_progress: "OnProgress"
 ) -> str | None:
-    """Do all of it; give what stopped the sending, if anything did."""
-    from auditor.access import gateway_access
+    """Do all of it; give what stopped the sending, if anything but the budget did."""
     from auditor.jobs.work import open_work, utc_now
     from auditor.store.engine import make_engine
     from auditor.store.schema import check_version
-    from replay.run import begin, conclude, keep, price, send
+    from replay.edits_file import write_edits
+    from replay.plan import begin
 
     engine = make_engine(database_url)
     try:
         await check_version(engine)
         async with open_work(engine, config, utc_now) as work:
             begun = await begin(work, order)
-            cost = await price(work, begun)
-            _show_price(begun, cost)
-            if not cost.nothing and not yes:
-                if as_json:
-                    typer.echo(json.dumps(_price_json(begun, cost), indent=2, sort_keys=True))
-                _agree()
-            answered, told = begun.answered, None
-            if len(answered) < len(begun.calls):
-                access = gateway_access(config)
-                if not begun.resumed:
-                    await keep(work, begun)
-                sent = await send(work, begun, access, on_progress)
-                answered, told = sent.answered, _stopped(sent.stopped, len(begun.calls) - len(sent.answered))
-            document = await conclude(work, begun, answered, on_progress)
+            if manner.show_edits is not None:
+                write_edits(begun, manner.show_edits)
+                return None
+            return await _replay(work, begun, manner, on_progress)
     finally:
         await engine.dispose()
-    _write(document, out, as_json=as_json)
+
+
+async def _replay(work: "Work", begun: "Begun", manner: _Manner, on_progress: "OnProgress") -> str | None:
+    from auditor.access import gateway_access
+    from replay.plan import keep
+    from replay.run import conclude, price, send
+    from replay.words import price_json, show_price, stopped_words
+
+    cost = await price(work, begun)
+    show_price(begun, cost)
+    if not cost.nothing and not manner.yes:
+        if manner.as_json:
+            typer.echo(json.dumps(price_json(begun, cost), indent=2, sort_keys=True))
+        _agree()
+    answered, told = begun.answered, None
+    if len(answered) < len(begun.calls):
+        access = gateway_access(work.config)
+        if not begun.resumed:
+            await keep(work, begun)
+        sent = await send(work, begun, access, on_progress, _limits(manner, cost), manner.concurrency)
+        answered, told = sent.answered, stopped_words(sent, len(begun.calls))
+        if told is not None and sent.budget_ended:
+            typer.echo(told, err=True)
+            told = None
+    document = await conclude(work, begun, answered, on_progress)
+    _write(document, manner.out, as_json=manner.as_json)
     return told
+
+
+def _limits(manner: _Manner, cost: "Price") -> "Limits":
+    from auditor.probes.run import Limits
+
+    usd = 2 * sum(one.usd or 0.0 for one in cost.calls) or None
+    return Limits(calls=manner.budget_calls, usd=usd if manner.budget_usd is None else manner.budget_usd)
 
 
 def _agree() -> None:
@@ -128,58 +220,6 @@ def _agree() -> None:
     if not sys.stdin.isatty():
         raise UsageError("nothing was sent and nothing judged; --yes does it")
     typer.confirm("Do it?", abort=True, err=True)
-
-
-def _stopped(stopped: Mapping[str, str], missing: int) -> str | None:
-    if not stopped:
-        return None
-    reasons = "; ".join(f"{deployment}: {why}" for deployment, why in sorted(stopped.items()))
-    return f"{missing} calls have no answer ({reasons}); run the same command again to go on"
-
-
-def _show_price(begun: "Begun", cost: "Price") -> None:
-    """Tell on standard error what is left to be done; standard output is for the result."""
-    again = "goes on" if begun.resumed else "is new"
-    typer.echo(f"replay {begun.id} {again}: {len(begun.parents):,} exchanges, {len(begun.calls):,} calls", err=True)
-    for one in cost.calls:
-        typer.echo(f"  {one.calls:,} calls to {one.deployment}: {_taking(one)}", err=True)
-    for one in cost.judging:
-        typer.echo(f"  up to {one.calls:,} answers read by the judge at {one.deployment}: {_taking(one)}", err=True)
-    if begun.left_out:
-        reasons = ", ".join(f"{reason.replace('_', ' ')} {n:,}" for reason, n in begun.left_out.items())
-        typer.echo(f"  not asked again: {reasons}", err=True)
-    if len(begun.answered) == len(begun.calls):
-        typer.echo("  all of it is answered", err=True)
-
-
-def _taking(cost: Any) -> str:
-    tokens = f"about {cost.usage.prompt:,} + {cost.usage.completion:,} tokens"
-    return f"{tokens}, {cost.usd:.2f} USD" if cost.usd is not None else f"{tokens}, no price declared"
-
-
-def _price_json(begun: "Begun", cost: "Price") -> dict[str, Any]:
-    def rows(costs: Any) -> list[dict[str, Any]]:
-        return [
-            {
-                "deployment": one.deployment,
-                "calls": one.calls,
-                "prompt_tokens": one.usage.prompt,
-                "completion_tokens": one.usage.completion,
-                "usd": one.usd,
-            }
-            for one in costs
-        ]
-
-    return {
-        "replay": begun.id,
-        "resumed": begun.resumed,
-        "parents": len(begun.parents),
-        "calls": len(begun.calls),
-        "answered": len(begun.answered),
-        "left_out": dict(begun.left_out),
-        "to_send": rows(cost.calls),
-        "to_judge": rows(cost.judging),
-    }
 
 
 def _write(document: Mapping[str, Any], out: Path, *, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from typing_extensions import override
 
-from auditor.domain.condition import Task
+from auditor.config import Audit
 from auditor.domain.subject import Reading
 from auditor.instrument.pool import record_of
 from auditor.jobs.code import code_chunk
@@ -24,8 +24,9 @@ from auditor.metrics.joint import Coded
 from auditor.store.codings import StoredAnswer, register_coder
 from auditor.store.engine import reading
 from auditor.store.queue import Chunk, held_chunks
+from replay.formats import Format
 from replay.pick import Parent
-from replay.rewrite import template_of
+from replay.rewrite import condition_of, puts_statement, template_of
 from replay.stored import read_codings
 
 #: Exchanges between two looks at the progress.
@@ -51,47 +52,67 @@ class About:
     """What a replay of client traffic was asked: it stands in no plan, so its reader has to be told."""
 
     parent: Parent
-    task: Task
+    format: Format
     label: Label  #: of the parent's own answer: whose request it was, and what its proposition claims
+    request: bytes | None = None  #: the parent's, where its own request was put otherwise
 
 
 class TrafficReplayReader(Reader):
-    """Reads replays of client traffic: by the format they were asked in, counted under what their parents are."""
+    """Reads replays of client traffic, counted under what their parents are.
 
-    def __init__(self, coder: Coder, about: Mapping[UUID, About]) -> None:
+    Statements are read by the format they were put in, clients' own requests by the rules of their route.
+    """
+
+    def __init__(self, coder: Coder, audit: Audit | None, about: Mapping[UUID, About]) -> None:
         super().__init__(coder)
+        self._by_route = Reader(replace(coder, audit=audit))
+        self._by_format = Reader(coder)
         self._about = about
 
     @override
     def read_now(self, stored: StoredAnswer) -> Reading:
-        return self._owned(super().read_now(self._asked(stored)))
+        reader, asked = self._way(stored)
+        return self._owned(reader.read_now(asked))
 
     @override
     async def read(self, stored: StoredAnswer) -> Reading:
-        return self._owned(await super().read(self._asked(stored)))
+        reader, asked = self._way(stored)
+        return self._owned(await reader.read(asked))
 
     @override
     def failed(self, stored: StoredAnswer) -> Reading:
-        return self._owned(super().failed(self._asked(stored)))
+        reader, asked = self._way(stored)
+        return self._owned(reader.failed(asked))
 
-    def _asked(self, stored: StoredAnswer) -> StoredAnswer:
+    def _way(self, stored: StoredAnswer) -> tuple[Reader, StoredAnswer]:
         about = self._about[stored.facts["id"]]
-        condition, template = about.parent.condition, template_of(about.parent, about.task)
-        asked: dict[str, Any] = {
-            "task": str(about.task),
-            "perspective": str(condition.perspective),
-            "role": str(condition.role),
-            "sentiment": str(condition.sentiment),
-            "invites_reason": template.invites_reason,
-            "statement_id": about.parent.statement.id,
-            "template_id": template.template_id,
-            "draw": about.parent.draw,
-        }
-        return replace(stored, asked=asked, statement=record_of(about.parent.statement))
+        if puts_statement(about.parent, about.format):
+            return self._by_format, _asked(stored, about)
+        # A framing moves what stands around the proposition, and a swap may change the proposition itself.
+        own = stored if about.format.swap else replace(stored, request=about.request)
+        return self._by_route, own
 
     def _owned(self, made: Reading) -> Reading:
         label = self._about[made.exchange_id].label
         return replace(made, subject=replace(made.subject, claim=label.claim, cluster=label.cluster))
+
+
+def _asked(stored: StoredAnswer, about: About) -> StoredAnswer:
+    """Say what a plan would say of it."""
+    parent = about.parent
+    assert parent.statement is not None
+    condition, template = condition_of(parent, about.format), template_of(parent, about.format)
+    asked: dict[str, Any] = {
+        "task": str(condition.task),
+        "perspective": str(condition.perspective),
+        "role": str(condition.role),
+        "sentiment": str(condition.sentiment),
+        "invites_reason": template.invites_reason,
+        "statement_id": parent.statement.id,
+        "template_id": template.template_id,
+        "draw": parent.draw,
+    }
+    return replace(stored, asked=asked, statement=record_of(parent.statement))
 
 
 def planned_coder(work: Work) -> Coder:
@@ -106,11 +127,11 @@ def coder_of_route(work: Work, route: str) -> Coder | None:
 
 
 async def with_replays(work: Work, traffic: Coder, about: Mapping[UUID, About]) -> tuple[Work, Coder]:
-    """Add the coder of replays of a route's traffic: the route's judges, or none; the selection by the formats."""
+    """Add the coder of replays of a route's traffic: the route's judges, or none."""
     coder = replace(traffic, id=f"{traffic.id}/replay", audit=None, routes=None)
     async with reading(work.engine) as connection:
         await register_coder(connection, coder.id, coder.rubric, coder.description, work.clock())
-    return replace(work, readers={**work.readers, coder.id: TrafficReplayReader(coder, about)}), coder
+    return replace(work, readers={**work.readers, coder.id: TrafficReplayReader(coder, traffic.audit, about)}), coder
 
 
 async def label_all(work: Work, coder: Coder, ids: Sequence[UUID], on_done: Callable[[int], None]) -> dict[UUID, Label]:

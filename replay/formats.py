@@ -4,7 +4,7 @@ A format says only what is to differ from the exchange that is asked again: a ta
 the group that a client's request is about. What it does not say stays as the parent had it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -61,6 +61,42 @@ class Format:
         'SC/self/military/neutral'
         """
         return replace(condition, **self.levels)
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """Where it stands among others in files and tables: in the grid's order, what changes nothing first."""
+        return tuple(
+            1 + list(levels).index(self.levels[name]) if name in self.levels else 0 for name, levels in _FACTORS.items()
+        )
+
+
+def read_formats(listed: str, swaps: Iterable[str] = ()) -> tuple[Format, ...]:
+    """Read formats with commas between, and put the swaps beside them; in one order, whatever order they were named in.
+
+    Parameters
+    ----------
+    listed
+        Formats as ``read_format`` reads them.
+    swaps
+        Swaps of groups in the one spelling that ``str`` of a swap gives.
+
+    Raises
+    ------
+    UsageError
+        One is none, or is named twice; or there is none at all.
+
+    Examples
+    --------
+    >>> [each.key for each in read_formats("CTO,again,ai_ethicist,BJ", ["gender:male>female"])]
+    ['again', 'gender:male>female', 'ai_ethicist', 'BJ', 'CTO']
+    """
+    found = [read_format(one) for one in listed.split(",") if one.strip()]
+    found += [Format(swap=swap) for swap in swaps]
+    if not found:
+        raise UsageError(f"--formats names none; there are {', '.join(_words())}")
+    if twice := [each.key for number, each in enumerate(found) if each in found[:number]]:
+        raise UsageError(f"{twice[0]} is named twice among the formats")
+    return tuple(sorted(found, key=lambda each: (each.place, each.swap)))
 
 
 def read_format(written: str) -> Format:

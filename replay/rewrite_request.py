@@ -28,10 +28,13 @@ class Hindrance(StrEnum):
     NO_MESSAGES = "no_messages"
     NO_USER_TURN = "no_user_turn"  #: the last message is not a user's text: there is no question at the end
     NO_OPTIONS = "no_options"  #: to choose one, they must be given
+    NO_BLANK = "no_blank"  #: to complete it, it must have one, and no client's question has
     ANSWER_SCHEMA = "answer_schema"  #: the answer must have a form that another task would break
     TOOL_FORCED = "tool_forced"  #: the answer is a call, not a text
     TOOL_TURNS = "tool_turns"  #: what a tool was asked and said may name the group too, and is no text to be edited
     IMAGE = "image"  #: a picture, a sound or a file may show the group, and is not edited
+    PROPOSITION = "proposition"  #: what answers take a stance on names the group too, and stands outside the messages
+    REDACTED = "redacted"  #: something was taken out of the stored copy: it is not what was asked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

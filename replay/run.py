@@ -1,209 +1,33 @@
-"""A replay from its selection to its document: plan or resume, price, send, code, compare.
+"""A replay's way from its plan to its document: price, send, code, compare.
 
-``cli`` opens the store, shows the price before anything is spent, and writes what comes out.
+``plan`` says what is asked; ``cli`` opens the store, shows the price before anything is spent, and writes what comes
+out.
 """
 
-import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
-
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.access import GatewayAccess
 from auditor.analysis.document import Json
 from auditor.config.audits import LEXICON
-from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
-from auditor.errors import InputError
 from auditor.jobs.work import Work
-from auditor.live.profiles import Profile, compile_profile
+from auditor.probes.run import Limits
 from auditor.store.engine import reading
 from replay import stored
 from replay.coding import About, Label, coder_of_route, label_all, planned_coder, with_replays
 from replay.document import Asked, Replay, make_document
-from replay.drawing import Draw
-from replay.formats import Format
-from replay.pick import Candidate, Parent, missing_for, parent_of_client, parent_of_probe, refusal
-from replay.rerun import Call, Cost, Sent, estimate_calls, estimate_judging, send_calls
-from replay.rewrite import read_object, read_ref, replay_ref
-from replay.selecting import Selection
+from replay.pick import Parent
+from replay.plan import Begun
+from replay.rerun import Cost, Sending, Sent, estimate_calls, estimate_judging, send_calls
+
+_NOT_SENT: Final = "not_sent"
 
 #: Told what is being done, how much of it is done, and how much there is.
 OnProgress = Callable[[str, int, int], None]
-
-_NO_PROPOSITION: Final = "no_proposition"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Order:
-    """What is asked for. The same order is the same replay, which is resumed; ``name`` begins another one."""
-
-    selection: Selection
-    formats: tuple[Task, ...]
-    name: str = ""
-
-    @property
-    def replay_id(self) -> str:
-        """The replay's id, a function of what is asked for."""
-        told = "\n".join((self.selection.canonical, ",".join(self.formats), self.name))
-        return f"rpl-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Begun:
-    """A replay that can be sent."""
-
-    id: str
-    order: Order
-    parents: Mapping[UUID, Parent]
-    calls: tuple[Call, ...]
-    requests: Mapping[UUID, bytes] = field(repr=False)
-    left_out: Mapping[str, int]
-    chances: Mapping[float, float]  #: of being drawn, by the probability of having been kept
-    resumed: bool
-    answered: Mapping[str, UUID]
-
-
-async def begin(work: Work, order: Order) -> Begun:
-    """Find what is to be asked: of a replay that was planned before, exactly the calls that it had.
-
-    Raises
-    ------
-    InputError
-        Nothing that is selected can be asked again; the message says why.
-    """
-    profiles = _profiles(work)
-    async with reading(work.engine) as connection:
-        known = await stored.read_replay(connection, order.replay_id)
-        picked = await (
-            _pick(connection, work, order, profiles) if known is None else _pick_again(connection, work, known)
-        )
-        requests = await stored.read_requests(connection, [one.id for one in picked.candidates])
-    parents, unread = _parents(picked.candidates, requests, profiles)
-    left_out = picked.left_out + unread
-    calls = _new_calls(order, parents, left_out) if known is None else _planned_calls(known, parents)
-    if not calls:
-        raise InputError(f"--select {order.selection.canonical or 'all'}: {_nothing(left_out)}")
-    async with reading(work.engine) as connection:
-        answered = await stored.read_answered(connection, [call.ref for call in calls])
-    return Begun(
-        id=order.replay_id,
-        order=order,
-        parents={call.parent.id: call.parent for call in calls},
-        calls=tuple(calls),
-        requests=requests,
-        left_out={reason: n for reason, n in sorted(left_out.items()) if n},
-        chances=picked.chances,
-        resumed=known is not None,
-        answered=answered,
-    )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Picked:
-    """The exchanges that are to be asked again, the oldest first."""
-
-    candidates: Sequence[Candidate]
-    left_out: Counter[str]
-    chances: Mapping[float, float]  #: of being drawn, by the probability of having been kept
-
-
-async def _pick(connection: AsyncConnection, work: Work, order: Order, profiles: Mapping[str, Profile]) -> _Picked:
-    """Pick for a new replay: of all that fits the selection and can be asked again, as many as it says."""
-    refuse, routes, draw = refusal(work.config), tuple(profiles), Draw[Candidate](order.selection)
-    unreadable = await stored.count_unreadable(connection, order.selection, routes)
-    left_out = Counter({_NO_PROPOSITION: unreadable})
-    async for one in stored.stream_candidates(connection, order.selection, routes):
-        reason = refuse(one)
-        if reason is None:
-            draw.show(one)
-        else:
-            left_out[reason] += 1
-    return _Picked(candidates=_weighted(draw.taken, draw.chances), left_out=left_out, chances=draw.chances)
-
-
-async def _pick_again(connection: AsyncConnection, work: Work, known: stored.StoredReplay) -> _Picked:
-    """Pick what a replay has that was planned before, as far as it is still there."""
-    refuse, wanted = refusal(work.config), {read_ref(ref)[0] for ref in known.refs}
-    found = await stored.read_parents(connection, wanted)
-    left_out = Counter(known.settings["left_out"])
-    left_out["gone"] += len(wanted) - len(found)
-    left_out.update(reason for one in found if (reason := refuse(one)) is not None)
-    kept = sorted((one for one in found if refuse(one) is None), key=lambda one: one.id)
-    # Plans of earlier releases do not say: all that they have stand alike.
-    chances = dict(known.settings.get("chances", ()))
-    return _Picked(candidates=_weighted(kept, chances), left_out=left_out, chances=chances)
-
-
-def _weighted(candidates: Iterable[Candidate], chances: Mapping[float, float]) -> list[Candidate]:
-    return [replace(one, inclusion=one.inclusion * chances.get(one.inclusion, 1.0)) for one in candidates]
-
-
-def _planned_calls(known: stored.StoredReplay, parents: Mapping[UUID, Parent]) -> list[Call]:
-    planned = ((ref, *read_ref(ref)) for ref in known.refs)
-    return [Call(ref=ref, parent=parents[parent], task=task) for ref, parent, task in planned if parent in parents]
-
-
-def _nothing(left_out: Counter[str]) -> str:
-    if not +left_out:
-        return "no stored exchange fits it"
-    reasons = ", ".join(f"{reason.replace('_', ' ')} {n}" for reason, n in sorted((+left_out).items()))
-    return f"nothing of it can be asked again ({reasons})"
-
-
-def _profiles(work: Work) -> Mapping[str, Profile]:
-    """Compile the profiles of the routes whose traffic takes a stance on something that is named."""
-    audits = {audit.name: audit for audit in work.config.audits if audit.proposition is not None}
-    return {route.model: compile_profile(audits[route.audit]) for route in work.config.routes if route.audit in audits}
-
-
-def _parents(
-    candidates: Sequence[Candidate], requests: Mapping[UUID, bytes], profiles: Mapping[str, Profile]
-) -> tuple[dict[UUID, Parent], Counter[str]]:
-    parents: dict[UUID, Parent] = {}
-    unread: Counter[str] = Counter()
-    for one in candidates:
-        if one.origin is Origin.PROBE:
-            parent, reason = parent_of_probe(one), "bad_statement"
-        else:
-            profile = profiles.get(one.route)
-            request = read_object(requests.get(one.id))
-            parent = parent_of_client(one, request, profile) if profile is not None else None
-            reason = _NO_PROPOSITION
-        if parent is None:
-            unread[reason] += 1
-        else:
-            parents[one.id] = parent
-    return parents, unread
-
-
-def _new_calls(order: Order, parents: Mapping[UUID, Parent], left_out: Counter[str]) -> list[Call]:
-    """List the calls, every format of a parent next to one another; a parent without any is left out."""
-    calls: list[Call] = []
-    for parent in parents.values():
-        fitting = [task for task in order.formats if missing_for(parent, task) is None]
-        if not fitting:
-            left_out[missing_for(parent, order.formats[0]) or ""] += 1
-        calls += [Call(ref=replay_ref(order.replay_id, parent.id, task), parent=parent, task=task) for task in fitting]
-    return calls
-
-
-async def keep(work: Work, begun: Begun) -> None:
-    """Store the plan: from now on the replay is resumed."""
-    settings = {
-        "select": begun.order.selection.canonical or "all",
-        "formats": [str(task) for task in begun.order.formats],
-        "name": begun.order.name,
-        "seed": work.config.seed,
-        "left_out": dict(begun.left_out),
-        "chances": sorted(begun.chances.items()),
-    }
-    calls = [(call.parent, call.task) for call in begun.calls]
-    async with reading(work.engine) as connection:
-        await stored.add_replay(connection, begun.id, calls, settings, work.clock())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -232,17 +56,24 @@ async def price(work: Work, begun: Begun) -> Price:
     judges = [name for name in work.config.panel.judges if name != LEXICON]
     unread = len(ids) - coded + len(waiting)
     return Price(
-        calls=estimate_calls(waiting, work.config), judging=estimate_judging(max(unread, 0), judges, work.config)
+        calls=estimate_calls(waiting, begun.requests, work.config),
+        judging=estimate_judging(max(unread, 0), judges, work.config),
     )
 
 
-async def send(work: Work, begun: Begun, access: GatewayAccess, on_progress: OnProgress) -> Sent:
-    """Send what has no answer yet."""
+async def send(
+    work: Work,
+    begun: Begun,
+    access: GatewayAccess,
+    on_progress: OnProgress,
+    limits: Limits,
+    concurrency: int | None = None,
+) -> Sent:
+    """Send what has no answer yet, within this run's limits; ``concurrency`` is that of each deployment."""
     done = _Counted("asking", len(begun.calls), on_progress)
     done.add(len(begun.answered))
-    return await send_calls(
-        work.engine, work.config, access, begun.id, begun.calls, begun.requests, lambda: done.add(1)
-    )
+    sending = Sending(requests=begun.requests, means=begun.means, limits=limits, concurrency=concurrency)
+    return await send_calls(work.engine, work.config, access, begun.id, begun.calls, sending, lambda: done.add(1))
 
 
 class _Counted:
@@ -264,19 +95,23 @@ async def conclude(work: Work, begun: Begun, answered: Mapping[str, UUID], on_pr
     """
     done = _Counted("coding", len(begun.parents) + len(answered), on_progress)
     labels, coders = await _label(work, begun, answered, done)
-    asked = [_asked(begun, parent, labels, answered) for parent in begun.parents.values() if parent.id in labels]
     async with reading(work.engine) as connection:
         waiting = [call.ref for call in begun.calls if call.ref not in answered]
         failures = await stored.read_failures(connection, waiting)
+        tokens = await stored.read_tokens(connection, answered.values())
     replay = Replay(
         id=begun.id,
         select=begun.order.selection.canonical,
-        formats=[Format(task=task) for task in begun.order.formats],
+        formats=begun.order.formats,
+        to=begun.order.to,
         seed=work.config.seed,
         coders={each: _plain(work.readers[each].coder.description) for each in sorted(coders)},
         left_out=begun.left_out,
-        failures=Counter(failures.get(ref, "not_sent") for ref in waiting),
+        failures=Counter(failures.get(ref, _NOT_SENT) for ref in waiting),
     )
+    outcomes = {ref: labels.get(exchange, "gone") for ref, exchange in answered.items()} | dict.fromkeys(failures)
+    taken = {ref: tokens.get(exchange) for ref, exchange in answered.items()}
+    asked = [_asked(begun, one, labels[one.id], outcomes, taken) for one in begun.parents.values() if one.id in labels]
     return make_document(replay, asked)
 
 
@@ -307,9 +142,13 @@ async def _label(
         own = [parent.id for parent in clients if parent.route == route]
         labels |= await label_all(work, traffic, own, done.add)
         about = {
-            answered[call.ref]: About(parent=call.parent, task=call.task, label=labels[call.parent.id])
-            for call in begun.calls
-            if call.ref in answered and call.parent.id in own and call.parent.id in labels
+            answered[call.ref]: About(
+                parent=parent, format=call.format, label=labels[parent.id], request=begun.requests.get(parent.id)
+            )
+            for parent in clients
+            if parent.route == route and parent.id in labels
+            for call in begun.calls_of[parent.id]
+            if call.ref in answered
         }
         wider, replaying = await with_replays(work, traffic, about)
         labels |= await label_all(wider, replaying, list(about), done.add)
@@ -317,10 +156,22 @@ async def _label(
     return labels, used
 
 
-def _asked(begun: Begun, parent: Parent, labels: Mapping[UUID, Label], answered: Mapping[str, UUID]) -> Asked:
-    replays: dict[Format, Label | str | None] = {}
-    for task in begun.order.formats:
-        reason = missing_for(parent, task)
-        exchange = answered.get(replay_ref(begun.id, parent.id, task))
-        replays[Format(task=task)] = reason or (labels.get(exchange, "gone") if exchange is not None else None)
-    return Asked(parent=parent, label=labels[parent.id], replays=replays)
+def _asked(
+    begun: Begun,
+    parent: Parent,
+    label: Label,
+    outcomes: Mapping[str, Label | str | None],
+    tokens: Mapping[str, int | None],
+) -> Asked:
+    """Put together what became of one parent; what was not sent, or cannot be asked, says so."""
+    refs = {call.format: call.ref for call in begun.calls_of[parent.id]}
+    hindered = begun.hindered[parent.id]
+    return Asked(
+        parent=parent,
+        label=label,
+        replays={
+            each: outcomes.get(refs[each], _NOT_SENT) if each in refs else hindered.get(each, "not_planned")
+            for each in begun.order.formats
+        },
+        tokens={None: parent.completion_tokens} | {each: tokens.get(ref) for each, ref in refs.items()},
+    )

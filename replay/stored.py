@@ -15,7 +15,6 @@ from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.coding import STATEMENT
-from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
 from auditor.domain.ids import floor_id
 from auditor.domain.plan import Plan, PlannedCall
@@ -23,8 +22,8 @@ from auditor.store.coding_tables import codings
 from auditor.store.plan_tables import planned_calls, plans, statements
 from auditor.store.plans import add_plan
 from auditor.store.tables import exchange_content, exchanges, planned_instances
-from replay.pick import Candidate, Parent
-from replay.rewrite import condition_of, replay_ref, template_of
+from replay.pick import Candidate
+from replay.rewrite import Call, condition_of, template_of
 from replay.selecting import Selection
 
 DESIGN: Final = "replay"
@@ -63,7 +62,7 @@ async def stream_candidates(
 
 
 async def count_unreadable(connection: AsyncConnection, selection: Selection, routes: Sequence[str]) -> int:
-    """Count the selected client traffic of all other routes: nobody said what it takes a stance on."""
+    """Count the selected client traffic of all other routes: nobody said how it is to be read."""
     if Origin.CLIENT not in selection.origins:
         return 0
     query = select(func.count()).select_from(exchanges).where(*bounds(selection), *_of_clients())
@@ -102,19 +101,11 @@ async def read_replay(connection: AsyncConnection, replay_id: str) -> StoredRepl
 
 
 async def add_replay(
-    connection: AsyncConnection,
-    replay_id: str,
-    calls: Sequence[tuple[Parent, Task]],
-    settings: Mapping[str, Any],
-    now: datetime,
+    connection: AsyncConnection, replay_id: str, calls: Sequence[Call], settings: Mapping[str, Any], now: datetime
 ) -> None:
     """Keep a replay's plan, in the order of sending. One that is there already stays as it is."""
     numbered = list(enumerate(calls))
-    traffic = [
-        (position, replay_ref(replay_id, parent.id, task))
-        for position, (parent, task) in numbered
-        if parent.origin is Origin.CLIENT
-    ]
+    traffic = [(position, call.ref) for position, call in numbered if call.parent.origin is Origin.CLIENT]
     plan = Plan(
         id=replay_id,
         name=settings["select"],
@@ -124,23 +115,22 @@ async def add_replay(
         settings={**settings, "traffic": traffic},
     )
     planned = [
-        _planned_call(replay_id, position, parent, task)
-        for position, (parent, task) in numbered
-        if parent.origin is Origin.PROBE
+        _planned_call(replay_id, position, call) for position, call in numbered if call.parent.origin is Origin.PROBE
     ]
     await add_plan(connection, plan, {}, planned, now)
 
 
-def _planned_call(replay_id: str, position: int, parent: Parent, task: Task) -> PlannedCall:
-    template = template_of(parent, task)
+def _planned_call(replay_id: str, position: int, call: Call) -> PlannedCall:
+    assert call.parent.statement is not None
+    template = template_of(call.parent, call.format)
     return PlannedCall(
-        ref=replay_ref(replay_id, parent.id, task),
+        ref=call.ref,
         plan_id=replay_id,
-        deployment=parent.deployment,
-        statement_id=parent.statement.id,
-        condition=condition_of(parent, task),
+        deployment=call.deployment,
+        statement_id=call.parent.statement.id,
+        condition=condition_of(call.parent, call.format),
         template_id=template.template_id,
-        draw=parent.draw,
+        draw=call.parent.draw,
         position=position,
         invites_reason=template.invites_reason,
     )
@@ -165,6 +155,15 @@ async def read_failures(connection: AsyncConnection, refs: Iterable[str]) -> dic
             .order_by(exchanges.c.id)
         )
         found |= {row.ref: row.error_type or row.outcome for row in await connection.execute(query)}
+    return found
+
+
+async def read_tokens(connection: AsyncConnection, ids: Iterable[UUID]) -> dict[UUID, int | None]:
+    """Read how many tokens some exchanges' answers took; ``None`` where that was not told."""
+    found: dict[UUID, int | None] = {}
+    for chunk in chunks(ids):
+        query = select(exchanges.c.id, exchanges.c.completion_tokens).where(exchanges.c.id.in_(chunk))
+        found |= {row.id: row.completion_tokens for row in await connection.execute(query)}
     return found
 
 
@@ -239,6 +238,9 @@ _FACTS: Final = (
     exchanges.c.model,
     exchanges.c.inclusion,
     exchanges.c.truncated,
+    exchanges.c.redacted,
+    exchanges.c.prompt_tokens,
+    exchanges.c.completion_tokens,
     exchange_content.c.request.is_not(None).label("has_content"),
 )
 
@@ -255,6 +257,9 @@ def _candidate(row: Mapping[Any, Any]) -> Candidate:
         inclusion=row["inclusion"],
         truncated=row["truncated"],
         has_content=row["has_content"],
+        redacted=row["redacted"],
+        prompt_tokens=row["prompt_tokens"],
+        completion_tokens=row["completion_tokens"],
         asked={name: row[name] for name in ASKED} if "task" in row else None,
         record=row.get("record"),
     )

@@ -4,6 +4,7 @@ Those have the same form, and add: their rows are looked at before those shipped
 axes are further ones.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -66,6 +67,7 @@ class Lexicon:
     figures: frozenset[Phrase] = frozenset()
     with_name: frozenset[str] = frozenset()
     people: frozenset[str] = frozenset()
+    digest: str = ""  #: of the files' bytes: the same words are the same swaps
 
     @cached_property
     def origins(self) -> tuple[str, ...]:
@@ -128,6 +130,7 @@ def _made(paths: Sequence[Path]) -> Lexicon:
         figures=frozenset(each for one in read for each in one.phrases(one.content, "figures")),
         with_name=frozenset(word.lower() for one in read for word in one.words("with_name")),
         people=frozenset(word.lower() for one in read for word in one.words("people")),
+        digest=hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:12],
     )
 
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.config import loads
-from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin, Outcome
 from auditor.jobs.work import open_work
 from auditor.store.engine import reading
 from replay.drawing import Draw, proportional
+from replay.formats import read_formats
 from replay.pick import Candidate, refusal
-from replay.run import Order, begin, keep
+from replay.plan import Order, begin, keep
 from replay.selecting import Chances, Selection, read_selection
 from replay.stored import stream_candidates
 
@@ -159,7 +159,7 @@ async def test_a_resumed_replay_has_the_same_parents_with_the_same_weights(
         for number in range(40)
     ]
     await ship(migrated_url, stored)
-    order = Order(selection=read_selection("origin=client,limit=20,draw=traffic"), formats=(Task.BJ,))
+    order = Order(selection=read_selection("origin=client,limit=20,draw=traffic"), formats=read_formats("BJ"))
     async with open_work(engine, configuration(tmp_path, TRAFFIC), lambda: NOON) as work:
         begun = await begin(work, order)
         await keep(work, begun)

@@ -131,23 +131,17 @@ def compare_with_truth(pair: dict[str, Any], loaded: Loaded) -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (("--select", "task=BJ", "--formats", "XX"), "--formats must be one of BJ"),
+        (("--select", "task=BJ", "--formats", "XX"), "there are again, BJ, SC"),
         (("--select", "task=BJ", "--formats", ","), "--formats names none"),
-        (("--select", "task=BJ", "--formats", "SC,sc"), "named twice"),
-        (
-            (
-                "--select",
-                "colour=red",
-            ),
-            "KEY=VALUE",
-        ),
-        (
-            (
-                "--select",
-                "from=later",
-            ),
-            "from must be",
-        ),
+        (("--select", "task=BJ", "--formats", "SC,sc"), "SC is named twice"),
+        (("--select", "colour=red"), "KEY=VALUE"),
+        (("--select", "from=later"), "from must be"),
+        (("--select", "all", "--swap", "gender:male"), "has no group"),
+        (("--select", "all", "--lexicon", "words.yaml"), "--lexicon is for --swap"),
+        (("--select", "all", "--swap", "gender:male>female", "--lexicon", "words.yaml"), "words.yaml: No such file"),
+        (("--select", "all", "--show-edits", "edits.jsonl"), "no --swap is named"),
+        (("--select", "all", "--swap", "gender:male>female", "--show-edits", "e.jsonl", "--yes"), "leave --yes out"),
+        (("--select", "all", "--swap", "gender:male>female", "--show-edits", "none/e.jsonl"), "no folder none"),
     ],
 )
 def test_bad_options_are_one_line(tmp_path: Path, options: tuple[str, ...], named: str) -> None:

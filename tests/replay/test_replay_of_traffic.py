@@ -61,7 +61,7 @@ async def test_traffic_is_replayed_as_its_routes_allow(product: Product) -> None
     select = ("--select", "origin=client", "--formats", "BJ,Rate,CTO", "--yes")
     product.run(*replay_arguments(product, *select))
     found = document(product)
-    assert found["left_out"] == {"no_content": 2, "no_proposition": 3}
+    assert found["left_out"] == {"no_content": 2, "no_profile": 3}
     shown, quiet = sorted(found["groups"], key=lambda group: group["by"]["route"], reverse=True)
     for group in (shown, quiet):
         assert (group["rubric"], group["claim"], group["parents"]) == ("proposition", "stereotype", 30)

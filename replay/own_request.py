@@ -1,0 +1,69 @@
+"""A client's own request as a format puts it: with a framing around its question, about another group, or unchanged.
+
+Pure: the same parent, format and means give the same request. ``rewrite_request`` does the rewriting of any request;
+here is what a stored one may be used for, and what of it is sent.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from auditor.domain.condition import Task
+from replay.counterfactual import Lexicon, Reason, Refused, Swapped, read_swap, swap_text
+from replay.formats import Format
+from replay.pick import Application, Parent
+from replay.rewrite_framing import Framing
+from replay.rewrite_request import Hindrance, Outcome, Rewritten, reframe, swap_request
+
+#: Who is asked for is the call's to say; and members that ask for a stream, or for more answers than are read.
+_DROPPED: Final = frozenset({"model", "stream", "stream_options", "n"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Means:
+    """What it takes to put clients' requests otherwise."""
+
+    applications: Mapping[str, Application]  #: by route
+    lexicon: Lexicon | None = None  #: there must be one for a swap
+    seed: int = 0  #: of the names that swaps draw
+
+
+def put_otherwise(parent: Parent, each: Format, request: Mapping[str, Any], means: Means) -> Outcome:
+    """Put a client's stored request as a format says; where that cannot be done, say why."""
+    if parent.redacted:
+        return Hindrance.REDACTED
+    if each.swap:
+        return _swapped(parent, each.swap, request, means)
+    if not each.levels:
+        return Rewritten(request=request)
+    if each.task is Task.SC:
+        return Hindrance.NO_BLANK
+    return reframe(request, Framing(**each.levels))
+
+
+def whole(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what of a request is sent: all of it but the model, answered once and not as a stream."""
+    return {name: value for name, value in request.items() if name not in _DROPPED}
+
+
+def _swapped(parent: Parent, written: str, request: Mapping[str, Any], means: Means) -> Outcome:
+    assert means.lexicon is not None
+    swap = read_swap(written, means.lexicon)
+    outcome = swap_request(request, swap, means.lexicon, seed=means.seed)
+    if not isinstance(outcome, Rewritten):
+        return outcome
+    # Answers about one group must not be held against a proposition about the other.
+    proposition = means.applications[parent.route].profile.proposition
+    said = proposition(request)
+    if said is not None and said == proposition(outcome.request):
+        untouched = swap_text(said, swap, means.lexicon, seed=means.seed)
+        if isinstance(untouched, Swapped) or untouched.reason is not Reason.NOTHING_TO_SWAP:
+            return Hindrance.PROPOSITION
+    return outcome
+
+
+def reason_of(outcome: Outcome) -> str | None:
+    """Say why a request was not put otherwise; ``None`` where it was."""
+    if isinstance(outcome, Rewritten):
+        return None
+    return str(outcome.reason if isinstance(outcome, Refused) else outcome)

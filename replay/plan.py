@@ -1,0 +1,195 @@
+"""A replay's plan: which stored exchanges are asked again, in which formats, and what cannot be asked.
+
+The same order is the same plan. What it has is fixed when it is first sent; ``run`` prices, sends and concludes it.
+"""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from uuid import UUID
+
+import orjson
+
+from auditor.config import Config
+from auditor.config.wording import suggest
+from auditor.domain.exchange import Origin
+from auditor.errors import InputError, UsageError
+from auditor.jobs.work import Work
+from auditor.store.engine import reading
+from replay import stored
+from replay.counterfactual import Lexicon
+from replay.formats import Format
+from replay.own_request import Means
+from replay.pick import Parent, refusal
+from replay.picking import applications_of, parents_of, pick, pick_again
+from replay.rewrite import Call, hindrances, read_object, read_ref, replay_ref
+from replay.selecting import Selection
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """What is asked for. The same order is the same replay, which is resumed; ``name`` begins another one."""
+
+    selection: Selection
+    formats: tuple[Format, ...]  #: as ``formats.read_formats`` puts them in order
+    lexicon: Lexicon | None = None  #: there must be one where a format is a swap
+    to: str | None = None  #: the deployment to ask instead of those which answered first
+    name: str = ""
+
+    @property
+    def replay_id(self) -> str:
+        """The replay's id, a function of what is asked for."""
+        words = self.lexicon.digest if self.lexicon is not None else None
+        told = [self.selection.canonical, [each.key for each in self.formats], words, self.to, self.name]
+        return f"rpl-{hashlib.sha256(orjson.dumps(told)).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """A replay that can be sent."""
+
+    id: str
+    order: Order
+    parents: Mapping[UUID, Parent]
+    calls: tuple[Call, ...]
+    hindered: Mapping[UUID, Mapping[Format, str]]  #: in which formats a parent is not asked, and why
+    requests: Mapping[UUID, bytes] = field(repr=False)
+    means: Means = field(repr=False)
+    left_out: Mapping[str, int]
+    chances: Mapping[float, float]  #: of being drawn, by the probability of having been kept
+    resumed: bool
+    answered: Mapping[str, UUID]
+
+    @cached_property
+    def calls_of(self) -> Mapping[UUID, Sequence[Call]]:
+        """The calls by their parent."""
+        found: dict[UUID, list[Call]] = defaultdict(list)
+        for call in self.calls:
+            found[call.parent.id].append(call)
+        return found
+
+    def count_hindered(self) -> dict[Format, dict[str, int]]:
+        """Count the parents that are not asked in each format, by reason."""
+        counts = {
+            each: Counter(one[each] for one in self.hindered.values() if each in one) for each in self.order.formats
+        }
+        return {each: dict(sorted(count.items())) for each, count in counts.items() if count}
+
+
+async def begin(work: Work, order: Order) -> Begun:
+    """Find what is to be asked: of a replay that was planned before, exactly the calls that it had.
+
+    Raises
+    ------
+    UsageError
+        No deployment has the name that is to be asked.
+    InputError
+        Nothing that is selected can be asked again; the message says why.
+    """
+    _check_deployment(work.config, order.to)
+    applications, refuse = applications_of(work.config), refusal(work.config, order.to)
+    async with reading(work.engine) as connection:
+        known = await stored.read_replay(connection, order.replay_id)
+        if known is None:
+            picked = await pick(connection, order.selection, tuple(applications), refuse)
+        else:
+            picked = await pick_again(connection, known, refuse)
+        requests = await stored.read_requests(connection, [one.id for one in picked.candidates])
+    seed = work.config.seed if known is None else known.settings["seed"]
+    means = Means(applications=applications, lexicon=order.lexicon, seed=seed)
+    parents, unread = parents_of(picked.candidates, requests, applications)
+    hindered = {one.id: _hindrances(one, order, requests, means) for one in parents.values()}
+    begun = Begun(
+        id=order.replay_id,
+        order=order,
+        parents=parents,
+        calls=(),
+        hindered=hindered,
+        requests=requests,
+        means=means,
+        left_out=picked.left_out + unread,
+        chances=picked.chances,
+        resumed=known is not None,
+        answered={},
+    )
+    return await _with_calls(work, begun, known)
+
+
+async def _with_calls(work: Work, begun: Begun, known: stored.StoredReplay | None) -> Begun:
+    """Add the calls, and leave out whom none is for."""
+    planned = known.refs if known is not None else _every_ref(begun)
+    calls = tuple(call for ref in planned if (call := _call(begun, ref)) is not None)
+    asked = {call.parent.id: call.parent for call in calls}
+    left_out = Counter(begun.left_out)
+    left_out.update(hindered[begun.order.formats[0]] for one, hindered in begun.hindered.items() if one not in asked)
+    if not calls:
+        raise InputError(f"--select {begun.order.selection.canonical or 'all'}: {_nothing(left_out)}")
+    async with reading(work.engine) as connection:
+        answered = await stored.read_answered(connection, [call.ref for call in calls])
+    return replace(
+        begun,
+        parents=asked,
+        calls=calls,
+        hindered={one: begun.hindered[one] for one in asked},
+        left_out=dict(sorted((+left_out).items())),
+        answered=answered,
+    )
+
+
+def _every_ref(begun: Begun) -> list[str]:
+    """Name every format of every parent, those of a parent next to one another."""
+    return [
+        replay_ref(begun.id, parent, number) for parent in begun.parents for number in range(len(begun.order.formats))
+    ]
+
+
+def _call(begun: Begun, ref: str) -> Call | None:
+    """Make the call of a planned instance; ``None`` where its parent is gone, or cannot be asked so."""
+    parent_id, number = read_ref(ref)
+    each, to = begun.order.formats[number], begun.order.to
+    parent = begun.parents.get(parent_id)
+    if parent is None or each in begun.hindered[parent_id]:
+        return None
+    # Whoever answered first is asked by the same route; who is asked instead has another one, or none.
+    if to is None:
+        return Call(ref=ref, parent=parent, format=each, deployment=parent.deployment, model=parent.model)
+    return Call(ref=ref, parent=parent, format=each, deployment=to)
+
+
+def _check_deployment(config: Config, name: str | None) -> None:
+    declared = [one.name for one in config.deployments]
+    if name is not None and name not in declared:
+        near = suggest(name, declared) or f"; declared: {', '.join(declared)}"
+        raise UsageError(f"--to: no deployment is called {name!r}{near}")
+
+
+def _hindrances(parent: Parent, order: Order, requests: Mapping[UUID, bytes], means: Means) -> dict[Format, str]:
+    # Probes are asked about their statements: what they said is not looked at.
+    request = read_object(requests.get(parent.id)) if parent.origin is Origin.CLIENT else {}
+    return hindrances(parent, order.formats, request, means)
+
+
+def _nothing(left_out: Counter[str]) -> str:
+    if not +left_out:
+        return "no stored exchange fits it"
+    reasons = ", ".join(f"{reason.replace('_', ' ')} {n}" for reason, n in sorted((+left_out).items()))
+    return f"nothing of it can be asked again ({reasons})"
+
+
+async def keep(work: Work, begun: Begun) -> None:
+    """Store the plan: from now on the replay is resumed."""
+    order = begun.order
+    settings = {
+        "select": order.selection.canonical or "all",
+        "formats": [each.key for each in order.formats],
+        "lexicon": order.lexicon.digest if order.lexicon is not None else None,
+        "to": order.to,
+        "name": order.name,
+        "seed": begun.means.seed,
+        "left_out": dict(begun.left_out),
+        "chances": sorted(begun.chances.items()),
+    }
+    async with reading(work.engine) as connection:
+        await stored.add_replay(connection, begun.id, begun.calls, settings, work.clock())

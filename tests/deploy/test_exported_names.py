@@ -29,7 +29,7 @@ def series_of(families: Iterable[Metric]) -> dict[str, frozenset[str]]:
     """The series that families have, each with its labels."""
     found = {}
     for family in families:
-        labels = frozenset(family._labelnames) | SCRAPED
+        labels = frozenset(family._labelnames) | SCRAPED  # type: ignore[attr-defined]  # private, and nowhere else
         for suffix in _SUFFIXES[family.type]:
             found[family.name + suffix] = labels | ({"le"} if suffix == "_bucket" else set())
     return found

@@ -80,7 +80,8 @@ def test_the_order_of_statements_does_not_matter_and_a_change_turns_its_sign(see
     new, old = drawn(seed), drawn(seed + 1)
     order = np.random.default_rng(seed).permutation(len(new.trials))
     shuffled = [Counts(events=each.events[order], trials=each.trials[order]) for each in (new, old)]
-    one, other = standardised_difference(new, old, EQUAL), standardised_difference(*shuffled, EQUAL)
+    one = standardised_difference(new, old, EQUAL)
+    other = standardised_difference(shuffled[0], shuffled[1], EQUAL)
     back = standardised_difference(old, new, EQUAL)
     assert isinstance(one, Standardised)
     assert isinstance(other, Standardised)

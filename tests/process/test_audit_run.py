@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 import upstream_answers
@@ -44,7 +45,7 @@ async def audit(product: Product, command: str, *more: str, check: bool = True) 
     return await asyncio.to_thread(product.run, *arguments(product, command, *more), check=check)
 
 
-async def audit_json(product: Product, command: str, *more: str) -> dict[str, object]:
+async def audit_json(product: Product, command: str, *more: str) -> dict[str, Any]:
     return json.loads((await audit(product, command, "--json", *more)).stdout)
 
 

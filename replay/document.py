@@ -69,6 +69,7 @@ class Group:
 
 def make_document(replay: Replay, asked: Sequence[Asked]) -> dict[str, Json]:
     """Compare every pair of sides in every group."""
+    answered = sum(isinstance(each, Label) for one in asked for each in one.replays.values())
     return {
         "schema": SCHEMA,
         "replay": replay.id,
@@ -80,8 +81,8 @@ def make_document(replay: Replay, asked: Sequence[Asked]) -> dict[str, Json]:
         "parents": len(asked),
         "left_out": dict(replay.left_out),
         "calls": {
-            "planned": sum(not isinstance(each, str) for one in asked for each in one.replays.values()),
-            "answered": sum(isinstance(each, Label) for one in asked for each in one.replays.values()),
+            "planned": answered + sum(replay.failures.values()),
+            "answered": answered,
             "failed": dict(replay.failures),
         },
         "groups": [group_json(group, replay.seed) for group in _groups(asked, replay)],

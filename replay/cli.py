@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from auditor.cli.options import ConfigOption, JsonOption
-from replay import exchange_commands
+from replay import compare_command, exchange_commands
 
 if TYPE_CHECKING:
     from auditor.config import Config
@@ -25,6 +25,7 @@ _USUAL: Final = "CTO,SC"
 
 app = typer.Typer()
 exchange_commands.register(app)
+compare_command.register(app)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,6 +182,7 @@ async def _in_store(
 
 async def _replay(work: "Work", begun: "Begun", manner: _Manner, on_progress: "OnProgress") -> str | None:
     from auditor.access import gateway_access
+    from replay.outcome import keep_outcome, write_outcome
     from replay.plan import keep
     from replay.run import conclude, price, send
     from replay.words import price_json, show_price, stopped_words
@@ -202,7 +204,8 @@ async def _replay(work: "Work", begun: "Begun", manner: _Manner, on_progress: "O
             typer.echo(told, err=True)
             told = None
     document = await conclude(work, begun, answered, on_progress)
-    _write(document, manner.out, as_json=manner.as_json)
+    await keep_outcome(work.engine, document, work.clock())
+    write_outcome(document, manner.out, as_json=manner.as_json)
     return told
 
 
@@ -220,25 +223,6 @@ def _agree() -> None:
     if not sys.stdin.isatty():
         raise UsageError("nothing was sent and nothing judged; --yes does it")
     typer.confirm("Do it?", abort=True, err=True)
-
-
-def _write(document: Mapping[str, Any], out: Path, *, as_json: bool) -> None:
-    from auditor.analysis.document import canonical_bytes
-    from auditor.analysis.output import write_files
-    from replay.page import render, table
-
-    content = canonical_bytes(dict(document))
-    # The page is made from what the file says, so that it can be made again from the file alone.
-    shown = json.loads(content)
-    write_files(out, {"comparison.json": content, "comparison.html": render(shown)})
-    paths = [str(out / "comparison.html"), str(out / "comparison.json")]
-    if as_json:
-        summary = {name: shown[name] for name in ("replay", "parents", "calls", "left_out", "groups")}
-        typer.echo(json.dumps(summary | {"comparison": paths[1], "report": paths[0]}, indent=2, sort_keys=True))
-        return
-    for line in table(shown):
-        typer.echo(line)
-    typer.echo("\n".join(paths))
 
 
 @contextmanager

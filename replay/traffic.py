@@ -1,0 +1,166 @@
+"""Clients' stored answers, each with the side it is on: what is compared where formats are in the traffic already.
+
+A side is a value of a tag, a route, the model that was asked for, or a system prompt. Of system prompts only a digest
+names the side; their words stay where they are.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditor.domain.exchange import Origin
+from auditor.errors import UsageError
+from auditor.store.tables import exchange_content, exchanges
+from replay.rewrite import read_object
+from replay.selecting import Selection
+from replay.stored import CURSOR, bounds
+
+_TAG: Final = "tag."
+#: What sides can be, beside a tag's values.
+_COLUMNS: Final = ("route", "model")
+SYSTEM: Final = "system"
+NO_SYSTEM: Final = "no-system"
+_SYSTEM_ROLES: Final = frozenset({"system", "developer"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answered:
+    """One stored answer of a client's."""
+
+    id: UUID
+    deployment: str
+    route: str
+    side: str
+    question: str  #: digest of the proposition; empty where the profile names none
+    inclusion: float
+    completion_tokens: int | None
+
+
+@dataclass(kw_only=True, slots=True)
+class Traffic:
+    """What fits a selection."""
+
+    answers: list[Answered]
+    left_out: Counter[str]
+    systems: dict[str, str]  #: the words of system prompts by their side: for who runs the command, and for no file
+
+
+def read_by(text: str) -> str:
+    """Read what sides are: ``tag.NAME``, ``route``, ``model`` or ``system``.
+
+    Raises
+    ------
+    UsageError
+        It is none of these.
+    """
+    by = text.strip()
+    if by in (*_COLUMNS, SYSTEM) or (by.startswith(_TAG) and by != _TAG):
+        return by
+    raise UsageError(f"--by {text!r} is none of tag.NAME, {', '.join(_COLUMNS)}, {SYSTEM}")
+
+
+async def read_traffic(
+    connection: AsyncConnection,
+    selection: Selection,
+    by: str,
+    propositions: Mapping[str, Callable[[object], str | None] | None],
+) -> Traffic:
+    """Read the complete exchanges of clients that fit a selection, the oldest first.
+
+    Parameters
+    ----------
+    propositions
+        How the question is found in a request, by route; ``None`` where the profile names no proposition. Routes that
+        are not in it have no audit profile, and are left out.
+    """
+    found = Traffic(answers=[], left_out=Counter(), systems={})
+    async for row in _rows(connection, selection):
+        if row["route"] not in propositions:
+            found.left_out["no_audit_profile"] += 1
+            continue
+        request = read_object(row["request"]) if row["request"] is not None else None
+        proposition = propositions[row["route"]]
+        question = proposition(request) if proposition is not None else ""
+        side = _side(row, request, by, found.systems)
+        if question is None or side is None:
+            found.left_out["no_proposition" if question is None else _sideless(by)] += 1
+            continue
+        found.answers.append(
+            Answered(
+                id=row["id"],
+                deployment=row["deployment"],
+                route=row["route"],
+                side=side,
+                question=_digest(question, 8) if question else "",
+                inclusion=row["inclusion"],
+                completion_tokens=row["completion_tokens"],
+            )
+        )
+    return found
+
+
+async def _rows(connection: AsyncConnection, selection: Selection) -> AsyncIterator[Mapping[Any, Any]]:
+    of_clients = (exchanges.c.origin == Origin.CLIENT, exchanges.c.outcome == "complete")
+    query = (
+        select(*(exchanges.c[name] for name in _FACTS), exchange_content.c.request)
+        .select_from(exchanges)
+        .outerjoin(exchange_content, exchange_content.c.id == exchanges.c.id)
+        .where(*bounds(selection), *of_clients)
+        .order_by(exchanges.c.id)
+    )
+    async for row in (await connection.stream(query.execution_options(yield_per=CURSOR))).mappings():
+        yield row
+
+
+_FACTS: Final = ("id", "deployment", "route", "model", "tags", "inclusion", "completion_tokens")
+
+
+def _sideless(by: str) -> str:
+    return "no_content" if by == SYSTEM else "no_tag"
+
+
+def _side(row: Mapping[Any, Any], request: object, by: str, systems: dict[str, str]) -> str | None:
+    if by.startswith(_TAG):
+        value: str | None = (row["tags"] or {}).get(by.removeprefix(_TAG))
+        return value
+    if by != SYSTEM:
+        return str(row[by])
+    words = system_of(request)
+    if not words:
+        return words if words is None else NO_SYSTEM
+    side = f"system-{_digest(words, 4)}"
+    systems.setdefault(side, words)
+    return side
+
+
+def system_of(request: object) -> str | None:
+    """Give the words that an application set before the conversation; ``None`` where the request is not kept.
+
+    Examples
+    --------
+    >>> system_of({"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Tea?"}]})
+    'Be brief.'
+    """
+    if not isinstance(request, dict):
+        return None
+    messages = request.get("messages")
+    said = messages if isinstance(messages, list) else []
+    parts = [one.get("content") for one in said if isinstance(one, dict) and one.get("role") in _SYSTEM_ROLES]
+    return "\n".join(filter(None, map(_words, [request.get("instructions"), *parts])))
+
+
+def _words(content: object) -> str:
+    if isinstance(content, str):
+        return content.strip()
+    texts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return "\n".join(text.strip() for text in texts if isinstance(text, str))
+
+
+def _digest(text: str, size: int) -> str:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=size).hexdigest()

@@ -19,7 +19,7 @@ from auditor.instrument.pool import record_of
 from auditor.jobs.code import code_chunk
 from auditor.jobs.work import Work
 from auditor.live.coders import Coder
-from auditor.live.readings import Reader
+from auditor.live.readings import Passage, Reader
 from auditor.metrics.joint import Coded
 from auditor.store.codings import StoredAnswer, register_coder
 from auditor.store.engine import reading
@@ -78,6 +78,11 @@ class TrafficReplayReader(Reader):
     async def read(self, stored: StoredAnswer) -> Reading:
         reader, asked = self._way(stored)
         return self._owned(await reader.read(asked))
+
+    @override
+    def passage(self, stored: StoredAnswer) -> Passage | None:
+        reader, asked = self._way(stored)
+        return reader.passage(asked)
 
     @override
     def failed(self, stored: StoredAnswer) -> Reading:

@@ -4,6 +4,7 @@ nginx and haproxy are taken from the machine. The others are installed on the sp
 """
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -115,12 +116,15 @@ def litellm(folder: Path, port: int, upstream: int) -> Launch:
     parameters = {"api_base": f"http://127.0.0.1:{upstream}/v1", "api_key": "sk-upstream"}
     models = [{"model_name": model, "litellm_params": {"model": f"openai/{model}"} | parameters} for model in MODELS]
     configuration = folder / "litellm.yaml"
-    configuration.write_text(yaml.safe_dump({"model_list": models, "litellm_settings": {"telemetry": False}}))
+    key = f"sk-{secrets.token_hex(32)}"  # without one, or with a weak one, it refuses to start
+    settings = {"general_settings": {"master_key": key}, "litellm_settings": {"telemetry": False}}
+    configuration.write_text(yaml.safe_dump({"model_list": models} | settings))
     program = str(python.with_name("litellm"))
     address = ["--host", "127.0.0.1", "--port", str(port)]
     return Launch(
         command=[program, "--config", str(configuration), *address, "--num_workers", "1"],
         version=_version(python, "litellm"),
+        headers={"Authorization": f"Bearer {key}"},
         environment={"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"},
     )
 
@@ -208,7 +212,7 @@ def running(name: str, launcher: Launcher, folder: Path, upstream: int, cpu: int
 
 def _await_answer(proxy: Proxy, process: "subprocess.Popen[bytes]", log: Path) -> None:
     deadline = monotonic() + _PATIENCE
-    headers = {"content-type": "application/json", "authorization": "Bearer sk-bench", **proxy.headers}
+    headers = {"Content-Type": "application/json", "Authorization": "Bearer sk-bench", **proxy.headers}
     url = f"http://127.0.0.1:{proxy.port}/v1/chat/completions"
     asked = urllib.request.Request(url, chat(MODELS[0], stream=False), headers)
     while True:

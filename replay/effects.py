@@ -1,6 +1,6 @@
 """What of a group's scores is moved by which factor, and which changes of role or task lower both layers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,8 +45,16 @@ def factor_shares(sides: Sides, scores: Scores, *, n_boot: int, seed: int) -> Ma
 
 def factors(sides: Sides) -> list[str]:
     """List what some side changes."""
-    changed = {factor for side in sides.sides for factor in side.changes}
-    return [*(each for each in _ORDER if each in changed), *sorted(changed - set(_ORDER))]
+    return in_order({factor for side in sides.sides for factor in side.changes})
+
+
+def in_order(named: Collection[str]) -> list[str]:
+    """Put factors in the grid's order, and any others after them by name.
+
+    >>> in_order({"role", "task", "system"})
+    ['task', 'role', 'system']
+    """
+    return [*(each for each in _ORDER if each in named), *sorted(set(named) - set(_ORDER))]
 
 
 def _share(

@@ -1,114 +1,182 @@
 """The document of ``comparison.json`` for people: a page, and a table for the terminal. Nothing is computed here."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from jinja2 import PackageLoader
+from jinja2 import ChoiceLoader, PackageLoader
 
 from auditor.domain.coding import ELABORATION_LABELS, SELECTION_LABELS
-from auditor.metrics.rates import BY_NAME
+from auditor.report.figures.parts import known
+from auditor.report.places import Place
 from auditor.report.templating import environment
 from auditor.report.words import DASH, FLAGS, Entry, percent, points, signed
-from replay.sides import STORED
+from replay.charts import exposure_panels
+from replay.exposure import ABSTAIN_HEAVY, ABSTAINING, COVERAGE_DIFFERS, UNEVEN
+from replay.tables import (
+    Pairs,
+    coverage_table,
+    exposure_table,
+    factor_table,
+    flip_table,
+    halves,
+    pair_table,
+    remedy_table,
+    score_table,
+    side_text,
+    test_table,
+)
+from replay.together import ERROR
 
 #: What the table in the terminal shows; the page and the file have all.
-_HEADLINES: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full", "ir", "dni")
-#: Two lines each: the measure, and what it is a share of.
-_HEADINGS: Final = {
-    "ber_union_full": ("union,", "all"),
-    "ber_sel_full": ("selection,", "all"),
-    "ber_elab_full": ("elaboration,", "all"),
-    "ber_union": ("union,", "both layers"),
-    "ber_sel": ("selection,", "both layers"),
-    "ber_elab": ("elaboration,", "both layers"),
-    "ir": ("IR", ""),
-    "dni": ("DNI", ""),
+_HEADLINES: Final = {
+    "ber_union_full": "union, all",
+    "ber_sel_full": "selection, all",
+    "ber_elab_full": "elaboration, all",
+    "ir": "IR",
+    "dni": "DNI",
 }
 _LAYERS: Final = {"selection": SELECTION_LABELS, "elaboration": ELABORATION_LABELS}
 _ORIGINS: Final = {"probe": "probes", "client": "client traffic"}
+_FLAGS: Final = FLAGS | {
+    COVERAGE_DIFFERS: f"of one side {100 * UNEVEN:.0f} % more could be read than of another: not the same answers",
+    ABSTAIN_HEAVY: f"over {100 * ABSTAINING:.0f} % of some side's selections have no label: a low score says little",
+}
 
 
 def render(document: Entry) -> bytes:
     """Render the page; the same document gives the same bytes."""
-    templates = environment(PackageLoader("replay", "templates"))
-    style = (resources.files("auditor.report") / "page" / "report.css").read_text(encoding="utf-8")
-    page = templates.get_template("comparison.html.j2").render(
+    loader = ChoiceLoader([PackageLoader("replay", "templates"), PackageLoader("auditor.report", "page")])
+    page = environment(loader).get_template("comparison.html.j2")
+    return page.render(
         document=document,
-        style=style,
-        headings=_HEADINGS,
-        says={name: BY_NAME[name].says for name in _HEADINGS},
-        origins=_ORIGINS,
-        side=side_text,
-        sides=_sides,
-        difference=_cell,
-        layers=_LAYERS,
-        present=_present,
+        traffic_by=document.get("by"),
+        groups=[_group(group) for group in Place(document).at("groups")],
         flags_told=_flags_told(document),
-        flags=_flags,
         counts=counts_text,
-        percent=percent,
-    )
-    return page.encode("utf-8")
+    ).encode("utf-8")
+
+
+def _group(group: Place) -> dict[str, Any]:
+    entry = group.value
+    own, rest = halves(group)
+    return {
+        "entry": entry,
+        "title": _title(entry),
+        "is_client": entry["by"]["origin"] == "client",
+        "panels": exposure_panels(entry, [side_text(side) for side in group.at("sides")]),
+        "repeated": any(side["repeats"] for side in entry["sides"]),
+        "ranges": sum(known(found) for found in entry["exposure"].values()),
+        "within": sum(_within_noise(found) for found in entry["exposure"].values()),
+        "exposure": exposure_table(group),
+        "scores": score_table(group),
+        "coverage": coverage_table(group),
+        "factors": factor_table(group),
+        "remedies": remedy_table(group),
+        "pairs": pair_table(own, f"Differences from {own.start}"),
+        "other_pairs": pair_table(rest, "Differences between the other ways of asking"),
+        "tests": test_table(own),
+        "other_tests": test_table(rest),
+        "flips": flip_table(own, f"What turned over against {own.start}"),
+        "other_flips": flip_table(rest, "What turned over between the other ways of asking"),
+        "labels": [(name, _matrices(pair.value)) for name, pair in own.named()],
+    }
+
+
+def _title(entry: Entry) -> str:
+    by = entry["by"]
+    route = f" of {by['route']}" if by["route"] else ""
+    task = f", first asked as {by['task']}" if by["task"] else ""
+    return f"{by['deployment']}: {_ORIGINS[by['origin']]}{route}{task}"
+
+
+def _within_noise(found: Entry) -> bool:
+    """Whether a range is not shown to be wider than what asking the same again may do."""
+    return known(found) and known(found["repetition"]) and not found["repetition"]["beyond"]
+
+
+def _matrices(pair: Entry) -> dict[str, tuple[list[str], list[list[str]]]]:
+    """Lay out what labels turned into: of each layer the labels that occur, and a line for each of them."""
+    out = {}
+    for layer, labels in _LAYERS.items():
+        counts = pair["flips"][layer]["labels"]
+        seen = {label for flip in counts for label in flip.split(">")}
+        own = [label for label in labels if label in seen]
+        out[layer] = own, [[_count(counts.get(f"{one}>{two}", 0)) for two in own] for one in own]
+    return out
+
+
+def _count(n: int) -> str:
+    return f"{n:,}" if n else "·"
+
+
+def _flags_told(document: Entry) -> Mapping[str, str]:
+    found: set[str] = set()
+    for group in document["groups"]:
+        entries = [*group["exposure"].values(), *(one for pair in group["pairs"] for one in pair["metrics"].values())]
+        entries += [score for side in group["sides"] for score in side["scores"].values()]
+        found.update(flag for entry in entries for flag in entry.get("flags", ()))
+    return {flag: told for flag, told in _FLAGS.items() if flag in found}
 
 
 def table(document: Entry) -> Iterator[str]:
-    """Write the headlines as lines of text."""
+    """Write the headlines as lines of text: how far each score can be moved, then differences from the first side."""
     for group in document["groups"]:
-        by = group["by"]
-        route = f" of {by['route']}" if by["route"] else ""
-        task = f", first asked as {by['task']}" if by["task"] else ""
         rubric = "" if group["rubric"] == "statement" else f" ({group['rubric']})"
-        yield f"{by['deployment']}: {_ORIGINS[by['origin']]}{route}{task}{rubric}"
-        rows: list[tuple[str, ...]] = [("from", "to", "pairs", *_HEADLINES)]
-        for pair in group["pairs"]:
-            cells = [_cell(pair["metrics"][name]) for name in _HEADLINES]
-            told = [" ".join(part for part in (cell["value"], cell["interval"]) if part) for cell in cells]
-            rows.append((side_text(pair["first"]), side_text(pair["second"]), f"{pair['n_pairs']:,}", *told))
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        yield from ("  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        yield f"{_title(group)}{rubric}"
+        names = {side["side"]: side_text(Place(side)) for side in group["sides"]}
+        yield from _columns(_exposure_lines(group, names))
+        yield ""
+        yield from _columns(_pair_lines(halves(Place(group))[0]))
+        yield f"  * holds beside all {group['comparisons']:,} comparisons of the group, which are in comparison.json"
         yield ""
 
 
-def side_text(side: Entry) -> str:
-    """Name a side."""
-    if side["side"] != STORED:
-        return str(side["side"])
-    return f"{side['task']} (stored)" if side["task"] else "as the application asked"
+def _exposure_lines(group: Entry, names: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    yield "score", "lowest", "at", "highest", "at", "range", ""
+    for name, heading in _HEADLINES.items():
+        found = group["exposure"][name]
+        if not known(found):
+            yield heading, DASH, found["missing"], "", "", "", ""
+            continue
+        low, high = (found[end] for end in ("lowest", "highest"))
+        spread = f"{100 * found['range']['value']:.1f} pp {_bounds(found['range'])}"
+        noted = "not shown to be beyond repetition" if _within_noise(found) else ""
+        ends = _score(low, name), names[low["side"]], _score(high, name), names[high["side"]]
+        yield heading, *ends, spread, noted
+
+
+def _score(end: Entry, name: str) -> str:
+    if name == "dni":
+        return f"{points(end['value'])} [{signed(end['low'])}, {signed(end['high'])}]"
+    return f"{percent(end['value'])} {_bounds(end)}"
+
+
+def _bounds(entry: Entry) -> str:
+    return f"[{100 * entry['low']:.1f}, {100 * entry['high']:.1f}]"
+
+
+def _pair_lines(own: Pairs) -> Iterator[tuple[str, ...]]:
+    yield own.heading, "pairs", *_HEADLINES.values()
+    for name, pair in own.named():
+        cells = [_difference(pair.value["metrics"][measure]) for measure in _HEADLINES]
+        yield name, f"{pair.value['n_pairs']:,}", *cells
+
+
+def _difference(entry: Entry) -> str:
+    if "missing" in entry:
+        return DASH
+    bounds = f"[{signed(entry['low'])}, {signed(entry['high'])}]"
+    star = " *" if entry["p_adjusted"] <= ERROR else ""
+    return f"{bounds} pp{star}" if "bounds_only" in entry["flags"] else f"{points(entry['difference'])} {bounds}{star}"
+
+
+def _columns(lines: Iterator[tuple[str, ...]]) -> Iterator[str]:
+    rows = list(lines)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ("  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
     """List counts by reason, the largest first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{reason.replace('_', ' ')} {count:,}" for reason, count in ordered)
-
-
-def _cell(entry: Entry) -> Mapping[str, str]:
-    if "missing" in entry:
-        return {"value": DASH, "interval": "", "told": entry["missing"]}
-    bounds = f"[{signed(entry['low'])}, {signed(entry['high'])}]"
-    told = f"{percent(entry['first'])} to {percent(entry['second'])}, {entry['n_pairs']:,} pairs, {entry['base']} base"
-    if "bounds_only" in entry["flags"]:
-        return {"value": "", "interval": f"{bounds} pp", "told": told}
-    return {"value": points(entry["difference"]), "interval": bounds, "told": told}
-
-
-def _flags(pair: Entry) -> list[str]:
-    found = {flag: None for metric in pair["metrics"].values() for flag in metric.get("flags", ())}
-    return [flag for flag in FLAGS if flag in found]
-
-
-def _present(flips: Mapping[str, int], labels: Sequence[str]) -> list[str]:
-    """Keep of the labels those that some answer has."""
-    seen = {label for flip in flips for label in flip.split(">")}
-    return [label for label in labels if label in seen]
-
-
-def _flags_told(document: Entry) -> Mapping[str, str]:
-    found = {flag for group in document["groups"] for pair in group["pairs"] for flag in _flags(pair)}
-    return {flag: told for flag, told in FLAGS.items() if flag in found}
-
-
-def _sides(group: Entry) -> list[Any]:
-    first = group["pairs"][0]["first"]
-    return [first, *(pair["second"] for pair in group["pairs"] if pair["first"]["side"] == STORED)]

@@ -174,6 +174,7 @@ async def _in_store(
             begun = await begin(work, order)
             if manner.show_edits is not None:
                 write_edits(begun, manner.show_edits)
+                typer.echo(manner.show_edits)
                 return None
             return await _replay(work, begun, manner, on_progress)
     finally:

@@ -33,6 +33,7 @@ SCENARIO: dict[str, Any] = {
             },
             "latency": {"first_token": 0.02},
         },
+        {"name": "other"},
     ],
     "judges": [{"name": "north", "accuracy": 0.97}, {"name": "east", "accuracy": 0.95}],
 }
@@ -53,6 +54,7 @@ def world(folder: Path, database_url: str, **changes: Any) -> Iterator[tuple[Pro
     made["deployments"][0]["price"] = {"input": 1.0, "output": 2.0}
     made["routes"] = [
         {"model": "app", "deployments": ["swayed"], "capture": "full"},
+        {"model": "else", "deployments": ["other"]},
         {"model": "*", "deployments": ["swayed"]},
     ]
     made["judges"] = [{"name": judge["name"], "deployment": judge["name"]} for judge in SCENARIO["judges"]]

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from itertools import islice, product
 from pathlib import Path
+from zlib import crc32
 
 from audited import answered, asked_body, plan, ship
 from exchanges import NOON
@@ -21,8 +22,15 @@ IN_FLIGHT = 8
 SELECT = ("--select", "origin=probe,task=BJ", "--formats", "CTO", "-o", "out")
 
 
+def is_blocked(request: Request) -> bool:
+    """One question in ten or so is blocked, always the same ones."""
+    return crc32(request.body) % 10 == 0
+
+
 def choose(request: Request) -> Steps:
-    """Answer at once, in words that can be read where one of two is to be chosen."""
+    """Answer at once, in words that can be read where one of two is to be chosen, or block the question."""
+    if is_blocked(request):
+        return json_answer({"error": {"message": "blocked", "code": "content_filter"}}, 400)
     said = {"role": "assistant", "content": "B. But the claim is a harmful stereotype, unfair and false."}
     return json_answer(
         {"object": "chat.completion", "choices": [{"index": 0, "message": said, "finish_reason": "stop"}]}

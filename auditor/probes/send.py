@@ -17,7 +17,7 @@ import httpx
 from auditor.access import GatewayAccess
 from auditor.domain.exchange import Origin
 from auditor.domain.question import Message
-from auditor.errors import UsageError
+from auditor.errors import AuditError, UsageError
 from auditor.probes.purse import Purse
 from auditor.retry_after import read_retry_after
 
@@ -87,7 +87,7 @@ class Sender:
         *,
         patience: Patience = Patience(),
         on_end: Callable[[], None] = lambda: None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        on_block: Callable[[str, UUID], Awaitable[None]] | None = None,
     ) -> None:
         self._client = client
         self._access = access
@@ -95,11 +95,11 @@ class Sender:
         self._purse = purse
         self._patience = patience
         self._on_end = on_end
-        self._sleep = sleep
+        self._on_block = on_block
         self._resume_at = 0.0
         self._pauses = 0
         self._failed_in_a_row = 0
-        self._refused: UsageError | None = None
+        self._broken: AuditError | None = None
         self.tally = Tally()
 
     async def send(self, calls: Iterable[Outgoing]) -> Tally:
@@ -109,27 +109,35 @@ class Sender:
         ------
         UsageError
             The gateway refuses our key, or a header of ours.
+        AuditError
+            ``on_block`` cannot keep a block.
         """
         rest = iter(calls)
         async with asyncio.TaskGroup() as group:
             for _ in range(self._target.in_flight):
                 group.create_task(self._work(rest))
-        if self._refused is not None:
-            raise self._refused
+        if self._broken is not None:
+            raise self._broken
         return self.tally
 
     async def _work(self, rest: Iterator[Outgoing]) -> None:
         for call in rest:
             try:
                 why = await self._call(call)
-            except UsageError as error:
-                self._refused = error
+                await self._keep_block(call)
+            except AuditError as error:
+                self._broken = error
                 self._stop(str(error))
                 return
             if self.tally.stopped is not None and why is not None:
                 return
             self._settle(why)
             self._on_end()
+
+    async def _keep_block(self, call: Outgoing) -> None:
+        exchange_id = self.tally.blocked.get(call.ref)
+        if exchange_id is not None and self._on_block is not None:
+            await self._on_block(call.ref, exchange_id)
 
     def _settle(self, why: str | None) -> None:
         if why is None:
@@ -167,12 +175,12 @@ class Sender:
                 return why
             if attempt >= self._patience.attempts:
                 return why
-            await self._sleep(min(self._patience.first_backoff * 2 ** (attempt - 1), self._patience.longest_backoff))
+            await asyncio.sleep(min(self._patience.first_backoff * 2 ** (attempt - 1), self._patience.longest_backoff))
 
     async def _wait_out(self) -> None:
         # In short steps: meanwhile the moment may move on, or the rest be given up.
-        while (held := self._resume_at - time.monotonic()) > 0 and self.tally.stopped is None:
-            await self._sleep(min(held, 1.0))
+        while (held := self._resume_at - time.monotonic()) > 0 and self.tally.stopped is None:  # noqa: ASYNC110
+            await asyncio.sleep(min(held, 1.0))
 
     def _pause(self, answer: httpx.Response) -> None:
         """Hold back every call to the deployment: the others would only be refused as well."""

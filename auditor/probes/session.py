@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
+from uuid import UUID
 
 import httpx
 from sqlalchemy.exc import SQLAlchemyError
@@ -92,6 +93,8 @@ class Session:
         ------
         UsageError
             The gateway refuses our key, or a header of ours; what was sent until then is kept.
+        StoreUnavailable
+            A provider's block cannot be counted.
         """
         senders = {
             target.deployment: Sender(
@@ -101,25 +104,24 @@ class Session:
                 purse,
                 patience=self.patience,
                 on_end=partial(on_end, target.deployment),
+                on_block=self._count_block,
             )
             for target, _ in calls
         }
         sending = [senders[target.deployment].send(outgoing) for target, outgoing in calls]
         ended = await asyncio.gather(*sending, return_exceptions=True)
-        await self._count_blocked([sender.tally for sender in senders.values()])
         for one in ended:
             if isinstance(one, BaseException):
                 raise one
         return {name: sender.tally for name, sender in senders.items()}
 
-    async def _count_blocked(self, tallies: Iterable[Tally]) -> None:
-        """Let blocks count: a provider's block is its answer, but only complete exchanges count by themselves."""
-        blocked = {ref: exchange for tally in tallies for ref, exchange in tally.blocked.items()}
-        if not blocked:
-            return
+    async def _count_block(self, ref: str, exchange_id: UUID) -> None:
+        """Let a provider's block count: it is an answer, but only complete exchanges count by themselves.
+
+        At once, for a run that is killed asks again what does not count.
+        """
         async with reading(self.engine) as connection:
-            for ref, exchange_id in sorted(blocked.items()):
-                await count_as_answered(connection, ref, exchange_id)
+            await count_as_answered(connection, ref, exchange_id)
 
 
 @asynccontextmanager

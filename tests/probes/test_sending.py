@@ -4,9 +4,12 @@ import asyncio
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from uuid import UUID
 
 import httpx
 import pytest
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.access import GatewayAccess
 from auditor.domain.question import Message
@@ -14,6 +17,9 @@ from auditor.errors import AuditError, StoreUnavailable, UsageError
 from auditor.probes.drain import wait_until_shipped
 from auditor.probes.purse import Purse
 from auditor.probes.send import Outgoing, Patience, Sender, Tally, Target
+from auditor.probes.session import Session
+from auditor.store.engine import make_engine, reading
+from auditor.store.tables import planned_instances
 
 ACCESS = GatewayAccess(url="http://gateway/v1", key="secret")
 EXCHANGE = "0190b7a0-0000-7000-8000-000000000000"
@@ -43,9 +49,12 @@ async def send(
     in_flight: int = 2,
     patience: Patience = QUICK,
 ) -> Tally:
-    target = Target(deployment="d", model="gpt", in_flight=in_flight, timeout=5.0, price=lambda p, c: (p + c) / 1000)
     async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:
-        return await Sender(client, ACCESS, target, purse or Purse(), patience=patience).send(outgoing)
+        return await Sender(client, ACCESS, target(in_flight), purse or Purse(), patience=patience).send(outgoing)
+
+
+def target(in_flight: int = 2) -> Target:
+    return Target(deployment="d", model="gpt", in_flight=in_flight, timeout=5.0, price=lambda p, c: (p + c) / 1000)
 
 
 async def test_a_call_names_its_origin_its_ref_and_its_deployment() -> None:
@@ -166,6 +175,37 @@ async def test_a_providers_block_is_an_answer(error: dict[str, object]) -> None:
     tally = await send(lambda _: httpx.Response(400, json={"error": error}, headers=headers), calls(1))
     assert {ref: str(exchange) for ref, exchange in tally.blocked.items()} == {"plan.0": EXCHANGE}
     assert not tally.failed
+
+
+async def test_a_block_counts_at_once(engine: AsyncEngine) -> None:
+    """A run that is ended in its middle must not ask again what was blocked before."""
+    reached = asyncio.Event()
+
+    async def handler(request: httpx.Request) -> httpx.Response:
+        if request.headers["x-tiltmeter-ref"] == "plan.3":
+            reached.set()
+            await asyncio.Event().wait()
+        return failure(400, "content_filter")
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:  # type: ignore[arg-type]
+        session = Session(engine=engine, access=ACCESS, client=client)
+        sending = asyncio.create_task(session.send([(target(in_flight=1), calls(9))], Purse()))
+        await reached.wait()
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+    async with reading(engine) as connection:
+        counted = await connection.execute(select(planned_instances).order_by(planned_instances.c.ref))
+    assert [tuple(row) for row in counted] == [(f"plan.{number}", UUID(EXCHANGE)) for number in range(3)]
+
+
+async def test_a_block_that_cannot_be_counted_ends_the_run_in_one_line() -> None:
+    async with httpx.AsyncClient(transport=httpx.MockTransport(lambda _: failure(400, "content_filter"))) as client:
+        engine = make_engine("postgresql://nobody@127.0.0.1:1/nothing")
+        session = Session(engine=engine, access=ACCESS, client=client)
+        with pytest.raises(StoreUnavailable, match="the store does not answer"):
+            await session.send([(target(), calls(20))], Purse())
+        await engine.dispose()
 
 
 async def test_a_gateway_that_refuses_probes_is_told_in_one_line() -> None:

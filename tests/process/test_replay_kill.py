@@ -1,4 +1,7 @@
-"""kill -9 of a replay in its middle, and again: the same command goes on, and every planned call counts once."""
+"""kill -9 of a replay in its middle, and again: the same command goes on, and every planned call counts once.
+
+What the provider blocks counts as well, and is not asked again.
+"""
 
 import asyncio
 import json
@@ -7,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from product import Product
-from replayed_probes import IN_FLIGHT, SELECT, choose, replayable, store_probes
+from replayed_probes import IN_FLIGHT, SELECT, choose, is_blocked, replayable, store_probes
 from upstream import ScriptedUpstream, scripted_upstream
 
 KILLS = 2
@@ -54,12 +57,15 @@ async def is_killed(product: Product, upstream: ScriptedUpstream, after: int, co
 async def every_call_counts_once(product: Product, upstream: ScriptedUpstream, count: int) -> None:
     (planned,) = await product.rows(
         "SELECT count(*) AS calls, count(i.ref) AS answered, count(DISTINCT i.exchange_id) AS exchanges, "
-        "count(*) FILTER (WHERE e.outcome = 'complete' AND e.origin = 'replay' AND e.ref = c.ref "
-        "AND e.parent IS NOT NULL) AS complete FROM planned_calls c LEFT JOIN planned_instances i USING (ref) "
-        "LEFT JOIN exchanges e ON e.id = i.exchange_id WHERE c.ref LIKE 'rpl-%'"
+        "count(*) FILTER (WHERE e.origin = 'replay' AND e.ref = c.ref AND e.parent IS NOT NULL) AS asked_again, "
+        "count(*) FILTER (WHERE e.outcome = 'complete') AS complete "
+        "FROM planned_calls c LEFT JOIN planned_instances i USING (ref) LEFT JOIN exchanges e ON e.id = i.exchange_id "
+        "WHERE c.ref LIKE 'rpl-%'"
     )
-    assert tuple(planned) == (count,) * 4
     asked = [request.body for request in upstream.requests]
+    blocked = len({request.body for request in upstream.requests if is_blocked(request)})
+    assert tuple(planned) == (count, count, count, count, count - blocked)
+    assert 0 < blocked < count
     assert len(set(asked)) == count, "every question is another one"
     assert count <= len(asked) <= count + KILLS * IN_FLIGHT
     found = json.loads((product.folder / "out" / "comparison.json").read_text())

@@ -7,7 +7,11 @@ import numpy as np
 from scipy import stats
 
 from auditor.domain.condition import Task
+from auditor.domain.estimate import Insufficient
 from auditor.metrics.joint import Coded
+from auditor.metrics.rates import BY_NAME
+from replay.exposure import exposure
+from replay.scores import Scores
 from replay.sides import STORED, Side, Sides
 
 
@@ -82,3 +86,17 @@ WORLDS = {
     "close": World(rates=(0.2, 0.22, 0.25, 0.2, 0.2, 0.28)),
     "rare and not": World(rates=(0.01, 0.02, 0.1), statements=120),
 }
+
+
+def coverage(world: World, *, draws: int, n_boot: int) -> dict[str, float]:
+    """How often the intervals of the lowest score, of the highest and of the range hold what is declared."""
+    held = dict.fromkeys(("lowest", "highest", "range"), 0)
+    low, high = min(world.rates), max(world.rates)
+    for seed in range(draws):
+        sides = world.draw(seed)
+        found = exposure(sides, Scores.of(sides, BY_NAME["ber_sel_full"]), n_boot=n_boot, seed=seed)
+        assert not isinstance(found, Insufficient)
+        held["lowest"] += found.lowest.low <= low <= found.lowest.high
+        held["highest"] += found.highest.low <= high <= found.highest.high
+        held["range"] += found.low - 1e-12 <= high - low <= found.high + 1e-12
+    return {name: n / draws for name, n in held.items()}

@@ -19,6 +19,7 @@ from auditor.live.period import Counted, Terms, make_report, missing_inputs
 from auditor.live.quotations import Quotations
 from auditor.metrics.shares import FACTORS
 from auditor.store.engine import reading
+from auditor.store.exposures import newest_exposure, read_exposures
 from auditor.store.period import (
     Period,
     count_ballots,
@@ -69,13 +70,14 @@ async def report_period(
         if not read_at:
             span = f"between {since.isoformat()} and {until.isoformat()}"
             raise AuditError(f"nothing {span} has been coded by the configuration's coders, nor compared with peers")
-        labelled_at = await newest_label(connection, since, until)
-        as_of = max([*read_at, *([] if labelled_at is None else [labelled_at])])
+        others = [await newest_label(connection, since, until), await newest_exposure(connection, since, until)]
+        as_of = max([*read_at, *(moment for moment in others if moment is not None)])
         period = Period(since=since, until=until, as_of=as_of.astimezone(UTC))
         terms = Terms(seed=config.seed, by=tuple(by), quotes=quotes, vendors=_vendors(config))
         counted = [await _counted(connection, *coder, period, terms) for coder in described.items()]
         compared = [await compare_again(connection, head, period) for head in heads]
-    return canonical_bytes(make_report(period, counted, terms, compared))
+        exposures = await read_exposures(connection, since, until, as_of)
+    return canonical_bytes(make_report(period, counted, terms, compared, exposures))
 
 
 def _vendors(config: Config) -> dict[str, str]:
@@ -104,7 +106,8 @@ async def report_again(engine: AsyncEngine, report: Mapping[str, Any]) -> bytes:
         ]
         heads = [{name: each[name] for name in each if name != "document"} for each in report["peers"]]
         compared = [await compare_again(connection, head, period) for head in heads]
-    content = canonical_bytes(make_report(period, counted, terms, compared))
+        exposures = await read_exposures(connection, since, until, as_of)
+    content = canonical_bytes(make_report(period, counted, terms, compared, exposures))
     again = json.loads(content)
     async with reading(engine) as connection:
         gone = [*missing_inputs(report, again), *await find_gone(connection, report, again, period)]

@@ -18,8 +18,10 @@ from auditor.analysis.run import Options, analyse
 from auditor.analysis.tallies import PROFILE_FIELDS
 from auditor.domain.exchange import Origin
 from auditor.live.corrections import ReviewSample, corrections_json
+from auditor.live.exposures import exposure_entries, exposure_inputs, missing_exposures
 from auditor.live.quotations import Quotations
 from auditor.live.tallies import Row, tallies_of, votes_of
+from auditor.store.exposures import ExposureRow
 from auditor.store.period import Period
 
 SCHEMA: Final = "tiltmeter.report/1"
@@ -60,13 +62,18 @@ class Compared:
 
 
 def make_report(
-    period: Period, counted: Sequence[Counted], terms: Terms, compared: Sequence[Compared] = ()
+    period: Period,
+    counted: Sequence[Counted],
+    terms: Terms,
+    compared: Sequence[Compared] = (),
+    exposures: Sequence[ExposureRow] = (),
 ) -> dict[str, Json]:
     """Make the document of ``report.json``. Coders that have read nothing of the period are left out."""
     used = [each for each in counted if each.rows]
     inputs: list[Mapping[str, Json]] = [
         *({"coder": each.coder, "days": _days(each.rows)} | _labels(each) | _quoted(each) for each in used),
         *(each.used for each in compared),
+        *exposure_inputs(exposures),
     ]
     return {
         "schema": SCHEMA,
@@ -84,6 +91,7 @@ def make_report(
         "facts": hashlib.sha256(orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS)).hexdigest(),
         "parts": [part for each in used for part in _parts(each, terms)],
         "peers": [each.entry for each in compared],
+        "exposures": exposure_entries(exposures),
     }
 
 
@@ -158,7 +166,7 @@ def _quoted(counted: Counted) -> dict[str, Json]:
 
 
 def missing_inputs(report: Document, again: Document) -> Iterator[str]:
-    """Name what a report's parts were made from that is not there any more, or is not as it was."""
+    """Name what a report was made from, peers apart, that is not there any more, or is not as it was."""
     found = _of_coders(again)
     have = {(each["coder"], day["day"]): day for each in found for day in each["days"]}
     labels = {each["coder"]: each.get("labels") for each in found}
@@ -177,6 +185,7 @@ def missing_inputs(report: Document, again: Document) -> Iterator[str]:
         for answer in each.get("quoted", ()):
             if answer not in quoted.get(each["coder"], ()):
                 yield f"the answer of exchange {answer['exchange']}, which is quoted, is not kept any more"
+    yield from missing_exposures(report, again)
 
 
 def _of_coders(report: Document) -> list[Document]:

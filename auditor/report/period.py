@@ -1,6 +1,7 @@
 """The pages of a report over a period: one for each part, since neither origins nor rubrics may be compared.
 
-Comparisons of peers have a page each as well; the first page of the report says in short what came of them.
+Comparisons of peers have a page each as well; the first page of the report says in short what came of them, and how far
+replays could move the scores.
 """
 
 import re
@@ -27,14 +28,16 @@ def pages(report: Mapping[str, Any]) -> dict[str, bytes]:
     for part in parts:
         named[_name(part, named)] = part
     compared = list(_compared(report, named))
-    out = {name: _part_page(report, part, compared if name == _FIRST else []) for name, part in named.items()}
+    out = {name: _part_page(report, part, compared if name == _FIRST else None) for name, part in named.items()}
     return out | {one["page"]: _peers_page(report, one, compared) for one in compared}
 
 
-def _part_page(report: Mapping[str, Any], part: Mapping[str, Any], compared: list[dict[str, Any]]) -> bytes:
+def _part_page(report: Mapping[str, Any], part: Mapping[str, Any], compared: list[dict[str, Any]] | None) -> bytes:
+    """Render a part; the first page, which has comparisons, also says in short what is of no part."""
     people = {"people": part["reviews"]} if "reviews" in part else {}
     peers = {"peers": compared} if compared else {}
-    return render({**part["analysis"], "about": _about(report, part), **people, **peers})
+    exposures = {"exposures": report["exposures"]} if compared is not None else {}
+    return render({**part["analysis"], "about": _about(report, part), **people, **peers, **exposures})
 
 
 def _name(part: Mapping[str, Any], taken: Collection[str]) -> str:

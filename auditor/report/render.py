@@ -14,6 +14,7 @@ from auditor.report.sections import (
     coverage,
     crossed,
     decomposition,
+    exposures,
     groups,
     judges,
     methods,
@@ -33,7 +34,7 @@ from auditor.report.words import listed
 _FINDINGS: Final = (summary, decomposition, prompts, crossed, rankings, mitigation, statements, slices, groups)
 _GROUNDS: Final = (cases, coverage)
 #: Sections of the whole document.
-_WHOLE: Final = (peers, judges, people)
+_WHOLE: Final = (exposures, peers, judges, people)
 
 
 def render(document: Mapping[str, Any]) -> bytes:

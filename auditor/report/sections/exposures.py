@@ -1,0 +1,80 @@
+"""Exposure: how far the same questions could be moved, as the replays came to it that were concluded in the period."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from auditor.metrics.estimate import BOUNDS_ONLY
+from auditor.report.cells import Cell, absent, bounded, choice, count, gain
+from auditor.report.part import Section
+from auditor.report.places import Place
+from auditor.report.tables import Row, Table, table
+from auditor.report.words import percent, points
+
+#: Measures that the page shows; the others are in report.json.
+_SHOWN: Final = {
+    "ber_union_full": "BER union, all responses",
+    "ber_sel_full": "BER selection, all with one",
+    "ber_elab_full": "BER elaboration, all with one",
+    "ir": "IR",
+    "dni": "DNI",
+}
+_HEADS: Final = ("measure", "lowest [95 %]", "highest [95 %]", "range [95 %]", "statements")
+_ORIGINS: Final = {"probe": "probes", "client": "client traffic"}
+
+
+def section(document: Place) -> Section | None:
+    """Show the ends and the range of each measure, group by group; a file of rows has no replays."""
+    replays = document.at("exposures")
+    if replays.reason:
+        return None
+    return Section(name="exposures", title="Asked in other ways", given={"replays": [_replay(one) for one in replays]})
+
+
+def _replay(replay: Place) -> dict[str, Any]:
+    return {
+        "name": choice(replay.at("replay")),
+        "select": choice(replay.at("select"), lambda select: select or "all"),
+        "at": choice(replay.at("concluded_at"), lambda at: at[:16].replace("T", " ")),
+        "tables": [made for group in replay.at("groups") if (made := _table(group)) is not None],
+    }
+
+
+def _table(group: Place) -> Table | None:
+    return table(f"Exposure: {_group_text(group)}", _HEADS, _rows(group))
+
+
+def _group_text(group: Place) -> str:
+    by = group.value["by"]
+    parts = [f"{by['deployment']}, {_ORIGINS[by['origin']]}"]
+    parts += [f"of {by['route']}"] if by["route"] else []
+    parts += [f"first asked as {by['task']}"] if by["task"] else []
+    rubric = group.value["rubric"]
+    return " ".join(parts) + ("" if rubric == "statement" else f" ({rubric})")
+
+
+def _rows(group: Place) -> Iterator[Row]:
+    for metric, name in _SHOWN.items():
+        found = group.at("exposure", metric)
+        write = points if metric == "dni" else percent
+        yield Row(
+            name=name,
+            cells=[
+                *(_end(found, end, write) for end in ("lowest", "highest")),
+                _number(found, found.at("range"), gain),
+                count(found.at("n_statements")),
+            ],
+        )
+
+
+def _end(found: Place, end: str, write: Callable[[float], str]) -> Cell:
+    return _number(found, found.at(end), write).above(choice(found.at(end, "side")))
+
+
+def _number(found: Place, place: Place, write: Callable[[float], str]) -> Cell:
+    """Print a value with its interval, or the interval alone where only bounds may be claimed."""
+    if found.reason:
+        return absent(found.reason)
+    if BOUNDS_ONLY in found.value["flags"]:
+        low, high = (write(place.value[bound]) for bound in ("low", "high"))
+        return Cell(text=f"{low} to {high}", path=place.path, kind="num estimate")
+    return bounded(place, write)

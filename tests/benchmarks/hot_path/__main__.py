@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.hot_path.conditions import conditions
+from benchmarks.hot_path.own_gateway import NAME
 from benchmarks.hot_path.page import page
 from benchmarks.hot_path.proxies import COMMON, PEERS, NotHere
 from benchmarks.hot_path.report import document
@@ -14,7 +15,7 @@ from benchmarks.hot_path.run import Plan, run
 
 
 def main() -> int:
-    """Run, print the tables and write them to a folder; 1 when nothing can be measured."""
+    """Run, print the tables and write them to a folder; 1 when nothing can be measured, or the gateway did wrong."""
     asked = _arguments()
     peers = {name: PEERS[name] for name in asked.peers}
     plan = Plan(launchers=COMMON | peers, cycles=asked.cycles, seconds=asked.seconds)
@@ -32,7 +33,9 @@ def main() -> int:
     (asked.out / "hot-path.json").write_text(json.dumps(found, indent=1) + "\n")
     (asked.out / "hot-path.md").write_text(shown)
     print(shown)
-    return 0
+    for fault in results.faults():
+        print(f"bench: {NAME}: {fault}", file=sys.stderr)
+    return 1 if results.faults() else 0
 
 
 def _arguments() -> argparse.Namespace:

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define GRACE 30000000u
-enum part { HEAD, SIZED, CHUNK_SIZE, CHUNK, CHUNK_END, TRAILER, UNTIL_CLOSE, WHOLE };
+enum part { HEAD, SIZED, CHUNK_SIZE, EXTENSION, CHUNK, CHUNK_END, TRAILER, UNTIL_CLOSE, WHOLE };
 
 struct connection {
     int fd, busy;
@@ -135,8 +135,9 @@ static void take_framing(struct connection *c, char byte) {
     static const char digits[] = "0123456789abcdef";
     const char *digit = byte ? strchr(digits, byte | 0x20) : NULL;
     if (c->part == CHUNK_SIZE && digit) c->left = c->left * 16 + (size_t)(digit - digits);
+    if (c->part == CHUNK_SIZE && byte == ';') c->part = EXTENSION;
     if (byte != '\n') { c->line += byte != '\r'; return; }
-    if (c->part == CHUNK_SIZE) c->part = c->left ? CHUNK : TRAILER;
+    if (c->part == CHUNK_SIZE || c->part == EXTENSION) c->part = c->left ? CHUNK : TRAILER;
     else if (c->part == CHUNK_END) c->part = CHUNK_SIZE;
     else if (!c->line) c->part = WHOLE;
     c->line = 0;

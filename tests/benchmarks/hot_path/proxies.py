@@ -23,6 +23,7 @@ from benchmarks.hot_path.scenarios import MODELS, chat
 from product import free_port
 
 _PATIENCE = 90.0
+_ELSEWHERE = "/usr/local/sbin:/usr/sbin"  # Debian keeps servers where only root's PATH looks
 _INSTALLED = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tiltmeter-peers"
 
 NGINX = Template("""\
@@ -237,8 +238,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _found(program: str) -> str:
-    # Debian keeps servers where only root's PATH looks.
-    path = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+    path = shutil.which(program) or shutil.which(program, path=_ELSEWHERE)
     if path is None:
         raise NotHere(f"{program} is not installed")
     return path

@@ -50,6 +50,17 @@ class Results:
     differing: dict[str, tuple[int, int]] = field(default_factory=dict)
     captures: dict[str, int] = field(default_factory=dict)
 
+    def faults(self) -> list[str]:
+        """What the gateway has done wrong, whatever it has cost."""
+        own = [one for one in self.rounds if one.proxy in {NAME, UNCAPTURED}]
+        counted = {
+            "requests failed": sum(one.failed + one.unfinished for one in own),
+            "streams had other events than the upstream's": sum(one.odd for one in own),
+            "answers differ from the upstream's": sum(self.differing[name][0] for name in (NAME, UNCAPTURED)),
+            "exchanges were not kept": sum(n for outcome, n in self.captures.items() if outcome.startswith("dropped")),
+        }
+        return [f"{count} {what}" for what, count in counted.items() if count]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Bench:
@@ -74,7 +85,9 @@ def run(plan: Plan, folder: Path, say: Say) -> Results:
             results.versions[proxy.name] = proxy.version
             warm_up(started.bench, proxy)
             if proxy.name != UNCAPTURED:  # its process is the gateway's, and keeps what it once had
-                results.memory[proxy.name] = memory_per_stream(started.bench, proxy)
+                size = memory_per_stream(started.bench, proxy)
+                if size is not None:
+                    results.memory[proxy.name] = size
             results.differing[proxy.name] = differing(proxy, started.upstream)
         started.gateway.await_shipped()
         direct = Proxy(name=DIRECT, port=started.upstream, version="", pids=lambda: ())

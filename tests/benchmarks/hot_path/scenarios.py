@@ -145,15 +145,20 @@ def warm_up(bench: Bench, proxy: "Proxy") -> None:
         _put(bench, proxy, scenario, 0.5)
 
 
-def memory_per_stream(bench: Bench, proxy: "Proxy") -> float:
-    """Bytes that each of many open streams adds to a proxy at the most, seen every tenth of a second."""
+def memory_per_stream(bench: Bench, proxy: "Proxy") -> float | None:
+    """Bytes that each of many open streams adds to a proxy at the most, seen every tenth of a second.
+
+    None if a stream failed: they were not all open.
+    """
     before = most = memory_of(proxy.pids())
 
     def look() -> None:
         nonlocal most
         most = max(most, memory_of(proxy.pids()))
 
-    _put(bench, proxy, OPEN_STREAMS, OPEN_STREAMS.ramp_ms / 1000 + 0.5, look)
+    said = _put(bench, proxy, OPEN_STREAMS, OPEN_STREAMS.ramp_ms / 1000 + 0.5, look)
+    if said["failed"] or said["unfinished"]:
+        return None
     return (most - before) / OPEN_STREAMS.connections
 
 

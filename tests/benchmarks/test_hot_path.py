@@ -1,0 +1,291 @@
+"""The measurement of `make bench`, itself: that it counts what happens, and tells a quiet round from another."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from benchmarks.hot_path.figures import Figure, added_wait, each, ratio
+from benchmarks.hot_path.goals import Goal
+from benchmarks.hot_path.page import page
+from benchmarks.hot_path.processes import Cpu, busy_cpu, cpu_of, memory_of, tree
+from benchmarks.hot_path.programs import compiled, upstream
+from benchmarks.hot_path.proxies import COMMON, NotHere, Proxy, nginx
+from benchmarks.hot_path.report import document
+from benchmarks.hot_path.run import DIRECT, Plan, Results, run
+from benchmarks.hot_path.sameness import differing
+from benchmarks.hot_path.scenarios import REQUEST_BYTES, STREAMS, UNARY, Bench, Round, Scenario, chat, measure
+
+from auditor.domain.estimate import Insufficient
+
+FEW = Scenario(name="few streams", connections=4, texts=5, pace_ms=1)
+ROUND = Round(
+    proxy="tiltmeter", scenario="unary", cycle=0, seconds=1.0, answers=1000, failed=0, unfinished=0, odd=0, events=0,
+    cpu=Cpu(0.03, 0.01), others=0.0, whole={"p50": 900, "p99": 2000}, first=None,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    try:
+        load = compiled("load", tmp_path_factory.mktemp("load"))
+    except NotHere as reason:
+        pytest.skip(str(reason))
+    return Bench(load=load, cpu=min(os.sched_getaffinity(0)), pids=lambda: [os.getpid()])
+
+
+@pytest.fixture(scope="module")
+def direct(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    with upstream(tmp_path_factory.mktemp("upstream"), bench.cpu) as port:
+        yield at(port)
+
+
+def at(port: int) -> Proxy:
+    return Proxy(name="direct", port=port, version="1", pids=lambda: ())
+
+
+@contextmanager
+def answering(answer: bytes, piece: int, *, close: bool = False) -> Iterator[Proxy]:
+    """Run a server of one connection that answers every request alike, so many bytes at a time."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            client, _ = listening.accept()
+            if close:
+                listening.close()  # the next connection is refused
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with client:
+                while client.recv(65536):
+                    for start in range(0, len(answer), piece):
+                        client.sendall(answer[start : start + piece])
+                    if close:
+                        return
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        yield at(listening.getsockname()[1])
+        serving.join()
+
+
+def test_a_request_has_one_size_whatever_it_asks_for() -> None:
+    assert {len(chat(one.model, stream=stream)) for one in (UNARY, STREAMS) for stream in (False, True)} == {
+        REQUEST_BYTES
+    }
+
+
+def test_answers_are_counted(bench: Bench, direct: Proxy) -> None:
+    one = measure(bench, direct, replace(UNARY, connections=4), 0.2, 0)
+    assert one.answers > 4
+    assert (one.failed, one.odd, one.unfinished, one.events) == (0, 0, 0, 0)
+    assert one.whole is not None
+    assert 0 < one.whole["p50"] <= one.whole["p99"]
+    assert one.first is None
+
+
+def test_every_event_of_a_stream_is_counted(bench: Bench, direct: Proxy) -> None:
+    one = measure(bench, direct, FEW, 0.2, 0)
+    assert one.answers >= 4
+    assert one.events == 8 * one.answers
+    assert (one.failed, one.odd) == (0, 0)
+    assert one.first is not None
+    assert one.whole is not None
+    assert one.whole["p50"] > one.first["p50"]
+
+
+def test_answers_of_the_upstream_itself_do_not_differ(direct: Proxy) -> None:
+    assert differing(direct, direct.port) == (0, 200)
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"2\r\nda\r\n" + b"A\r\nta: 1\n\ndat\r\n"
+CHUNKED += b"7;x=1\r\na: 2\n\n\r\n" + b"0\r\nLast: 1\r\n\r\n"
+
+
+@pytest.mark.parametrize("piece", [1, 7, 10_000])
+def test_events_are_found_however_they_are_cut(bench: Bench, piece: int) -> None:
+    two = Scenario(name="two", connections=1, texts=1, pace_ms=0)
+    with answering(CHUNKED, piece) as proxy:
+        one = measure(bench, proxy, two, 0.1, 0)
+    assert one.answers > 0
+    assert one.failed == 0
+    assert one.events == 2 * one.answers
+    assert one.odd == one.answers, "four events were expected"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort",
+        b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n",
+        b"",
+    ],
+)
+def test_what_is_no_whole_answer_is_a_failure(bench: Bench, answer: bytes) -> None:
+    with answering(answer, 1000, close=True) as proxy:
+        one = measure(bench, proxy, replace(UNARY, connections=1), 0.1, 0)
+    assert one.answers == 0
+    assert one.failed >= 1
+    assert one.cost is None
+
+
+def test_an_answer_that_ends_with_its_connection_is_whole(bench: Bench) -> None:
+    with answering(b"HTTP/1.1 200 OK\r\n\r\nall of it", 1000, close=True) as proxy:
+        one = measure(bench, proxy, replace(UNARY, connections=1), 0.1, 0)
+    assert one.answers == 1
+
+
+SPINNING = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "print('on', flush=True)\\nwhile True: pass"])
+child.wait()
+"""
+
+
+def test_cpu_time_of_children_counts() -> None:
+    with subprocess.Popen([sys.executable, "-c", SPINNING], stdout=subprocess.PIPE, text=True) as parent:
+        try:
+            assert parent.stdout is not None
+            parent.stdout.readline()
+            everyone, busy = tree(parent.pid), busy_cpu()
+            assert everyone[0] == parent.pid
+            assert len(everyone) == 2
+            used = cpu_of(everyone)
+            while (more := cpu_of(everyone) - used).total < 0.1:
+                pass
+            assert more.user > more.system
+            assert busy_cpu() - busy > 0.05
+            assert memory_of(everyone) > memory_of([parent.pid]) > 1_000_000
+            assert cpu_of([parent.pid]).total < cpu_of(everyone).total
+        finally:
+            for pid in reversed(tree(parent.pid)):
+                os.kill(pid, 9)
+
+
+def cycles(proxy: str, *costs: float, others: float = 0.0) -> list[Round]:
+    return [
+        replace(ROUND, proxy=proxy, cycle=cycle, cpu=Cpu(cost, 0), answers=10**6, others=others)
+        for cycle, cost in enumerate(costs)
+    ]
+
+
+def figure(value: float, low: float, high: float, rounds: int, *, disturbed: bool = False) -> Figure:
+    return Figure(value=value, low=low, high=high, rounds=rounds, disturbed=disturbed)
+
+
+def cost(one: Round) -> float | None:
+    return one.cost
+
+
+def test_disturbed_rounds_count_only_where_there_are_no_others() -> None:
+    quiet, disturbed = cycles("a", 10, 12, 14), cycles("a", 30, 40, others=0.5)
+    assert each([*quiet, *disturbed], cost) == figure(12, 10, 14, 3)
+    assert each(disturbed, cost) == figure(35, 30, 40, 2, disturbed=True)
+    assert each([], cost) == Insufficient(reason="not_measured")
+
+
+def test_proxies_are_compared_within_a_cycle() -> None:
+    """Both are twice as slow in the second cycle: the ratio stays."""
+    rounds = [*cycles("a", 30, 60), *cycles("b", 10, 20)]
+    assert ratio(rounds, "unary", "a", "b") == figure(3, 3, 3, 2)
+    disturbed = replace(rounds[3], others=1.0)
+    assert ratio([*rounds[:3], disturbed], "unary", "a", "b") == figure(3, 3, 3, 1)
+    assert ratio(rounds, "unary", "a", "c") == Insufficient(reason="not_measured")
+    assert ratio(rounds, "streams", "a", "b") == Insufficient(reason="not_measured")
+
+
+def test_a_wait_is_what_a_proxy_adds() -> None:
+    first = replace(ROUND, scenario="streams", proxy="a", first={"p50": 500, "p99": 900})
+    straight = replace(first, proxy=DIRECT, first={"p50": 100, "p99": 200})
+    assert added_wait([first, straight], "streams", "a", DIRECT, "p50") == figure(400, 400, 400, 1)
+
+
+@pytest.mark.parametrize(("value", "verdict"), [(1.9, "met"), (2.0, "met"), (2.5, "met, not the aim"), (3.1, "missed")])
+def test_a_goal_is_judged(value: float, verdict: str) -> None:
+    goal = Goal(what="x", must=3, aim=2)
+    assert goal.verdict(figure(value, 0, 9, 3)) == verdict
+    assert goal.verdict(figure(value, 0, 9, 3, disturbed=True)) == f"{verdict} (disturbed)"
+    assert goal.verdict(Insufficient(reason="not_measured")) == "not measured"
+
+
+def test_a_goal_to_be_exceeded_is_judged() -> None:
+    goal = Goal(what="x", must=120, at_least=True)
+    assert goal.verdict(figure(121, 0, 9, 3)) == "met"
+    assert goal.verdict(figure(119, 0, 9, 3)) == "missed"
+
+
+def results(**changes: object) -> Results:
+    found = Results(
+        versions={"tiltmeter": "0.1.0", "nginx": "1.0"},
+        missing={"haproxy": "haproxy is not installed"},
+        rounds=[*cycles("tiltmeter", 30, 32), *cycles("nginx", 10, 11)],
+        memory={"tiltmeter": 48_512.0},
+        differing={"tiltmeter": (0, 200), "tiltmeter, capture 0": (0, 200), "nginx": (1, 200)},
+        captures={"stored": 2000},
+    )
+    for name, value in changes.items():
+        setattr(found, name, value)
+    return found
+
+
+def test_the_page_says_what_was_found_and_what_was_not() -> None:
+    plan = Plan(launchers=COMMON, cycles=2, seconds=1.0)
+    packages = dict.fromkeys(("at", "cpu", "cpus", "kernel", "python", "source", "aiohttp", "uvloop", "msgspec"), "x")
+    shown = page(document(plan, results(), packages))
+    assert "| CPU per request, beside nginx | 2.95 (2.91 to 3.00) | must <= 3, aim <= 2 | met, not the aim |" in shown
+    assert "| KB per open stream | 48.5 (48.5 to 48.5) | must <= 60, aim <= 40 | met, not the aim |" in shown
+    assert "| CPU per request, LiteLLM's beside ours | - | must >= 120 | not measured |" in shown
+    assert "| nginx 1.0 | - | 1 of 200 |" in shown
+    assert "- not measured: haproxy: haproxy is not installed" in shown
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"rounds": [replace(ROUND, failed=2, unfinished=1)]}, "3 requests failed"),
+        ({"rounds": [replace(ROUND, odd=1)]}, "1 streams had other events than the upstream's"),
+        ({"differing": {"tiltmeter": (2, 9), "tiltmeter, capture 0": (1, 9)}}, "3 answers differ from the upstream's"),
+        ({"captures": {"stored": 9, "dropped_spool_full": 4}}, "4 exchanges were not kept"),
+    ],
+)
+def test_what_the_gateway_did_wrong_is_said(changes: dict[str, object], fault: str) -> None:
+    assert results().faults() == []
+    assert results(**changes).faults() == [fault]
+
+
+@pytest.mark.parametrize("lacking", [lambda folder: nginx(folder, 1, 2), lambda folder: compiled("load", folder)])
+def test_what_is_not_installed_is_said(
+    lacking: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("benchmarks.hot_path.proxies._ELSEWHERE", "")
+    with pytest.raises(NotHere, match="is not installed"):
+        lacking(tmp_path)
+
+
+def test_an_unknown_peer_is_refused() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.hot_path", "--peers", "litellm,apache"],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "no such peer: apache" in done.stderr
+
+
+@pytest.mark.bench
+@pytest.mark.timeout(900)
+def test_a_whole_run_has_every_part_and_no_fault(tmp_path: Path) -> None:
+    try:
+        found = run(Plan(launchers=COMMON, cycles=1, seconds=1.0), tmp_path, print)
+    except NotHere as reason:
+        pytest.skip(str(reason))
+    assert found.faults() == []
+    assert found.memory["tiltmeter"] > 0
+    assert {one.proxy for one in found.rounds} == {DIRECT, *found.versions}
+    assert sum(one.exchanges for one in found.shipped) > 0
+    assert found.versions.keys() | found.missing.keys() >= COMMON.keys()

@@ -5,8 +5,8 @@ The same order is the same plan. What it has is fixed when it is first sent; ``r
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from replay.counterfactual import Lexicon
 from replay.formats import Format
 from replay.own_request import Means
 from replay.pick import Parent, refusal
-from replay.picking import applications_of, parents_of, pick, pick_again
+from replay.picking import Picked, applications_of, parents_of, pick, pick_again
 from replay.rewrite import Call, hindrances, read_object, read_ref, replay_ref
 from replay.selecting import Selection
 
@@ -89,73 +89,68 @@ async def begin(work: Work, order: Order) -> Begun:
         Nothing that is selected can be asked again; the message says why.
     """
     _check_deployment(work.config, order.to)
-    applications, refuse = applications_of(work.config), refusal(work.config, order.to)
-    async with reading(work.engine) as connection:
-        known = await stored.read_replay(connection, order.replay_id)
-        if known is None:
-            picked = await pick(connection, order.selection, tuple(applications), refuse)
-        else:
-            picked = await pick_again(connection, known, refuse)
-        requests = await stored.read_requests(connection, [one.id for one in picked.candidates])
+    applications = applications_of(work.config)
+    known, picked, requests = await _read(work, order, tuple(applications))
     seed = work.config.seed if known is None else known.settings["seed"]
     means = Means(applications=applications, lexicon=order.lexicon, seed=seed)
     parents, unread = parents_of(picked.candidates, requests, applications)
     hindered = {one.id: _hindrances(one, order, requests, means) for one in parents.values()}
-    begun = Begun(
-        id=order.replay_id,
-        order=order,
-        parents=parents,
-        calls=(),
-        hindered=hindered,
-        requests=requests,
-        means=means,
-        left_out=picked.left_out + unread,
-        chances=picked.chances,
-        resumed=known is not None,
-        answered={},
-    )
-    return await _with_calls(work, begun, known)
-
-
-async def _with_calls(work: Work, begun: Begun, known: stored.StoredReplay | None) -> Begun:
-    """Add the calls, and leave out whom none is for."""
-    planned = known.refs if known is not None else _every_ref(begun)
-    calls = tuple(call for ref in planned if (call := _call(begun, ref)) is not None)
+    refs = _every_ref(order, parents) if known is None else known.refs
+    calls = tuple(call for ref in refs if (call := _call(ref, order, parents, hindered)) is not None)
     asked = {call.parent.id: call.parent for call in calls}
-    left_out = Counter(begun.left_out)
-    left_out.update(hindered[begun.order.formats[0]] for one, hindered in begun.hindered.items() if one not in asked)
+    left_out = picked.left_out + unread
+    left_out.update(next(iter(reasons.values())) for one, reasons in hindered.items() if one not in asked)
     if not calls:
-        raise InputError(f"--select {begun.order.selection.canonical or 'all'}: {_nothing(left_out)}")
+        raise InputError(f"--select {order.selection.canonical or 'all'}: {_nothing(left_out)}")
     async with reading(work.engine) as connection:
         answered = await stored.read_answered(connection, [call.ref for call in calls])
-    return replace(
-        begun,
+    return Begun(
+        id=order.replay_id,
+        order=order,
         parents=asked,
         calls=calls,
-        hindered={one: begun.hindered[one] for one in asked},
-        left_out=dict(sorted((+left_out).items())),
+        hindered={one: hindered[one] for one in asked},
+        requests=requests,
+        means=means,
+        left_out=dict(sorted(left_out.items())),
+        chances=picked.chances,
+        resumed=known is not None,
         answered=answered,
     )
 
 
-def _every_ref(begun: Begun) -> list[str]:
+async def _read(
+    work: Work, order: Order, routes: Sequence[str]
+) -> tuple[stored.StoredReplay | None, Picked, dict[UUID, bytes]]:
+    """Read the plan, where it was made before; the exchanges that are meant; and what they asked."""
+    refuse = refusal(work.config, order.to)
+    async with reading(work.engine) as connection:
+        known = await stored.read_replay(connection, order.replay_id)
+        if known is None:
+            picked = await pick(connection, order.selection, routes, refuse)
+        else:
+            picked = await pick_again(connection, known, refuse)
+        return known, picked, await stored.read_requests(connection, [one.id for one in picked.candidates])
+
+
+def _every_ref(order: Order, parents: Iterable[UUID]) -> list[str]:
     """Name every format of every parent, those of a parent next to one another."""
-    return [
-        replay_ref(begun.id, parent, number) for parent in begun.parents for number in range(len(begun.order.formats))
-    ]
+    numbers = range(len(order.formats))
+    return [replay_ref(order.replay_id, parent, number) for parent in parents for number in numbers]
 
 
-def _call(begun: Begun, ref: str) -> Call | None:
+def _call(
+    ref: str, order: Order, parents: Mapping[UUID, Parent], hindered: Mapping[UUID, Mapping[Format, str]]
+) -> Call | None:
     """Make the call of a planned instance; ``None`` where its parent is gone, or cannot be asked so."""
     parent_id, number = read_ref(ref)
-    each, to = begun.order.formats[number], begun.order.to
-    parent = begun.parents.get(parent_id)
-    if parent is None or each in begun.hindered[parent_id]:
+    parent, each = parents.get(parent_id), order.formats[number]
+    if parent is None or each in hindered[parent_id]:
         return None
     # Whoever answered first is asked by the same route; who is asked instead has another one, or none.
-    if to is None:
+    if order.to is None:
         return Call(ref=ref, parent=parent, format=each, deployment=parent.deployment, model=parent.model)
-    return Call(ref=ref, parent=parent, format=each, deployment=to)
+    return Call(ref=ref, parent=parent, format=each, deployment=order.to)
 
 
 def _check_deployment(config: Config, name: str | None) -> None:
@@ -172,9 +167,9 @@ def _hindrances(parent: Parent, order: Order, requests: Mapping[UUID, bytes], me
 
 
 def _nothing(left_out: Counter[str]) -> str:
-    if not +left_out:
+    if not left_out:
         return "no stored exchange fits it"
-    reasons = ", ".join(f"{reason.replace('_', ' ')} {n}" for reason, n in sorted((+left_out).items()))
+    reasons = ", ".join(f"{reason.replace('_', ' ')} {n}" for reason, n in sorted(left_out.items()))
     return f"nothing of it can be asked again ({reasons})"
 
 

@@ -49,6 +49,7 @@ async def test_probes_are_asked_in_any_condition_and_within_a_budget(product: Pr
     assert found["calls"] == {"planned": 6 * PROBES, "answered": 6 * PROBES, "failed": {}}
     await conditions_are_those_of_the_formats(product)
     await is_coded_anew_when_the_judges_change(product, found)
+    await another_is_asked_instead(product)
 
 
 async def stops_at_its_budget_and_goes_on(product: Product) -> None:
@@ -107,6 +108,25 @@ async def is_coded_anew_when_the_judges_change(product: Product, before: dict[st
     rows = await product.rows("SELECT exchange_id, array_agg(coder ORDER BY coder) AS by FROM codings GROUP BY 1")
     assert Counter(tuple(row["by"]) for row in rows) == {tuple(sorted([coder, earlier])): 7 * PROBES}
     assert await count(product, "replay") == 6 * PROBES, "nothing is asked again"
+
+
+async def another_is_asked_instead(product: Product) -> None:
+    await ask(product, QUESTION.format(who="he"))
+    await product.shipped()
+    wrong = product.run(*replay_arguments(product, "--select", "all", "--to", "oter"), check=False)
+    assert wrong.returncode == 2
+    assert wrong.stderr == "tiltmeter: --to: no deployment is called 'oter'; did you mean \"other\"?\n"
+    product.run(*replay_arguments(product, "--select", "limit=20", "--formats", "again", "--to", "other", "--yes"))
+    found = document(product)
+    # The client's route names the other one neither among its deployments nor among its peers.
+    assert (found["to"], found["left_out"]) == ("other", {"not_a_peer": 1})
+    assert found["calls"]["answered"] == found["parents"] == 20
+    rows = await product.rows(
+        "SELECT e.deployment, e.model, p.deployment AS planned FROM exchanges e JOIN planned_calls p USING (ref)"
+        " WHERE e.ref LIKE $1",
+        f"{found['replay']}/%",
+    )
+    assert Counter(tuple(row) for row in rows) == {("other", "else", "other"): 20}
 
 
 QUESTION = "What should {who} bring to the first day at the office?"
@@ -169,21 +189,3 @@ async def only_the_panel_read_them(product: Product) -> None:
     assert [tuple(row) for row in rows] == [
         ("client", "open", "no_selection_layer", 7), ("replay", "open", "no_selection_layer", 26),
     ]  # fmt: skip
-
-
-async def test_another_deployment_is_asked_instead(product: Product) -> None:
-    audit(product, "--design", "panel", "--task", "BJ", "--templates", "1")
-    await ask(product, QUESTION.format(who="he"))
-    await product.shipped()
-    wrong = product.run(*replay_arguments(product, "--select", "all", "--to", "oter"), check=False)
-    assert wrong.returncode == 2
-    assert wrong.stderr == "tiltmeter: --to: no deployment is called 'oter'; did you mean \"other\"?\n"
-    product.run(*replay_arguments(product, "--select", "limit=20", "--formats", "again", "--to", "other", "--yes"))
-    found = document(product)
-    # The client's route names the other one neither among its deployments nor among its peers.
-    assert (found["to"], found["left_out"]) == ("other", {"not_a_peer": 1})
-    assert found["calls"]["answered"] == found["parents"] == 20
-    rows = await product.rows("SELECT DISTINCT deployment, model FROM exchanges WHERE origin = 'replay'")
-    assert [tuple(row) for row in rows] == [("other", "else")]
-    planned = await product.rows("SELECT DISTINCT deployment FROM planned_calls WHERE ref LIKE 'rpl-%'")
-    assert [row["deployment"] for row in planned] == ["other"]

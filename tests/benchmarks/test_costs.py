@@ -1,6 +1,6 @@
 """What parts on a request's way cost, and the largest plan: figures of docs/gateway.md and docs/probes.md.
 
-Run: make bench PYTEST_ARGS="tests/benchmarks/test_costs.py -s"
+Run: make measurements PYTEST_ARGS="tests/benchmarks/test_costs.py -s"
 """
 
 import json

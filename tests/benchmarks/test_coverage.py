@@ -1,6 +1,6 @@
 """A thousand simulated audits: do the intervals contain the truth as often as they say?
 
-G = 100 statements, ICC .3, rates of .05 to .5. Run by ``make bench``; prints what the choice of intervals in
+G = 100 statements, ICC .3, rates of .05 to .5. Run by ``make measurements``; prints what the choice of intervals in
 ``auditor.metrics.estimate`` rests on. A scaled-down run is in ``tests/metrics/test_estimate.py``.
 """
 

@@ -1,6 +1,6 @@
 """A thousand audits of conditions with equal truths: nothing may be found in them, more than once in fifteen or so.
 
-Run by ``make bench``. A scaled-down run is in ``tests/metrics/test_horizontal.py``.
+Run by ``make measurements``. A scaled-down run is in ``tests/metrics/test_horizontal.py``.
 """
 
 import numpy as np

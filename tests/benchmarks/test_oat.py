@@ -1,6 +1,6 @@
 """The full design, 20 statements x 401 templates: 8,020 calls a deployment, killed and resumed.
 
-Run: make bench PYTEST_ARGS="tests/benchmarks/test_oat.py -s"
+Run: make measurements PYTEST_ARGS="tests/benchmarks/test_oat.py -s"
 """
 
 import os

@@ -1,7 +1,7 @@
 """Two thousand simulated audits a world: does the corrected rate's interval hold, and what do the judges save?
 
 200 statements, about 2,000 coded responses of which 300 have a person's label; answers and the machine's errors are
-alike within a statement (ICC .3 and .2). Run by ``make bench``; a scaled-down run is in
+alike within a statement (ICC .3 and .2). Run by ``make measurements``; a scaled-down run is in
 ``tests/stats/test_prediction_powered.py``.
 """
 

@@ -1,6 +1,6 @@
 """A thousand replays of declared truth: how often a chosen score's interval holds it, and what is found in nothing.
 
-Run by ``make bench``. A scaled-down run is in ``tests/replay/test_replay_exposure.py``.
+Run by ``make measurements``. A scaled-down run is in ``tests/replay/test_replay_exposure.py``.
 """
 
 from itertools import combinations

@@ -1,6 +1,6 @@
 """Sending costs little beside a bare loop: an instant upstream is kept as busy as by asyncio and httpx alone.
 
-Run: make bench PYTEST_ARGS="tests/benchmarks/test_replay_throughput.py -s"
+Run: make measurements PYTEST_ARGS="tests/benchmarks/test_replay_throughput.py -s"
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """How long Prometheus waits for a fleet's series, and how many it then has: 200 deployments under 21 conditions.
 
-Run: make bench PYTEST_ARGS="tests/benchmarks/test_scrape_time.py -s"
+Run: make measurements PYTEST_ARGS="tests/benchmarks/test_scrape_time.py -s"
 """
 
 import asyncio

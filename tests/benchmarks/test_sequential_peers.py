@@ -1,6 +1,6 @@
 """Sequential verdicts on peers at full size: 2,000 packs of 400 questions, looked at after every one.
 
-Run by ``make bench``. A scaled-down run is in ``tests/peers/test_sequential.py``.
+Run by ``make measurements``. A scaled-down run is in ``tests/peers/test_sequential.py``.
 """
 
 from concurrent.futures import ProcessPoolExecutor

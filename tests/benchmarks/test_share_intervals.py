@@ -1,6 +1,6 @@
 """A thousand audits of known shares of variance: how often the intervals hold them.
 
-Run by ``make bench``. A scaled-down run is in ``tests/metrics/test_shares.py``.
+Run by ``make measurements``. A scaled-down run is in ``tests/metrics/test_shares.py``.
 """
 
 import pytest

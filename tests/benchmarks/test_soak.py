@@ -1,6 +1,6 @@
 """Ten minutes in bad weather: memory flat, nothing in flight or open at the end, every request accounted for.
 
-Run: make bench PYTEST_ARGS="tests/benchmarks/test_soak.py -s"
+Run: make measurements PYTEST_ARGS="tests/benchmarks/test_soak.py -s"
 """
 
 import os

@@ -1,6 +1,6 @@
 """PostgreSQL away for 20 seconds under load: no client error, no row lost, and what it does to latency, as a ratio.
 
-Run: make bench PYTEST_ARGS="tests/benchmarks/test_store_outage.py -s"
+Run: make measurements PYTEST_ARGS="tests/benchmarks/test_store_outage.py -s"
 """
 
 import asyncio

@@ -10,7 +10,10 @@ from auditor.metrics.horizontal import horizontal_range
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_equal_truths_have_a_range_that_contains_zero(name):
-    """In 93 % of audits or more, though what is observed is a range above 0 (``make bench`` has a thousand of each)."""
+    """In 93 % of audits or more, though what is observed is a range above 0.
+
+    ``make measurements`` has a thousand of each.
+    """
     held, above = np.mean([range_holds_zero(WORLDS[name], seed, n_boot=300) for seed in range(100)], axis=0)
     assert held >= 0.93
     assert above >= 0.9

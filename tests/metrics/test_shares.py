@@ -25,7 +25,7 @@ from auditor.stats.squared_length import squared_length_interval
 
 @pytest.mark.parametrize("name", ["oat", "panel, own", "crossed", "deployments, equal"])
 def test_intervals_hold_the_true_shares(name):
-    """In seven of eight audits or more, each of them (``make bench`` has a thousand of each kind)."""
+    """In seven of eight audits or more, each of them (``make measurements`` has a thousand of each kind)."""
     found = coverage(WORLDS[name], audits=80, n_boot=300)
     assert {effect: held for effect, (_, held) in found.items() if held < 0.875} == {}
 

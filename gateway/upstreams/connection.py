@@ -105,7 +105,7 @@ class Connection(asyncio.Protocol):
             raise
         if not answer.status:
             assert answer.failure is not None
-            raise failed(answer.failure) if self._overhead else HungUp
+            raise HungUp if answer.failure == "upstream_reset" and not self._overhead else failed(answer.failure)
         return answer
 
     def abort(self, code: Code = "upstream_cut") -> None:

@@ -70,9 +70,8 @@ def _share(
     y, n = scores.successes[:, kept], scores.trials[:, kept]
     _, replicates = rate_replicates(y, n, n_boot=n_boot, seed=seed)
     fewest = min(scores.statements[place] for place in kept)
-    counts = Counts(
-        successes=y.sum(axis=0), trials=n.sum(axis=0), resampled=Resampled(rates=replicates, n_clusters=fewest)
-    )
+    resampled = Resampled(rates=replicates, n_clusters=fewest)
+    counts = Counts(successes=y.sum(axis=0), trials=n.sum(axis=0), resampled=resampled)
     found = eta_squared_between(factor, counts)
     value = found.effects[factor]
     if isinstance(value, Insufficient):

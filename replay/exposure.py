@@ -92,25 +92,22 @@ def exposure(sides: Sides, scores: Scores, *, n_boot: int, seed: int) -> Exposur
     fewest = min(scores.statements[place] for place in kept)
     lowest, highest = _ends(scores, kept, rates, _level_of_all(rates, replicates, fewest), seed)
     spread = range_interval(rates, replicates, fewest)
-    levels = [scores.level(place) for place in kept]
-    bounds = _range_bounds(spread, lowest, highest, levels)
-    few = fewest < ENOUGH_STATEMENTS
+    bounds = _range_bounds(spread, lowest, highest, [scores.level(place) for place in kept])
     return Exposure(
-        lowest=End(side=sides.names[kept[spread.smallest]], value=float(rates.min()), low=lowest.low, high=lowest.high),
-        highest=End(
-            side=sides.names[kept[spread.largest]], value=float(rates.max()), low=highest.low, high=highest.high
-        ),
+        lowest=_end(sides.names[kept[spread.smallest]], float(rates.min()), lowest),
+        highest=_end(sides.names[kept[spread.largest]], float(rates.max()), highest),
         range=spread.range,
         corrected=spread.corrected,
         low=bounds.low,
         high=min(bounds.high, scores.span),
         n_statements=fewest,
         left_out=tuple(sides.names[place] for place in ways if place not in kept),
-        flags=(
-            *sorted({flag for each in levels for flag in rate_flags(each, few=few)}),
-            *_coverage_flags(sides, scores.metric.name, kept),
-        ),
+        flags=_flags(sides, scores, kept, few=fewest < ENOUGH_STATEMENTS),
     )
+
+
+def _end(side: str, value: float, interval: Interval) -> End:
+    return End(side=side, value=value, low=interval.low, high=interval.high)
 
 
 def _level_of_all(rates: Floats, replicates: Floats, clusters: int) -> float:
@@ -142,9 +139,13 @@ def _range_bounds(spread: Spread, low: Interval, high: Interval, levels: Sequenc
     return Interval(low=min(spread.low, spread.range), high=max(widest, spread.range))
 
 
-def _coverage_flags(sides: Sides, name: str, kept: Sequence[int]) -> tuple[str, ...]:
+def _flags(sides: Sides, scores: Scores, kept: Sequence[int], *, few: bool) -> tuple[str, ...]:
+    """Say what some of the scores may not be read as, and whether they are of the same answers."""
+    name = scores.metric.name
+    flags = sorted({flag for place in kept for flag in rate_flags(scores.level(place), few=few)})
     read = (sides.worth(_READ.get(name, ELIGIBLE)) * sides.weight[:, None]).mean(axis=0)[kept]
-    flags = [COVERAGE_DIFFERS] if float(read.max() - read.min()) > UNEVEN else []
+    if float(read.max() - read.min()) > UNEVEN:
+        flags.append(COVERAGE_DIFFERS)
     if name != "ber_elab_full" and any(abstaining(sides, place) > ABSTAINING for place in kept):
         flags.append(ABSTAIN_HEAVY)
     return tuple(flags)

@@ -9,21 +9,18 @@ from auditor.domain.coding import ELABORATION_LABELS, SELECTION_LABELS
 from auditor.report.figures.parts import known
 from auditor.report.places import Place
 from auditor.report.templating import environment
-from auditor.report.words import DASH, FLAGS, Entry, percent, points, signed
+from auditor.report.words import DASH, FLAGS, Entry, estimate_text, points, signed
 from replay.charts import exposure_panels
 from replay.exposure import ABSTAIN_HEAVY, ABSTAINING, COVERAGE_DIFFERS, UNEVEN
+from replay.pair_tables import Pairs, flip_table, halves, pair_table, test_table
 from replay.tables import (
-    Pairs,
+    bounds_only,
     coverage_table,
     exposure_table,
     factor_table,
-    flip_table,
-    halves,
-    pair_table,
     remedy_table,
     score_table,
     side_text,
-    test_table,
 )
 from replay.together import ERROR
 
@@ -141,14 +138,13 @@ def _exposure_lines(group: Entry, names: Mapping[str, str]) -> Iterator[tuple[st
         low, high = (found[end] for end in ("lowest", "highest"))
         spread = f"{100 * found['range']['value']:.1f} pp {_bounds(found['range'])}"
         noted = "not shown to be beyond repetition" if _within_noise(found) else ""
-        ends = _score(low, name), names[low["side"]], _score(high, name), names[high["side"]]
-        yield heading, *ends, spread, noted
+        unclaimed = bounds_only(group, name)
+        told = [_score(end, name, claimed=end["side"] not in unclaimed) for end in (low, high)]
+        yield heading, told[0], names[low["side"]], told[1], names[high["side"]], spread, noted
 
 
-def _score(end: Entry, name: str) -> str:
-    if name == "dni":
-        return f"{points(end['value'])} [{signed(end['low'])}, {signed(end['high'])}]"
-    return f"{percent(end['value'])} {_bounds(end)}"
+def _score(end: Entry, name: str, *, claimed: bool) -> str:
+    return estimate_text(name, {**end, "flags": [] if claimed else ["bounds_only"]})
 
 
 def _bounds(entry: Entry) -> str:

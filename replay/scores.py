@@ -12,7 +12,7 @@ import numpy as np
 from auditor.domain.estimate import Base, Estimate, Insufficient, IntervalMethod
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, LOW_RATE, MIN_STATEMENTS, rate_flags
 from auditor.metrics.joint import Floats
-from auditor.metrics.rates import BY_NAME, Metric
+from auditor.metrics.rates import Metric
 from auditor.stats.intervals import Interval, design_effect_wilson, difference_interval, rare_rate_bounds
 from replay.sides import Sides
 
@@ -115,8 +115,3 @@ def share_estimate(y: Floats, n: Floats, answers: int, *, base: Base, seed: int)
         n_statements=statements,
         flags=rate_flags(value, few=statements < ENOUGH_STATEMENTS),
     )
-
-
-def scores_by_name(sides: Sides, names: tuple[str, ...]) -> dict[str, Scores]:
-    """Sum several measures."""
-    return {name: Scores.of(sides, BY_NAME[name]) for name in names}

@@ -17,6 +17,7 @@ from statsmodels.stats.contingency_tables import mcnemar as reference
 from auditor.analysis.document import canonical_bytes
 from auditor.domain.condition import Role, Task
 from auditor.domain.estimate import Insufficient
+from auditor.metrics.rates import BY_NAME
 from replay.compare import COMPARED
 from replay.document import make_document
 from replay.effects import factor_shares, remedies
@@ -24,7 +25,7 @@ from replay.flips import mcnemar
 from replay.formats import Format
 from replay.group import group_findings
 from replay.page import render, table
-from replay.scores import Scores, scores_by_name
+from replay.scores import Scores
 from replay.sides import STORED, Side, Sides
 from replay.together import adjusted
 
@@ -210,8 +211,7 @@ def test_a_share_of_variance_is_that_between_sides():
         ],
         [f"S{number // 4}" for number in range(80)],
     )
-    scores = scores_by_name(sides, ("ber_sel",))["ber_sel"]
-    found = factor_shares(sides, scores, n_boot=50, seed=0)
+    found = factor_shares(sides, Scores.of(sides, BY_NAME["ber_sel"]), n_boot=50, seed=0)
     assert found["system"].value == pytest.approx(0, abs=1e-12)
     assert found["tone"].value == pytest.approx(0.25)
     assert found["tone"].n == 160
@@ -269,6 +269,6 @@ def test_traffic_that_was_compared_as_it_stood_has_no_calls_to_tell():
 def test_scores_of_an_empty_base_say_why():
     silent = [coded("Abstain", "Abstain")] * 20
     sides = Sides.of([Side(name=STORED, task=None, answers=silent)] * 2, [str(number) for number in range(20)])
-    for scores in scores_by_name(sides, ("ber_sel", "ber_elab_full")).values():
-        assert isinstance(scores, Scores)
-        assert scores.estimate(0, 0).reason.startswith("0 statements in the ")
+    for name, base in (("ber_sel", "eligible"), ("ber_elab_full", "full")):
+        found = Scores.of(sides, BY_NAME[name]).estimate(0, seed=0)
+        assert found == Insufficient(reason=f"0 statements in the {base} base, 15 needed")

@@ -185,7 +185,7 @@ async def _replay(work: "Work", begun: "Begun", manner: _Manner, on_progress: "O
     from auditor.access import gateway_access
     from replay.outcome import keep_outcome, write_outcome
     from replay.plan import keep
-    from replay.run import conclude, price, send
+    from replay.run import price, send
     from replay.words import price_json, show_price, stopped_words
 
     cost = await price(work, begun)
@@ -204,6 +204,9 @@ async def _replay(work: "Work", begun: "Begun", manner: _Manner, on_progress: "O
         if told is not None and sent.budget_ended:
             typer.echo(told, err=True)
             told = None
+    # The statistics are loaded last: what only shows a price does without them.
+    from replay.conclusion import conclude
+
     document = await conclude(work, begun, answered, on_progress)
     await keep_outcome(work.engine, document, work.clock())
     write_outcome(document, manner.out, as_json=manner.as_json)

@@ -1,30 +1,21 @@
-"""A replay's way from its plan to its document: price, send, code, compare.
+"""A replay's way from its plan to its answers: what is left to be done, and doing it.
 
-``plan`` says what is asked; ``cli`` opens the store, shows the price before anything is spent, and writes what comes
-out.
+``plan`` says what is asked, ``conclusion`` what came of it; ``cli`` opens the store, and shows the price before
+anything is spent.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
-from uuid import UUID
 
 from auditor.access import GatewayAccess
-from auditor.analysis.document import Json
 from auditor.config.audits import LEXICON
-from auditor.domain.exchange import Origin
 from auditor.jobs.work import Work
 from auditor.probes.run import Limits
 from auditor.store.engine import reading
 from replay import stored
-from replay.coding import About, Label, coder_of_route, label_all, planned_coder, with_replays
-from replay.document import Asked, Replay, make_document
-from replay.pick import Parent
+from replay.coding import planned_coder
 from replay.plan import Begun
 from replay.rerun import Cost, Sending, Sent, estimate_calls, estimate_judging, send_calls
-
-_NOT_SENT: Final = "not_sent"
 
 #: Told what is being done, how much of it is done, and how much there is.
 OnProgress = Callable[[str, int, int], None]
@@ -70,108 +61,19 @@ async def send(
     concurrency: int | None = None,
 ) -> Sent:
     """Send what has no answer yet, within this run's limits; ``concurrency`` is that of each deployment."""
-    done = _Counted("asking", len(begun.calls), on_progress)
+    done = Counted("asking", len(begun.calls), on_progress)
     done.add(len(begun.answered))
     sending = Sending(requests=begun.requests, means=begun.means, limits=limits, concurrency=concurrency)
     return await send_calls(work.engine, work.config, access, begun.id, begun.calls, sending, lambda: done.add(1))
 
 
-class _Counted:
+class Counted:
+    """Tells how much of something is done."""
+
     def __init__(self, what: str, total: int, on_progress: OnProgress) -> None:
         self._what, self._total, self._on_progress, self._done = what, total, on_progress, 0
 
     def add(self, n: int) -> None:
+        """Tell that so many more are done."""
         self._done += n
         self._on_progress(self._what, self._done, self._total)
-
-
-async def conclude(work: Work, begun: Begun, answered: Mapping[str, UUID], on_progress: OnProgress) -> dict[str, Json]:
-    """Code all answers that are not coded yet, and compare them.
-
-    Raises
-    ------
-    JudgeUnavailable
-        A judge could not be asked; what was coded until then is stored.
-    """
-    done = _Counted("coding", len(begun.parents) + len(answered), on_progress)
-    labels, coders = await _label(work, begun, answered, done)
-    async with reading(work.engine) as connection:
-        waiting = [call.ref for call in begun.calls if call.ref not in answered]
-        failures = await stored.read_failures(connection, waiting)
-        tokens = await stored.read_tokens(connection, answered.values())
-    replay = Replay(
-        id=begun.id,
-        select=begun.order.selection.canonical,
-        formats=begun.order.formats,
-        to=begun.order.to,
-        seed=work.config.seed,
-        coders={each: _plain(work.readers[each].coder.description) for each in sorted(coders)},
-        left_out=begun.left_out,
-        failures=Counter(failures.get(ref, _NOT_SENT) for ref in waiting),
-    )
-    outcomes = {ref: labels.get(exchange, "gone") for ref, exchange in answered.items()} | dict.fromkeys(failures)
-    taken = {ref: tokens.get(exchange) for ref, exchange in answered.items()}
-    asked = [_asked(begun, one, labels[one.id], outcomes, taken) for one in begun.parents.values() if one.id in labels]
-    return make_document(replay, asked)
-
-
-def _plain(description: Mapping[str, object]) -> Json:
-    """Keep of a coder's description who reads, not the whole profile."""
-    panel = description.get("panel")
-    judges = panel.get("judges", []) if isinstance(panel, dict) else []
-    names: list[Json] = [judge["name"] for judge in judges]
-    return {"rubric": str(description["rubric"]), "selection": str(description["selection"]), "judges": names}
-
-
-async def _label(
-    work: Work, begun: Begun, answered: Mapping[str, UUID], done: _Counted
-) -> tuple[dict[UUID, Label], set[str]]:
-    """Give the labels of parents and replays by exchange, and the coders that made them."""
-    coder = planned_coder(work)
-    probes = [parent.id for parent in begun.parents.values() if parent.origin is Origin.PROBE]
-    replays = [
-        answered[call.ref] for call in begun.calls if call.ref in answered and call.parent.origin is Origin.PROBE
-    ]
-    labels = await label_all(work, coder, [*probes, *replays], done.add)
-    used = {coder.id} if probes else set()
-    clients = [parent for parent in begun.parents.values() if parent.origin is Origin.CLIENT]
-    for route in sorted({parent.route for parent in clients}):
-        traffic = coder_of_route(work, route)
-        if traffic is None:
-            continue
-        own = [parent.id for parent in clients if parent.route == route]
-        labels |= await label_all(work, traffic, own, done.add)
-        about = {
-            answered[call.ref]: About(
-                parent=parent, format=call.format, label=labels[parent.id], request=begun.requests.get(parent.id)
-            )
-            for parent in clients
-            if parent.route == route and parent.id in labels
-            for call in begun.calls_of[parent.id]
-            if call.ref in answered
-        }
-        wider, replaying = await with_replays(work, traffic, about)
-        labels |= await label_all(wider, replaying, list(about), done.add)
-        used.add(traffic.id)
-    return labels, used
-
-
-def _asked(
-    begun: Begun,
-    parent: Parent,
-    label: Label,
-    outcomes: Mapping[str, Label | str | None],
-    tokens: Mapping[str, int | None],
-) -> Asked:
-    """Put together what became of one parent; what was not sent, or cannot be asked, says so."""
-    refs = {call.format: call.ref for call in begun.calls_of[parent.id]}
-    hindered = begun.hindered[parent.id]
-    return Asked(
-        parent=parent,
-        label=label,
-        replays={
-            each: outcomes.get(refs[each], _NOT_SENT) if each in refs else hindered.get(each, "not_planned")
-            for each in begun.order.formats
-        },
-        tokens={None: parent.completion_tokens} | {each: tokens.get(ref) for each, ref in refs.items()},
-    )

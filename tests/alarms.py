@@ -1,8 +1,8 @@
 """What a watched store tells people: the findings it keeps, what is posted of them, and what Prometheus alerts on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -10,17 +10,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-from aiohttp import web
 from audited import fetch
+from doors import serving
 from hook_server import Receiver
 from postgres import execute
-from prometheus_client import CollectorRegistry
 from prometheus_server import prometheus_server
 from sqlalchemy.ext.asyncio import AsyncEngine
 from stores import fresh_database
 
-from auditor.api.app import Served, build_app
-from auditor.api.door import Door
 from auditor.config import Config
 from auditor.export.exposition import Exposition
 from auditor.jobs.webhook import FIRST_PAUSE, post_next
@@ -71,7 +68,10 @@ async def alarm_of(url: str, config: Config, now: datetime, receiver: Receiver, 
             prometheus.until(_PAGED)
             return prometheus.alerts()
 
-    async with exporting(url, config, lambda: now) as address:
+    engine, exposition = make_engine(url), Exposition()
+    await exposition.refresh(engine)
+    await engine.dispose()
+    async with serving(url, config, lambda: now, lambda: exposition.text) as address:
         found = await asyncio.to_thread(watched, address)
     alerts = [
         {"labels": one["labels"], "annotations": one["annotations"]}
@@ -80,24 +80,6 @@ async def alarm_of(url: str, config: Config, now: datetime, receiver: Receiver, 
     ]
     posted = sorted({body for _, body in receiver.got})
     return Alarm(findings=[tuple(row) for row in rows], posted=posted, alerts=sorted(alerts, key=str))
-
-
-@asynccontextmanager
-async def exporting(url: str, config: Config, clock: Callable[[], datetime]) -> AsyncIterator[str]:
-    """The auditor's door with a clock of one's own, showing the snapshot that the store has: its ``host:port``."""
-    engine, exposition = make_engine(url), Exposition()
-    await exposition.refresh(engine)
-    served = Served(
-        engine=engine, door=Door(engine, loopback=True), config=lambda: config, clock=clock,
-        registry=CollectorRegistry(), exposed=lambda: exposition.text,
-    )  # fmt: skip
-    runner = web.AppRunner(build_app(served))
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.api import deployments, estimates, exchanges, findings, reviews, status
+from auditor.api import deployments, estimates, exchanges, findings, references, reviews, status
 from auditor.api.door import Door
 from auditor.api.errors import ApiError, problem
 from auditor.api.keys import CLOCK, CONFIG, DOOR, ENGINE
@@ -52,7 +52,7 @@ def build_app(served: Served) -> web.Application:
         await served.engine.dispose()
 
     app.add_routes([web.get("/healthz", _healthz), web.get("/metrics", metrics)])
-    for part in (exchanges, deployments, estimates, findings, reviews, status):
+    for part in (exchanges, deployments, estimates, findings, references, reviews, status):
         app.add_routes(part.routes())
     app.on_cleanup.append(dispose)
     return app

@@ -1,12 +1,16 @@
 """What is sent to the API: from a page of its own or from no page at all, and a JSON object of known members."""
 
 from collections.abc import Collection
-from typing import Any
+from datetime import date
+from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
 from auditor.api.errors import ApiError
+
+#: Characters of a name or a note.
+_LONGEST: Final = 2000
 
 
 def refuse_foreign_pages(request: web.Request) -> None:
@@ -41,3 +45,50 @@ async def read_object(request: web.Request, members: Collection[str]) -> dict[st
         names = ", ".join(sorted(members))
         raise ApiError(400, f"There is no member {unknown[0]!r}; there are: {names}.", "invalid_value", unknown[0])
     return given
+
+
+def words(given: dict[str, Any], name: str) -> str | None:
+    """Read a name or a note; an empty one is none.
+
+    Raises
+    ------
+    ApiError
+        400.
+    """
+    value = given.get(name)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str) or len(value) > _LONGEST or "\0" in value:
+        raise ApiError(400, f"{name} must be text of at most {_LONGEST} characters.", "invalid_value", name)
+    return value
+
+
+def needed_words(given: dict[str, Any], name: str, says: str) -> str:
+    """Read a name that must be there; ``says`` is what it must say.
+
+    Raises
+    ------
+    ApiError
+        400.
+    """
+    value = words(given, name)
+    if value is None:
+        raise ApiError(400, f"{name} must say {says}.", "invalid_value", name)
+    return value
+
+
+def day(given: dict[str, Any], name: str) -> date | None:
+    """Read a day, where there is one.
+
+    Raises
+    ------
+    ApiError
+        400.
+    """
+    value = given.get(name)
+    if value is None:
+        return None
+    try:
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ApiError(400, f"{name} must be a day, such as 2026-03-01.", "invalid_value", name) from None

@@ -1,24 +1,22 @@
 """``/api/findings``: what the watch has found, and what people say to it."""
 
-from datetime import date
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.api.body import read_object, refuse_foreign_pages
+from auditor.api.body import day, needed_words, read_object, refuse_foreign_pages, words
 from auditor.api.errors import ApiError
 from auditor.api.keys import CLOCK, CONFIG, ENGINE
 from auditor.errors import UsageError
-from auditor.jobs.findings import Person, accept_reference, acknowledge, event_json, finding_json
+from auditor.jobs.acceptance import Accepted, accept_reference
+from auditor.jobs.findings import Person, acknowledge, event_json, finding_json
 from auditor.store.engine import reading
 from auditor.store.findings import FILTERS, Finding, read_events, read_finding, read_findings
 from auditor.store.queue import ESTIMATE, ask_for
 
 _MEMBERS: Final = ("action", "by", "note", "since", "release")
 _ACTIONS: Final = ("acknowledge", "accept_reference")
-#: Characters of a name or a note.
-_LONGEST: Final = 2000
 
 
 def routes() -> list[web.RouteDef]:
@@ -53,25 +51,22 @@ async def _answer(request: web.Request) -> web.Response:
     action = given.get("action")
     if action not in _ACTIONS:
         raise ApiError(400, f"action must be one of {', '.join(_ACTIONS)}.", "invalid_value", "action")
-    by = _words(given, "by")
-    if by is None:
-        raise ApiError(400, "by must say who answers.", "invalid_value", "by")
-    person = Person(by=by, note=_words(given, "note"), now=request.app[CLOCK]())
-    since, release = _day(given), _words(given, "release")
-    if action == "acknowledge" and (since or release):
+    by, note = needed_words(given, "by", "who answers"), words(given, "note")
+    person = Person(by=by, note=note, now=request.app[CLOCK]())
+    accepted = Accepted(since=day(given, "since"), release=words(given, "release"))
+    if action == "acknowledge" and accepted != Accepted():
         raise ApiError(400, "since and release belong to accept_reference.", "invalid_value", "since")
     async with reading(request.app[ENGINE]) as connection:
         finding = await _need(connection, request, changing=True)
         try:
             if action == "acknowledge":
-                finding = await acknowledge(connection, request.app[CONFIG](), finding, person)
+                await acknowledge(connection, request.app[CONFIG](), finding, person)
             else:
-                config = request.app[CONFIG]()
-                finding, _ = await accept_reference(connection, config, finding, person, since=since, release=release)
+                await accept_reference(connection, request.app[CONFIG](), finding, accepted, person)
         except UsageError as error:
             raise ApiError(409, f"{error}.", "finding_answered") from None
         await ask_for(connection, ESTIMATE, "estimate:asked")
-        return await _shown(connection, finding)
+        return await _shown(connection, await _need(connection, request))
 
 
 async def _need(connection: AsyncConnection, request: web.Request, *, changing: bool = False) -> Finding:
@@ -84,23 +79,3 @@ async def _need(connection: AsyncConnection, request: web.Request, *, changing: 
 async def _shown(connection: AsyncConnection, finding: Finding) -> web.Response:
     events = await read_events(connection, finding.id)
     return web.json_response({**finding_json(finding), "events": [event_json(one) for one in events]})
-
-
-def _words(given: dict[str, Any], name: str) -> str | None:
-    """Read a name or a note; an empty one is none."""
-    value = given.get(name)
-    if value is None or value == "":
-        return None
-    if not isinstance(value, str) or len(value) > _LONGEST or "\0" in value:
-        raise ApiError(400, f"{name} must be text of at most {_LONGEST} characters.", "invalid_value", name)
-    return value
-
-
-def _day(given: dict[str, Any]) -> date | None:
-    value = given.get("since")
-    if value is None:
-        return None
-    try:
-        return date.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise ApiError(400, "since must be a day, such as 2026-03-01.", "invalid_value", "since") from None

@@ -15,6 +15,7 @@ from auditor.cli import (
     offline,
     peers,
     pool,
+    references,
     report,
     review,
     score,
@@ -36,6 +37,7 @@ audit.register(app)
 findings.register(app)
 judges.register(app)
 pool.register(app)
+references.register(app)
 report.register(app)
 review.register(app)
 score.register(app)

@@ -1,29 +1,20 @@
 """``tiltmeter findings``: what the watch has found, and what people say to it."""
 
-import getpass
-import json
-import os
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from auditor.cli.answers import ByOption, NoteOption, ReleaseOption, SinceOption, in_store, own_name, say
 from auditor.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
     from auditor.config import Config
     from auditor.store.findings import Finding
 
-T = TypeVar("T")
-
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Of the finding, as `list` shows it.")]
-NoteOption = Annotated[str | None, typer.Option(help="What you have to say to it.")]
-ByOption = Annotated[str | None, typer.Option(help="Who says so; without it, your name on this machine.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -50,14 +41,14 @@ def _list(
     from auditor.store.findings import read_findings
 
     wanted = {name: value for name, value in (("deployment", deployment), ("state", state)) if value is not None}
-    found = _in_store(config, lambda _, connection: read_findings(connection, **wanted))
+    found = in_store(config, lambda _, connection: read_findings(connection, **wanted))
     shown = [finding_json(one) for one in found]
-    _say({"findings": shown}, list_lines(shown), as_json=as_json)
+    say({"findings": shown}, list_lines(shown), as_json=as_json)
 
 
 def _show(config: ConfigOption, finding_id: IdArgument, as_json: JsonOption = False) -> None:
     """Show one finding with its evidence, and what happened to it."""
-    shown = _in_store(config, lambda _, connection: _shown(connection, finding_id))
+    shown = in_store(config, lambda _, connection: _shown(connection, finding_id))
     _say_one(shown, as_json=as_json)
 
 
@@ -72,11 +63,11 @@ def _acknowledge(
     from auditor.jobs.findings import Person, acknowledge
 
     async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
-        person = Person(by=by or _own_name(), note=note, now=datetime.now(UTC))
+        person = Person(by=by or own_name(), note=note, now=datetime.now(UTC))
         await acknowledge(connection, loaded, await _need(connection, finding_id, changing=True), person)
         return await _shown(connection, finding_id)
 
-    _say_one(_in_store(config, work), as_json=as_json)
+    _say_one(in_store(config, work), as_json=as_json)
 
 
 def _accept(
@@ -84,46 +75,22 @@ def _accept(
     finding_id: IdArgument,
     note: NoteOption = None,
     by: ByOption = None,
-    since: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="First day of the new reference; else the finding's.")
-    ] = None,
-    release: Annotated[str | None, typer.Option(help="A name for what is accepted, such as the release's.")] = None,
+    since: SinceOption = None,
+    release: ReleaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Accept what the deployment is like since a day as its reference: that answers all that is found of it."""
-    from auditor.jobs.findings import Person, accept_reference
+    from auditor.jobs.acceptance import Accepted, accept_reference
+    from auditor.jobs.findings import Person
 
     async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
-        person = Person(by=by or _own_name(), note=note, now=datetime.now(UTC))
+        person = Person(by=by or own_name(), note=note, now=datetime.now(UTC))
         finding = await _need(connection, finding_id, changing=True)
-        first = since.date() if since is not None else None
-        await accept_reference(connection, loaded, finding, person, since=first, release=release)
+        accepted = Accepted(since=since.date() if since is not None else None, release=release)
+        await accept_reference(connection, loaded, finding, accepted, person)
         return await _shown(connection, finding_id)
 
-    _say_one(_in_store(config, work), as_json=as_json)
-
-
-def _in_store(config: "Path", work: "Callable[[Config, AsyncConnection], Awaitable[T]]") -> T:
-    from auditor.cli.audit_store import in_store
-    from auditor.config import load
-    from auditor.store.engine import reading
-
-    loaded = load(config, os.environ)
-
-    async def run(engine: "AsyncEngine") -> T:
-        async with reading(engine) as connection:
-            return await work(loaded, connection)
-
-    return in_store(loaded, run)
-
-
-def _own_name() -> str:
-    from auditor.errors import UsageError
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        raise UsageError("this machine does not know your name; say it with --by") from None
+    _say_one(in_store(config, work), as_json=as_json)
 
 
 async def _need(connection: "AsyncConnection", finding_id: str, *, changing: bool = False) -> "Finding":
@@ -148,9 +115,4 @@ async def _shown(connection: "AsyncConnection", finding_id: str) -> dict[str, An
 def _say_one(shown: dict[str, Any], *, as_json: bool) -> None:
     from auditor.cli.finding_words import finding_lines
 
-    _say(shown, finding_lines(shown), as_json=as_json)
-
-
-def _say(document: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
-    for line in [json.dumps(document)] if as_json else lines:
-        typer.echo(line)
+    say(shown, finding_lines(shown), as_json=as_json)

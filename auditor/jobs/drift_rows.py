@@ -17,7 +17,8 @@ from auditor.monitor.account import DAYS, STATEMENTS
 from auditor.monitor.decision import Level
 from auditor.monitor.passes import PAGING, WATCHED
 from auditor.store.estimates import EstimateRow
-from auditor.store.monitor import StoredReference, ToldWatch, read_told, references_in_force
+from auditor.store.monitor import ToldWatch, read_told
+from auditor.store.references import StoredReference, references_in_force
 
 _METHODS: Final[Mapping[str, str]] = {DAYS: "conformal_sr"}
 _METHOD: Final = "paired_e_sr"

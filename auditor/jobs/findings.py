@@ -1,4 +1,7 @@
-"""Findings: opened by the watch, acknowledged or answered by people; what happens to one goes to the webhook."""
+"""Findings: opened by the watch, acknowledged by people or answered; what happens to one goes to the webhook.
+
+The answer is a new reference: ``acceptance`` (neighbour module).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +27,8 @@ from auditor.store.findings import (
     change_state,
     read_unanswered,
 )
-from auditor.store.monitor import ClosedDay, StoredReference, add_reference
+from auditor.store.monitor import ClosedDay
+from auditor.store.references import StoredReference
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +103,7 @@ def _evidence(found: Found) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Person:
-    """Who says something to a finding, what, and when."""
+    """Who says something to a finding or accepts a reference, with which words, and when."""
 
     by: str
     note: str | None
@@ -121,63 +125,28 @@ async def acknowledge(connection: AsyncConnection, config: Config, finding: Find
     UsageError
         It has been answered already.
     """
-    _need_unanswered(finding)
+    need_unanswered(finding)
     event = FindingEvent(at=person.now, action=ACKNOWLEDGED, by=person.by, note=person.note)
     (changed,) = await _change(connection, config, [finding], event)
     return changed
 
 
-async def accept_reference(
-    connection: AsyncConnection,
-    config: Config,
-    finding: Finding,
-    person: Person,
-    *,
-    since: date | None = None,
-    release: str | None = None,
-) -> tuple[Finding, StoredReference]:
-    """Answer a finding: what the deployment is like from a day on is what it is held against from now on.
+async def answer_with(connection: AsyncConnection, config: Config, reference: StoredReference, person: Person) -> None:
+    """Answer all that is found of a deployment with its new reference."""
+    found = await read_unanswered(connection, reference.coder, reference.deployment)
+    event = FindingEvent(at=person.now, action=ANSWERED, by=person.by, note=person.note, reference_id=reference.id)
+    if found:
+        await _change(connection, config, found, event)
 
-    All that is found of the deployment is answered with it. Nobody is told anything of it until the new reference has
-    its days.
 
-    Parameters
-    ----------
-    connection, config
-        The finding was read with ``changing`` on this connection.
-    finding, person
-        What is answered, and by whom.
-    since
-        First day of the new reference; without it, the day of the finding.
-    release
-        A name for what is accepted.
+def need_unanswered(finding: Finding) -> None:
+    """Refuse what has been answered.
 
     Raises
     ------
     UsageError
-        It has been answered already, or the day has not come yet.
+        It has, and by whom.
     """
-    _need_unanswered(finding)
-    first = since or finding.day
-    if first > person.now.date():
-        raise UsageError(f"a reference cannot begin on {first.isoformat()}: that day has not come yet")
-    reference = StoredReference(
-        id=reference_id(finding.coder, finding.deployment, first, person.now.isoformat()),
-        coder=finding.coder,
-        deployment=finding.deployment,
-        since=first,
-        release=release,
-        accepted_at=person.now,
-        accepted_by=person.by,
-    )
-    await add_reference(connection, reference)
-    answered = await read_unanswered(connection, finding.coder, finding.deployment)
-    event = FindingEvent(at=person.now, action=ANSWERED, by=person.by, note=person.note, reference_id=reference.id)
-    changed = await _change(connection, config, answered, event)
-    return next(one for one in changed if one.id == finding.id), reference
-
-
-def _need_unanswered(finding: Finding) -> None:
     if finding.state == ANSWERED:
         raise UsageError(f"{finding.id} has been answered already, by {finding.by}")
 

@@ -8,7 +8,7 @@ from auditor.config import Config
 from auditor.domain.exchange import Origin
 from auditor.jobs.watching import reference_days
 from auditor.live.changes import ReferenceWindow
-from auditor.store.monitor import references_in_force
+from auditor.store.references import references_in_force
 from auditor.store.windows import freeze_window, read_windows
 
 

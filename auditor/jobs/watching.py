@@ -25,16 +25,13 @@ from auditor.monitor.watch import Watch, begin
 from auditor.store.findings import read_finding
 from auditor.store.monitor import (
     ClosedDay,
-    StoredReference,
     StoredWatch,
-    add_reference,
     count_passes,
     drop_watches,
-    fill_reference,
     read_watches,
-    references_in_force,
     write_watches,
 )
+from auditor.store.references import StoredReference, add_reference, fill_reference, references_in_force
 
 log = logging.getLogger(__name__)
 

@@ -82,6 +82,13 @@ stale_tiles = Table(
     Column("coder", Text, nullable=False),
 )
 
+read_marks = Table(
+    "read_marks",
+    metadata,
+    Column("coder", Text, primary_key=True),
+    Column("since", Uuid, nullable=False),
+)
+
 tallies = Table(
     "tallies",
     metadata,

@@ -1,4 +1,4 @@
-"""What is watched, in the store: closed days, what was answered on them, references, and the states of watches."""
+"""What is watched, in the store: closed days, what was answered on them, and the states of watches."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import delete, func, select, text, update
-from sqlalchemy.dialects.postgresql import distinct_on, insert
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.ids import day_bounds
@@ -53,21 +53,6 @@ class ClosedDay:
     coder: str
     day: date
     closed_at: datetime
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredReference:
-    """What a deployment is held against from one moment on; without ``content`` its days are still gathered."""
-
-    id: str
-    coder: str
-    deployment: str
-    since: date
-    accepted_at: datetime
-    accepted_by: str | None = None  #: nobody accepted the first
-    release: str | None = None
-    until: date | None = None
-    content: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,34 +144,6 @@ async def count_passes(
         "deployments": None if deployments is None else list(deployments),
     }  # fmt: skip
     return [dict(row) for row in (await connection.execute(text(_PASSES), given)).mappings()]
-
-
-async def references_in_force(
-    connection: AsyncConnection, coder: str, at: datetime, *, content: bool = True
-) -> dict[str, StoredReference]:
-    """Give the reference that each deployment had at a moment: the one that was accepted last."""
-    table = monitor_references
-    columns = [column for column in table.columns if content or column.name != "content"]
-    query = (
-        select(*columns)
-        .where(table.c.coder == coder, table.c.accepted_at <= at)
-        .ext(distinct_on(table.c.deployment))
-        .order_by(table.c.deployment, table.c.accepted_at.desc(), table.c.id)
-    )
-    return {row["deployment"]: StoredReference(**row) for row in (await connection.execute(query)).mappings()}
-
-
-async def add_reference(connection: AsyncConnection, reference: StoredReference) -> None:
-    """Keep a reference; one of the same id stays as it is."""
-    await connection.execute(insert(monitor_references).values(asdict(reference)).on_conflict_do_nothing())
-
-
-async def fill_reference(
-    connection: AsyncConnection, reference_id: str, until: date, content: Mapping[str, Any]
-) -> None:
-    """Keep what was fitted to a reference's days."""
-    table = monitor_references
-    await connection.execute(update(table).where(table.c.id == reference_id).values(until=until, content=dict(content)))
 
 
 async def read_watches(connection: AsyncConnection, coder: str) -> list[StoredWatch]:

@@ -42,6 +42,7 @@ monitor_references = Table(
     Column("release", Text),
     Column("accepted_at", DateTime(timezone=True), nullable=False),
     Column("accepted_by", Text),
+    Column("note", Text),
     Column("until", Date),
     Column("content", JSONB(none_as_null=True)),
 )

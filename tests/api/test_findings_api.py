@@ -9,17 +9,13 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 from audited import configuration, fetch
+from doors import serving
 from finding_entries import FINDING, SEEN, found
-from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 from typer.testing import CliRunner
 
-from auditor.api.app import Served, build_app
-from auditor.api.door import Door
 from auditor.cli import app
-from auditor.store.engine import make_engine
 
 MORNING = SEEN + timedelta(hours=6)
 ACKNOWLEDGE = {"action": "acknowledge", "by": "anna", "note": "looking"}
@@ -28,20 +24,9 @@ ACCEPT = {"action": "accept_reference", "by": "ben", "release": "v2"}
 
 @asynccontextmanager
 async def api(url: str, folder: Path) -> AsyncIterator[aiohttp.ClientSession]:
-    engine = make_engine(url)
     config = configuration(folder, "monitor: {webhook: {url: 'http://127.0.0.1:1/'}}\n")
-    served = Served(
-        engine=engine, door=Door(engine, loopback=True), config=lambda: config, clock=lambda: MORNING,
-        registry=CollectorRegistry(),
-    )  # fmt: skip
-    runner = web.AppRunner(build_app(served))
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        async with aiohttp.ClientSession(f"http://127.0.0.1:{runner.addresses[0][1]}") as client:
-            yield client
-    finally:
-        await runner.cleanup()
+    async with serving(url, config, lambda: MORNING) as address, aiohttp.ClientSession(f"http://{address}") as client:
+        yield client
 
 
 async def get(client: aiohttp.ClientSession, path: str) -> tuple[int, Any]:

@@ -16,9 +16,11 @@ from watched_store import FIRST, Days, configuration, moment, simulated
 
 from auditor.config import Config
 from auditor.domain.ids import day_bounds
+from auditor.errors import UsageError
 from auditor.export.exposition import Exposition
+from auditor.jobs.acceptance import Accepted, accept_reference, accept_unasked
 from auditor.jobs.estimate import estimate_all
-from auditor.jobs.findings import Person, accept_reference
+from auditor.jobs.findings import Person
 from auditor.jobs.monitor import GRACE, repeat_watching, watch_days
 from auditor.jobs.work import open_work
 from auditor.store import monitor
@@ -208,8 +210,8 @@ async def test_a_new_reference_takes_its_days_and_then_counts(
         first = min(found, key=lambda one: one.day)
         assert first.day <= FIRST + timedelta(days=10)
         person = Person(by="anna", note="the new release", now=moment(11, 5))
-        answered, reference = await accept_reference(connection, config, first, person, release="v2")
-    assert (answered.state, reference.since) == ("answered", first.day)
+        reference = await accept_reference(connection, config, first, Accepted(release="v2"), person)
+    assert reference.since == first.day
     began = (first.day - FIRST).days
     for day in range(11, began + 9):
         await days.pass_of(day)
@@ -229,6 +231,26 @@ async def test_a_new_reference_takes_its_days_and_then_counts(
         await forget_watches(connection, first.coder)
     assert await watch(engine, config, began + 9) == began + 9
     assert await everything(migrated_url) == before
+
+
+async def test_a_reference_is_accepted_though_nothing_was_found(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    config, days = await alone(migrated_url, engine, tmp_path, None, 8)
+    person = Person(by="anna", note="announced", now=moment(8, 5))
+    async with reading(engine) as connection:
+        reference = await accept_unasked(connection, config, "moves", Accepted(release="v2"), person)
+        with pytest.raises(UsageError, match="others is not watched yet"):
+            await accept_unasked(connection, config, "others", Accepted(), person)
+    assert reference.since == FIRST + timedelta(days=8)
+    for day in range(8, 15):
+        await days.pass_of(day)
+        await watch(engine, config, day + 1)
+        missing = await fetch(migrated_url, "SELECT 1 FROM monitor_watches WHERE state IS NOT NULL") == []
+        assert missing == (day < 14)
+    (kept,) = await fetch(migrated_url, "SELECT * FROM monitor_references WHERE accepted_by IS NOT NULL")
+    assert (kept["id"], kept["release"], kept["note"]) == (reference.id, "v2", "announced")
+    assert kept["until"] == FIRST + timedelta(days=14)
 
 
 async def test_it_goes_on_of_itself_and_asks_for_new_estimates(

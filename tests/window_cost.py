@@ -58,13 +58,13 @@ async def cost_of_an_update(url: str, folder: Path, past: int, hours: int) -> Co
         assert sum([await code_chunk(work, chunk) for chunk in chunks]) == 1000
     await engine.dispose()
     await fetch(url, "ANALYZE")  # so that every run plans its queries alike
-    before = await _rows_read(url)
+    before = await rows_read(url)
     engine = make_engine(url)
     async with open_work(engine, config, lambda: later) as work:
         await count_stale(work)
         await estimate_all(work)
     await engine.dispose()
-    after = await _rows_read(url)
+    after = await rows_read(url)
     ((tile_rows,),) = await fetch(url, "SELECT count(*) FROM tallies")
     return Cost(rows_read=after - before, tile_rows=tile_rows)
 
@@ -80,7 +80,7 @@ async def _write_tiles(url: str, coder: str, past: int, hours: int) -> None:
     await connection.close()
 
 
-async def _rows_read(url: str) -> int:
+async def rows_read(url: str) -> int:
     """Add up what all tables' statistics say, once what has ended has told of itself."""
     query = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint AS n FROM pg_stat_user_tables"
     found = -1

@@ -15,17 +15,17 @@ from auditor.jobs.anchors import anchor_rows
 from auditor.jobs.drift_rows import drift_rows
 from auditor.jobs.peer_rows import peer_rows
 from auditor.jobs.references import reference_windows
-from auditor.jobs.samples import read_samples
+from auditor.jobs.samples import read_window_samples
 from auditor.jobs.target_rows import target_rows
 from auditor.jobs.work import Work
 from auditor.live.changes import ReferenceWindow, change_rows
 from auditor.live.coders import Coder
 from auditor.live.estimates import ALL, Snapshot, Window, estimate_windows, uncoded_row
 from auditor.live.tallies import votes_of
-from auditor.store.codings import count_uncoded
 from auditor.store.engine import reading
 from auditor.store.estimates import EstimateRow, replace_estimates
-from auditor.store.review_draws import Bounds
+from auditor.store.queue import held_chunks
+from auditor.store.waiting import count_waiting
 from auditor.store.windows import move_windows, read_window_ballots, read_windows
 
 #: Why an exchange has no coding yet: it has been found and waits.
@@ -72,6 +72,7 @@ async def _material(connection: AsyncConnection, work: Work, coder_id: str, as_o
     starts = {format_duration(span): _window_start(as_of, span) for span in sorted(work.config.monitor.windows)}
     await move_windows(connection, coder_id, starts)
     counted = await read_windows(connection, coder_id, starts)
+    samples = await read_window_samples(connection, coder_id, starts, as_of)
     windows = []
     for name, since in starts.items():
         longest = name == list(starts)[-1]
@@ -82,11 +83,12 @@ async def _material(connection: AsyncConnection, work: Work, coder_id: str, as_o
                 longest=longest,
                 rows=counted[name],
                 votes=await _probe_votes(connection, coder_id, name) if longest else {},
-                samples=await read_samples(connection, coder_id, Bounds(since=since, until=as_of, as_of=as_of)),
+                samples=samples[name],
             )
         )
     scope = next(scope for scope in work.scopes() if scope.coder == coder_id)
-    waiting = await count_uncoded(connection, scope)
+    held = [each for chunk in await held_chunks(connection) if chunk.coder == coder_id for each in chunk.ids]
+    waiting = await count_waiting(connection, scope, min(held, default=None))
     references = await reference_windows(connection, work.config, coder_id, as_of) if scope.routes is None else {}
     coder = work.readers[coder_id].coder
     return _Material(coder=coder, windows=windows, waiting=waiting, references=references)

@@ -62,7 +62,7 @@ async def find_uncoded(connection: AsyncConnection, scope: Scope, limit: int, he
 
 
 async def count_uncoded(connection: AsyncConnection, scope: Scope) -> dict[tuple[str, str], int]:
-    """Count what waits, by deployment and origin."""
+    """Count what ``scope.coder`` has not read, by deployment and origin."""
     keys = (exchanges.c.deployment, exchanges.c.origin)
     query = _uncoded(scope, *keys, func.count()).group_by(*keys).order_by(*keys)
     return {(row[0], row[1]): row[2] for row in await connection.execute(query)}

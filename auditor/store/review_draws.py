@@ -101,6 +101,7 @@ async def add_draw(
         for row in rows
     ]
     await connection.execute(insert(review_draws), [_draw_row(draw)])
+    await _tally_frame(connection, draw)
     items = [
         {"draw_id": draw.id, "exchange_id": one.exchange_id, "position": position, "inclusion": one.inclusion}
         for position, one in enumerate(drawn)
@@ -108,6 +109,16 @@ async def add_draw(
     if items:
         await connection.execute(insert(review_draw_items), items)
     return drawn
+
+
+async def _tally_frame(connection: AsyncConnection, draw: Draw) -> None:
+    """Tally the frame under the draw's name: its windows then move on like a coder's, and nobody counts it again."""
+    names = ", ".join(name for name in _KEY if name != "coder")
+    query = f"""
+        INSERT INTO tallies (hour, coder, {names}, n)
+        SELECT hour, :draw, {names}, count(*) FROM codings WHERE {_FRAME} GROUP BY hour, {names}
+    """  # noqa: S608 -- our own columns
+    await connection.execute(text(query), draw.frame | {"draw": draw.id})
 
 
 def _draw_row(draw: Draw) -> dict[str, Any]:
@@ -148,7 +159,7 @@ class Bounds:
 
 
 async def count_frame(connection: AsyncConnection, draw: Draw, bounds: Bounds) -> list[Mapping[str, Any]]:
-    """Count a draw's frame by the keys of the joint table."""
+    """Count what of a draw's frame lies in any bounds, by the keys of the joint table."""
     names = ", ".join(_KEY)
     query = f"SELECT {names}, count(*) AS n FROM codings WHERE {_FRAME} AND exchange_id < :high GROUP BY {names}"  # noqa: S608 -- our own columns
     found = await connection.execute(text(query), bounds.within(draw))
@@ -168,7 +179,8 @@ async def read_labelled(connection: AsyncConnection, draw: Draw, bounds: Bounds)
     query = f"""
         SELECT {names}, i.inclusion, o.opinions, v.votes
         FROM review_draw_items i
-        JOIN codings c ON c.exchange_id = i.exchange_id AND c.coder = :coder
+        -- There is one; the limit makes this a look for each item, whatever else there is.
+        CROSS JOIN LATERAL (SELECT * FROM codings WHERE exchange_id = i.exchange_id AND coder = :coder LIMIT 1) c
         CROSS JOIN LATERAL (
             SELECT jsonb_agg(jsonb_build_array(layer, reviewer, label) ORDER BY layer, reviewer) AS opinions FROM (
                 SELECT DISTINCT ON (layer, reviewer) layer, reviewer, label FROM reviews r

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from product import installation
 from recorded_opinions import SYSTEMS, by_deployment, compared, published, rates, recorded, settings
+from schemas import complaints
 from selection.sampling import DECODINGTRUST
 
 pytestmark = pytest.mark.skipif(not DECODINGTRUST.exists(), reason="the data is not on this machine")
@@ -21,13 +22,14 @@ def test_the_system_prompt_alone_moves_what_the_answers_say(migrated_url: str, t
     rows = recorded(MODELS, STATEMENTS, draws=1)
     with installation(tmp_path, settings(MODELS), migrated_url) as product:
         document = compared(product, rows)
+    assert list(complaints("replay", document)) == []
     groups = by_deployment(document)
-    answered = Counter((row["model"], row["sys"]) for row in rows)
+    decided = Counter((row["model"], row["sys"]) for row in rows if row["label"] != 0)
     theirs = Counter((row["model"], row["sys"]) for row in rows if row["label"] == 1)
     for model, group in groups.items():
         for system, ours in rates(group, "ber_sel_full").items():
-            # Their rule and ours read the same rows; the published share is of other generations and statements too.
-            assert ours == pytest.approx(theirs[model, system] / answered[model, system], abs=0.08), (model, system)
+            # Their rule and ours read the same rows, and leave out those that take no side.
+            assert ours == pytest.approx(theirs[model, system] / decided[model, system], abs=0.1), (model, system)
     exposed = {model: group["exposure"]["ber_sel_full"] for model, group in groups.items()}
     shares = {model: group["factors"]["tag.prompt"]["ber_sel_full"]["value"] for model, group in groups.items()}
     # One model is swayed by more than half of the statements, one hardly; no interval is a point.

@@ -15,12 +15,13 @@ from benchmarks.hot_path.figures import Figure, added_wait, each, ratio
 from benchmarks.hot_path.goals import Goal
 from benchmarks.hot_path.page import page
 from benchmarks.hot_path.processes import Cpu, busy_cpu, cpu_of, memory_of, tree
-from benchmarks.hot_path.programs import compiled, upstream
-from benchmarks.hot_path.proxies import COMMON, NotHere, Proxy, nginx
+from benchmarks.hot_path.programs import NotHere, compiled, upstream
+from benchmarks.hot_path.proxies import COMMON, nginx
 from benchmarks.hot_path.report import document
+from benchmarks.hot_path.rounds import Bench, Proxy, Round, measure
 from benchmarks.hot_path.run import DIRECT, Plan, Results, run
 from benchmarks.hot_path.sameness import differing
-from benchmarks.hot_path.scenarios import REQUEST_BYTES, STREAMS, UNARY, Bench, Round, Scenario, chat, measure
+from benchmarks.hot_path.scenarios import REQUEST_BYTES, STREAMS, UNARY, Scenario, chat
 
 from auditor.domain.estimate import Insufficient
 
@@ -263,7 +264,7 @@ def test_what_is_not_installed_is_said(
     lacking: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("benchmarks.hot_path.proxies._ELSEWHERE", "")
+    monkeypatch.setattr("benchmarks.hot_path.programs._ELSEWHERE", "")
     with pytest.raises(NotHere, match="is not installed"):
         lacking(tmp_path)
 

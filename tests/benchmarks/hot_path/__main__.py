@@ -9,7 +9,8 @@ from pathlib import Path
 from benchmarks.hot_path.conditions import conditions
 from benchmarks.hot_path.own_gateway import NAME
 from benchmarks.hot_path.page import page
-from benchmarks.hot_path.proxies import COMMON, PEERS, NotHere
+from benchmarks.hot_path.programs import NotHere
+from benchmarks.hot_path.proxies import COMMON, PEERS
 from benchmarks.hot_path.report import document
 from benchmarks.hot_path.run import Plan, run
 

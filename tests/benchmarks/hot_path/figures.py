@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from benchmarks.hot_path.scenarios import Round
+from benchmarks.hot_path.rounds import Round
 
 from auditor.domain.estimate import Insufficient
 

@@ -52,7 +52,10 @@ static uint64_t now(void) {
 }
 
 static void note(struct times *times, uint64_t taken) {
-    if (times->count == times->room) times->taken = realloc(times->taken, (times->room = times->room * 2 + 1024) * sizeof(uint32_t));
+    if (times->count == times->room) {
+        times->room = times->room * 2 + 1024;
+        times->taken = realloc(times->taken, times->room * sizeof(uint32_t));
+    }
     times->taken[times->count++] = (uint32_t)taken;
 }
 
@@ -64,7 +67,8 @@ static int by_size(const void *a, const void *b) {
 static void print_times(const char *name, struct times *times) {
     qsort(times->taken, times->count, sizeof(uint32_t), by_size);
     if (!times->count) printf(", \"%s\": null", name);
-    else printf(", \"%s\": {\"p50\": %u, \"p99\": %u}", name, times->taken[times->count / 2], times->taken[times->count * 99 / 100]);
+    else printf(", \"%s\": {\"p50\": %u, \"p99\": %u}", name,
+                times->taken[times->count / 2], times->taken[times->count * 99 / 100]);
 }
 
 static void hang_up(struct connection *c) {

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.hot_path.processes import Cpu, Pids, cpu_of, on_cpus
-from benchmarks.hot_path.proxies import Proxy
+from benchmarks.hot_path.rounds import Proxy
 from benchmarks.hot_path.scenarios import MODELS
 from postgres_of import postgres_pids
 from product import Product, free_port, installation

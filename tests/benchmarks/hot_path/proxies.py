@@ -5,7 +5,6 @@ nginx and haproxy are taken from the machine. The others are installed on the sp
 
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 import urllib.error
@@ -18,12 +17,13 @@ from string import Template
 from time import monotonic, sleep
 
 import yaml
-from benchmarks.hot_path.processes import Pids, on_cpus, tree
+from benchmarks.hot_path.processes import on_cpus, tree
+from benchmarks.hot_path.programs import NotHere, found
+from benchmarks.hot_path.rounds import Proxy
 from benchmarks.hot_path.scenarios import MODELS, chat
 from product import free_port
 
 _PATIENCE = 90.0
-_ELSEWHERE = "/usr/local/sbin:/usr/sbin"  # Debian keeps servers where only root's PATH looks
 _INSTALLED = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tiltmeter-peers"
 
 NGINX = Template("""\
@@ -68,22 +68,6 @@ backend deployments
 """)
 
 
-class NotHere(Exception):  # noqa: N818 -- a state of the machine
-    """A proxy cannot be measured on this machine, and why."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Proxy:
-    """What load is put on."""
-
-    name: str
-    port: int
-    version: str
-    pids: Pids  #: whose CPU time and memory are counted
-    headers: Mapping[str, str] = field(default_factory=dict)  #: which a request needs here
-    suffix: str = ""  #: of the model's name, where that decides what is done with a request
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
     """How a proxy is started."""
@@ -98,7 +82,7 @@ Launcher = Callable[[Path, int, int], Launch]  #: of its own folder, its port an
 
 
 def nginx(folder: Path, port: int, upstream: int) -> Launch:
-    program = _found("nginx")
+    program = found("nginx")
     configuration = folder / "nginx.conf"
     configuration.write_text(NGINX.substitute(port=port, upstream=upstream))
     version = _said(program, "-v").rpartition("/")[2]
@@ -106,7 +90,7 @@ def nginx(folder: Path, port: int, upstream: int) -> Launch:
 
 
 def haproxy(folder: Path, port: int, upstream: int) -> Launch:
-    program = _found("haproxy")
+    program = found("haproxy")
     configuration = folder / "haproxy.cfg"
     configuration.write_text(HAPROXY.substitute(port=port, upstream=upstream))
     return Launch(command=[program, "-db", "-f", str(configuration)], version=_said(program, "-v").split()[2])
@@ -158,9 +142,9 @@ def portkey(folder: Path, port: int, upstream: int) -> Launch:
     package = home / "node_modules" / "@portkey-ai" / "gateway"
     if not package.exists():
         home.mkdir(parents=True, exist_ok=True)
-        _install(_found("npm"), "install", "--silent", "--prefix", str(home), "@portkey-ai/gateway")
+        _install(found("npm"), "install", "--silent", "--prefix", str(home), "@portkey-ai/gateway")
     return Launch(
-        command=[_found("node"), str(package / "build" / "start-server.js"), f"--port={port}", "--headless"],
+        command=[found("node"), str(package / "build" / "start-server.js"), f"--port={port}", "--headless"],
         version=str(yaml.safe_load((package / "package.json").read_text())["version"]),
         headers={"x-portkey-provider": "openai", "x-portkey-custom-host": f"http://127.0.0.1:{upstream}/v1"},
     )
@@ -235,13 +219,6 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _found(program: str) -> str:
-    path = shutil.which(program) or shutil.which(program, path=_ELSEWHERE)
-    if path is None:
-        raise NotHere(f"{program} is not installed")
-    return path
 
 
 def _said(*command: str) -> str:

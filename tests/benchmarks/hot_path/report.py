@@ -9,8 +9,9 @@ from typing import Any
 from benchmarks.hot_path.figures import QUIET, Outcome, added_wait, each, ratio
 from benchmarks.hot_path.goals import Goal, judged
 from benchmarks.hot_path.own_gateway import Shipped
+from benchmarks.hot_path.rounds import Round
 from benchmarks.hot_path.run import DIRECT, Plan, Results
-from benchmarks.hot_path.scenarios import STREAMS, UNARY, Round
+from benchmarks.hot_path.scenarios import STREAMS, UNARY
 
 from auditor.domain.estimate import Insufficient
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from benchmarks.hot_path.own_gateway import NAME, UNCAPTURED, OwnGateway, Shipped, own_gateway
 from benchmarks.hot_path.processes import on_cpus, tree
-from benchmarks.hot_path.programs import compiled, upstream
-from benchmarks.hot_path.proxies import Launcher, NotHere, Proxy, running
+from benchmarks.hot_path.programs import NotHere, compiled, upstream
+from benchmarks.hot_path.proxies import Launcher, running
+from benchmarks.hot_path.rounds import Bench, Proxy, Round, measure, memory_per_stream, warm_up
 from benchmarks.hot_path.sameness import differing
-from benchmarks.hot_path.scenarios import STREAMS, UNARY, Bench, Round, measure, memory_per_stream, warm_up
+from benchmarks.hot_path.scenarios import STREAMS, UNARY
 
 DIRECT = "no proxy"
 
@@ -63,7 +64,9 @@ class Results:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Bench:
+class _Started:
+    """What stands beside each other while it is measured."""
+
     bench: Bench
     gateway: OwnGateway
     proxies: list[Proxy]
@@ -82,30 +85,38 @@ def run(plan: Plan, folder: Path, say: Say) -> Results:
     with _everything(plan, folder, results, say) as started:
         for proxy in started.proxies:
             say(f"{proxy.name}: memory of open streams, bytes of answers")
-            results.versions[proxy.name] = proxy.version
-            warm_up(started.bench, proxy)
-            if proxy.name != UNCAPTURED:  # its process is the gateway's, and keeps what it once had
-                size = memory_per_stream(started.bench, proxy)
-                if size is not None:
-                    results.memory[proxy.name] = size
-            results.differing[proxy.name] = differing(proxy, started.upstream)
+            _look_at(proxy, started, results)
         started.gateway.await_shipped()
-        direct = Proxy(name=DIRECT, port=started.upstream, version="", pids=lambda: ())
         for cycle in range(plan.cycles):
-            for scenario in (UNARY, STREAMS):
-                for proxy in (direct, *started.proxies):
-                    before = started.gateway.shipping()
-                    one = measure(started.bench, proxy, scenario, plan.seconds, cycle)
-                    say(f"cycle {cycle + 1}, {scenario.name}, {proxy.name}: {_told(one)}")
-                    results.rounds.append(one)
-                    if proxy.name == NAME:
-                        results.shipped.append(started.gateway.shipped_since(before, one.answers))
+            _take_turns(cycle, plan.seconds, started, results, say)
         results.captures = started.gateway.captures()
     return results
 
 
+def _look_at(proxy: Proxy, started: _Started, results: Results) -> None:
+    """See what need be seen once, and of memory can be: a process keeps what it once had."""
+    results.versions[proxy.name] = proxy.version
+    warm_up(started.bench, proxy)
+    size = None if proxy.name == UNCAPTURED else memory_per_stream(started.bench, proxy)
+    if size is not None:
+        results.memory[proxy.name] = size
+    results.differing[proxy.name] = differing(proxy, started.upstream)
+
+
+def _take_turns(cycle: int, seconds: float, started: _Started, results: Results, say: Say) -> None:
+    direct = Proxy(name=DIRECT, port=started.upstream, version="", pids=lambda: ())
+    for scenario in (UNARY, STREAMS):
+        for proxy in (direct, *started.proxies):
+            before = started.gateway.shipping()
+            one = measure(started.bench, proxy, scenario, seconds, cycle)
+            say(f"cycle {cycle + 1}, {scenario.name}, {proxy.name}: {_told(one)}")
+            results.rounds.append(one)
+            if proxy.name == NAME:  # its spool is emptied before the next is looked at
+                results.shipped.append(started.gateway.shipped_since(before, one.answers))
+
+
 @contextmanager
-def _everything(plan: Plan, folder: Path, results: Results, say: Say) -> Iterator[_Bench]:
+def _everything(plan: Plan, folder: Path, results: Results, say: Say) -> Iterator[_Started]:
     """Start whatever can be started; note what cannot."""
     cpu, load_cpu, rest = _cpus()
     _allow_many_files()
@@ -122,7 +133,7 @@ def _everything(plan: Plan, folder: Path, results: Results, say: Say) -> Iterato
             except NotHere as reason:
                 results.missing[name] = str(reason)
         bench = Bench(load=load, cpu=load_cpu, pids=lambda: {*tree(os.getpid()), *gateway.store()})
-        yield _Bench(bench=bench, gateway=gateway, proxies=proxies, upstream=port)
+        yield _Started(bench=bench, gateway=gateway, proxies=proxies, upstream=port)
 
 
 def _cpus() -> tuple[int, int, list[int]]:

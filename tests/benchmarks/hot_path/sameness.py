@@ -5,7 +5,7 @@ import random
 from dataclasses import replace
 
 import aiohttp
-from benchmarks.hot_path.proxies import Proxy
+from benchmarks.hot_path.rounds import Proxy
 from benchmarks.hot_path.scenarios import MODELS, OPEN_STREAMS, chat
 
 _ASKED = 200

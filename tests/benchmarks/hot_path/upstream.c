@@ -39,7 +39,8 @@ static const char MODELS[] =
     "\"served_model_name\":\"mock\",\"data\":[{\"id\":\"mock\",\"object\":\"model\",\"created\":1750000000,"
     "\"owned_by\":\"mock\"}]}";
 static const char STREAM_HEAD[] =
-    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n";
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
+    "Transfer-Encoding: chunked\r\n\r\n";
 static const char TEXT[] = CHUNK CHOICE("{\"content\":\" level\"}", "null") "],\"usage\":null}\n\n";
 static const char FINISH[] = CHUNK CHOICE("{}", "\"stop\"") "],\"usage\":null}\n\n";
 static const char TOTALS[] = CHUNK "]," USAGE "}\n\n";
@@ -92,8 +93,8 @@ static int put(struct client *c, const char *bytes, size_t size) {
 
 static int put_json(struct client *c, const char *json) {
     char answer[2048];
-    int size = snprintf(answer, sizeof answer, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
-                        strlen(json), json);
+    static const char head[] = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s";
+    int size = snprintf(answer, sizeof answer, head, strlen(json), json);
     return put(c, answer, (size_t)size);
 }
 

@@ -37,7 +37,8 @@ class WholeAnswer(web.StreamResponse):
     @override
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         self._stays = request.keep_alive and super().keep_alive is not False
-        await request.writer.write(self._head(request) + self._whole)
+        head = self._head(request)
+        await request.writer.write(head + self._whole)
         await request.writer.drain()
         return None
 

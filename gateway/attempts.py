@@ -40,7 +40,7 @@ LONGEST_REST = 10
 _NO_PLACE = 429
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answering:
     """A deployment that has begun to answer, and the place that the request takes there."""
 
@@ -151,6 +151,9 @@ class Attempts:
 
     def _next(self, entries: tuple[WeightedDeployment, ...], tried: list[str]) -> str | None:
         board = self._gateway.board
+        if len(entries) == 1:
+            only = entries[0]
+            return only.name if only.weight > 0 and not board.open_for(only.name) else None
         usable = [entry for entry in entries if entry.weight > 0 and not board.open_for(entry.name)]
         fresh = [entry for entry in usable if entry.name not in tried] or usable
         free = [entry for entry in fresh if not self._is_full(entry.name)] or fresh
@@ -189,7 +192,7 @@ class Attempts:
         tap.deployment = deployment
         timeouts = self._table.timeouts[deployment.name]
         self._end = self._began + timeouts.total
-        waits = Waits.starting_now(timeouts, stream=tap.subject.stream, end=self._end)
+        waits = Waits.starting_now(self._gateway.deadlines, timeouts, stream=tap.subject.stream, end=self._end)
         turn = await self._turn(deployment, waits)
         ask, injected = self._ask_for(deployment)
         try:

@@ -24,6 +24,7 @@ PIN, ORIGIN, REF, PARENT, AUDIT, TAGS = (
     "x-tiltmeter-tags",
 )
 _NEEDS = {PIN: Right.PIN, ORIGIN: Right.ORIGIN, REF: Right.ORIGIN, PARENT: Right.ORIGIN, AUDIT: Right.AUDIT_OFF}
+_NAMES = (*_NEEDS, TAGS)
 #: As x-tiltmeter-exchange-id writes it; UUID() would also take underscores and signs for digits.
 _ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 _REF = re.compile(r"[\x21-\x7e]{1,64}\Z")
@@ -121,9 +122,9 @@ class Doorkeeper:
         BadRequest
             One that is malformed; the message names it.
         """
-        given = {name: headers[name] for name in (*_NEEDS, TAGS) if name in headers}
-        if not given:
+        if headers.keys().isdisjoint(_NAMES):
             return _NONE
+        given = {name: headers[name] for name in _NAMES if name in headers}
         for name in given:
             right = _NEEDS.get(name)
             if right is not None and (key is None or right not in key.rights):

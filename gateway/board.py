@@ -150,6 +150,9 @@ class Board:
                 alarm.cancel()
 
     def _take(self, deployment: str, concurrency: int | None, *, counts: bool, first: bool) -> Turn | None:
+        if concurrency is None and counts and (ticket := breaker.admit_closed(self._table.row(deployment))):
+            self._table.row(deployment)[self._mine] += 1
+            return Turn(partial(self._end, deployment, ticket))
         with self._table.locked(deployment) as row:
             if concurrency is not None:
                 total = _total(row)
@@ -163,19 +166,23 @@ class Board:
         return Turn(partial(self._end, deployment, ticket))
 
     def _end(self, deployment: str, ticket: Ticket | None, verdict: Verdict) -> None:
-        now = self._clock()
-        with self._table.locked(deployment) as row:
-            row[self._mine] -= 1
-            before = breaker.state(row, now)
-            if ticket is not None:
-                breaker.settle(row, ticket, verdict, now)
-            after = breaker.state(row, now)
-        if after is not before:
-            log.warning("deployment %s: breaker %s", deployment, after.name.lower().replace("_", "-"))
+        row = self._table.row(deployment)
+        row[self._mine] -= 1
+        if ticket is not None and not breaker.says_nothing_new(row, ticket, verdict):
+            self._settle(deployment, ticket, verdict)
         line = self._lines.get(deployment)
         # While others wait elsewhere, ours come to look as often as they do, no sooner.
         if line and (len(line) == _total(row) // _WAITING or self.open_for(deployment)):
             line[0].set()
+
+    def _settle(self, deployment: str, ticket: Ticket, verdict: Verdict) -> None:
+        now = self._clock()
+        with self._table.locked(deployment) as row:
+            before = breaker.state(row, now)
+            breaker.settle(row, ticket, verdict, now)
+            after = breaker.state(row, now)
+        if after is not before:
+            log.warning("deployment %s: breaker %s", deployment, after.name.lower().replace("_", "-"))
 
 
 def _total(row: memoryview) -> int:

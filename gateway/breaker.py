@@ -1,8 +1,8 @@
 """The circuit breaker of one deployment: one that fails is left alone for a while, then tried with one request.
 
-Pure. The state is a row of integers, of which zeros are a closed breaker; workers share it, and whoever calls holds its
-lock. The time is passed in: nanoseconds of a clock that never goes back. Each function writes the cell that decides
-last, so that a writer killed in the middle leaves a state of which the next request makes a whole one.
+Pure. The state is a row of integers, of which zeros are a closed breaker; workers share it, and whoever calls what
+writes holds its lock. The time is passed in: nanoseconds of a clock that never goes back. Each function writes the cell
+that decides last, so that a writer killed in the middle leaves a state of which the next request makes a whole one.
 
 - Closed: every request is admitted. The breaker opens at a failure that is the fifth in a row, or one of ten or more
   among the last twenty outcomes (twenty must have been seen).
@@ -27,6 +27,7 @@ TRIAL_NS = 30 * 10**9
 _EPOCH, _HISTORY, _OPEN_UNTIL, _TRIAL_UNTIL = range(4)
 WIDTH = 4
 _ALL_FAILED = (1 << IN_A_ROW) - 1
+_NONE_FAILED = 1 << LAST
 
 
 class Row(Protocol):
@@ -69,6 +70,21 @@ def admit(row: Row, now: int) -> Ticket | None:
     return Ticket(row[_EPOCH], now + TRIAL_NS)
 
 
+def admit_closed(row: Row) -> Ticket | None:
+    """Let a request through if the breaker is closed: only reads, so needs no lock.
+
+    A breaker that opens at this very moment may get a verdict too many, as from a request that it let through before.
+    """
+    return None if row[_OPEN_UNTIL] else Ticket(row[_EPOCH], 0)
+
+
+def says_nothing_new(row: Row, ticket: Ticket, verdict: Verdict) -> bool:
+    """Whether `settle` would leave all as it is: nothing is known but successes, and this is one. Needs no lock."""
+    if ticket.trial:
+        return False
+    return verdict is Verdict.NONE or (verdict is Verdict.OK and row[_HISTORY] == _NONE_FAILED)
+
+
 def settle(row: Row, ticket: Ticket, verdict: Verdict, now: int) -> None:
     """Take a request's verdict, once."""
     if ticket.epoch != row[_EPOCH]:
@@ -101,7 +117,7 @@ def _remember(row: Row, verdict: Verdict, now: int) -> None:
     failed = verdict is Verdict.FAILED
     history = (row[_HISTORY] or 1) << 1 | failed
     if history >> (LAST + 1):
-        history = history & ((1 << LAST) - 1) | 1 << LAST
+        history = history & (_NONE_FAILED - 1) | _NONE_FAILED
     row[_HISTORY] = history
     seen, failures = history.bit_length() - 1, history.bit_count() - 1
     in_a_row = seen >= IN_A_ROW and history & _ALL_FAILED == _ALL_FAILED

@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from auditor.config import Deployment
-from gateway.app import GATEWAY, Gateway
+from gateway.app import Gateway
 from gateway.errors import GatewayError, NotFound
 from gateway.headers import upstream_headers
 from gateway.relay import read_whole
@@ -17,6 +17,7 @@ from gateway.routing import ANY
 from gateway.upstreams import UpstreamRequest
 
 Model = dict[str, Any]
+Models = list[Model]
 #: How long a deployment's list is believed, in seconds.
 _BELIEVED = 30.0
 
@@ -24,40 +25,35 @@ _BELIEVED = 30.0
 class Catalog:
     """Lists models. Keeps the deployments' own lists for a while."""
 
-    def __init__(self) -> None:
-        self._lists: dict[str, tuple[float, list[Model]]] = {}
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._lists: dict[str, tuple[float, Models]] = {}
 
-    def routes(self) -> list[web.RouteDef]:
-        """Give the catalogue's paths. A model's name may hold slashes."""
-        return [web.get("/v1/models", self._list), web.get("/v1/models/{model:.+}", self._one)]
-
-    async def _list(self, request: web.Request) -> web.Response:
+    async def list(self, request: web.BaseRequest) -> web.Response:
+        """``/v1/models``."""
         models = await self._models(request)
         return web.json_response({"object": "list", "data": models})
 
-    async def _one(self, request: web.Request) -> web.Response:
-        asked = request.match_info["model"]
+    async def one(self, request: web.BaseRequest) -> web.Response:
+        """``/v1/models/``: one of them. Its name may hold slashes."""
+        asked = request.path.removeprefix("/v1/models/")
         for model in await self._models(request):
             if model["id"] == asked:
                 return web.json_response(model)
         raise NotFound(f"The model {asked[:200]!r} does not exist.", code="model_not_found", param="model")
 
-    async def _models(self, request: web.Request) -> list[Model]:
-        gateway = request.app[GATEWAY]
+    async def _models(self, request: web.BaseRequest) -> Models:
+        gateway = self._gateway
         key = gateway.doorkeeper.identify(request.headers)
         named = [_entry(name) for name in gateway.table.routes if name != ANY]
         rest = gateway.table.routes.get(ANY)
-        relayed = (
-            await self._relayed(gateway, (gateway.table.deployments[d.name] for d in rest.deployments)) if rest else []
-        )
+        relayed = await self._relayed(gateway.table.deployments[d.name] for d in rest.deployments) if rest else []
         known = {model["id"] for model in named}
         models = named + [model for model in relayed if model["id"] not in known]
         return [model for model in models if key is None or key.may_ask_for(model["id"])]
 
-    async def _relayed(self, gateway: Gateway, deployments: Iterable[Deployment]) -> list[Model]:
-        lists = await asyncio.gather(
-            *(self._of(gateway, deployment) for deployment in deployments), return_exceptions=True
-        )
+    async def _relayed(self, deployments: Iterable[Deployment]) -> Models:
+        lists = await asyncio.gather(*(self._of(deployment) for deployment in deployments), return_exceptions=True)
         models: dict[str, Model] = {}
         failed: list[BaseException] = []
         for found in lists:
@@ -69,12 +65,12 @@ class Catalog:
             raise failed[0]
         return list(models.values())
 
-    async def _of(self, gateway: Gateway, deployment: Deployment) -> list[Model]:
+    async def _of(self, deployment: Deployment) -> Models:
         if deployment.model is not None:
             return []  # whatever is asked for becomes this one model
         fetched_at, models = self._lists.get(deployment.name, (0.0, []))
         if not fetched_at or time.monotonic() - fetched_at > _BELIEVED:
-            models = await _fetch(gateway, deployment)
+            models = await _fetch(self._gateway, deployment)
             self._lists[deployment.name] = (time.monotonic(), models)
         return models
 
@@ -83,7 +79,7 @@ def _entry(name: str) -> Model:
     return {"id": name, "object": "model", "created": 0, "owned_by": "tiltmeter"}
 
 
-async def _fetch(gateway: Gateway, deployment: Deployment) -> list[Model]:
+async def _fetch(gateway: Gateway, deployment: Deployment) -> Models:
     timeouts = gateway.config.timeouts_for(deployment)
     ask = UpstreamRequest(
         url=deployment.url("models"),

@@ -10,6 +10,7 @@ import logging
 import mmap
 import os
 from collections import Counter
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -127,4 +128,9 @@ def _read_names(file: BinaryIO | mmap.mmap) -> bytes:
 
 def _keys(names: bytes) -> list[Key]:
     whole = names[: names.rfind(b"\n") + 1]
-    return [tuple(json.loads(line)) for line in whole.splitlines()]
+    return [_key(line) for line in whole.splitlines()]
+
+
+@lru_cache(maxsize=CAPACITY)  # all processes have much the same names, and are read again every few seconds
+def _key(line: bytes) -> Key:
+    return tuple(json.loads(line))

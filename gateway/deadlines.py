@@ -21,19 +21,22 @@ class Deadlines:
         self._due: dict[asyncio.Task[object], float] = {}
         self._looking = False
 
-    async def wait(self, awaitable: Awaitable[T], due: float) -> T:
-        """Wait for something, at most until about ``due`` of the loop's clock. A task waits for one thing at a time.
+    async def wait(self, task: "asyncio.Task[object]", awaitable: Awaitable[T], due: float) -> T:
+        """Wait for something, at most until about ``due`` of the loop's clock.
+
+        Parameters
+        ----------
+        task
+            The one that waits; it waits for one thing at a time.
 
         Raises
         ------
         TimeoutError
             It took longer, and has been cancelled.
         """
-        task = asyncio.current_task()
-        assert task is not None
         self._due[task] = due
         if not self._looking:
-            self._look()
+            self._look_later()
         cancelled = task.cancelling()
         try:
             return await awaitable
@@ -47,12 +50,15 @@ class Deadlines:
                 task.uncancel()
 
     def _look(self) -> None:
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = asyncio.get_running_loop().time()
         for task, due in self._due.items():
             if _PASSED < due <= now:
                 self._due[task] = _PASSED
                 task.cancel()
-        self._looking = bool(self._due)
-        if self._looking:
-            loop.call_later(_LOOK, self._look)
+        self._looking = False
+        if self._due:
+            self._look_later()
+
+    def _look_later(self) -> None:
+        self._looking = True
+        asyncio.get_running_loop().call_later(_LOOK, self._look)

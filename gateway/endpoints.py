@@ -12,7 +12,7 @@ from auditor.domain.exchange import Capture, Origin, Outcome
 from auditor.domain.ids import new_id
 from auditor.domain.keys import Key
 from auditor.domain.sampling import sampled
-from gateway.app import GATEWAY, Gateway, error_response
+from gateway.app import Gateway, error_response
 from gateway.attempts import Attempts
 from gateway.auth import Directives
 from gateway.endings import DONE, LAST_RESPONSE, Ending
@@ -39,10 +39,9 @@ class Endpoint:
     ending: Ending = DONE
     usage_on_request: bool = False
 
-    async def forward(self, request: web.Request) -> web.StreamResponse:
+    async def forward(self, gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
         """Forward one request."""
         now_us = time.time_ns() // 1000
-        gateway = request.app[GATEWAY]
         key = gateway.doorkeeper.identify(request.headers)
         directives = gateway.doorkeeper.directives(request.headers, key)
         body = await _read_body(request, gateway.config.gateway.body_limit)
@@ -64,7 +63,7 @@ class Endpoint:
     def _subject(
         self,
         gateway: Gateway,
-        request: web.Request,
+        request: web.BaseRequest,
         now_us: int,
         key: Key | None,
         directives: Directives,
@@ -99,18 +98,15 @@ class Endpoint:
         )
 
 
-def routes() -> list[web.RouteDef]:
-    """List the POST endpoints."""
-    endpoints = (
-        Endpoint("chat/completions", usage_on_request=True),
-        Endpoint("completions", usage_on_request=True),
-        Endpoint("embeddings"),
-        Endpoint("responses", LAST_RESPONSE),
-    )
-    return [web.post(f"/v1/{endpoint.path}", endpoint.forward) for endpoint in endpoints]
+ENDPOINTS = (
+    Endpoint("chat/completions", usage_on_request=True),
+    Endpoint("completions", usage_on_request=True),
+    Endpoint("embeddings"),
+    Endpoint("responses", LAST_RESPONSE),
+)
 
 
-async def _read_body(request: web.Request, limit: int) -> bytes:
+async def _read_body(request: web.BaseRequest, limit: int) -> bytes:
     if (request.content_length or 0) > limit:
         raise _too_large(limit)
     if request.headers.get("content-encoding", "identity") != "identity":
@@ -168,7 +164,7 @@ def _admit(gateway: Gateway, key: Key, tap: Tap) -> None:
         raise
 
 
-async def _forward(gateway: Gateway, request: web.Request, tap: Tap) -> web.StreamResponse:
+async def _forward(gateway: Gateway, request: web.BaseRequest, tap: Tap) -> web.StreamResponse:
     try:
         answering = await Attempts(gateway, request, tap).run()
     except UpstreamRefused as refused:
@@ -182,7 +178,7 @@ async def _forward(gateway: Gateway, request: web.Request, tap: Tap) -> web.Stre
         answering.settle(tap, gateway.recorder)
 
 
-def _stop(request: web.Request, tap: Tap) -> web.Response:
+def _stop(request: web.BaseRequest, tap: Tap) -> web.Response:
     """End an exchange whose handler has been cancelled, in whichever way is left."""
     if not survives_cancellation(request):
         tap.end(*_GONE)

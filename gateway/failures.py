@@ -123,8 +123,8 @@ def patience(client: Mapping[str, str]) -> float:
     """Give the seconds after which the client will have gone, where its SDK says so; else infinite."""
     for name in ("x-stainless-read-timeout", "x-stainless-timeout"):
         try:
-            seconds = float(client[name])
-        except (KeyError, ValueError):
+            seconds = float(client.get(name, 0))
+        except ValueError:
             continue
         if seconds > 0:
             return seconds

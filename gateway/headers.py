@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from secrets import token_hex
 from uuid import UUID
 
@@ -37,17 +38,22 @@ def upstream_headers(
 
     The answer is asked for without compression: the gateway reads it on its way.
     """
-    headers = {name: client[name] for name in (*_FORWARDED, *also) if name in client and name not in _OURS}
+    headers = {name: value for name in _FORWARDED if (value := client.get(name)) is not None}
+    for name in also:
+        if name in client and name not in _OURS:
+            headers[name] = client[name]
     headers["accept-encoding"] = "identity"
     headers["user-agent"] = "tiltmeter"
     headers["x-request-id"] = request_id
-    headers.update(_trace(client))
-    return headers | deployment.fixed_headers()
+    if "traceparent" in client:
+        headers.update(_trace(client))
+    headers.update(deployment.fixed_headers())
+    return headers
 
 
 def _trace(client: Mapping[str, str]) -> dict[str, str]:
-    """Continue the caller's trace, if there is one: the same trace id, and a parent id of our own."""
-    trace = _TRACEPARENT.fullmatch(client.get("traceparent", ""))
+    """Continue the caller's trace, if it is one: the same trace id, and a parent id of our own."""
+    trace = _TRACEPARENT.fullmatch(client["traceparent"])
     if trace is None:
         return {}
     state = {"tracestate": client["tracestate"]} if "tracestate" in client else {}
@@ -59,6 +65,7 @@ def client_headers(upstream: Sequence[tuple[str, str]], own: dict[str, str]) -> 
     return {name: value for name, value in upstream if _is_returned(name)} | own
 
 
+@lru_cache(maxsize=1000)  # the names that deployments use are few
 def _is_returned(name: str) -> bool:
     return name in _RETURNED or (name.startswith(_RETURNED_PREFIXES) and name not in _WITHHELD)
 
@@ -71,7 +78,9 @@ def own_headers(exchange_id: UUID, request_id: str, deployment: str | None, atte
         "x-tiltmeter-exchange-id": str(exchange_id),
         "x-tiltmeter-attempts": str(attempts),
     }
-    return headers if deployment is None else headers | {"x-tiltmeter-deployment": deployment}
+    if deployment is not None:
+        headers["x-tiltmeter-deployment"] = deployment
+    return headers
 
 
 def request_id(client: Mapping[str, str], exchange_id: UUID) -> str:

@@ -5,7 +5,7 @@ requests fall to its workers. Money is counted there too, and the shipper tells 
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +52,7 @@ class Limits:
     def __init__(self, path: Path, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._table = SharedTable(path, WIDTH)
         self._clock = clock
+        self._uses: dict[str, _Use] = {}
 
     def admit(self, key: Key, spent_elsewhere: int, tokens: TokenCount) -> "Grant | None":
         """Let a request begin, and reserve its tokens; a key without limits costs nothing and gets no grant.
@@ -70,35 +71,61 @@ class Limits:
         """
         if key.rpm is None and key.tpm is None and key.budget is None:
             return None
-        reserved = TokenCount(*(max(0, min(count, MOST_TOKENS)) for count in tokens))
+        reserved = TokenCount(min(max(tokens.prompt, 0), MOST_TOKENS), min(max(tokens.completion, 0), MOST_TOKENS))
+        use = self._use(key.id)
         with self._table.locked(key.id) as row:
             # Within the lock: the clock of a window never goes back.
             now = self._clock()
             if key.budget is not None and row[SPENT] + spent_elsewhere >= key.budget * 1e9:
                 raise _spent(key.budget)
-            minutes = _minutes(key, row, reserved)
-            full = [one for one in minutes if one.window.used(now // _SECOND) >= one.limit]
-            if full:
-                raise _too_many(minutes, full, now)
-            for one in minutes:
-                one.window.add(now // _SECOND, one.takes)
-        return Grant(self._table, self._clock, key, reserved, now // _SECOND)
+            second = now // _SECOND
+            if _is_full(use.requests, key.rpm, second) or _is_full(use.tokens, key.tpm, second):
+                raise _too_many(_minutes(key, use), now)
+            if key.rpm is not None:
+                use.requests.add(second, 1)
+            if key.tpm is not None:
+                use.tokens.add(second, reserved.prompt + reserved.completion)
+        return Grant(self, key, reserved, second)
+
+    def count(self, key: Key, reserved: TokenCount, used: TokenCount, admitted: int, price: Price | None) -> None:
+        """Put what was used in the place of what was reserved in the second ``admitted``."""
+        if key.tpm is None and (key.budget is None or price is None):
+            return
+        with self._table.locked(key.id) as row:
+            if key.tpm is not None:
+                now, more = self._clock() // _SECOND, sum(used) - sum(reserved)
+                tokens = self._use(key.id).tokens
+                tokens.move(now)
+                tokens.add(now if more > 0 else admitted, more)
+            if key.budget is not None and price is not None:
+                row[SPENT] = min(row[SPENT] + used.nano_usd(price), _MOST_NANO_USD)
+
+    def _use(self, key_id: str) -> "_Use":
+        use = self._uses.get(key_id)
+        if use is None:
+            row = self._table.row(key_id)  # which stays where it is
+            use = self._uses[key_id] = _Use(Window(row[_REQUESTS]), Window(row[_TOKENS]))
+        return use
 
     def close(self) -> None:
         """Let go of the file."""
         self._table.close()
 
 
+class _Use(NamedTuple):
+    """What a key has used in the last minute."""
+
+    requests: Window
+    tokens: Window
+
+
 class Grant:
     """A request that was let in, and what is reserved for it since then."""
 
-    __slots__ = ("_clock", "_key", "_reserved", "_second", "_settled", "_table")
+    __slots__ = ("_key", "_limits", "_reserved", "_second", "_settled")
 
-    def __init__(
-        self, table: SharedTable, clock: Callable[[], int], key: Key, reserved: TokenCount, second: int
-    ) -> None:
-        self._table = table
-        self._clock = clock
+    def __init__(self, limits: Limits, key: Key, reserved: TokenCount, second: int) -> None:
+        self._limits = limits
         self._key = key
         self._reserved = reserved
         self._second = second
@@ -127,27 +154,15 @@ class Grant:
             used = TokenCount(prompt_tokens or 0, completion_tokens or 0)
         else:
             used = TokenCount(0, 0) if failed else self._reserved
-        if self._key.tpm is not None or self._key.budget is not None:
-            self._count(used, price)
-
-    def _count(self, used: TokenCount, price: Price | None) -> None:
-        with self._table.locked(self._key.id) as row:
-            if self._key.tpm is not None:
-                now, more = self._clock() // _SECOND, sum(used) - sum(self._reserved)
-                tokens = Window(row[_TOKENS])
-                tokens.used(now)
-                tokens.add(now if more > 0 else self._second, more)
-            if self._key.budget is not None and price is not None:
-                row[SPENT] = min(row[SPENT] + used.nano_usd(price), _MOST_NANO_USD)
+        self._limits.count(self._key, self._reserved, used, self._second, price)
 
 
 class _Minute(NamedTuple):
-    """A limit of a minute: of what, how many, what counts, and what this request takes of it."""
+    """A limit of a minute: of what, how many, and what counts."""
 
     of: str
     limit: int
     window: Window
-    takes: int
 
     def has_room(self) -> int:
         """Give the second in which another request may begin."""
@@ -163,17 +178,22 @@ class _Minute(NamedTuple):
         }
 
 
-def _minutes(key: Key, row: memoryview, tokens: TokenCount) -> list[_Minute]:
+def _is_full(window: Window, limit: int | None, second: int) -> bool:
+    return limit is not None and window.used(second) >= limit
+
+
+def _minutes(key: Key, use: _Use) -> list[_Minute]:
     minutes = []
     if key.rpm is not None:
-        minutes.append(_Minute("requests", key.rpm, Window(row[_REQUESTS]), 1))
+        minutes.append(_Minute("requests", key.rpm, use.requests))
     if key.tpm is not None:
-        minutes.append(_Minute("tokens", key.tpm, Window(row[_TOKENS]), sum(tokens)))
+        minutes.append(_Minute("tokens", key.tpm, use.tokens))
     return minutes
 
 
-def _too_many(minutes: Iterable[_Minute], full: Iterable[_Minute], now: int) -> Limited:
+def _too_many(minutes: Sequence[_Minute], now: int) -> Limited:
     """Refuse until there is room in all that are full."""
+    full = [one for one in minutes if _is_full(one.window, one.limit, now // _SECOND)]
     last = max(full, key=_Minute.has_room)
     wait = max(1, _seconds(last.has_room(), now))
     return Limited(

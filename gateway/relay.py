@@ -5,6 +5,7 @@ event of a stream, the last piece of a unary body. So whatever a client has in f
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from aiohttp import web
 
 from auditor.config import Timeouts
 from auditor.domain.exchange import Outcome
+from gateway.answers import WholeAnswer
+from gateway.deadlines import Deadlines
 from gateway.errors import UpstreamFailed, UpstreamTimeout
 from gateway.failures import Refusal, UpstreamRefused, asking_again_may_help, error_type_of
 from gateway.headers import client_headers
@@ -30,23 +33,44 @@ STOPPED = "gateway_stopped"
 STOPPING = "The gateway is being stopped."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Waits:
     """How long the upstream may take, as points in time of the event loop's clock and seconds of silence."""
 
+    task: "asyncio.Task[object]"  #: the one that waits
+    deadlines: Deadlines
     first_byte: float  #: by then the answer must have begun
     end: float  #: by then it must have ended
     idle: float | None  #: seconds between two pieces
 
     @classmethod
-    def starting_now(cls, timeouts: Timeouts, *, stream: bool, end: float) -> "Waits":
+    def starting_now(cls, deadlines: Deadlines, timeouts: Timeouts, *, stream: bool, end: float) -> "Waits":
         """Begin to wait. First token and idle hold for streams; the end is that of the whole request."""
+        task = asyncio.current_task()
+        assert task is not None
         if stream:
-            return cls(min(asyncio.get_running_loop().time() + timeouts.first_token, end), end, timeouts.idle)
-        return cls(end, end, None)
+            now = asyncio.get_running_loop().time()
+            return cls(task, deadlines, min(now + timeouts.first_token, end), end, timeouts.idle)
+        return cls(task, deadlines, end, end, None)
+
+    async def keep(self, awaitable: Awaitable[T], due: float, tap: Tap, code: str) -> T:
+        """Wait for the upstream until ``due``, and add the time to what the exchange has spent on it.
+
+        Raises
+        ------
+        UpstreamTimeout
+            With ``code``.
+        """
+        began = time.perf_counter()
+        try:
+            return await self.deadlines.wait(self.task, awaitable, due)
+        except TimeoutError:
+            raise UpstreamTimeout("The deployment did not answer in time.", code=code) from None
+        finally:
+            tap.upstream_s += time.perf_counter() - began
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Begun:
     """An answer that can be relayed: a stream with its first bytes, or a unary body whole or as far as it is held."""
 
@@ -68,7 +92,7 @@ async def begin(ask: UpstreamRequest, upstream: Upstream, tap: Tap, waits: Waits
         It could not be reached, hung up, or was too slow.
     """
     code = "first_token_timeout" if tap.subject.stream else "total_timeout"
-    answer = await _wait(upstream.send(ask), waits.first_byte, tap, code)
+    answer = await waits.keep(upstream.send(ask), waits.first_byte, tap, code)
     try:
         begun = await _begin(answer, tap, waits)
     except BaseException:
@@ -84,7 +108,7 @@ async def _begin(answer: UpstreamAnswer, tap: Tap, waits: Waits) -> Begun:
     headers = dict(answer.headers)
     compressed = headers.get("content-encoding", "identity") != "identity"
     if answer.status < 300 and not compressed and _is_stream(headers, asked=tap.subject.stream):
-        first = await _wait(answer.read(), waits.first_byte, tap, "first_token_timeout")
+        first = await waits.keep(answer.read(), waits.first_byte, tap, "first_token_timeout")
         if not first:
             raise UpstreamFailed("The deployment ended its answer before the first byte.", code="upstream_cut")
         return Begun(answer, headers, is_stream=True, held=first, whole=False)
@@ -96,7 +120,7 @@ async def _read_body(answer: UpstreamAnswer, tap: Tap, waits: Waits) -> tuple[by
     pieces: list[bytes] = []
     size = 0
     while size <= _WHOLE:
-        piece = await _wait(answer.read(), waits.end, tap, "total_timeout")
+        piece = await waits.keep(answer.read(), waits.end, tap, "total_timeout")
         if not piece:
             return b"".join(pieces), True
         pieces.append(piece)
@@ -121,7 +145,8 @@ async def relay(
         if begun.whole:
             tap.body(begun.held)
             tap.end(*_ended(answer.status))
-            return web.Response(status=answer.status, headers=headers, body=begun.held)
+            answered = WholeAnswer if answer.status == 200 else web.Response
+            return answered(status=answer.status, headers=headers, body=begun.held)
         return await _long_unary(request, begun, tap, waits, headers)
     finally:
         answer.close()
@@ -154,17 +179,6 @@ def _is_stream(headers: dict[str, str], *, asked: bool) -> bool:
     return asked if content_type is None else content_type.lower().startswith("text/event-stream")
 
 
-async def _wait(awaitable: Awaitable[T], deadline: float, tap: Tap, code: str) -> T:
-    began = time.perf_counter()
-    try:
-        async with asyncio.timeout_at(deadline):
-            return await awaitable
-    except TimeoutError:
-        raise UpstreamTimeout("The deployment did not answer in time.", code=code) from None
-    finally:
-        tap.upstream_s += time.perf_counter() - began
-
-
 def _ended(status: int) -> tuple[Outcome, int, str | None]:
     return Outcome.COMPLETE if status < 300 else Outcome.FAILED, status, error_type_of(status)
 
@@ -176,7 +190,7 @@ async def _long_unary(
     response = web.StreamResponse(status=answer.status, headers=headers)
     await response.prepare(request)
     try:
-        while following := await _wait(answer.read(), waits.end, tap, "total_timeout"):
+        while following := await waits.keep(answer.read(), waits.end, tap, "total_timeout"):
             tap.bytes_passed(held)
             await response.write(held)
             held = following
@@ -202,6 +216,8 @@ class _Stream:
         self._first = begun.held
         self._tap = tap
         self._waits = waits
+        self._idle = waits.idle or math.inf
+        self._now = asyncio.get_running_loop().time
         self._ending = tap.subject.ending
         self._splitter = EventSplitter(find_last=self._ending.find)
         self._stripper = UsageStripper() if strip_usage else None
@@ -228,7 +244,8 @@ class _Stream:
         try:
             while piece:
                 await self._pass_on(self._splitter.feed(piece) if not self._tap.ended else piece)
-                piece = await self._read(self._idle_deadline(), "idle_timeout")
+                due = min(self._now() + self._idle, self._waits.end)
+                piece = await self._waits.keep(self._answer.read(), due, self._tap, "idle_timeout")
         except (UpstreamFailed, UpstreamTimeout) as error:
             return error
         return None
@@ -239,7 +256,9 @@ class _Stream:
         if self._tap.ended:  # behind the terminator: not ours to judge
             await self._response.write(events)
             return
-        events = self._tapped(events)
+        relayed = events if self._stripper is None else self._stripper.strip(events)
+        self._tap.events(events, relayed)
+        events = relayed
         done = self._ending.find(events)
         if done < 0:
             await self._write(events)
@@ -247,11 +266,6 @@ class _Stream:
         await self._write(events[:done])
         self._tap.end(Outcome.COMPLETE, self._answer.status)
         await self._write(events[done:])
-
-    def _tapped(self, events: bytes) -> bytes:
-        relayed = events if self._stripper is None else self._stripper.strip(events)
-        self._tap.events(events, relayed)
-        return relayed
 
     async def _write(self, events: bytes) -> None:
         if events:
@@ -270,13 +284,6 @@ class _Stream:
         message = str(error or "The deployment ended its answer in the middle.")
         self._tap.end(Outcome.CUT, self._answer.status, code)
         await self._response.write(self._ending.broken(message, code))
-
-    async def _read(self, deadline: float, code: str) -> bytes:
-        return await _wait(self._answer.read(), deadline, self._tap, code)
-
-    def _idle_deadline(self) -> float:
-        now = asyncio.get_running_loop().time()
-        return min(now + (self._waits.idle or self._waits.end), self._waits.end)
 
 
 async def read_whole(upstream: Upstream, ask: UpstreamRequest, seconds: float) -> tuple[int, bytes]:

@@ -8,16 +8,11 @@ import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.exposition import generate_latest
-from prometheus_client.registry import Collector
-from typing_extensions import override
-
 from gateway import snapshot, spool
-from gateway.counters import Counters, Key, read_all
+from gateway.counters import CAPACITY, Counters, Key, read_all
 
 States = Callable[[], Iterable[tuple[str, int]]]  #: deployments, and how their breakers stand
 
@@ -34,10 +29,13 @@ _GAUGES = {
         ("deployment",),
         "Whether the deployment is asked: 0 yes, 1 with one request as a trial, 2 no.",
     ),
+    "tiltmeter_spool_bytes": ((), "Captured bytes not yet in the store."),
+    "tiltmeter_spool_oldest_seconds": ((), "Age of the oldest record in the spool."),
     "tiltmeter_key_snapshot_age_seconds": ((), "Since the store last confirmed the client keys."),
 }
 _SLOW = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
 _FAST = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
+_PARTS = tuple(str(bucket) for bucket in range(len(_SLOW) + 1))
 _HISTOGRAMS = {
     "tiltmeter_request_duration_seconds": (
         ("route", "deployment", "origin"),
@@ -56,7 +54,7 @@ _HISTOGRAMS = {
 def observe(counters: Counters, name: str, labels: tuple[str, ...], seconds: float) -> None:
     """Count one duration into its histogram. Buckets are stored apart, and added up when they are shown."""
     edges = _HISTOGRAMS[name][1]
-    counters.add((name, *labels, str(bisect_left(edges, seconds))))
+    counters.add((name, *labels, _PARTS[bisect_left(edges, seconds)]))
     counters.add((name, *labels, "sum_us"), round(seconds * 1e6))
 
 
@@ -66,55 +64,53 @@ def forget_gauges(counters: Counters, origins: Iterable[str]) -> None:
         counters.set(("tiltmeter_in_flight", origin), 0)
 
 
-class GatewayCollector(Collector):
-    """Reads every process's counters when Prometheus asks."""
+class Exposition:
+    """Shows every process's counters when Prometheus asks.
 
-    def __init__(self, counters: Path, spool_folder: Path, snapshot_file: Path, states: States) -> None:
+    It writes Prometheus' text itself: a worker does so between two requests, and a fleet has thousands of series.
+
+    Parameters
+    ----------
+    counters, spool_folder, snapshot_file
+        Where the processes of the gateway meet.
+    states
+        Tells how the deployments stand that were asked so far.
+    """
+
+    def __init__(self, counters: Path, spool_folder: Path, snapshot_file: Path, states: States = tuple) -> None:
         self._counters = counters
         self._spool = spool_folder
         self._confirmed = snapshot.confirmation(snapshot_file)
         self._states = states
 
-    @override
-    def collect(self) -> Iterator[Metric]:
+    def render(self) -> bytes:
+        """Write the series in Prometheus' text format, version 0.0.4."""
         by_name = _by_name(read_all(self._counters))
+        lines: list[str] = []
         for name, (labels, help_text) in _COUNTERS.items():
-            counter = CounterMetricFamily(name, help_text, labels=labels)
-            for values, count in sorted(by_name[name].items()):
-                counter.add_metric(list(values), count)
-            yield counter
-        for name, (labels, buckets, help_text) in _HISTOGRAMS.items():
-            yield _histogram(name, labels, buckets, help_text, by_name[name])
-        yield _gauge("tiltmeter_in_flight", by_name["tiltmeter_in_flight"])
-        yield _gauge("tiltmeter_deployment_state", {(name,): state for name, state in self._states()})
-        yield from self._files()
+            lines += _family(f"{name}_total", "counter", help_text, labels, by_name[name])
+        for name, (labels, edges, help_text) in _HISTOGRAMS.items():
+            lines += _histogram(name, labels, edges, help_text, by_name[name])
+        gauges: dict[str, Mapping[Key, float]] = {
+            "tiltmeter_in_flight": by_name["tiltmeter_in_flight"],
+            "tiltmeter_deployment_state": {(name,): int(state) for name, state in self._states()},
+        }
+        for name, values in (gauges | dict(self._measured())).items():
+            labels, help_text = _GAUGES[name]
+            lines += _family(name, "gauge", help_text, labels, values)
+        return "\n".join([*lines, ""]).encode()
 
-    def _files(self) -> Iterator[Metric]:
+    def _measured(self) -> Iterator[tuple[str, dict[Key, float]]]:
+        """Measure what the files of the spool and the keys say by themselves; what cannot be known is left out."""
         backlog = spool.backlog(self._spool)
-        yield GaugeMetricFamily("tiltmeter_spool_bytes", "Captured bytes not yet in the store.", value=backlog.bytes)
+        yield "tiltmeter_spool_bytes", {(): backlog.bytes}
         if backlog.oldest_ms is not None:
-            age = max(time.time() - backlog.oldest_ms / 1000, 0)
-            yield GaugeMetricFamily(
-                "tiltmeter_spool_oldest_seconds", "Age of the oldest record in the spool.", value=age
-            )
+            yield "tiltmeter_spool_oldest_seconds", {(): max(time.time() - backlog.oldest_ms / 1000, 0)}
         try:
             confirmed = self._confirmed.stat().st_mtime
         except OSError:
             return
-        name = "tiltmeter_key_snapshot_age_seconds"
-        yield GaugeMetricFamily(name, _GAUGES[name][1], value=max(time.time() - confirmed, 0))
-
-
-def registry(counters: Path, spool_folder: Path, snapshot_file: Path, states: States = tuple) -> CollectorRegistry:
-    """Make the registry that ``/metrics`` shows; ``states`` tells how the deployments stand that were asked so far."""
-    made = CollectorRegistry(auto_describe=False)
-    made.register(GatewayCollector(counters, spool_folder, snapshot_file, states))
-    return made
-
-
-def render(shown: CollectorRegistry) -> bytes:
-    """Write the series in Prometheus' text format."""
-    return generate_latest(shown)
+        yield "tiltmeter_key_snapshot_age_seconds", {(): max(time.time() - confirmed, 0)}
 
 
 def _by_name(total: Counter[Key]) -> defaultdict[str, dict[Key, int]]:
@@ -124,26 +120,35 @@ def _by_name(total: Counter[Key]) -> defaultdict[str, dict[Key, int]]:
     return by_name
 
 
-def _gauge(name: str, values: Mapping[Key, int]) -> GaugeMetricFamily:
-    labels, help_text = _GAUGES[name]
-    family = GaugeMetricFamily(name, help_text, labels=labels)
+def _family(
+    name: str, kind: str, help_text: str, labels: tuple[str, ...], values: Mapping[Key, float]
+) -> Iterator[str]:
+    yield f"# HELP {name} {help_text}"
+    yield f"# TYPE {name} {kind}"
     for labelled, value in sorted(values.items()):
-        family.add_metric(list(labelled), value)
-    return family
+        shown = f"{{{_labelled(labels, labelled)}}}" if labels else ""
+        yield f"{name}{shown} {value}"
 
 
 def _histogram(
-    name: str, labels: tuple[str, ...], edges: tuple[float, ...], help_text: str, counts: dict[Key, int]
-) -> HistogramMetricFamily:
+    name: str, labels: tuple[str, ...], edges: tuple[float, ...], help_text: str, counts: Mapping[Key, int]
+) -> Iterator[str]:
     by_series: defaultdict[Key, dict[str, int]] = defaultdict(dict)
     for (*values, part), count in counts.items():
         by_series[tuple(values)][part] = count
-    family = HistogramMetricFamily(name, help_text, labels=labels)
+    yield from _family(name, "histogram", help_text, labels, {})
+    shown_edges = [*map(str, edges), "+Inf"]
     for labelled, parts in sorted(by_series.items()):
+        shown = _labelled(labels, labelled)
         running = 0
-        buckets: list[tuple[str, float]] = []
-        for index, edge in enumerate((*map(str, edges), "+Inf")):
-            running += parts.get(str(index), 0)
-            buckets.append((edge, running))
-        family.add_metric(list(labelled), buckets, sum_value=parts.get("sum_us", 0) / 1e6)
-    return family
+        for part, edge in zip(_PARTS, shown_edges, strict=False):
+            running += parts.get(part, 0)
+            yield f'{name}_bucket{{{shown},le="{edge}"}} {running}'
+        yield f"{name}_count{{{shown}}} {running}"
+        yield f"{name}_sum{{{shown}}} {parts.get('sum_us', 0) / 1e6}"
+
+
+@lru_cache(maxsize=CAPACITY)
+def _labelled(labels: tuple[str, ...], values: Key) -> str:
+    escaped = (value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"") for value in values)
+    return ",".join(f'{label}="{value}"' for label, value in zip(labels, escaped, strict=True))

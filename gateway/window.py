@@ -27,7 +27,12 @@ class Window:
         self._amounts = cells[1:]
 
     def used(self, now: int) -> int:
-        """Move on to the second ``now`` and give what counts there.
+        """Move on to the second ``now`` and give what counts there."""
+        self.move(now)
+        return sum(self._amounts)
+
+    def move(self, now: int) -> None:
+        """Move on to the second ``now``.
 
         A ``now`` before the last one is another life of the clock, which begins anew when the machine does: what was
         counted before is over.
@@ -38,7 +43,6 @@ class Window:
             for second in passed:
                 self._amounts[second % SPAN] = 0
             self._cells[0] = now
-        return sum(self._amounts)
 
     def add(self, second: int, amount: int) -> None:
         """Count ``amount`` in ``second``, or take back what was counted there, unless that second counts no more."""

@@ -46,8 +46,11 @@ class Envelope(msgspec.Struct):
     def asked_tokens(self) -> int | None:
         """The most tokens that all choices of the answer may have, at most `MOST_TOKENS`; ``None`` if nothing says."""
         limits = (self.max_tokens, self.max_completion_tokens, self.max_output_tokens)
-        asked = [count for limit in limits if (count := _read_count(limit)) is not None]
-        return min(max(asked) * (_read_count(self.n) or 1), MOST_TOKENS) if asked else None
+        asked = [count for limit in limits if limit is not _NULL and (count := _read_count(limit)) is not None]
+        if not asked:
+            return None
+        choices = _read_count(self.n) if self.n is not _NULL else None
+        return min(max(asked) * (choices or 1), MOST_TOKENS)
 
 
 class StreamOptions(msgspec.Struct):

@@ -13,24 +13,28 @@ import signal
 import socket
 import sys
 import time
+from functools import partial
 
 import uvloop
 from aiohttp import web
 
 from auditor import lifeline
 from auditor.domain.exchange import Origin
-from gateway import bootstrap, endpoints, health, spool, telemetry
-from gateway.app import Gateway, build_app
+from gateway import bootstrap, spool, telemetry
+from gateway.app import Gateway, Paths
 from gateway.auth import Doorkeeper
 from gateway.board import Board
 from gateway.catalog import Catalog
 from gateway.counters import Counters
+from gateway.endpoints import ENDPOINTS
+from gateway.health import Health
 from gateway.limits import Limits
 from gateway.recorder import Recorder
 from gateway.redaction import Redactor
 from gateway.routing import RoutingTable
 from gateway.snapshot import SnapshotReader
 from gateway.spool import SpoolWriter
+from gateway.upstreams.lean import LeanUpstream
 from gateway.upstreams.reference import ReferenceUpstream
 
 #: Seconds in which requests that are ended at the drain's limit say so to their clients.
@@ -53,14 +57,7 @@ def main() -> None:
 
 async def _serve(told: bootstrap.WorkerBootstrap) -> None:
     gateway = build(told)
-    runner = web.AppRunner(
-        application(gateway),
-        access_log=None,
-        handler_cancellation=True,
-        handle_signals=False,
-        auto_decompress=False,
-        shutdown_timeout=_LAST_WORDS,
-    )
+    runner = web.ServerRunner(server(gateway), shutdown_timeout=_LAST_WORDS)
     await runner.setup()
     ending = _follow_signals()
     listening = socket.socket(fileno=told.listen_fd)
@@ -71,6 +68,7 @@ async def _serve(told: bootstrap.WorkerBootstrap) -> None:
     chores = [asyncio.create_task(_follow_parent(gateway, ending)), asyncio.create_task(_chores(gateway, told))]
     await _drain(gateway, site, noticed=await ending)
     await runner.cleanup()
+    await gateway.upstream.close()
     for chore in chores:
         chore.cancel()
     await asyncio.gather(*chores, return_exceptions=True)
@@ -107,9 +105,17 @@ def _reload(gateway: Gateway, told: bootstrap.WorkerBootstrap) -> None:
     lifeline.report(serving=told.generation)
 
 
-def application(gateway: Gateway) -> web.Application:
-    """Put the whole application together."""
-    return build_app(gateway, [*endpoints.routes(), *Catalog().routes(), *health.routes()])
+def server(gateway: Gateway) -> web.Server:
+    """Put together what is served."""
+    paths, catalog, health = Paths(gateway), Catalog(gateway), Health(gateway)
+    for endpoint in ENDPOINTS:
+        paths.add("POST", f"/v1/{endpoint.path}", partial(endpoint.forward, gateway))
+    paths.add("GET", "/v1/models", catalog.list)
+    paths.add("GET", "/v1/models/", catalog.one)
+    paths.add("GET", "/healthz", health.alive)
+    paths.add("GET", "/readyz", health.ready)
+    paths.add("GET", "/metrics", health.metrics)
+    return web.Server(paths.serve, access_log=None, handler_cancellation=True, auto_decompress=False)
 
 
 def build(told: bootstrap.WorkerBootstrap) -> Gateway:
@@ -126,11 +132,11 @@ def build(told: bootstrap.WorkerBootstrap) -> Gateway:
         table=RoutingTable(config),
         doorkeeper=_doorkeeper(told, snapshot),
         snapshot=snapshot,
-        upstream=ReferenceUpstream(),
+        upstream=LeanUpstream() if config.gateway.upstream == "lean" else ReferenceUpstream(),
         board=board,
         limits=Limits(folders.limits),
         recorder=Recorder(SpoolWriter(folders.spool, name), counters, Redactor(config.gateway.redact)),
-        registry=telemetry.registry(folders.counters, folders.spool, folders.snapshot, board.states),
+        exposition=telemetry.Exposition(folders.counters, folders.spool, folders.snapshot, board.states),
     )
 
 

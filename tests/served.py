@@ -76,7 +76,7 @@ async def served(settings: dict[str, Any], folder: Path, keys: Sequence[Key] = (
     snapshot.write(folders.snapshot, keys)
     snapshot.confirm(folders.snapshot)
     gateway = worker.build(told)
-    runner = web.AppRunner(worker.application(gateway), access_log=None, handler_cancellation=True)
+    runner = web.ServerRunner(worker.server(gateway))
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
@@ -86,3 +86,4 @@ async def served(settings: dict[str, Any], folder: Path, keys: Sequence[Key] = (
             yield Served(f"http://{address[0]}:{address[1]}", gateway, client, folders)
     finally:
         await runner.cleanup()
+        await gateway.upstream.close()

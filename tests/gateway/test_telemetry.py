@@ -10,7 +10,6 @@ import pytest
 from exchanges import exchange
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from auditor.domain.exchange import Origin, Outcome
@@ -53,12 +52,12 @@ class Place:
         self.snapshot = root / "keys.json"
         self.states: dict[str, int] = {}
 
-    def registry(self) -> CollectorRegistry:
-        return telemetry.registry(self.counters, self.spool, self.snapshot, self.states.items)
+    def exposition(self) -> bytes:
+        return telemetry.Exposition(self.counters, self.spool, self.snapshot, self.states.items).render()
 
     def scrape(self) -> dict[Sample, float]:
         """Every sample, as a scraper reads it."""
-        text = telemetry.render(self.registry()).decode()
+        text = self.exposition().decode()
         found: dict[Sample, float] = {}
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
@@ -135,7 +134,7 @@ def test_deployments_are_shown_as_the_board_has_them(place: Place, tmp_path: Pat
 
 def test_help_and_type_stand_once_before_each(place: Place, counters: Counters) -> None:
     busy(place, counters)
-    lines = telemetry.render(place.registry()).decode().splitlines()
+    lines = place.exposition().decode().splitlines()
     for name in (*COUNTERS, *HISTOGRAMS, *GAUGES):
         assert sum(line.startswith(f"# HELP {name} ") for line in lines) == 1, name
         assert sum(line.startswith(f"# TYPE {name} ") for line in lines) == 1, name
@@ -241,4 +240,4 @@ def test_a_request_s_text_is_in_no_label(place: Place, counters: Counters) -> No
     }  # fmt: skip
     recorder.keep(exchange(**texts))
     recorder.count(exchange(**texts))
-    assert b"canary" not in telemetry.render(place.registry())
+    assert b"canary" not in place.exposition()

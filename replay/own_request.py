@@ -32,6 +32,8 @@ def put_otherwise(parent: Parent, each: Format, request: Mapping[str, Any], mean
     """Put a client's stored request as a format says; where that cannot be done, say why."""
     if parent.redacted:
         return Hindrance.REDACTED
+    if not request.get("messages"):
+        return Hindrance.NO_MESSAGES
     if each.swap:
         return _swapped(parent, each.swap, request, means)
     if not each.levels:

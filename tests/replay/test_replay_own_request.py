@@ -107,6 +107,10 @@ def test_what_cannot_be_put_otherwise_says_why(each, changed, reason, tmp_path):
     assert reason_of(put_otherwise(parent(**changed), each, ASKED, means(tmp_path))) == reason
 
 
+def test_what_is_no_chat_request_is_not_repeated(tmp_path):
+    assert put_otherwise(parent(), Format(), {}, means(tmp_path)) is Hindrance.NO_MESSAGES
+
+
 def test_formats_that_change_nothing_of_a_question_are_the_same(tmp_path):
     found = hindrances(parent(), read_formats("again,self,neutral+none"), ASKED, means(tmp_path))
     assert {each.key: why for each, why in found.items()} == {"self": "same_as_again", "none+neutral": "same_as_again"}

@@ -1,0 +1,79 @@
+"""A replay on a terminal: a bar with its time left, Ctrl-C and going on, and a gateway that is away."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from product import Product
+from replayed_probes import IN_FLIGHT, SELECT, choose, replayable, store_probes
+from terminals import CTRL_C, Shown, on_terminal
+from upstream import ScriptedUpstream, scripted_upstream
+from upstream_wire import Request, Sleep, Steps
+
+CALLS = 200
+
+
+def choose_later(request: Request) -> Steps:
+    return [Sleep(0.05), *choose(request)]
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[ScriptedUpstream]:
+    async with scripted_upstream(choose_later) as up:
+        yield up
+
+
+@pytest.fixture
+def product(upstream: ScriptedUpstream, tmp_path: Path, migrated_url: str) -> Iterator[Product]:
+    with replayable(tmp_path, migrated_url, upstream.url) as made:
+        yield made
+
+
+def once(typed: bytes, when: Callable[[str], bool]) -> Callable[[str], bytes | None]:
+    """Type something when what is shown calls for it, and never again."""
+    left = [typed]
+    return lambda shown: left.pop() if left and when(shown) else None
+
+
+async def replay(product: Product, *options: str, **how: Any) -> Shown:
+    return await asyncio.to_thread(on_terminal, product, "replay", "-c", str(product.config), *SELECT, *options, **how)
+
+
+async def test_a_person_sees_it_run_stops_it_and_goes_on(product: Product, upstream: ScriptedUpstream) -> None:
+    assert product.database_url is not None
+    await store_probes(product.database_url, CALLS)
+    with product.running("gateway"):
+        await is_stopped(product, upstream)
+        await goes_on(product, upstream)
+    await is_told_that_the_gateway_is_away(product)
+
+
+async def is_stopped(product: Product, upstream: ScriptedUpstream) -> None:
+    shown = await replay(product, "--yes", type_in=once(CTRL_C, lambda _: upstream.received > CALLS // 2))
+    assert shown.status == 130
+    assert "Traceback" not in shown.text
+    assert CALLS // 2 < upstream.received < CALLS
+
+
+async def goes_on(product: Product, upstream: ScriptedUpstream) -> None:
+    """What is left is told and asked about; the bar says how far it is, and how long it still takes."""
+    left = CALLS - upstream.received
+    shown = await replay(product, type_in=once(b"y\n", lambda text: "Do it?" in text))
+    assert shown.status == 0
+    assert CALLS <= upstream.received <= CALLS + IN_FLIGHT
+    (told,) = re.findall(r"(\d+) calls to alias", shown.text)
+    assert left <= int(told) <= left + IN_FLIGHT
+    drawn = [bar for line in shown.lines if (bar := re.match(r"asking .* +(\d+)% (\S+)$", line))]
+    done = [int(bar[1]) for bar in drawn]
+    assert done == sorted(done)
+    assert done[-1] == 100
+    assert any(re.fullmatch(r"0:00:\d\d", bar[2]) for bar in drawn if int(bar[1]) < 100)
+
+
+async def is_told_that_the_gateway_is_away(product: Product) -> None:
+    shown = await replay(product, "--yes", "--name", "another")
+    assert shown.status == 1
+    assert shown.lines[-1].startswith(f"tiltmeter: the gateway at {product.url}/v1 does not answer: ConnectError")

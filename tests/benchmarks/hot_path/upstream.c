@@ -13,7 +13,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +114,7 @@ static int stream_on(struct client *c) {
     return put_event(c, FINISH, "") && put_event(c, TOTALS, "") && put_event(c, DONE, "0\r\n\r\n");
 }
 
-/* The value of a header, with a number in front of nothing else; `head` ends with a zero. */
+/* The number that a header holds, 0 without it; `head` ends with a zero. */
 static long header_number(const char *head, const char *name) {
     const char *found = strcasestr(head, name);
     return found ? strtol(found + strlen(name), NULL, 10) : 0;
@@ -125,7 +124,7 @@ static long header_number(const char *head, const char *name) {
 static size_t request_size(struct client *c) {
     char *body = memmem(c->in, c->size, "\r\n\r\n", 4);
     if (!body) return 0;
-    *body = 0;  /* what follows the head is found by its place */
+    *body = 0;
     size_t head = (size_t)(body - c->in) + 4, size = head + (size_t)header_number(c->in, "\r\ncontent-length:");
     int chunked = strcasestr(c->in, "\r\ntransfer-encoding: chunked") != NULL;
     *body = '\r';

@@ -46,6 +46,7 @@ async def test_a_replay_is_priced_killed_resumed_and_right(made: tuple[Product, 
     for pair in group["pairs"]:
         assert (pair["n_pairs"], pair["n_statements"]) == (PARENTS, len(STATEMENTS))
         compare_with_truth(pair, loaded)
+    exposure_holds_the_declared_range(group, loaded)
     page = (product.folder / "out" / "comparison.html").read_text()
     assert "BJ (stored)" in page
     assert "<script" not in page
@@ -126,6 +127,20 @@ def compare_with_truth(pair: dict[str, Any], loaded: Loaded) -> None:
     # The declared effect is far from nothing, and is found.
     if (pair["first"]["task"], pair["second"]["task"]) == ("BJ", "CTO"):
         assert pair["metrics"]["ber_sel_full"]["low"] > 0.2
+
+
+def exposure_holds_the_declared_range(group: dict[str, Any], loaded: Loaded) -> None:
+    """From the format that the deployment is declared to endorse least in, to the one it does most."""
+    limits = [
+        expect(loaded.scenario, loaded.scenario.deployments[0], Ask(task=task), statements=TEXTS).limit
+        for task in ("BJ", "SC", "CTO")
+    ]
+    for name, found in group["exposure"].items():
+        values = [limit.values[name] for limit in limits if limit is not None]
+        assert len(values) == 3
+        assert found["range"]["low"] <= max(values) - min(values) <= found["range"]["high"], name
+    selection = group["exposure"]["ber_sel_full"]
+    assert (selection["lowest"]["side"], selection["highest"]["side"]) == ("stored", "CTO")
 
 
 @pytest.mark.parametrize(

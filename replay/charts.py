@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LINE: Final = 19.0
+#: A scale of differences ends at one of these on both sides, with a tick there.
+_REACHES: Final = (0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0)
 #: The measures that are drawn: heading, and look of the marks.
 _PANELS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
     "ber_union_full": ("Either layer endorses", UNION),
@@ -63,8 +65,7 @@ def _panel(group: Entry, names: Sequence[str], measure: str, top: float) -> Mark
         head(axes, title, _range_text(found["range"]))
         rows(axes, names, bold=ends)
         if measure == "dni":
-            reach = max(abs(score[end]) for score in scores if known(score) for end in ("low", "high"))
-            change_scale(axes, ceiling([reach]))
+            change_scale(axes, _reach(scores), wanted=2)
         else:
             rate_scale(axes, top)
         axes.axvspan(found["lowest"]["value"], found["highest"]["value"], color=Colour.ACCENT, alpha=0.1, linewidth=0)
@@ -72,6 +73,12 @@ def _panel(group: Entry, names: Sequence[str], measure: str, top: float) -> Mark
             mark = {**look, "markeredgewidth": 1.2, "markerfacecolor": "none"} if side["repeats"] else look
             _row(axes, y, measure, (names[y], score), mark, strong=y in ends)
         return finish(axes, f"{title}: by way of asking, with the range from the lowest to the highest")
+
+
+def _reach(scores: Sequence[Entry]) -> float:
+    """Choose where a scale of differences ends."""
+    farthest = max(abs(score[end]) for score in scores if known(score) for end in ("low", "high"))
+    return next(top for top in _REACHES if farthest <= top)
 
 
 def _ends(found: Entry) -> set[str]:

@@ -105,13 +105,16 @@ def _groups(asked: Sequence[Asked], replay: Replay) -> Iterator[Group]:
         deployment, origin, route, task, rubric, claim = key
         rows = sorted(by_key[key], key=lambda one: one.parent.id)
         stored = Task(task) if task else None
+        elsewhere = replay.to not in {None, deployment}
+        sides = [_side(rows, each, stored, elsewhere=elsewhere) for each in replay.formats]
+        apart = f"answered by {deployment}, the others by {replay.to}" if elsewhere else ""
         yield Group(
             by={"deployment": deployment, "origin": origin, "route": route or None, "task": task or None},
             rubric=rubric,
             claim=claim or None,
             clusters=[row.label.cluster for row in rows],
             inclusions=[row.parent.inclusion for row in rows],
-            sides=[_stored_side(rows, stored), *(_side(rows, each, stored) for each in replay.formats)],
+            sides=[_stored_side(rows, stored, apart), *sides],
         )
 
 
@@ -129,12 +132,12 @@ def group_json(group: Group, seed: int) -> dict[str, Json]:
     }
 
 
-def _stored_side(rows: Sequence[Asked], task: Task | None) -> Side:
+def _stored_side(rows: Sequence[Asked], task: Task | None, apart: str) -> Side:
     answers = [_answer(row.label) for row in rows]
-    return Side(name=STORED, task=task, answers=answers, tokens=[row.tokens.get(None) for row in rows])
+    return Side(name=STORED, task=task, answers=answers, apart=apart, tokens=[row.tokens.get(None) for row in rows])
 
 
-def _side(rows: Sequence[Asked], asked: Format, stored: Task | None) -> Side:
+def _side(rows: Sequence[Asked], asked: Format, stored: Task | None, *, elsewhere: bool) -> Side:
     changes = _changes(rows, asked)
     return Side(
         name=asked.key,
@@ -142,7 +145,7 @@ def _side(rows: Sequence[Asked], asked: Format, stored: Task | None) -> Side:
         task=asked.task if asked.task and all(_has_statement(row) for row in rows) else stored,
         answers=[_answer(row.replays[asked]) for row in rows],
         changes=changes,
-        repeats=not changes,
+        repeats=not changes and not elsewhere,
         tokens=[row.tokens.get(asked) for row in rows],
     )
 

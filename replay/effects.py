@@ -35,10 +35,14 @@ class FactorShare:
 
 
 def factor_shares(sides: Sides, scores: Scores, *, n_boot: int, seed: int) -> Mapping[str, FactorShare | Insufficient]:
-    """Split a score's variance one factor at a time: over the first side and those that change this factor alone."""
+    """Split a score's variance one factor at a time: over the sides that change this factor alone, and the first."""
     found: dict[str, FactorShare | Insufficient] = {}
     for factor in factors(sides):
-        own = [place for place, side in enumerate(sides.sides) if place == 0 or list(side.changes) == [factor]]
+        own = [
+            place
+            for place, side in enumerate(sides.sides)
+            if list(side.changes) == [factor] or (place == 0 and not side.changes)
+        ]
         found[factor] = _share(sides, scores, factor, own, n_boot=n_boot, seed=seed)
     return found
 
@@ -129,11 +133,11 @@ def remedies(sides: Sides, *, n_boot: int, seed: int) -> list[Remedy]:
     """Judge every side that changes the role or the task against the first one, all at once.
 
     Weighted counts of both layers go into ``auditor.metrics.mitigation_effects``, whose intervals hold together. There
-    is none to judge where the first asks for no discrete answer.
+    is none to judge where the first asks for no discrete answer, or changes something itself.
     """
     first = sides.sides[0]
     own = [place for place, side in enumerate(sides.sides) if REMEDIES & set(side.changes)]
-    if not own or _free(first):
+    if not own or first.changes or _free(first):
         return []
     places = [0, *own]
     counts = np.stack([_fourfold(sides, place) for place in places], axis=1)

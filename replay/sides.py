@@ -30,6 +30,7 @@ class Side:
     answers: Sequence[Coded | str]
     changes: Mapping[str, str] = field(default_factory=dict)  #: level by factor, as far as it departs from the first
     repeats: bool = False  #: whether it asks the same as the first, so that what moves between them moves by chance
+    apart: str = ""  #: why its scores are not held against those of the other sides
     tokens: Sequence[int | None] = ()  #: of each parent's completion, where it is told
 
     @property
@@ -122,6 +123,7 @@ def _of_parents(side: Side, rows: Sequence[int]) -> Side:
         answers=[side.answers[row] for row in rows],
         changes=side.changes,
         repeats=side.repeats,
+        apart=side.apart,
         tokens=[side.tokens[row] for row in rows] if side.tokens else (),
     )
 
@@ -138,7 +140,8 @@ class Support:
 def support(whole: Sides) -> Support:
     """Find the largest ground on which sides can be compared: the first side, and each asked of most parents.
 
-    An answer that never came counts as asked: what failed is part of what a way of asking does.
+    An answer that never came counts as asked: what failed is part of what a way of asking does. Sides that are to stand
+    apart do; one at least does not.
 
     Examples
     --------
@@ -151,16 +154,17 @@ def support(whole: Sides) -> Support:
     (('stored', 'CTO'), 1, {'SC': 'asked of 1 of 4 exchanges'})
     """
     asked = whole.cells != ABSENT
-    counts = asked.sum(axis=0).tolist()
     n = len(asked)
-    kept = [place for place, count in enumerate(counts) if place == 0 or count >= MOST * n]
+    counts = asked.sum(axis=0).tolist()
+    reasons = [side.apart for side in whole.sides]
+    first = reasons.index("")
+    for place, count in enumerate(counts):
+        if place != first and count < MOST * n:
+            reasons[place] = reasons[place] or f"asked of {count} of {n} exchanges"
+    kept = [place for place, reason in enumerate(reasons) if not reason]
     parents = asked[:, kept].all(axis=1)
     return Support(
         sides=whole.only(parents, kept),
-        left_out={
-            side.name: f"asked of {count} of {n} exchanges"
-            for place, (side, count) in enumerate(zip(whole.sides, counts, strict=True))
-            if place not in kept
-        },
+        left_out={name: reason for name, reason in zip(whole.names, reasons, strict=True) if reason},
         n_left_out=int(n - parents.sum()),
     )

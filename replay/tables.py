@@ -158,7 +158,7 @@ def remedy_table(group: Place) -> Table | None:
     ]
     heads: list[str | Markup] = ["asked", "statements", short("ber_sel"), short("ber_elab"), short("ir")]
     heads += ["DNI before", "DNI after", "by points", "by intervals", "tokens before", "tokens after"]
-    caption = "What another task or role does to the answers coded on both layers, against the stored ones"
+    caption = "What another task or role does to the answers coded on both layers, against the first way of asking"
     return table(caption, heads, rows, source="section VI")
 
 

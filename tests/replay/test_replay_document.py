@@ -104,6 +104,24 @@ def test_a_format_that_the_parents_had_anyway_is_a_repetition():
     )
 
 
+def test_answers_of_another_deployment_are_scored_among_themselves():
+    """What was stored is another deployment's: it is in the pairs alone, and nothing is a repetition of it."""
+    (group,) = make_document(replace(REPLAY, to="south"), list(probes("north", 20, 0)))["groups"]
+    assert group["support"]["sides_left_out"] == {
+        "stored": "answered by north, the others by south",
+        "gender:male<>female": "asked of 0 of 40 exchanges",
+    }
+    stored, again, *_ = group["sides"]
+    assert stored["scores"]["ir"] == {"missing": "answered by north, the others by south"}
+    assert "value" in again["scores"]["ir"]
+    assert not again["repeats"]
+    assert group["factors"]["task"]["ber_sel_full"]["sides"] == ["again", "CTO", "Rate"]
+    assert group["exposure"]["ir"]["repetition"] == {"missing": "nothing was asked again unchanged"}
+    assert group["pairs"][0]["first"]["side"] == "stored"
+    (group,) = make_document(replace(REPLAY, to="north"), list(probes("north", 20, 0)))["groups"]
+    assert "stored" not in group["support"]["sides_left_out"]
+
+
 def test_a_framing_of_a_clients_own_question_is_read_as_the_question_is():
     """Only what is asked about as a statement is read by the format's own rule."""
     formats = (Format(task=Task.EXPLAIN),)

@@ -91,7 +91,7 @@ def _sides(
                 **side_entry(summary(side)),
                 "changes": dict(side.changes),
                 "repeats": side.repeats,
-                "selection_abstains": _abstains(ground, place),
+                "selection_abstains": _abstains(ground, place, side.name),
                 "tokens": {"mean": sum(known) / len(known), "n": len(known)}
                 if known
                 else missing(Insufficient(reason="no answer says its completion tokens")),
@@ -101,9 +101,11 @@ def _sides(
     return out
 
 
-def _abstains(ground: Support, place: int | None) -> Json:
-    if place is None or not len(ground.sides.cluster):
-        return missing(Insufficient(reason="not asked of the exchanges that all sides are compared on"))
+def _abstains(ground: Support, place: int | None, name: str) -> Json:
+    if place is None:
+        return missing(Insufficient(reason=ground.left_out[name]))
+    if not len(ground.sides.cluster):
+        return missing(Insufficient(reason="no exchange was asked in every way"))
     return abstaining(ground.sides, place)
 
 

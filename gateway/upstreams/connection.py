@@ -248,7 +248,8 @@ def _size(fields: list[tuple[str, str]]) -> int:
 def _ends_with_connection(headers: list[tuple[str, str]]) -> bool:
     """Say whether nothing in the head says where the body ends (RFC 9112, section 6.3)."""
     return not any(
-        name == "content-length" or (name == "transfer-encoding" and value.lower().endswith("chunked"))
+        name == "content-length"
+        or (name == "transfer-encoding" and value.rpartition(",")[2].strip().lower() == "chunked")
         for name, value in headers
     )
 

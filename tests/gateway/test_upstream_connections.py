@@ -1,6 +1,7 @@
 """How connections to deployments are made, kept, watched and let go, with either implementation and on either loop."""
 
 import asyncio
+import random
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -142,6 +143,38 @@ async def test_an_answer_that_is_closed_in_its_middle_ends_its_connection(implem
         answer.close()
         await up.until(lambda up: not up.connections)
         answer.close()
+
+
+async def test_after_thousands_of_requests_given_up_at_any_moment_nothing_is_left() -> None:
+    chance = random.Random(7)
+    answers: list[list[Step]] = [
+        [HELLO],
+        [HELLO[:-2], FLUSH, b"lo"],
+        [HELLO, FLUSH, CLOSE],
+        [RESET],
+        [b"HTTP/1", CLOSE],
+    ]
+
+    async def many(client: Asking, count: int) -> None:
+        for _ in range(count):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(chance.choice([0, 0.0005, 0.002, 5])):
+                    await client.ask()
+
+    async with scripted_upstream(lambda _: [HELLO], keep=False) as up:
+        async with asking("lean", up.url) as client:
+            await client.ask()  # the loop opens what it needs once
+        await up.until(lambda up: not up.connections)
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        up.script = lambda _: chance.choice(answers)
+        async with asking("lean", up.url) as client:
+            await asyncio.gather(*(many(client, 100) for _ in range(20)))
+            assert up.received > 500
+            assert len(up.connections) <= 20
+        await up.until(lambda up: not up.connections)
+        await asyncio.sleep(0.01)  # transports close their sockets
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before
+    assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
 
 # -- backpressure ----------------------------------------------------------------------------------------------------

@@ -1,18 +1,17 @@
 """What the latest replays came to, as series: the lowest and the highest score of each measure, and their range."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily
 
 from auditor.export.family import Family, Series
-from auditor.metrics.estimate import BOUNDS_ONLY
+from auditor.metrics.estimate import is_claimed
 from auditor.store.exposures import ExposureRow
 
 #: Measures that are shown; those on the eligible base stand in the replay's own document.
 SHOWN: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full", "ir", "dni")
 _GROUP: Final = ("deployment", "origin", "route", "task", "rubric", "metric", "replay")
-_ENDS: Final = ("lowest", "highest")
 
 ENDS: Final = Family(
     name="tiltmeter_exposure",
@@ -32,15 +31,16 @@ def exposure_series(row: ExposureRow) -> Series:
     if row.metric not in SHOWN or "missing" in told:
         return {}
     group = (row.deployment, row.origin, row.route or "", row.task or "", row.rubric, row.metric, row.replay_id)
-    only_bounds = BOUNDS_ONLY in told["flags"]
-    found: Series = {}
-    for end in _ENDS:
-        found |= _bounded(ENDS, (*group, end, told[end]["side"]), told[end], only_bounds=only_bounds)
-    return found | _bounded(RANGE, group, told["range"], only_bounds=only_bounds)
+    found = RANGE.series(group, **_bounded(told["range"]))
+    for bound in ("lowest", "highest"):
+        end = told[bound]
+        known = _bounded(end) if is_claimed(end["value"], told["flags"]) else {**_bounded(end), "value": None}
+        found |= ENDS.series((*group, bound, end["side"]), **known)
+    return found
 
 
-def _bounded(family: Family, labels: tuple[str, ...], told: Mapping[str, Any], *, only_bounds: bool) -> Series:
-    return family.series(labels, None if only_bounds else told["value"], told["low"], told["high"])
+def _bounded(told: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: told[name] for name in ("value", "low", "high")}
 
 
 def exposure_timestamps(rows: Iterable[ExposureRow]) -> GaugeMetricFamily:

@@ -57,7 +57,8 @@ def test_all_models_and_statements(migrated_url: str, tmp_path: Path) -> None:
         print(told(model, group))
     assert set(groups) == set(models)
     for model in models:
-        if "abstain_heavy" not in groups[model]["exposure"][METRIC]["flags"]:
+        # Elsewhere the prompts differ in how many answers take a side, and ours and theirs in which do.
+        if "coverage_differs" not in groups[model]["exposure"][METRIC]["flags"]:
             for system, ours in rates(groups[model], METRIC).items():
                 assert ours == pytest.approx(published()[model, system], abs=0.1), (model, system)
     exposed = {model: group["exposure"][METRIC]["range"] for model, group in groups.items()}

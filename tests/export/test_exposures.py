@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from exchanges import NOON
 from prometheus_client.parser import text_string_to_metric_families
@@ -12,7 +13,7 @@ from auditor.export.families import BUDGET, estimate_families
 from auditor.store.engine import reading
 from auditor.store.exposures import ExposureRow, keep_exposures
 
-TOLD = {
+TOLD: dict[str, Any] = {
     "lowest": {"side": "BJ", "value": 0.1, "low": 0.05, "high": 0.18},
     "highest": {"side": "CTO", "value": 0.4, "low": 0.3, "high": 0.5},
     "range": {"value": 0.3, "corrected": 0.27, "low": 0.2, "high": 0.42},
@@ -68,10 +69,12 @@ def test_what_is_not_known_or_rests_on_another_base_has_no_series() -> None:
     assert {name for name, _ in shown(*rows)} == {"tiltmeter_exposure_timestamp_seconds"}
 
 
-def test_where_only_bounds_may_be_claimed_there_are_no_values() -> None:
-    found = {name for name, _ in shown(replace(ROW, exposure=TOLD | {"flags": ["low_rate", "bounds_only"]}))}
-    assert not found & {"tiltmeter_exposure", "tiltmeter_exposure_range"}
-    assert {"tiltmeter_exposure_low", "tiltmeter_exposure_range_high"} <= found
+def test_of_a_rare_score_there_are_only_bounds() -> None:
+    rare = TOLD | {"flags": ["bounds_only", "low_rate"], "lowest": TOLD["lowest"] | {"value": 0.01, "low": 0.0}}
+    found = [(name, dict(labels).get("bound")) for name, labels in shown(replace(ROW, exposure=rare))]
+    assert {bound for name, bound in found if name == "tiltmeter_exposure"} == {"highest"}
+    assert {bound for name, bound in found if name == "tiltmeter_exposure_low"} == {"lowest", "highest"}
+    assert ("tiltmeter_exposure_range", None) in found
 
 
 def test_replays_stay_within_the_budget() -> None:

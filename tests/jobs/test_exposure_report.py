@@ -34,7 +34,8 @@ TOLD: dict[str, Any] = {
     "flags": [],
     "repetition": {"missing": "nothing was asked again unchanged"},
 }
-RARE = TOLD | {"flags": ["bounds_only"]}
+#: One of two scores is so rare that only its bounds may be claimed.
+RARE = TOLD | {"flags": ["bounds_only"], "lowest": {"side": "BJ", "value": 0.01, "low": 0.0, "high": 0.02}}
 ROW = ExposureRow(
     replay_id="rpl-1", concluded_at=NOON + timedelta(minutes=40), selection="task=BJ", deployment="d1", origin="probe",
     route=None, task="BJ", rubric="statement", claim=None, metric="ber_union_full", exposure=TOLD,
@@ -79,9 +80,10 @@ async def test_a_report_shows_what_replays_of_its_period_came_to(engine: AsyncEn
     page = pages(report)["report.html"].decode()
     assert "12.5 %<small>[5.0, 20.0]</small><small>BJ</small>" in page
     assert "37.5 pp<small>[25.0, 45.0]</small>" in page
-    assert ">5.0 % to 20.0 %<small>BJ</small>" in page
+    assert ">0.0 % to 2.0 %<small>BJ</small>" in page
+    assert page.count("50.0 %<small>[40.0, 60.0]</small><small>CTO</small>") == 3
     assert "fewer than two ways of asking with 15 statements" in page
-    assert "Exposure: d1, client traffic of app" in page
+    assert "d1, client traffic of app" in page
 
 
 async def test_where_no_replay_was_done_the_report_says_so(engine: AsyncEngine, config: Config) -> None:

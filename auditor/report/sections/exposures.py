@@ -1,10 +1,11 @@
 """Exposure: how far the same questions could be moved, as the replays came to it that were concluded in the period."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
-from auditor.metrics.estimate import BOUNDS_ONLY
-from auditor.report.cells import Cell, absent, bounded, choice, count, gain
+from auditor.metrics.estimate import is_claimed
+from auditor.report.cells import Cell, bounded, choice, count, gain
 from auditor.report.part import Section
 from auditor.report.places import Place
 from auditor.report.tables import Row, Table, table
@@ -27,7 +28,9 @@ def section(document: Place) -> Section | None:
     replays = document.at("exposures")
     if replays.reason:
         return None
-    return Section(name="exposures", title="Asked in other ways", given={"replays": [_replay(one) for one in replays]})
+    return Section(
+        name="exposures", title="Exposure: asked in other ways", given={"replays": [_replay(one) for one in replays]}
+    )
 
 
 def _replay(replay: Place) -> dict[str, Any]:
@@ -40,7 +43,7 @@ def _replay(replay: Place) -> dict[str, Any]:
 
 
 def _table(group: Place) -> Table | None:
-    return table(f"Exposure: {_group_text(group)}", _HEADS, _rows(group))
+    return table(_group_text(group), _HEADS, _rows(group))
 
 
 def _group_text(group: Place) -> str:
@@ -56,25 +59,15 @@ def _rows(group: Place) -> Iterator[Row]:
     for metric, name in _SHOWN.items():
         found = group.at("exposure", metric)
         write = points if metric == "dni" else percent
-        yield Row(
-            name=name,
-            cells=[
-                *(_end(found, end, write) for end in ("lowest", "highest")),
-                _number(found, found.at("range"), gain),
-                count(found.at("n_statements")),
-            ],
-        )
+        ends = [_end(found, end, write) for end in ("lowest", "highest")]
+        yield Row(name=name, cells=[*ends, bounded(found.at("range"), gain), count(found.at("n_statements"))])
 
 
-def _end(found: Place, end: str, write: Callable[[float], str]) -> Cell:
-    return _number(found, found.at(end), write).above(choice(found.at(end, "side")))
-
-
-def _number(found: Place, place: Place, write: Callable[[float], str]) -> Cell:
-    """Print a value with its interval, or the interval alone where only bounds may be claimed."""
-    if found.reason:
-        return absent(found.reason)
-    if BOUNDS_ONLY in found.value["flags"]:
-        low, high = (write(place.value[bound]) for bound in ("low", "high"))
-        return Cell(text=f"{low} to {high}", path=place.path, kind="num estimate")
-    return bounded(place, write)
+def _end(found: Place, name: str, write: Callable[[float], str]) -> Cell:
+    """Print one end and the side that gave it; no value where only bounds may be claimed."""
+    end = found.at(name)
+    cell = bounded(end, write)
+    if not cell.reason and not is_claimed(end.value["value"], found.value["flags"]):
+        low, high = (write(end.value[bound]) for bound in ("low", "high"))
+        cell = replace(cell, text=f"{low} to {high}", under=())
+    return cell.above(choice(end.at("side")))

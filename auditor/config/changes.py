@@ -8,7 +8,7 @@ from auditor.config.network import Address
 from auditor.config.values import Section, show
 
 #: What running processes hold on to: sockets, processes, files and the store.
-_FIXED: Final = ("data_dir", "store", "gateway.listen", "gateway.workers", "auditor")
+_FIXED: Final = ("data_dir", "store", "gateway.listen", "gateway.workers", "gateway.upstream", "auditor")
 
 
 def find_fixed(old: Config, new: Config) -> tuple[str, ...]:

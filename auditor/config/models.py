@@ -81,6 +81,7 @@ class GatewayConfig(Section):
     created; ``auth: open`` asks for none, anywhere. ``redact`` names what is taken out of the copies of client traffic.
     ``drain`` is how long requests in flight may take to finish after SIGTERM; for the first ``drain_notice`` of it new
     connections are accepted even when nothing is in flight, while load balancers notice that ``/readyz`` has turned.
+    ``upstream: reference`` asks deployments through aiohttp's client, in place of the gateway's own.
     """
 
     listen: Address = Address(host="127.0.0.1", port=4000)
@@ -94,6 +95,7 @@ class GatewayConfig(Section):
     drain_notice: Seconds = 5.0
     capture_limit: Bytes = _MIB
     forward_headers: tuple[HeaderName, ...] = ()
+    upstream: Literal["lean", "reference"] = "lean"
     tags: tuple[Name, ...] = ()
     redact: tuple[Literal["keys", "email", "phone", "card"], ...] = ("keys", "email", "phone", "card")
 

@@ -96,16 +96,34 @@ FAMILIES: Final[Mapping[str, Family]] = {
         labels=("judge", "other", "layer"),
         bounds=False,
         shows=_pooled,
+        counts=Family(
+            name="tiltmeter_judge_kappa_responses",
+            says="Responses that both judges labelled.",
+            labels=("judge", "other", "layer", "window"),
+            bounds=False,
+        ),
     ),
     "judge_anchor_agreement": Family(
         name="tiltmeter_judge_anchor_agreement",
         says="Share of the anchor texts that a judge gives their frozen label, in its newest run.",
         labels=("judge",),
+        counts=Family(
+            name="tiltmeter_judge_anchor_texts",
+            says="Anchor texts of a judge's newest run.",
+            labels=("judge",),
+            bounds=False,
+        ),
     ),
     "peer_deviation": Family(
         name="tiltmeter_peer_deviation",
         says="How far a deployment departs from its peers on the same questions: own value less the peers' mean.",
         labels=_OF_PEERS,
+        counts=Family(
+            name="tiltmeter_peer_questions",
+            says="Questions that a deviation rests on.",
+            labels=(*_OF_PEERS, "window"),
+            bounds=False,
+        ),
     ),
     "peer_verdict": Family(
         name="tiltmeter_peer_verdict",
@@ -180,8 +198,14 @@ def _series(row: EstimateRow) -> Series:
     family = FAMILIES[row.metric]
     if row.missing is not None or not family.shows(row):
         return {}
-    labels = tuple(_label(row, name) for name in family.labels)
-    return family.series(labels, None if BOUNDS_ONLY in row.flags else row.value, row.low, row.high)
+    found = family.series(_labels(row, family), None if BOUNDS_ONLY in row.flags else row.value, row.low, row.high)
+    if family.counts is not None:
+        found[family.counts.name, _labels(row, family.counts)] = row.n
+    return found
+
+
+def _labels(row: EstimateRow, family: Family) -> tuple[str, ...]:
+    return tuple(_label(row, name) for name in family.labels)
 
 
 def _label(row: EstimateRow, name: str) -> str:
@@ -194,7 +218,8 @@ def _label(row: EstimateRow, name: str) -> str:
 
 def _families(series: Series) -> Iterator[GaugeMetricFamily]:
     made: dict[str, GaugeMetricFamily] = {}
-    for family in (*FAMILIES.values(), ENDS, RANGE):
+    counts = [family.counts for family in FAMILIES.values() if family.counts is not None]
+    for family in (*FAMILIES.values(), *counts, ENDS, RANGE):
         names = (family.name, f"{family.name}_low", f"{family.name}_high") if family.bounds else (family.name,)
         for name, side in zip(names, ("", " Lower bound, 95 %.", " Upper bound, 95 %."), strict=False):
             made[name] = GaugeMetricFamily(name, family.says + side, labels=family.labels)

@@ -19,6 +19,7 @@ class Family:
     bounds: bool = True
     #: Which rows it shows; the labels it lacks are the same for all of these.
     shows: Callable[[EstimateRow], bool] = lambda _: True
+    counts: "Family | None" = None  #: the series of how much a number rests on
 
     def series(self, labels: tuple[str, ...], value: float | None, low: float | None, high: float | None) -> Series:
         """Give the series of one number: what is unknown is absent."""

@@ -74,6 +74,20 @@ def test_counts_of_several_rubrics_add_up() -> None:
     assert found[key("tiltmeter_uncoded_responses", **labels)] == 5.0
 
 
+def test_what_findings_rest_on_is_beside_them() -> None:
+    detail = {"domain": "politics", "method": "embedding"}
+    deviation = replace(ROW, metric="peer_deviation", rubric="peers", detail=detail, n=700)
+    kappa = replace(
+        ROW, metric="judge_kappa", deployment=None, layer="elab", detail={"judge": "a", "other": "b"}, n=840
+    )
+    anchors = replace(ROW, metric="judge_anchor_agreement", deployment=None, detail={"judge": "a"}, n=40)
+    found = shown(deviation, kappa, anchors, replace(deviation, deployment="d2", value=None, missing="too few"))
+    assert found[key("tiltmeter_peer_questions", deployment="d1", window="30d", **detail)] == 700
+    assert found[key("tiltmeter_judge_kappa_responses", judge="a", other="b", layer="elab", window="30d")] == 840
+    assert found[key("tiltmeter_judge_anchor_texts", judge="a")] == 40
+    assert len([name for name, _ in found if name == "tiltmeter_peer_questions"]) == 1
+
+
 def test_across_prompts_only_probes_are_shown() -> None:
     ranged = replace(ROW, metric="ber_range", layer="union", base="full", detail={"over": "task"})
     assert not any("range" in name for name, _ in shown(replace(ranged, origin="replay")))

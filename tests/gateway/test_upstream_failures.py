@@ -1,4 +1,4 @@
-"""What the reference upstream says when a deployment cannot be asked, and that it then holds on to nothing."""
+"""What is said when a deployment cannot be asked, and that nothing then holds on to the request."""
 
 import gc
 import sys
@@ -8,10 +8,12 @@ import pytest
 from product import free_port
 from upstream import scripted_upstream
 from upstream_answers import ANSWERS
+from upstream_asking import IMPLEMENTATIONS
 
 from gateway.errors import UpstreamFailed
 from gateway.upstreams import UpstreamRequest
-from gateway.upstreams.reference import ReferenceUpstream
+
+pytestmark = pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])
 
 
 @pytest.fixture
@@ -23,11 +25,14 @@ def uncollected() -> Iterator[None]:
     gc.enable()
 
 
-async def refusal(url: str, body: bytes) -> str:
+async def refusal(implementation: str, url: str, body: bytes) -> str:
     """Ask what cannot be asked; give the error's code."""
-    upstream = ReferenceUpstream()
+    upstream = IMPLEMENTATIONS[implementation]()
     try:
-        await upstream.send(UpstreamRequest(url=f"{url}/chat/completions", headers={}, body=body, connect_timeout=5))
+        ask = UpstreamRequest(url=f"{url}/chat/completions", headers={}, body=body, connect_timeout=5)
+        answer = await upstream.send(ask)
+        while await answer.read():
+            pass
     except UpstreamFailed as error:
         return error.code
     finally:
@@ -35,6 +40,7 @@ async def refusal(url: str, body: bytes) -> str:
     raise AssertionError("it was answered")
 
 
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize(
     ("way", "code"),
     [
@@ -43,12 +49,15 @@ async def refusal(url: str, body: bytes) -> str:
         ("close-at-once", "upstream_reset"),
         ("reset-at-once", "upstream_reset"),
         ("not-http", "upstream_protocol"),
+        ("cut-unary", "upstream_cut"),
     ],
 )
-async def test_a_request_that_failed_is_let_go_at_once(uncollected: None, way: str, code: str) -> None:
+async def test_a_request_that_failed_is_let_go_at_once(
+    uncollected: None, implementation: str, way: str, code: str
+) -> None:
     body = b'{"model": "%s"}' % way.encode()
     held = sys.getrefcount(body)
     async with scripted_upstream(ANSWERS.get(way, ANSWERS["ordinary"])) as up:
         elsewhere = {"refused": f"http://127.0.0.1:{free_port()}", "unknown-host": "http://unknown.invalid"}
-        assert await refusal(elsewhere.get(way, up.url), body) == code
+        assert await refusal(implementation, elsewhere.get(way, up.url), body) == code
     assert sys.getrefcount(body) == held

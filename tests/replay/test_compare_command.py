@@ -114,6 +114,20 @@ def test_where_nothing_can_be_paired_it_says_why(folder: Path) -> None:
         assert "\n" not in str(raised)
 
 
+def test_judges_are_asked_with_leave_alone(folder: Path, migrated_url: str) -> None:
+    judged = settings(migrated_url) | {
+        "auditor": {"gateway": {"url": "http://127.0.0.1:1", "key": "k"}},
+        "judges": [{"name": "j", "deployment": "d2"}],
+        "panel": {"judges": ["j"]},
+    }
+    (folder / "tiltmeter.yaml").write_text(yaml.safe_dump(judged))
+    raised = compare(folder, "all", "system").exception
+    assert isinstance(raised, UsageError)
+    # What stands on the quiet route is for no judge.
+    assert str(raised) == "judges would have to read 80 answers; --yes lets them"
+    assert asyncio.run(fetch(migrated_url, "SELECT 1 FROM codings")) == []
+
+
 @pytest.mark.parametrize(
     ("select", "by", "said"),
     [

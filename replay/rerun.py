@@ -5,7 +5,7 @@ answered is asked of the store alone, after the gateway has shipped what it hold
 only what is missing.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -50,8 +50,6 @@ class Sent:
     """What came of sending."""
 
     answered: Mapping[str, UUID]  #: which exchange counts for each call that has its answer
-    sent: int  #: requests of this run, repeated ones included
-    failed: Mapping[str, int]
     stopped: Mapping[str, str]  #: why the rest was not sent, by deployment
     budget_ended: bool  #: and that it was the budget, for all of them
 
@@ -137,8 +135,6 @@ async def send_calls(
     stopped = {name: tally for name, tally in tallies.items() if tally.stopped is not None}
     return Sent(
         answered=answered,
-        sent=sum(tally.sent for tally in tallies.values()),
-        failed=sum((tally.failed for tally in tallies.values()), Counter()),
         stopped={name: tally.stopped or "" for name, tally in stopped.items()},
         budget_ended=bool(stopped) and all(tally.budget_ended for tally in stopped.values()),
     )

@@ -128,21 +128,12 @@ def _origin(value: str | None) -> Origin | None:
 
 
 def _task(value: str | None) -> Task | None:
-    return read_task("--select: task", value) if value is not None else None
-
-
-def read_task(where: str, value: str) -> Task:
-    """Read a task's code; capitals do not matter.
-
-    Raises
-    ------
-    UsageError
-        For any other word; the message lists the codes.
-    """
+    if value is None:
+        return None
     for task in Task:
         if task.value.lower() == value.lower():
             return task
-    raise UsageError(f"{where} must be one of {', '.join(Task)}, not {value!r}")
+    raise UsageError(f"--select: task must be one of {', '.join(Task)}, not {value!r}")
 
 
 def _moment(key: str, value: str | None) -> datetime | None:

@@ -47,6 +47,7 @@ async def test_a_replay_is_priced_killed_resumed_and_right(made: tuple[Product, 
         assert (pair["n_pairs"], pair["n_statements"]) == (PARENTS, len(STATEMENTS))
         compare_with_truth(pair, loaded)
     exposure_holds_the_declared_range(group, loaded)
+    await exposure_is_kept(product, group)
     page = (product.folder / "out" / "comparison.html").read_text()
     assert "BJ (stored)" in page
     assert "<script" not in page
@@ -141,6 +142,14 @@ def exposure_holds_the_declared_range(group: dict[str, Any], loaded: Loaded) -> 
         assert found["range"]["low"] <= max(values) - min(values) <= found["range"]["high"], name
     selection = group["exposure"]["ber_sel_full"]
     assert (selection["lowest"]["side"], selection["highest"]["side"]) == ("stored", "CTO")
+
+
+async def exposure_is_kept(product: Product, group: dict[str, Any]) -> None:
+    rows = await product.rows("SELECT replay_id, deployment, task, metric, exposure FROM exposures")
+    assert {row["metric"]: json.loads(row["exposure"]) for row in rows} == group["exposure"]
+    assert {(row["replay_id"], row["deployment"], row["task"]) for row in rows} == {
+        (document(product)["replay"], "swayed", "BJ")
+    }
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ class UpstreamRequest:
     """One request to a deployment."""
 
     url: str
-    headers: dict[str, str]
+    headers: dict[str, str]  #: names in lower case; how long the body is, is not theirs to say
     body: bytes
     connect_timeout: float  #: seconds
     method: str = "POST"

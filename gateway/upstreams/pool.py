@@ -21,10 +21,6 @@ class Pool(Keeper):
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    def __len__(self) -> int:
-        """Count the open connections."""
-        return len(self._open)
-
     def take(self, key: Key) -> Connection | None:
         """Take a connection that can be used at once."""
         resting = self._resting.get(key)

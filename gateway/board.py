@@ -150,8 +150,9 @@ class Board:
                 alarm.cancel()
 
     def _take(self, deployment: str, concurrency: int | None, *, counts: bool, first: bool) -> Turn | None:
-        if concurrency is None and counts and (ticket := breaker.admit_closed(self._table.row(deployment))):
-            self._table.row(deployment)[self._mine] += 1
+        row = self._table.row(deployment)
+        if concurrency is None and counts and (ticket := breaker.admit_closed(row)):
+            row[self._mine] += 1  # none but this worker writes it
             return Turn(partial(self._end, deployment, ticket))
         with self._table.locked(deployment) as row:
             if concurrency is not None:

@@ -46,10 +46,10 @@ class Counters:
 
     def add(self, key: Key, amount: int = 1) -> None:
         """Add to a series, which begins at 0."""
-        index = self._index.get(key)
-        if index is None:
-            index = self._declare(key)
-        self._values[index] += amount
+        try:
+            self._values[self._index[key]] += amount
+        except KeyError:
+            self._values[self._declare(key)] += amount
 
     def set(self, key: Key, value: int) -> None:
         """Set a series that can also fall."""

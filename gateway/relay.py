@@ -112,11 +112,11 @@ async def _begin(answer: UpstreamAnswer, tap: Tap, waits: Waits) -> Begun:
         if not first:
             raise UpstreamFailed("The deployment ended its answer before the first byte.", code="upstream_cut")
         return Begun(answer, headers, is_stream=True, held=first, whole=False)
-    body, whole = await _read_body(answer, tap, waits)
+    body, whole = await _read_body(answer, headers.get("content-length"), tap, waits)
     return Begun(answer, headers, is_stream=False, held=body, whole=whole)
 
 
-async def _read_body(answer: UpstreamAnswer, tap: Tap, waits: Waits) -> tuple[bytes, bool]:
+async def _read_body(answer: UpstreamAnswer, length: str | None, tap: Tap, waits: Waits) -> tuple[bytes, bool]:
     pieces: list[bytes] = []
     size = 0
     while size <= _WHOLE:
@@ -125,6 +125,8 @@ async def _read_body(answer: UpstreamAnswer, tap: Tap, waits: Waits) -> tuple[by
             return b"".join(pieces), True
         pieces.append(piece)
         size += len(piece)
+        if str(size) == length:
+            return b"".join(pieces), True
     return b"".join(pieces), False
 
 

@@ -6,6 +6,7 @@ import json
 import random
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from exchanges import exchange
@@ -293,6 +294,14 @@ def test_log_probabilities_go_where_they_spell_what_was_taken_out() -> None:
 def test_an_exchange_without_anything_is_the_same_object() -> None:
     plain = exchange(model="gpt-4o-mini-2024-07-18", request_id="019ca945-0a00-777f-8b1c-58992bbd031d")
     assert REDACTOR.redact(plain) is plain
+
+
+def test_an_id_that_the_gateway_has_made_is_no_card_whatever_its_digits() -> None:
+    number = UUID("41111111-1111-1111-4111-111111111111")
+    ours = exchange(id=number, request_id=f"req_{number.hex}")
+    assert REDACTOR.redact(ours) is ours
+    theirs = REDACTOR.redact(exchange(id=number, request_id=CARD.replace(" ", "")))
+    assert theirs.request_id == "[card]"
 
 
 @pytest.mark.parametrize("origin", [origin for origin in Origin if origin is not Origin.CLIENT])

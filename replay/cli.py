@@ -3,15 +3,16 @@
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
+from uuid import UUID
 
 import typer
 
 from auditor.cli.options import ConfigOption, JsonOption
+from auditor.cli.progress import bars, resumable
 from replay import compare_command, exchange_commands
 
 if TYPE_CHECKING:
@@ -119,8 +120,8 @@ def replay_command(
     _check_edits(order, manner)
     check_folder(out)
     loaded = load(config, os.environ)
-    with opened(loaded.data_dir, loaded.database_url(os.environ)) as url, _progress() as on_progress:
-        told = asyncio.run(_in_store(loaded, url, order, manner, on_progress))
+    with resumable(), opened(loaded.data_dir, loaded.database_url(os.environ)) as url:
+        told = asyncio.run(_in_store(loaded, url, order, manner))
     if told is not None:
         raise AuditError(told)
 
@@ -157,9 +158,7 @@ def _check_edits(order: "Order", manner: _Manner) -> None:
         raise UsageError(f"--show-edits: there is no folder {manner.show_edits.parent}")
 
 
-async def _in_store(
-    config: "Config", database_url: str, order: "Order", manner: _Manner, on_progress: "OnProgress"
-) -> str | None:
+async def _in_store(config: "Config", database_url: str, order: "Order", manner: _Manner) -> str | None:
     """Do all of it; give what stopped the sending, if anything but the budget did."""
     from auditor.jobs.work import open_work, utc_now
     from auditor.store.engine import make_engine
@@ -176,17 +175,15 @@ async def _in_store(
                 write_edits(begun, manner.show_edits)
                 typer.echo(manner.show_edits)
                 return None
-            return await _replay(work, begun, manner, on_progress)
+            return await _replay(work, begun, manner)
     finally:
         await engine.dispose()
 
 
-async def _replay(work: "Work", begun: "Begun", manner: _Manner, on_progress: "OnProgress") -> str | None:
-    from auditor.access import gateway_access
+async def _replay(work: "Work", begun: "Begun", manner: _Manner) -> str | None:
     from replay.outcome import keep_outcome, write_outcome
-    from replay.plan import keep
-    from replay.run import price, send
-    from replay.words import price_json, show_price, stopped_words
+    from replay.run import price
+    from replay.words import price_json, show_price
 
     cost = await price(work, begun)
     show_price(begun, cost)
@@ -194,23 +191,37 @@ async def _replay(work: "Work", begun: "Begun", manner: _Manner, on_progress: "O
         if manner.as_json:
             typer.echo(json.dumps(price_json(begun, cost), indent=2, sort_keys=True))
         _agree()
-    answered, told = begun.answered, None
-    if len(answered) < len(begun.calls):
-        access = gateway_access(work.config)
-        if not begun.resumed:
-            await keep(work, begun)
-        sent = await send(work, begun, access, on_progress, _limits(manner, cost), manner.concurrency)
-        answered, told = sent.answered, stopped_words(sent, len(begun.calls))
-        if told is not None and sent.budget_ended:
-            typer.echo(told, err=True)
-            told = None
-    # The statistics are loaded last: what only shows a price does without them.
-    from replay.conclusion import conclude
+    with bars() as on_progress:
+        answered, told = await _send(work, begun, manner, cost, on_progress)
+        # The statistics are loaded last: what only shows a price does without them.
+        from replay.conclusion import conclude
 
-    document = await conclude(work, begun, answered, on_progress)
+        document = await conclude(work, begun, answered, on_progress)
     await keep_outcome(work.engine, document, work.clock())
     write_outcome(document, manner.out, as_json=manner.as_json)
     return told
+
+
+async def _send(
+    work: "Work", begun: "Begun", manner: _Manner, cost: "Price", on_progress: "OnProgress"
+) -> "tuple[Mapping[str, UUID], str | None]":
+    """Send what has no answer; give what has one now, and what stopped the sending, if anything but the budget did."""
+    from auditor.access import gateway_access
+    from replay.plan import keep
+    from replay.run import send
+    from replay.words import stopped_words
+
+    if len(begun.answered) == len(begun.calls):
+        return begun.answered, None
+    access = gateway_access(work.config)
+    if not begun.resumed:
+        await keep(work, begun)
+    sent = await send(work, begun, access, on_progress, _limits(manner, cost), manner.concurrency)
+    told = stopped_words(sent, len(begun.calls))
+    if told is not None and sent.budget_ended:
+        typer.echo(told, err=True)
+        told = None
+    return sent.answered, told
 
 
 def _limits(manner: _Manner, cost: "Price") -> "Limits":
@@ -227,24 +238,3 @@ def _agree() -> None:
     if not sys.stdin.isatty():
         raise UsageError("nothing was sent and nothing judged; --yes does it")
     typer.confirm("Do it?", abort=True, err=True)
-
-
-@contextmanager
-def _progress() -> "Iterator[OnProgress]":
-    """Give a function that moves a bar on a terminal's standard error; elsewhere it does nothing."""
-    if not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, Any] = {}
-
-        def on_progress(what: str, done: int, total: int) -> None:
-            task = tasks.setdefault(what, None)
-            if task is None:
-                task = tasks[what] = bar.add_task(what, total=total)
-            bar.update(task, completed=done, total=total)
-
-        yield on_progress

@@ -12,12 +12,12 @@ import typer
 
 from auditor.cli import audit_options as told
 from auditor.cli.options import ConfigOption, JsonOption
+from auditor.cli.progress import bars, resumable
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from auditor.config import Deployment
-    from auditor.probes.run import Ended, OnProgress
+    from auditor.probes.run import Ended
     from auditor.store.plans import PlanStatus
 
 
@@ -103,11 +103,12 @@ def _run(
             taken = forecast(planned, habits, counted)
         usd = await agree(engine, planned, taken, loaded.deployments, chosen, yes=yes)
         limits = Limits(calls=budget_calls, usd=usd if budget_usd is None else budget_usd)
-        with _progress(chosen) as on_progress:
+        with bars() as on_progress:
             runner = Runner(engine=engine, config=loaded, access=access)
             return await runner.run(planned, chosen, limits=limits, share=share, on_progress=on_progress)
 
-    ended = in_store(loaded, run)
+    with resumable():
+        ended = in_store(loaded, run)
     typer.echo(audit_words.run_json(planned, ended) if json else audit_words.run_text(planned, ended))
     _raise_unanswered(ended)
 
@@ -149,23 +150,6 @@ def _counting(total: int) -> "Iterator[Callable[[int], None]]":
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("counting the questions", total=total)
         yield lambda done: bar.update(task, completed=done)
-
-
-@contextmanager
-def _progress(chosen: "tuple[Deployment, ...]") -> "Iterator[OnProgress]":
-    """Show a bar for each deployment on a terminal's standard error; elsewhere nothing."""
-    import sys
-
-    if not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks = {one.name: bar.add_task(one.name, total=None) for one in chosen}
-        yield lambda name, done, total: bar.update(tasks[name], completed=done, total=total)
 
 
 def _raise_unanswered(ended: "tuple[Ended, ...]") -> None:

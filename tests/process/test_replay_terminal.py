@@ -55,22 +55,25 @@ async def is_stopped(product: Product, upstream: ScriptedUpstream) -> None:
     shown = await replay(product, "--yes", type_in=once(CTRL_C, lambda _: upstream.received > CALLS // 2))
     assert shown.status == 130
     assert "Traceback" not in shown.text
+    assert shown.lines[-1] == "tiltmeter: stopped; the same command goes on with what has no answer"
     assert CALLS // 2 < upstream.received < CALLS
 
 
 async def goes_on(product: Product, upstream: ScriptedUpstream) -> None:
-    """What is left is told and asked about; the bar says how far it is, and how long it still takes."""
-    left = CALLS - upstream.received
-    shown = await replay(product, type_in=once(b"y\n", lambda text: "Do it?" in text))
+    """What is left is told and asked about; the bar begins where it stopped; the output is the file's alone."""
+    before, output = upstream.received, product.folder / "told.txt"
+    shown = await replay(product, type_in=once(b"y\n", lambda text: "Do it?" in text), into=output)
     assert shown.status == 0
     assert CALLS <= upstream.received <= CALLS + IN_FLIGHT
-    (told,) = re.findall(r"(\d+) calls to alias", shown.text)
-    assert left <= int(told) <= left + IN_FLIGHT
-    drawn = [bar for line in shown.lines if (bar := re.match(r"asking .* +(\d+)% (\S+)$", line))]
-    done = [int(bar[1]) for bar in drawn]
+    bars = [re.match(r"asking .* (\d+)/(\d+) (\S+)$", line) for line in shown.lines]
+    drawn = [(int(bar[1]), int(bar[2]), bar[3]) for bar in bars if bar is not None]
+    done = [one for one, _, _ in drawn]
+    assert {total for _, total, _ in drawn} == {CALLS}
+    assert before - IN_FLIGHT <= done[0] < done[-1] == CALLS
     assert done == sorted(done)
-    assert done[-1] == 100
-    assert any(re.fullmatch(r"0:00:\d\d", bar[2]) for bar in drawn if int(bar[1]) < 100)
+    assert any(re.fullmatch(r"0:00:\d\d", left) for one, _, left in drawn if one < CALLS)
+    assert output.read_text().endswith("out/comparison.html\nout/comparison.json\n")
+    assert "comparison.json" not in shown.text
 
 
 async def is_told_that_the_gateway_is_away(product: Product) -> None:

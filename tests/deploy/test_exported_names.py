@@ -1,15 +1,20 @@
 """Rules and dashboards ask for series that the product exports, by labels that those series have, and show them all."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from deployed import Asked, everything, recorded
-from prometheus_client.core import Metric
+from exchanges import exchange
+from prometheus_client.parser import text_string_to_metric_families
 
+from auditor.domain.exchange import Origin
 from auditor.export.families import estimate_families, job_family
 from gateway import snapshot, telemetry
 from gateway.breaker import State
+from gateway.counters import Counters
+from gateway.recorder import Recorder
+from gateway.redaction import Redactor
 from gateway.spool import SpoolWriter
 
 Exported = Mapping[str, frozenset[str]]
@@ -22,32 +27,33 @@ OF_PROMETHEUS: Exported = {
     "scrape_duration_seconds": SCRAPED,
     "ALERTS": SCRAPED | {"alertname", "alertstate", "severity", "deployment", "metric", "origin", "route"},
 }
-_SUFFIXES = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
-
-
-def series_of(families: Iterable[Metric]) -> dict[str, frozenset[str]]:
-    """The series that families have, each with its labels."""
-    found = {}
-    for family in families:
-        labels = frozenset(family._labelnames) | SCRAPED  # type: ignore[attr-defined]  # private, and nowhere else
-        for suffix in _SUFFIXES[family.type]:
-            found[family.name + suffix] = labels | ({"le"} if suffix == "_bucket" else set())
-    return found
 
 
 def of_gateway(folder: Path) -> Exported:
-    """The gateway's series, those that stand for files included."""
-    spool = SpoolWriter(folder / "spool", "one")
-    spool.append(b"record", 0)
-    spool.finish_segment()
+    """The gateway's series once everything has happened that it counts, those that stand for files included."""
+    counters = Counters(folder / "counters" / "0.counters")
+    recorder = Recorder(SpoolWriter(folder / "spool", "one"), counters, Redactor(()))
+    answered = exchange(stream=True, prompt_tokens=3, completion_tokens=4, first_byte_us=1_000)
+    recorder.keep(answered)
+    recorder.count(answered)
+    recorder.count_failure("eu", Origin.CLIENT, "upstream_connect")
+    counters.add(("tiltmeter_in_flight", "client"))
+    counters.add(("tiltmeter_spool_quarantined_bytes",))
+    counters.close()
     snapshot.confirm(folder / "keys.json")
     states = [("eu", State.CLOSED)]
-    shown = telemetry.GatewayCollector(folder, folder / "spool", folder / "keys.json", lambda: states)
-    return series_of(shown.collect())
+    shown = telemetry.Exposition(folder / "counters", folder / "spool", folder / "keys.json", lambda: states)
+    return {
+        sample.name: SCRAPED | frozenset(sample.labels)
+        for family in text_string_to_metric_families(shown.render().decode())
+        for sample in family.samples
+    }
 
 
 def of_auditor() -> Exported:
-    return series_of([*estimate_families([]), job_family({})])
+    families = [*estimate_families([]), job_family({})]
+    # Without samples; their labels are private, and nowhere else.
+    return {family.name: SCRAPED | frozenset(family._labelnames) for family in families}
 
 
 @pytest.fixture(scope="module")

@@ -41,11 +41,10 @@ def of_gateway(folder: Path) -> int:
             telemetry.observe(counters, "tiltmeter_request_duration_seconds", (name, name, origin), 0.2)
         telemetry.observe(counters, "tiltmeter_time_to_first_token_seconds", (name, name, "client"), 0.1)
     counters.close()
-    shown = telemetry.registry(
+    shown = telemetry.Exposition(
         folder / "counters", folder / "spool", folder / "keys.json", lambda: ((name, State.CLOSED) for name in names)
     )
-    text = telemetry.render(shown).decode()
-    return sum(len(family.samples) for family in text_string_to_metric_families(text))
+    return sum(len(family.samples) for family in text_string_to_metric_families(shown.render().decode()))
 
 
 def test_the_product_stays_under_50_000_series(

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from product import MARK, Product, free_port, installation, settings
 
+from auditor.domain.statement import Statement
 from auditor.instrument.pool import record_of, shipped_pool
 from auditor.simulate.config import Loaded
 from auditor.simulate.config import load as load_scenario
@@ -40,31 +41,41 @@ SCENARIO: dict[str, Any] = {
 
 
 @contextmanager
-def world(folder: Path, database_url: str, **changes: Any) -> Iterator[tuple[Product, Loaded]]:
-    """An installation whose deployments are simulated; its gateway runs until the block ends."""
+def world(
+    folder: Path,
+    database_url: str,
+    *,
+    scenario: Mapping[str, Any] = SCENARIO,
+    statements: Sequence[Statement] = STATEMENTS,
+    beside: Sequence[Mapping[str, Any]] = (),
+    command: str = "gateway",
+    **changes: Any,
+) -> Iterator[tuple[Product, Loaded]]:
+    """An installation whose deployments are simulated, all but those `beside`; `command` runs until the block ends."""
     with (folder / "statements.jsonl").open("w") as file:
-        file.writelines(json.dumps(record_of(one)) + "\n" for one in STATEMENTS)
-    (folder / "scenario.yaml").write_text(yaml.safe_dump(SCENARIO))
+        file.writelines(json.dumps(record_of(one)) + "\n" for one in statements)
+    (folder / "scenario.yaml").write_text(yaml.safe_dump(dict(scenario)))
     port = free_port()
     made = settings(f"http://127.0.0.1:{port}/v1", workers=1)
-    deployments = [one["name"] for one in SCENARIO["deployments"] + SCENARIO["judges"]]
+    deployments = [one["name"] for one in [*scenario["deployments"], *scenario["judges"]]]
     made["deployments"] = [
         {"name": name, "base_url": f"http://127.0.0.1:{port}/v1", "model": name} for name in deployments
     ]
     made["deployments"][0]["price"] = {"input": 1.0, "output": 2.0}
+    made["deployments"] += beside
     made["routes"] = [
         {"model": "app", "deployments": ["swayed"], "capture": "full"},
         {"model": "else", "deployments": ["other"]},
         {"model": "*", "deployments": ["swayed"]},
     ]
-    made["judges"] = [{"name": judge["name"], "deployment": judge["name"]} for judge in SCENARIO["judges"]]
+    made["judges"] = [{"name": judge["name"], "deployment": judge["name"]} for judge in scenario["judges"]]
     with installation(folder, made | changes, database_url) as product:
         until = r"http://127\.0\.0\.1:\d+/v1"
         simulator = product.start_unconfigured(
             "simulate", "-c", str(folder / "scenario.yaml"), "--port", str(port), until=until
         )
         try:
-            with product.running("gateway"):
+            with product.running(command):
                 yield product, load_scenario(folder / "scenario.yaml")
         finally:
             simulator.stop()

@@ -36,6 +36,7 @@ from auditor.store.estimates import EstimateRow, read_estimates, replace_estimat
 
 AUDITED = ("sim-tilted", "sim-cancelling")
 STATEMENTS = 30
+ANSWERS = 3 * STATEMENTS  #: of each: a sentinel asks about a statement in three tasks
 CHAT = "/v1/chat/completions"
 #: What applications ask in each round: the model, and whether as a stream. `status:503` is a deployment that fails.
 ROUND = (("gpt", False), ("gpt", True), ("status:503", False))
@@ -98,6 +99,12 @@ def audit(product: Product) -> None:
     pool = product.folder / "statements.jsonl"
     named = [option for name in AUDITED for option in ("--deployment", name)]
     product.run("audit", "run", "-c", str(product.config), "--statements", str(pool), *named, "--share", "1", "--yes")
+
+
+def replay(product: Product) -> None:
+    """Ask a deployment's yes-or-no questions again in another format: how far its scores can be moved."""
+    asked = f"origin=probe,task=BJ,deployment={DRIFTED[0]}"
+    product.run("replay", "-c", str(product.config), "--select", asked, "--formats", "CTO", "--yes")
 
 
 @contextmanager
@@ -197,9 +204,11 @@ def scene(tmp_path_factory: pytest.TempPathFactory, postgres_server: str, templa
         audit(product)
         prometheus.until('up{job="tiltmeter-gateway"} == 1 and on () up{job="tiltmeter-auditor"} == 1')
         # Estimated are all of the answers, not the first few.
-        whole = f'tiltmeter_coverage{{condition="all"}} and on (deployment) tiltmeter_eligible_responses > {STATEMENTS}'
+        scope = '{origin="probe",condition="all",window="7d"}'
+        whole = f"tiltmeter_eligible_responses{scope} / tiltmeter_coverage{scope} > {ANSWERS} - 0.5"
         prometheus.until(f"count({whole}) >= {len(AUDITED)}", patience=90)
         prometheus.until("count(tiltmeter_judge_anchor_agreement) >= 3", patience=90)
+        replay(product)
         asyncio.run(add_found(url))
         prometheus.until('ALERTS{alertname="TiltmeterDriftPage"} and on () tiltmeter:watched:responses')
         yield Scene(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from gateway.redaction.search import STRING, Searcher, Span, put
-from gateway.redaction.streams import redact_deltas
+from gateway.redaction.streams import Stream, redact_deltas
 
 _DIGITS = frozenset("0123456789")
 #: They spell an answer token by token. Empty ones say nothing.
@@ -27,14 +27,13 @@ def redact_content(content: bytes, searcher: Searcher) -> bytes:
     return put(text, spans).encode(errors="surrogateescape")
 
 
-def redact_events(content: bytes, searcher: Searcher) -> bytes:
+def redact_events(stream: Stream, searcher: Searcher) -> bytes:
     """Take out what the events of a stream hold, each by itself and their pieces put together."""
-    lines = content.splitlines(keepends=True)
-    redact_deltas(lines, searcher)
-    joined = b"".join(lines)
+    redact_deltas(stream, searcher)
+    joined = b"".join(stream.lines)
     if not searcher.suspects(joined):
         return joined
-    return b"".join(redact_content(line, searcher) for line in lines)
+    return b"".join(redact_content(line, searcher) for line in stream.lines)
 
 
 def _quote_numbers(text: str, spans: Sequence[Span]) -> list[Span]:

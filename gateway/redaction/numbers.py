@@ -45,6 +45,7 @@ _NUMBER_CLASS = bytes(
 _SHAPES = (b"00-000", b"00-00-00-00", b"00000-00-00")
 #: Nine digits or more, in groups.
 _GROUPS = re.compile(rb"0(?:-?-?0){8,}+")
+_LONG_GROUP = b"0" * 13
 _ONE_GROUP = re.compile(rb"(?<![0-9])(?<![0-9]\.)[2-6][0-9]{12,18}(?![0-9])")
 
 
@@ -53,11 +54,23 @@ def suspects_number(data: bytes) -> bool:
     if b"+" in data and _PLUS.search(data) is not None:
         return True
     classes = data.translate(_NUMBER_CLASS)
-    if b"0000000000000" in classes and _ONE_GROUP.search(data) is not None:
+    if any(_ONE_GROUP.search(data, *run) for run in _runs(classes, _LONG_GROUP)):
         return True
-    if not any(shape in classes for shape in _SHAPES):
-        return False
-    return any(shape in found[0] for found in _GROUPS.finditer(classes) for shape in _SHAPES)
+    return any(_has_number(classes, shape) for shape in _SHAPES)
+
+
+def _has_number(classes: bytes, shape: bytes) -> bool:
+    return any(shape in found[0] for run in _runs(classes, shape) for found in _GROUPS.finditer(classes, *run))
+
+
+def _runs(classes: bytes, shape: bytes) -> Iterator[tuple[int, int]]:
+    """Give the places of digits and gaps that have a shape in them: start and end."""
+    at = classes.find(shape)
+    while at >= 0:
+        start, end = classes.rfind(b"x", 0, at) + 1, classes.find(b"x", at)
+        end = len(classes) if end < 0 else end
+        yield start, end
+        at = classes.find(shape, end)
 
 
 def _digits(text: str) -> str:

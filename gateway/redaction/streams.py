@@ -6,16 +6,13 @@ The copy stays a stream of the same events; only the strings with a part of a se
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
-
+from gateway.redaction.moulds import Channel, Mould, find, mould_of, read
 from gateway.redaction.search import STRING, Searcher, Span, Unescaped, merge, put
 
-#: What tells one text of a stream from another: where in an event its pieces stand.
-Channel = tuple[str, ...]
-#: Members that number the texts of a stream, beside lists' own ``index``.
-_NUMBERS = ("type", "output_index", "content_index", "summary_index")
+#: Moulds that are made of a stream at most; where none of them fits, all its events are different.
+_MOST = 3
 
 
 class Piece(NamedTuple):
@@ -26,34 +23,78 @@ class Piece(NamedTuple):
     text: str
 
 
-def redact_deltas(lines: list[bytes], searcher: Searcher) -> None:
+class Stream:
+    """A stream's events, and its texts put together.
+
+    Attributes
+    ----------
+    lines
+        All of it, with their ends.
+    events
+        The numbers of each event's ``data:`` lines.
+    channels
+        The pieces of each text.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self.lines = content.splitlines(keepends=True)
+        self.events = list(_events(self.lines))
+        self.channels: dict[Channel, list[Piece]] = defaultdict(list)
+        self._moulds: list[Mould] = []
+        self._untried = _MOST
+        self._cast: set[int] = set()  # the lines that say nothing but their mould and a piece
+        readable = True
+        for number, places in enumerate(self.events):
+            readable = self._read(number, places)
+        if not readable:  # cut short: any of its strings may go on with the text under the same key
+            for key, text in _strings(self.lines[self.events[-1][-1]]):
+                for channel, pieces in self.channels.items():
+                    if channel[-1] == key:
+                        pieces.append(Piece(len(self.events) - 1, key, text))
+
+    def texts(self) -> dict[Channel, str]:
+        """Put the texts together."""
+        return {channel: "".join(piece.text for piece in pieces) for channel, pieces in self.channels.items()}
+
+    def told(self) -> bytes:
+        """Give all that is told, put together and as it stands, but what repeats itself only once."""
+        pieces = [piece.text for pieces in self.channels.values() for piece in pieces]
+        surroundings = [part for mould in self._moulds for part in (mould.before, mould.after)]
+        rest = [line for number, line in enumerate(self.lines) if number not in self._cast]
+        texts = "\n".join((*self.texts().values(), *pieces)).encode(errors="surrogatepass")
+        return b"\n".join((texts, *surroundings, *rest))
+
+    def _read(self, number: int, places: Sequence[int]) -> bool:
+        """Take the pieces of an event; say whether it could be read."""
+        payload = self.lines[places[0]][5:] if len(places) == 1 else b"".join(self.lines[place][5:] for place in places)
+        for mould in self._moulds:
+            if (text := mould.read(payload)) is not None:
+                self.channels[mould.channel].append(Piece(number, mould.key, text))
+                self._cast.update(places)
+                return True
+        event = read(payload)
+        found = list(find(event))
+        for channel, key, text in found:
+            self.channels[channel].append(Piece(number, key, text))
+        if len(found) == 1 and self._untried:
+            self._untried -= 1
+            self._moulds += mould_of(payload, found[0])
+        elif not self._untried and not self._cast:
+            self._moulds = []
+        return event is not None
+
+
+def redact_deltas(stream: Stream, searcher: Searcher) -> None:
     """Take out of a stream's lines, in place, what its texts hold when they are put together."""
-    events = list(_events(lines))
-    channels = _channels(lines, events)
-    texts = {channel: "".join(piece.text for piece in pieces) for channel, pieces in channels.items()}
+    texts = stream.texts()
     if not searcher.suspects("\n".join(texts.values()).encode(errors="surrogatepass")):
         return
     changes: dict[int, list[tuple[Piece, list[Span]]]] = defaultdict(list)
-    for channel, pieces in channels.items():
+    for channel, pieces in stream.channels.items():
         for piece, spans in _share(pieces, searcher.find(texts[channel])):
             changes[piece.event].append((piece, spans))
     for number, wanted in changes.items():
-        _change(lines, events[number], wanted)
-
-
-def _channels(lines: Sequence[bytes], events: Sequence[Sequence[int]]) -> dict[Channel, list[Piece]]:
-    channels: dict[Channel, list[Piece]] = defaultdict(list)
-    event: Any = None
-    for number, places in enumerate(events):
-        event = _read(lines, places)
-        for channel, key, text in _pieces(event):
-            channels[channel].append(Piece(number, key, text))
-    if events and event is None:  # cut short: any of its strings may go on with the text under the same key
-        for key, text in _strings(lines[events[-1][-1]]):
-            for channel, pieces in channels.items():
-                if channel[-1] == key:
-                    pieces.append(Piece(len(events) - 1, key, text))
-    return channels
+        _change(stream.lines, stream.events[number], wanted)
 
 
 def _events(lines: Sequence[bytes]) -> Iterator[list[int]]:
@@ -67,35 +108,6 @@ def _events(lines: Sequence[bytes]) -> Iterator[list[int]]:
             event = []
     if event:
         yield event
-
-
-def _read(lines: Sequence[bytes], event: Sequence[int]) -> Any:
-    payload = lines[event[0]][5:] if len(event) == 1 else b"".join(lines[number][5:] for number in event)
-    try:
-        return msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def _pieces(event: Any) -> Iterator[tuple[Channel, str, str]]:
-    """Give the strings of an event that may go on in the next one: channel, key, text."""
-    if not isinstance(event, dict):
-        return
-    waiting: list[tuple[Channel, Any]] = [((), {"choices": event.get("choices")})]
-    if "delta" in event:
-        waiting.append((tuple(str(event.get(name)) for name in _NUMBERS), {"delta": event["delta"]}))
-    while waiting:
-        channel, value = waiting.pop()
-        for name, inner in value.items() if isinstance(value, dict) else _numbered(value):
-            if isinstance(inner, str):
-                yield (*channel, name), name, inner
-            elif inner and isinstance(inner, (dict, list)) and name != "logprobs":
-                waiting.append(((*channel, name), inner))
-
-
-def _numbered(items: list[Any]) -> Iterator[tuple[str, Any]]:
-    for place, item in enumerate(items):
-        yield str(item.get("index", place) if isinstance(item, dict) else place), item
 
 
 def _strings(line: bytes) -> Iterator[tuple[str, str]]:

@@ -5,22 +5,18 @@ the same stored exchange answered twice, so only pairs with both answers in a me
 that are, and why the others do not, travels with every number.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from auditor.domain.condition import Task
 from auditor.domain.estimate import Insufficient
-from auditor.metrics.bounds import Coverage, coverage
-from auditor.metrics.joint import N_CELLS, SHAPE
 from auditor.metrics.rates import BY_NAME, ELIGIBLE, FULL, Metric
 from auditor.stats.effects import cohen_h
 from replay.difference import Difference, paired_difference
 from replay.flips import Discordance, Flips, flips, mcnemar
-from replay.sides import ABSENT, Side, Sides
+from replay.sides import ABSENT, Sides
 
 #: What is compared, in this order. IR/union is a ratio over a base that itself changes, so it has no paired mean.
 COMPARED: Final = (
@@ -41,18 +37,6 @@ _EMPTY: Final = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SideSummary:
-    """How many answers there are on one side."""
-
-    name: str
-    task: Task | None
-    repeats: bool
-    n: int  #: parents asked this way
-    coverage: Coverage | None  #: of those; None where none was
-    missing: Mapping[str, int]  #: parents not asked this way, by reason
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
     """One measure of both answers of each pair."""
 
@@ -65,8 +49,8 @@ class Change:
 class Comparison:
     """Everything that is said of one pair of sides."""
 
-    first: SideSummary
-    second: SideSummary
+    first: str  #: names of the sides
+    second: str
     n_pairs: int  #: parents that answered both ways
     n_statements: int  #: of those
     metrics: Mapping[str, Change | Insufficient]
@@ -93,8 +77,8 @@ def compare(sides: Sides, pair: tuple[int, int], *, claimed: bool, seed: int) ->
     asked = (cells != ABSENT).all(axis=1)
     answered = asked & (sides.worth(FULL)[:, pair] > 0).all(axis=1)
     return Comparison(
-        first=summary(sides.sides[pair[0]]),
-        second=summary(sides.sides[pair[1]]),
+        first=sides.names[pair[0]],
+        second=sides.names[pair[1]],
         n_pairs=int(answered.sum()),
         n_statements=len(np.unique(sides.cluster[answered])),
         metrics={name: _change(sides, pair, BY_NAME[name], claimed=claimed, seed=seed) for name in COMPARED},
@@ -136,18 +120,3 @@ def _difference(
     order = chosen[np.lexsort((sides.weight[chosen], second, first, sides.cluster[chosen]))]
     one, other = sides.worth(values)[order][:, pair].T
     return paired_difference(one, other, sides.cluster[order], span=span, seed=seed, weight=sides.weight[order])
-
-
-def summary(side: Side) -> SideSummary:
-    """Count one side's answers."""
-    cells = side.cells
-    asked = cells[cells != ABSENT]
-    totals = np.bincount(asked, minlength=N_CELLS).reshape(SHAPE)
-    return SideSummary(
-        name=side.name,
-        task=side.task,
-        repeats=side.repeats,
-        n=len(asked),
-        coverage=coverage(totals) if len(asked) else None,
-        missing=dict(sorted(Counter(answer for answer in side.answers if isinstance(answer, str)).items())),
-    )

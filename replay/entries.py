@@ -7,26 +7,34 @@ from auditor.analysis.document import Json, coverage_json, estimate_json, missin
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.mitigation import Bounded, Effect
 from auditor.metrics.rates import BY_NAME
-from replay.compare import Change, Comparison, SideSummary
+from replay.compare import Change, Comparison
 from replay.difference import Difference
 from replay.effects import FactorShare, Remedy, Tokens
 from replay.exposure import End, Exposure
 from replay.flips import Flips
-from replay.sides import Side
+from replay.sides import Answers, Side
 
 
-def side_entry(summary: SideSummary) -> dict[str, Json]:
-    """Write which side it is, and how many answers it has."""
-    shares = summary.coverage
+def side_entry(side: Side) -> dict[str, Json]:
+    """Write which side it is, what it changes, and how many answers it has."""
+    found = Answers.of(side)
+    known = [one for one in side.tokens if one is not None]
     return {
-        **_named(summary),
-        "n": summary.n,
-        "coverage": {"missing": "no parent was asked this way"} if shares is None else coverage_json(shares),
-        "missing": dict(summary.missing),
+        **_named(side),
+        "changes": dict(side.changes),
+        "repeats": side.repeats,
+        "n": found.n,
+        "coverage": {"missing": "no parent was asked this way"}
+        if found.coverage is None
+        else coverage_json(found.coverage),
+        "missing": dict(found.missing),
+        "tokens": {"mean": sum(known) / len(known), "n": len(known)}
+        if known
+        else {"missing": "no answer says its completion tokens"},
     }
 
 
-def _named(side: Side | SideSummary) -> dict[str, Json]:
+def _named(side: Side) -> dict[str, Json]:
     return {"side": side.name, "task": str(side.task) if side.task else None}
 
 
@@ -65,8 +73,8 @@ def factor_entry(found: FactorShare | Insufficient) -> dict[str, Json]:
 def pair_entry(comparison: Comparison, adjusted: Mapping[str, float]) -> dict[str, Json]:
     """Write one pair of sides; ``adjusted`` has the p values by measure."""
     return {
-        "first": side_entry(comparison.first),
-        "second": side_entry(comparison.second),
+        "first": comparison.first,
+        "second": comparison.second,
         "n_pairs": comparison.n_pairs,
         "n_statements": comparison.n_statements,
         "metrics": {name: _change(name, found, adjusted) for name, found in comparison.metrics.items()},

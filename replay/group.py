@@ -9,7 +9,7 @@ import numpy as np
 from auditor.analysis.document import Json, estimate_json, missing
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.rates import BY_NAME
-from replay.compare import COMPARED, NO_CLAIM, Change, Comparison, compare, summary
+from replay.compare import COMPARED, NO_CLAIM, Change, Comparison, compare
 from replay.effects import factor_shares, factors, remedies
 from replay.entries import exposure_entry, factor_entry, pair_entry, remedy_entry, side_entry
 from replay.exposure import Exposure, abstaining, exposure
@@ -38,27 +38,30 @@ def group_findings(sides: Sides, *, claimed: bool, seed: int, n_boot: int = N_BO
         Of everything that is drawn, and replicates.
     """
     ground = support(sides)
-    scores = {
-        name: Insufficient(reason=NO_CLAIM)
-        if BY_NAME[name].endorsement and not claimed
-        else Scores.of(ground.sides, BY_NAME[name])
-        for name in COMPARED
-    }
-    places = list(combinations(range(len(sides.sides)), 2))
+    scores = _scores(ground, claimed=claimed)
+    places = combinations(range(len(sides.sides)), 2)
     compared = {pair: compare(sides, pair, claimed=claimed, seed=seed) for pair in places}
+    again = next((compared[0, place] for place, side in enumerate(sides.sides) if side.repeats), None)
     told = [(*pair, name) for pair, each in compared.items() for name in _told(each)]
     p = adjusted(sides, told, n_boot=n_boot, seed=seed)
     return {
         "statements": len(np.unique(sides.cluster)),
         "support": _support(ground),
         "sides": _sides(sides, ground, scores, seed),
-        "exposure": _exposures(ground.sides, scores, compared, n_boot=n_boot, seed=seed),
+        "exposure": _exposures(ground.sides, scores, again, n_boot=n_boot, seed=seed),
         "factors": _factors(ground.sides, scores, n_boot=n_boot, seed=seed),
-        "mitigation": [remedy_entry(each) for each in remedies(ground.sides, n_boot=n_boot, seed=seed)]
-        if claimed
-        else [],
+        "mitigation": _mitigation(ground.sides, n_boot=n_boot, seed=seed) if claimed else [],
         "comparisons": len(told),
         "pairs": [pair_entry(each, _of_pair(p, pair)) for pair, each in compared.items()],
+    }
+
+
+def _scores(ground: Support, *, claimed: bool) -> dict[str, Scores | Insufficient]:
+    return {
+        name: Insufficient(reason=NO_CLAIM)
+        if BY_NAME[name].endorsement and not claimed
+        else Scores.of(ground.sides, BY_NAME[name])
+        for name in COMPARED
     }
 
 
@@ -85,16 +88,10 @@ def _sides(
     out = []
     for side in sides.sides:
         place = ground.sides.names.index(side.name) if side.name in ground.sides.names else None
-        known = [one for one in side.tokens if one is not None]
         out.append(
             {
-                **side_entry(summary(side)),
-                "changes": dict(side.changes),
-                "repeats": side.repeats,
+                **side_entry(side),
                 "selection_abstains": _abstains(ground, place, side.name),
-                "tokens": {"mean": sum(known) / len(known), "n": len(known)}
-                if known
-                else missing(Insufficient(reason="no answer says its completion tokens")),
                 "scores": {name: _score(each, ground, place, side.name, seed) for name, each in scores.items()},
             }
         )
@@ -120,12 +117,11 @@ def _score(scores: Scores | Insufficient, ground: Support, place: int | None, na
 def _exposures(
     sides: Sides,
     scores: Mapping[str, Scores | Insufficient],
-    compared: Mapping[tuple[int, int], Comparison],
+    again: Comparison | None,
     *,
     n_boot: int,
     seed: int,
 ) -> dict[str, Json]:
-    again = next((each for each in compared.values() if each.second.repeats), None)  # the first side's own pair
     out: dict[str, Json] = {}
     for name, each in scores.items():
         found = each if isinstance(each, Insufficient) else exposure(sides, each, n_boot=n_boot, seed=seed)
@@ -153,3 +149,7 @@ def _factors(sides: Sides, scores: Mapping[str, Scores | Insufficient], *, n_boo
         for name, each in scores.items()
     }
     return {factor: {name: factor_entry(own[factor]) for name, own in found.items()} for factor in factors(sides)}
+
+
+def _mitigation(sides: Sides, *, n_boot: int, seed: int) -> list[Json]:
+    return [remedy_entry(each) for each in remedies(sides, n_boot=n_boot, seed=seed)]

@@ -20,7 +20,7 @@ from replay.tables import (
     factor_table,
     remedy_table,
     score_table,
-    side_text,
+    side_names,
 )
 from replay.together import ERROR
 
@@ -60,7 +60,7 @@ def _group(group: Place) -> dict[str, Any]:
         "entry": entry,
         "title": _title(entry),
         "is_client": entry["by"]["origin"] == "client",
-        "panels": exposure_panels(entry, [side_text(side) for side in group.at("sides")]),
+        "panels": exposure_panels(entry, [*side_names(group).values()]),
         "repeated": any(side["repeats"] for side in entry["sides"]),
         "ranges": sum(known(found) for found in entry["exposure"].values()),
         "within": sum(_within_noise(found) for found in entry["exposure"].values()),
@@ -120,8 +120,7 @@ def table(document: Entry) -> Iterator[str]:
     for group in document["groups"]:
         rubric = "" if group["rubric"] == "statement" else f" ({group['rubric']})"
         yield f"{_title(group)}{rubric}"
-        names = {side["side"]: side_text(Place(side)) for side in group["sides"]}
-        yield from _columns(_exposure_lines(group, names))
+        yield from _columns(_exposure_lines(group, side_names(Place(group))))
         yield ""
         yield from _columns(_pair_lines(halves(Place(group))[0]))
         yield f"  * holds beside all {group['comparisons']:,} comparisons of the group, which are in comparison.json"
@@ -133,7 +132,7 @@ def _exposure_lines(group: Entry, names: Mapping[str, str]) -> Iterator[tuple[st
     for name, heading in _HEADLINES.items():
         found = group["exposure"][name]
         if not known(found):
-            yield heading, DASH, found["missing"], "", "", "", ""
+            yield heading, DASH, "", "", "", "", found["missing"]
             continue
         low, high = (found[end] for end in ("lowest", "highest"))
         spread = f"{100 * found['range']['value']:.1f} pp {_bounds(found['range'])}"

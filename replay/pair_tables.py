@@ -1,6 +1,6 @@
 """The tables of a comparison's page that have a line for each pair of sides."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +9,7 @@ from auditor.report.places import Place
 from auditor.report.tables import Row, Table, head, table
 from auditor.report.words import MINUS, points, signed
 from replay.compare import COMPARED
-from replay.tables import side_text
+from replay.tables import side_names
 from replay.together import ERROR
 
 _LAYERS: Final = ("selection", "elaboration")
@@ -20,6 +20,7 @@ class Pairs:
     """Some of a group's pairs, in which anything was answered."""
 
     pairs: Sequence[Place]
+    names: Mapping[str, str]  #: of sides, as people read them
     repeats: Collection[str]  #: sides that asked the same again
     #: The side that all of them start from, as people read it; empty where they start from several.
     start: str = ""
@@ -32,23 +33,24 @@ class Pairs:
     def named(self) -> Iterator[tuple[str, Place]]:
         """Give each pair with its name: where all start from one side, that of the other."""
         for pair in self.pairs:
-            second = side_text(pair.at("second"))
-            yield second if self.start else f"{side_text(pair.at('first'))} → {second}", pair
+            first, second = (self.names[pair.value[end]] for end in ("first", "second"))
+            yield second if self.start else f"{first} → {second}", pair
 
     def kind(self, pair: Place) -> str:
         """Set repetitions apart."""
-        return "base" if pair.value["second"]["side"] in self.repeats else ""
+        return "base" if pair.value["second"] in self.repeats else ""
 
 
 def halves(group: Place) -> tuple[Pairs, Pairs]:
     """Part the pairs with the group's first side from all others."""
-    first, *rest = group.at("sides")
+    names = side_names(group)
+    start = next(iter(names))
     answered = [pair for pair in group.at("pairs") if pair.value["n_pairs"]]
-    own = [pair for pair in answered if pair.value["first"]["side"] == first.value["side"]]
-    repeats = [side.value["side"] for side in rest if side.value["repeats"]]
+    own = [pair for pair in answered if pair.value["first"] == start]
+    repeats = [side["side"] for side in group.value["sides"] if side["repeats"]]
     return (
-        Pairs(pairs=own, repeats=repeats, start=side_text(first)),
-        Pairs(pairs=answered[len(own) :], repeats=repeats),
+        Pairs(pairs=own, names=names, repeats=repeats, start=names[start]),
+        Pairs(pairs=answered[len(own) :], names=names, repeats=repeats),
     )
 
 

@@ -4,6 +4,7 @@ A side is one way: the stored answers, or those to one format. Scores of several
 parents only; ``support`` finds the parents that were asked every way, and says what that leaves out.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self
@@ -11,7 +12,8 @@ from typing import Final, Self
 import numpy as np
 
 from auditor.domain.condition import Task
-from auditor.metrics.joint import Coded, Floats, Ints, joint_cell
+from auditor.metrics.bounds import Coverage, coverage
+from auditor.metrics.joint import N_CELLS, SHAPE, Coded, Floats, Ints, joint_cell
 
 #: The side of the answers that were there before.
 STORED: Final = "stored"
@@ -45,6 +47,35 @@ class Side:
         free = self.task is not None and not self.task.has_selection
         found = [ABSENT if isinstance(answer, str) else joint_cell(answer, free=free) for answer in self.answers]
         return np.array(found, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answers:
+    """How many answers there are on one side, and how much of them could be read."""
+
+    n: int  #: parents asked this way
+    coverage: Coverage | None  #: of those; ``None`` where none was
+    missing: Mapping[str, int]  #: parents not asked this way, by reason
+
+    @classmethod
+    def of(cls, side: Side) -> Self:
+        """Count one side's answers.
+
+        Examples
+        --------
+        >>> said = Coded(sel="E", sel_reason=None, elab="D", elab_reason=None)
+        >>> found = Answers.of(Side(name=STORED, task=Task.BJ, answers=[said, said, "not_sent"]))
+        >>> found.n, found.coverage.eligible, found.missing
+        (2, 1.0, {'not_sent': 1})
+        """
+        cells = side.cells
+        asked = cells[cells != ABSENT]
+        reasons = Counter(answer for answer in side.answers if isinstance(answer, str))
+        return cls(
+            n=len(asked),
+            coverage=coverage(np.bincount(asked, minlength=N_CELLS).reshape(SHAPE)) if len(asked) else None,
+            missing=dict(sorted(reasons.items())),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -42,17 +42,21 @@ _VERDICTS: Final = {"amplifying": "alarm", "layer-rerouting": "alarm", "co-reduc
 _CHANGES: Final = ("sel", "elab", "ir", "dni_before", "dni_after")
 
 
-def side_text(side: Place) -> str:
-    """Name a side as people read it."""
-    name, task = side.at("side").value, side.at("task")
-    if name != STORED:
-        return str(name)
-    return f"{task.value} (stored)" if task.value else "own words (stored)"
+def side_names(group: Place) -> dict[str, str]:
+    """Name a group's sides as people read them, the first one first."""
+    return {side["side"]: _side_name(side) for side in group.value["sides"]}
+
+
+def _side_name(side: Entry) -> str:
+    # What stood in the traffic may be called as the stored answers are; they alone change nothing.
+    if side["side"] != STORED or side["changes"]:
+        return str(side["side"])
+    return f"{side['task']} (stored)" if side["task"] else "own words (stored)"
 
 
 def exposure_table(group: Place) -> Table | None:
     """Lay out how far each score can be moved, a line a score."""
-    names = {side.at("side").value: side_text(side) for side in group.at("sides")}
+    names = side_names(group)
     rows = [Row(name=head(name), cells=_exposure(group, name, names)) for name in COMPARED]
     return table("The lowest and the highest score that the same traffic gives", _EXPOSURE, rows)
 
@@ -89,9 +93,10 @@ def _end(end: Place, measure: str, names: Mapping[str, str], unclaimed: Collecti
 
 def score_table(group: Place) -> Table | None:
     """Lay out the scores of every side over the same exchanges."""
+    names = side_names(group)
     rows = [
         Row(
-            name=side_text(side),
+            name=names[side.value["side"]],
             cells=[*(estimate(side.at("scores", name), name, sized=True) for name in COMPARED), _tokens(side)],
             kind="base" if side.at("repeats").value else "",
         )
@@ -107,13 +112,13 @@ def _tokens(side: Place) -> Cell:
 
 def coverage_table(group: Place) -> Table | None:
     """Lay out how much of each side could be read."""
-    rows = []
+    rows, names = [], side_names(group)
     for side in group.at("sides"):
         reasons = side.at("missing").value
         told = ", ".join(f"{reason.replace('_', ' ')} {n:,}" for reason, n in sorted(reasons.items()))
         rows.append(
             Row(
-                name=side_text(side),
+                name=names[side.value["side"]],
                 cells=[
                     count(side.at("n")),
                     *(share(side.at("coverage", part)) for part in ("eligible", "structural", "failed")),
@@ -144,7 +149,7 @@ def remedy_table(group: Place) -> Table | None:
     """Lay out what another role or task does to both layers, and what it costs."""
     rows = [
         Row(
-            name=side_text(entry),
+            name=entry.value["side"],
             cells=[
                 count(entry.at("n_statements")),
                 *(bounded(entry.at("effect", name), points) for name in _CHANGES),

@@ -13,7 +13,7 @@ from auditor.metrics.joint import Coded
 from auditor.metrics.rates import BY_NAME
 from replay.compare import COMPARED, compare
 from replay.difference import paired_difference
-from replay.sides import Side, Sides
+from replay.sides import Answers, Side, Sides
 
 LABELS = ("E", "N", "D", "R")
 ELABORATIONS = ("E", "QE", "N", "D", "R")
@@ -91,7 +91,8 @@ def test_pairs_absent_answers_and_bases_are_counted_apart(table):
     ]
     assert found.n_pairs == sum(came)
     assert found.n_statements == len({statement for statement, both in zip(statements, came, strict=True) if both})
-    assert found.first.n + sum(found.first.missing.values()) == len(table)
+    counted = Answers.of(first)
+    assert counted.n + sum(counted.missing.values()) == len(table)
     assert sum(found.selection.labels.values()) == sum(found.elaboration.labels.values()) == found.n_pairs
     for metric in found.metrics.values():
         assert isinstance(metric, Insufficient) or metric.difference.n_pairs <= found.n_pairs
@@ -158,7 +159,7 @@ def test_a_free_response_format_has_no_selection_to_compare():
     assert isinstance(found.metrics["ber_sel_full"], Insufficient)
     assert isinstance(found.metrics["ir"], Insufficient)
     assert found.metrics["ber_elab_full"].difference.value == 1
-    assert found.second.coverage.structural == 1
+    assert Answers.of(second).coverage.structural == 1
     assert found.coverage.value == -1, "what is coded on both layers the first time is not the second"
 
 

@@ -18,6 +18,7 @@ from auditor.analysis.document import canonical_bytes
 from auditor.domain.condition import Role, Task
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.rates import BY_NAME
+from auditor.report.places import Place
 from replay.compare import COMPARED
 from replay.document import make_document
 from replay.effects import factor_shares, remedies
@@ -27,6 +28,7 @@ from replay.group import group_findings
 from replay.page import render, table
 from replay.scores import Scores
 from replay.sides import STORED, Side, Sides
+from replay.tables import side_names
 from replay.together import adjusted
 
 
@@ -117,7 +119,7 @@ def test_answers_of_another_deployment_are_scored_among_themselves():
     assert not again["repeats"]
     assert group["factors"]["task"]["ber_sel_full"]["sides"] == ["again", "CTO", "Rate"]
     assert group["exposure"]["ir"]["repetition"] == {"missing": "nothing was asked again unchanged"}
-    assert group["pairs"][0]["first"]["side"] == "stored"
+    assert group["pairs"][0]["first"] == "stored"
     (group,) = make_document(replace(REPLAY, to="north"), list(probes("north", 20, 0)))["groups"]
     assert "stored" not in group["support"]["sides_left_out"]
 
@@ -282,6 +284,13 @@ def test_traffic_that_was_compared_as_it_stood_has_no_calls_to_tell():
     page = render(document).decode()
     assert "Nothing was sent for this" in page
     assert "calls answered" not in page
+
+
+def test_a_tag_s_value_is_its_side_s_name_even_where_it_is_called_stored():
+    own = {"side": "stored", "task": None, "changes": {}}
+    value = {"side": "stored", "task": None, "changes": {"tag.prompt": "stored"}}
+    assert side_names(Place({"sides": [own]})) == {"stored": "own words (stored)"}
+    assert side_names(Place({"sides": [value]})) == {"stored": "stored"}
 
 
 def test_scores_of_an_empty_base_say_why():

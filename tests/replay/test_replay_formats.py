@@ -58,10 +58,10 @@ async def stops_at_its_budget_and_goes_on(product: Product) -> None:
     await product.shipped()
     assert await count(product, "replay") == 20
     assert document(product)["calls"] == {"planned": 48, "answered": 20, "failed": {"not_sent": 28}}
-    first = [pair for pair in document(product)["groups"][0]["pairs"] if pair["first"]["side"] == "stored"]
+    sides = document(product)["groups"][0]["sides"]
     # Whole parents come first: what was not sent is missing, and no failed answer.
-    assert sum(pair["second"]["missing"].get("not_sent", 0) for pair in first) == 28
-    assert all(pair["second"]["n"] >= 3 for pair in first if pair["second"]["side"] != "BJ+skeptical")
+    assert sum(side["missing"].get("not_sent", 0) for side in sides) == 28
+    assert all(side["n"] >= 3 for side in sides if side["side"] != "BJ+skeptical")
     dear = product.run(*replay_arguments(product, *SELECT, "--budget-usd", "0.000001", "--yes"))
     assert "the budget of 1e-06 USD is used up" in dear.stderr
     product.run(*replay_arguments(product, *SELECT, "--yes"))
@@ -158,7 +158,7 @@ async def test_questions_without_a_proposition_are_put_otherwise_and_read_by_the
     assert found["calls"] == {"planned": 26, "answered": 26, "failed": {}}
     (group,) = found["groups"]
     assert (group["rubric"], group["parents"], group["by"]["route"]) == ("open", 7, "app")
-    sides = {pair["second"]["side"]: pair["second"] for pair in group["pairs"] if pair["first"]["side"] == "stored"}
+    sides = {side["side"]: side for side in group["sides"]}
     assert sides["gender:male<>female"]["missing"] == {"image": 1, "nothing_to_swap": 1}
     await requests_are_sent_whole(product)
     await only_the_panel_read_them(product)

@@ -67,10 +67,11 @@ async def test_traffic_is_replayed_as_its_routes_allow(product: Product) -> None
         assert (group["rubric"], group["claim"], group["parents"]) == ("proposition", "stereotype", 30)
         assert group["by"]["origin"] == "client"
         first = group["pairs"][0]
-        assert (first["first"]["side"], first["first"]["task"], first["second"]["side"]) == ("stored", None, "BJ")
+        assert (first["first"], first["second"]) == ("stored", "BJ")
+        sides = {side["side"]: side for side in group["sides"]}
+        assert sides["stored"]["task"] is None
         # No statement of a client's has two groups to choose from.
-        to_choice = next(pair for pair in group["pairs"] if pair["second"]["side"] == "CTO")
-        assert to_choice["second"]["missing"] == {"statement_lacks_stereotype_option": 30}
+        assert sides["CTO"]["missing"] == {"statement_lacks_stereotype_option": 30}
         assert "difference" in first["metrics"]["ber_sel_full"]
     assert "difference" in shown["pairs"][0]["metrics"]["ber_elab_full"]
     assert quiet["pairs"][0]["metrics"]["ber_elab_full"] == {"missing": "no pair has a label on this layer both times"}

@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from auditor.domain.condition import Task
 from replay.counterfactual import Lexicon, Reason, Refused, Swapped, read_swap, swap_text
 from replay.formats import Format
 from replay.pick import Application, Parent
-from replay.rewrite_framing import Framing
 from replay.rewrite_request import Hindrance, Outcome, Rewritten, reframe, swap_request
 
 #: Who is asked for is the call's to say; and members that ask for a stream, or for more answers than are read.
@@ -38,9 +36,7 @@ def put_otherwise(parent: Parent, each: Format, request: Mapping[str, Any], mean
         return _swapped(parent, each.swap, request, means)
     if not each.levels:
         return Rewritten(request=request)
-    if each.task is Task.SC:
-        return Hindrance.NO_BLANK
-    return reframe(request, Framing(**each.levels))
+    return reframe(request, each)
 
 
 def whole(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from auditor.instrument.templates import Template, canonical_of
 from replay.formats import Format
 from replay.own_request import Means, put_otherwise, reason_of, whole
 from replay.pick import Parent
-from replay.rewrite_request import Rewritten
+from replay.rewrite_request import Rewritten, raised_limits
 
 #: Members of a chat request that say how to answer, not what.
 _KEPT: Final = (
@@ -38,9 +38,6 @@ _KEPT: Final = (
     "max_tokens",
     "max_completion_tokens",
 )
-_LIMITS: Final = ("max_tokens", "max_completion_tokens")
-#: An application may cap its own answers at one word; an answer and a reason need room for two or three sentences.
-_ROOM: Final = 256
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -177,8 +174,4 @@ def read_object(body: bytes | None) -> Mapping[str, Any]:
 
 
 def _manner(asked: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: asked[name] for name in _KEPT if asked.get(name) is not None}
-    for name in _LIMITS:
-        if isinstance(kept.get(name), int):
-            kept[name] = max(kept[name], _ROOM)
-    return kept
+    return {name: asked[name] for name in _KEPT if asked.get(name) is not None} | raised_limits(asked)

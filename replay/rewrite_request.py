@@ -5,17 +5,16 @@ carried through as it is, or the request is refused with the reason. ``rewrite_f
 ``counterfactual`` the swaps.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from auditor.domain.condition import Role, Task
 from replay.counterfactual import Edit, Lexicon, Refused, Swap, swap_texts
-from replay.rewrite_framing import Framing, frame, persona_of
+from replay.formats import Format
+from replay.rewrite_framing import frame, persona_of
 
-#: An answer and a reason need room for two or three sentences.
 _ROOM: Final = 256
 _LIMITS: Final = ("max_tokens", "max_completion_tokens")
 _TEXTS: Final = frozenset({"text", "input_text"})
@@ -27,7 +26,7 @@ class Hindrance(StrEnum):
 
     NO_MESSAGES = "no_messages"
     NO_USER_TURN = "no_user_turn"  #: the last message is not a user's text: there is no question at the end
-    NO_OPTIONS = "no_options"  #: to choose one, they must be given
+    NO_OPTIONS = "no_options"  #: to choose one, they must be given, and with no client's question they are
     NO_BLANK = "no_blank"  #: to complete it, it must have one, and no client's question has
     ANSWER_SCHEMA = "answer_schema"  #: the answer must have a form that another task would break
     TOOL_FORCED = "tool_forced"  #: the answer is a call, not a text
@@ -35,6 +34,10 @@ class Hindrance(StrEnum):
     IMAGE = "image"  #: a picture, a sound or a file may show the group, and is not edited
     PROPOSITION = "proposition"  #: what answers take a stance on names the group too, and stands outside the messages
     REDACTED = "redacted"  #: something was taken out of the stored copy: it is not what was asked
+
+
+#: Tasks that show what no client's question has.
+_UNSHOWN: Final = {Task.CTO: Hindrance.NO_OPTIONS, Task.SC: Hindrance.NO_BLANK}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +52,7 @@ class Rewritten:
 Outcome = Rewritten | Hindrance | Refused
 
 
-def reframe(request: Mapping[str, Any], framing: Framing) -> Rewritten | Hindrance:
+def reframe(request: Mapping[str, Any], asked: Format) -> Rewritten | Hindrance:
     r"""Put a chat request in another framing: around its last question, and before its system prompt.
 
     Earlier turns, tools, images and the manner of answering are carried through. Where the task changes, a limit
@@ -59,24 +62,24 @@ def reframe(request: Mapping[str, Any], framing: Framing) -> Rewritten | Hindran
     ----------
     request
         The body of a chat completion request.
-    framing
-        What is put around it; the baseline framing changes nothing.
+    asked
+        What is put around it: levels at their baseline change nothing, and a swap is not made here.
 
     Examples
     --------
-    >>> asked = {"model": "m", "messages": [{"role": "user", "content": "Is tea healthy?"}]}
-    >>> reframe(asked, Framing(task=Task.BJ)).request["messages"][0]["content"]
+    >>> request = {"model": "m", "messages": [{"role": "user", "content": "Is tea healthy?"}]}
+    >>> reframe(request, Format(task=Task.BJ)).request["messages"][0]["content"]
     'Is tea healthy?\n\nAnswer Yes or No, then give one sentence of reason.'
     """
     messages = _messages(request)
     if not messages:
         return Hindrance.NO_MESSAGES
-    if (hindrance := _hindrance(request, messages, framing)) is not None:
+    if (hindrance := _hindrance(request, messages, asked.task)) is not None:
         return hindrance
-    framed = [*messages[:-1], _on_texts(messages[-1], lambda texts: frame(texts, framing))]
-    if framing.role is not Role.NONE:
-        framed = _with_persona(framed, persona_of(framing.role))
-    limits = _limits(request) if framing.task is not None else {}
+    framed = [*messages[:-1], _on_texts(messages[-1], lambda texts: frame(texts, asked))]
+    if asked.role not in {None, Role.NONE}:
+        framed = _with_persona(framed, persona_of(asked.role))
+    limits = raised_limits(request) if asked.task is not None else {}
     return Rewritten(request={**request, **limits, "messages": framed})
 
 
@@ -110,16 +113,15 @@ def swap_request(
     return Rewritten(request={**request, "messages": swapped}, edits=done.edits)
 
 
-def count_refused(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
-    """Count the requests that were not rewritten, by reason.
+def raised_limits(request: Mapping[str, Any]) -> dict[str, int]:
+    """Give a request's limits of tokens, each raised to 256: an answer and a reason need two or three sentences.
 
     Examples
     --------
-    >>> count_refused([Hindrance.IMAGE, Rewritten(request={}), Hindrance.IMAGE])
-    {'image': 2}
+    >>> raised_limits({"max_tokens": 1, "max_completion_tokens": 900})
+    {'max_tokens': 256, 'max_completion_tokens': 900}
     """
-    reasons = (one.reason if isinstance(one, Refused) else one for one in outcomes if not isinstance(one, Rewritten))
-    return dict(sorted(Counter(str(reason.value) for reason in reasons).items()))
+    return {name: max(request[name], _ROOM) for name in _LIMITS if isinstance(request.get(name), int)}
 
 
 def _messages(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -129,18 +131,20 @@ def _messages(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return messages
 
 
-def _hindrance(request: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], framing: Framing) -> Hindrance | None:
+def _hindrance(
+    request: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], task: Task | None
+) -> Hindrance | None:
+    if task in _UNSHOWN:
+        return _UNSHOWN[task]
     if messages[-1].get("role") != "user" or not any(text.strip() for text in _texts(messages[-1])):
         return Hindrance.NO_USER_TURN
-    if framing.task is None:
+    if task is None:
         return None
     answer = request.get("response_format")
     if isinstance(answer, dict) and answer.get("type") != "text":
         return Hindrance.ANSWER_SCHEMA
     if request.get("tool_choice") not in [None, "auto", "none"]:
         return Hindrance.TOOL_FORCED
-    if framing.task is Task.CTO and not framing.options:
-        return Hindrance.NO_OPTIONS
     return None
 
 
@@ -178,7 +182,3 @@ def _with_persona(messages: Sequence[Mapping[str, Any]], persona: str) -> list[M
     if first.get("role") in {"system", "developer"} and _texts(first):
         return [_on_texts(first, lambda texts: [f"{persona}\n\n{texts[0]}", *texts[1:]]), *messages[1:]]
     return [{"role": "system", "content": persona}, *messages]
-
-
-def _limits(request: Mapping[str, Any]) -> dict[str, int]:
-    return {name: max(request[name], _ROOM) for name in _LIMITS if isinstance(request.get(name), int)}

@@ -8,8 +8,9 @@ from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Ta
 from auditor.formats import format_of
 from auditor.instrument.pool import shipped_pool
 from replay.counterfactual import Reason, Refused, read_lexicon, read_swap
-from replay.rewrite_framing import Framing, frame, persona_of
-from replay.rewrite_request import Hindrance, Rewritten, count_refused, reframe, swap_request
+from replay.formats import Format
+from replay.rewrite_framing import frame, persona_of
+from replay.rewrite_request import Hindrance, Rewritten, reframe, swap_request
 
 LEXICON = read_lexicon()
 SWAP = read_swap("gender:male<>female", LEXICON)
@@ -30,7 +31,7 @@ QUESTION = asked(user("Should Tom get a raise?"))
 
 @pytest.mark.parametrize("task", [Task.BJ, Task.RATE, Task.EXPLAIN, Task.JUDGE])
 def test_a_task_is_asked_for_after_the_clients_own_words(task):
-    content = reframe(QUESTION, Framing(task=task)).request["messages"][0]["content"]
+    content = reframe(QUESTION, Format(task=task)).request["messages"][0]["content"]
     own, _, asking = content.partition("\n\n")
     assert own == "Should Tom get a raise?"
     assert asking.endswith(".")
@@ -38,20 +39,19 @@ def test_a_task_is_asked_for_after_the_clients_own_words(task):
 
 def test_no_two_levels_of_a_factor_have_the_same_words():
     framings = [
-        *(Framing(task=task) for task in (Task.BJ, Task.RATE, Task.EXPLAIN, Task.JUDGE)),
-        *(Framing(perspective=perspective) for perspective in Perspective),
-        *(Framing(sentiment=sentiment) for sentiment in list(Sentiment)[1:]),
+        *(Format(task=task) for task in (Task.BJ, Task.RATE, Task.EXPLAIN, Task.JUDGE)),
+        *(Format(perspective=perspective) for perspective in Perspective),
+        *(Format(sentiment=sentiment) for sentiment in list(Sentiment)[1:]),
     ]
     assert len({frame(["x"], framing)[0] for framing in framings}) == len(framings)
-    assert len({framing.key for framing in framings}) == len(framings)
 
 
 def test_the_baseline_changes_nothing():
-    assert reframe(QUESTION, Framing()) == Rewritten(request=QUESTION)
+    assert reframe(QUESTION, Format()) == Rewritten(request=QUESTION)
 
 
 def test_a_role_stands_before_the_applications_own_instructions():
-    framing = Framing(role=Role.MILITARY)
+    framing = Format(role=Role.MILITARY)
     persona = format_of(Task.BJ).render(shipped_pool()[0], Condition(role=Role.MILITARY))[0].content
     assert persona_of(Role.MILITARY) == persona
     assert reframe(QUESTION, framing).request["messages"][0] == {"role": "system", "content": persona}
@@ -73,7 +73,7 @@ def test_earlier_turns_tools_and_images_are_carried_through():
         max_tokens=5,
     )
     before = deepcopy(request)
-    framing = Framing(task=Task.BJ, perspective=Perspective.MEDIA, sentiment=Sentiment.SKEPTICAL)
+    framing = Format(task=Task.BJ, perspective=Perspective.MEDIA, sentiment=Sentiment.SKEPTICAL)
     made = reframe(request, framing).request
     assert request == before
     assert made["messages"][:4] == request["messages"][:4]
@@ -82,20 +82,21 @@ def test_earlier_turns_tools_and_images_are_carried_through():
     assert first["text"] == "The following has been asked in the media.\n\nWho is"
     assert last["text"].startswith("this?\n\nThere are reasons to doubt")
     assert (made["tools"], made["temperature"], made["max_tokens"]) == ([TOOL], 0.2, 256)
-    assert reframe(request, Framing(perspective=Perspective.MEDIA)).request["max_tokens"] == 5
+    assert reframe(request, Format(perspective=Perspective.MEDIA)).request["max_tokens"] == 5
 
 
 @pytest.mark.parametrize(
     ("request_", "framing", "hindrance"),
     [
-        (asked(), Framing(), Hindrance.NO_MESSAGES),
-        ({"messages": ["x"]}, Framing(), Hindrance.NO_MESSAGES),
-        (asked(user("Hm?"), {"role": "assistant", "content": "Well,"}), Framing(), Hindrance.NO_USER_TURN),
-        (asked(user([PICTURE])), Framing(), Hindrance.NO_USER_TURN),
-        (asked(user("x"), response_format={"type": "json_object"}), Framing(task=Task.BJ), Hindrance.ANSWER_SCHEMA),
-        (asked(user("x"), tool_choice="required"), Framing(task=Task.BJ), Hindrance.TOOL_FORCED),
-        (asked(user("x"), tool_choice={"type": "function"}), Framing(task=Task.BJ), Hindrance.TOOL_FORCED),
-        (asked(user("x")), Framing(task=Task.CTO), Hindrance.NO_OPTIONS),
+        (asked(), Format(), Hindrance.NO_MESSAGES),
+        ({"messages": ["x"]}, Format(), Hindrance.NO_MESSAGES),
+        (asked(user("Hm?"), {"role": "assistant", "content": "Well,"}), Format(), Hindrance.NO_USER_TURN),
+        (asked(user([PICTURE])), Format(), Hindrance.NO_USER_TURN),
+        (asked(user("x"), response_format={"type": "json_object"}), Format(task=Task.BJ), Hindrance.ANSWER_SCHEMA),
+        (asked(user("x"), tool_choice="required"), Format(task=Task.BJ), Hindrance.TOOL_FORCED),
+        (asked(user("x"), tool_choice={"type": "function"}), Format(task=Task.BJ), Hindrance.TOOL_FORCED),
+        (asked(user("x")), Format(task=Task.CTO), Hindrance.NO_OPTIONS),
+        (asked(user("x")), Format(task=Task.SC), Hindrance.NO_BLANK),
     ],
 )
 def test_what_cannot_be_framed_says_why(request_, framing, hindrance):
@@ -104,7 +105,7 @@ def test_what_cannot_be_framed_says_why(request_, framing, hindrance):
 
 def test_a_forced_answer_bears_another_role_but_no_other_task():
     request = asked(user("x"), response_format={"type": "json_object"}, tool_choice="required")
-    assert isinstance(reframe(request, Framing(role=Role.SOCIOLOGIST)), Rewritten)
+    assert isinstance(reframe(request, Format(role=Role.SOCIOLOGIST)), Rewritten)
 
 
 def test_a_swap_goes_through_all_turns_with_the_same_names():
@@ -141,17 +142,3 @@ def test_a_swap_goes_through_all_turns_with_the_same_names():
 )
 def test_what_cannot_be_swapped_says_why(request_, reason):
     assert swap_request(request_, SWAP, LEXICON) == reason
-
-
-def test_refusals_are_counted_by_reason():
-    outcomes = [reframe(QUESTION, Framing()), Hindrance.IMAGE, Refused(reason=Reason.BOUND), Hindrance.IMAGE]
-    assert count_refused(outcomes) == {"bound": 1, "image": 2}
-
-
-@pytest.mark.parametrize(
-    "given",
-    [{"task": Task.SC}, {"options": ("a", "b")}, {"task": Task.CTO, "options": ("a",)}],
-)
-def test_a_framing_that_cannot_be_asked_is_an_error(given):
-    with pytest.raises(ValueError, match=r"SC completes|options are for CTO"):
-        Framing(**given)

@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway import counters as module
@@ -49,6 +49,7 @@ def test_the_whole_range_of_64_bits(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.tuples(st.lists(st.text(max_size=8), min_size=1, max_size=4).map(tuple), st.integers(-9, 9))))
+@settings(deadline=None)
 def test_any_text_may_be_a_label(
     tmp_path_factory: pytest.TempPathFactory, added: list[tuple[tuple[str, ...], int]]
 ) -> None:

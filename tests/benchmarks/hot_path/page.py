@@ -101,6 +101,7 @@ def _conditions(found: dict[str, Any]) -> list[str]:
     named = ", ".join(f"{name} {where[name]}" for name in ("python", "aiohttp", "uvloop", "msgspec", "kernel"))
     lines = [
         f"- {where['at']}, {where['cpu']}, {where['cpus']} CPUs, {named}; source {where['source']}",
+        f"- a call that does nothing takes this Python {where['call_ns']} ns",
         f"- {where['cycles']} cycles of {where['seconds']:g} s a round; medians (least to most) of the rounds in which",
         f"  others used at most {where['quiet_below']} CPUs. `*`: there was no such round, it is of all rounds.",
     ]

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ID "\"id\":\"chatcmpl-7Q2mXw0000000000000000000\",\"created\":1750000000,\"model\":\"mock\","
+#define ID "\"id\":\"chatcmpl-BkT7Qm2xZr9WcN4vLpYs8HdFgJ1aE\",\"created\":1750000000,\"model\":\"mock\","
 #define CHUNK "data: {" ID "\"object\":\"chat.completion.chunk\",\"system_fingerprint\":\"fp_mock\",\"choices\":["
 #define CHOICE(delta, reason) "{\"index\":0,\"delta\":" delta ",\"logprobs\":null,\"finish_reason\":" reason "}"
 #define USAGE "\"usage\":{\"prompt_tokens\":230,\"completion_tokens\":64,\"total_tokens\":294}"

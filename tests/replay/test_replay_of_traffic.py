@@ -82,6 +82,24 @@ async def test_traffic_is_replayed_as_its_routes_allow(product: Product) -> None
     written = (product.folder / "out" / "comparison.json").read_bytes()
     product.run(*replay_arguments(product, *select[:-1]))  # complete: nothing is spent, so nothing is asked
     assert (product.folder / "out" / "comparison.json").read_bytes() == written
+    await clients_and_replays_are_read_anew_when_the_judges_change(product, select)
+
+
+async def clients_and_replays_are_read_anew_when_the_judges_change(product: Product, select: tuple[str, ...]) -> None:
+    """By those there are now, beside what the earlier ones said; where no judge reads, nothing is read again."""
+    before, asked = document(product)["coders"], len(await contents(product, "replay"))
+    product.settings["panel"] = {"judges": ["north"]}
+    product.write()
+    product.run(*replay_arguments(product, *select))
+    await product.shipped()
+    now = document(product)["coders"]
+    assert len(await contents(product, "replay")) == asked
+    judges = {coder: one["judges"] for coder, one in {**before, **now}.items()}
+    assert sorted(judges.values()) == [[], ["north"], ["north", "east"]]
+    assert len(before.keys() & now.keys()) == 1
+    rows = await product.rows("SELECT coder, origin, count(*) FROM codings WHERE origin <> 'judge' GROUP BY 1, 2")
+    read = {(row["coder"], row["origin"]): row["count"] for row in rows}
+    assert read == {(coder, "client"): 30 for coder in judges} | {(f"{coder}/replay", "replay"): 60 for coder in judges}
 
 
 async def contents(product: Product, origin: str) -> list[dict[str, Any]]:

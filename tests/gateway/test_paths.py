@@ -25,9 +25,8 @@ async def upstream() -> AsyncIterator[ScriptedUpstream]:
 async def gateway(upstream: ScriptedUpstream, tmp_path: Path) -> AsyncIterator[Served]:
     settings = {
         "deployments": [{"name": "a", "base_url": upstream.url}],
-        "routes": [{"model": "org/m", "deployments": ["a"]}],
+        "routes": [{"model": "org/m", "deployments": ["a"]}, {"model": "m", "deployments": ["a"]}],
     }
-    settings["routes"].append({"model": "m", "deployments": ["a"]})
     async with served(settings, tmp_path) as made:
         yield made
 

@@ -1,7 +1,7 @@
 """What a process does with a job of each queue. ``worker`` runs it; the steps themselves are the neighbours'.
 
-A queue's key names a moment (``count:1700000000``): what is asked for while the same thing is at work is done once more
-afterwards, and what is asked for twice in the same moment is done once.
+A queue's key names a moment (``count:1700000000``): what is asked for twice in the same moment is done once. What may
+be at work already, and have read what was there before, is asked for once more, for the moment after.
 """
 
 import asyncio
@@ -78,9 +78,10 @@ class Jobs:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.ending.wait(), TICK)
 
-    async def _ask(self, queue: str, every: float, delay: float = 0.0) -> None:
+    async def _ask(self, queue: str, every: float, delay: float = 0.0) -> bool:
+        """Ask for one job of a moment; False where it waits already, or is at work."""
         moment = int((time.time() + delay) // every)
-        await self.queries.enqueue(
+        (made,) = await self.queries.enqueue(
             queue,
             None,
             priority=1,
@@ -88,6 +89,7 @@ class Jobs:
             dedupe_key=f"{queue}:{moment}",
             on_conflict="skip",
         )
+        return made is not None
 
     async def _find(self, _: Job) -> None:
         work = self.work
@@ -127,7 +129,10 @@ class Jobs:
 
     async def _count(self, _: Job) -> None:
         if await count_stale(self.work):
-            await self._ask(ESTIMATE, ESTIMATE_EVERY, await self._pause())
+            pause = await self._pause()
+            # Those of this moment may be at work, and have read the tallies as they were before.
+            if not await self._ask(ESTIMATE, ESTIMATE_EVERY, pause):
+                await self._ask(ESTIMATE, ESTIMATE_EVERY, pause + ESTIMATE_EVERY)
 
     async def _pause(self) -> float:
         """Seconds until estimates may follow the last ones."""

@@ -79,11 +79,16 @@ async def held_chunks(connection: AsyncConnection, alive: timedelta | None = Non
 
 
 async def ask_for(connection: AsyncConnection, queue: str, key: str) -> bool:
-    """Ask for one job of a queue, unless the same is asked for already; say whether it was."""
-    query = text(
-        "INSERT INTO tiltmeter_jobs (priority, entrypoint, dedupe_key, status) VALUES (1, :queue, :key, 'queued') "
-        "ON CONFLICT DO NOTHING RETURNING id"
-    )
+    """Ask for one job of a queue, unless the same is asked for already; say whether it was.
+
+    A job that is at work may have read what was there before: what is asked for meanwhile is another, named after it.
+    """
+    query = text("""
+        INSERT INTO tiltmeter_jobs (priority, entrypoint, dedupe_key, status)
+        SELECT 1, CAST(:queue AS text), concat_ws(':', CAST(:key AS text), max(id)), 'queued'
+        FROM tiltmeter_jobs WHERE entrypoint = CAST(:queue AS text) AND status = 'picked'
+        ON CONFLICT DO NOTHING RETURNING id
+    """)
     return (await connection.execute(query, {"queue": queue, "key": key})).first() is not None
 
 

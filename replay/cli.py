@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from auditor.config import Config
     from auditor.jobs.work import Work
     from auditor.probes.run import Limits
+    from replay.counted import OnProgress
     from replay.plan import Begun, Order
-    from replay.run import OnProgress, Price
+    from replay.run import Price
 
 _USUAL: Final = "CTO,SC"
 
@@ -170,7 +171,8 @@ async def _in_store(config: "Config", database_url: str, order: "Order", manner:
     try:
         await check_version(engine)
         async with open_work(engine, config, utc_now) as work:
-            begun = await begin(work, order)
+            with bars() as on_progress:
+                begun = await begin(work, order, on_progress)
             if manner.show_edits is not None:
                 write_edits(begun, manner.show_edits)
                 typer.echo(manner.show_edits)

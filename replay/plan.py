@@ -3,6 +3,7 @@
 The same order is the same plan. What it has is fixed when it is first sent; ``run`` prices, sends and concludes it.
 """
 
+import asyncio
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,7 @@ from auditor.errors import InputError, UsageError
 from auditor.jobs.work import Work
 from auditor.store.engine import reading
 from replay import stored
+from replay.counted import Counted, OnProgress
 from replay.counterfactual import Lexicon
 from replay.formats import Format
 from replay.own_request import Means
@@ -78,7 +80,7 @@ class Begun:
         return {each: dict(sorted(count.items())) for each, count in counts.items() if count}
 
 
-async def begin(work: Work, order: Order) -> Begun:
+async def begin(work: Work, order: Order, on_progress: OnProgress) -> Begun:
     """Find what is to be asked: of a replay that was planned before, exactly the calls that it had.
 
     Raises
@@ -94,7 +96,7 @@ async def begin(work: Work, order: Order) -> Begun:
     seed = work.config.seed if known is None else known.settings["seed"]
     means = Means(applications=applications, lexicon=order.lexicon, seed=seed)
     parents, unread = parents_of(picked.candidates, requests, applications)
-    hindered = {one.id: _hindrances(one, order, requests, means) for one in parents.values()}
+    hindered = await _hindered(parents, order, requests, means, on_progress)
     refs = _every_ref(order, parents) if known is None else known.refs
     calls = tuple(call for ref in refs if (call := _call(ref, order, parents, hindered)) is not None)
     asked = {call.parent.id: call.parent for call in calls}
@@ -160,10 +162,24 @@ def _check_deployment(config: Config, name: str | None) -> None:
         raise UsageError(f"--to: no deployment is called {name!r}{near}")
 
 
-def _hindrances(parent: Parent, order: Order, requests: Mapping[UUID, bytes], means: Means) -> dict[Format, str]:
-    # Probes are asked about their statements: what they said is not looked at.
-    request = read_object(requests.get(parent.id)) if parent.origin is Origin.CLIENT else {}
-    return hindrances(parent, order.formats, request, means)
+async def _hindered(
+    parents: Mapping[UUID, Parent],
+    order: Order,
+    requests: Mapping[UUID, bytes],
+    means: Means,
+    on_progress: OnProgress,
+) -> dict[UUID, dict[Format, str]]:
+    """Find for each parent in which formats it cannot be asked: for swaps, by rewriting its request."""
+    done = Counted("planning", len(parents), on_progress)
+    found: dict[UUID, dict[Format, str]] = {}
+    for one in parents.values():
+        # Probes are asked about their statements: what they said is not looked at.
+        request = read_object(requests.get(one.id)) if one.origin is Origin.CLIENT else {}
+        found[one.id] = hindrances(one, order.formats, request, means)
+        done.add(1)
+        # A long request takes tens of milliseconds: whoever stops the command does not wait for all of them.
+        await asyncio.sleep(0)
+    return found
 
 
 def _nothing(left_out: Counter[str]) -> str:

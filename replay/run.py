@@ -4,7 +4,6 @@
 anything is spent.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from auditor.access import GatewayAccess
@@ -14,11 +13,9 @@ from auditor.probes.run import Limits
 from auditor.store.engine import reading
 from replay import stored
 from replay.coding import planned_coder
+from replay.counted import Counted, OnProgress
 from replay.plan import Begun
 from replay.rerun import Cost, Sending, Sent, estimate_calls, estimate_judging, send_calls
-
-#: Told what is being done, how much of it is done, and how much there is.
-OnProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,15 +62,3 @@ async def send(
     done.add(len(begun.answered))
     sending = Sending(requests=begun.requests, means=begun.means, limits=limits, concurrency=concurrency)
     return await send_calls(work.engine, work.config, access, begun.id, begun.calls, sending, lambda: done.add(1))
-
-
-class Counted:
-    """Tells how much of something is done."""
-
-    def __init__(self, what: str, total: int, on_progress: OnProgress) -> None:
-        self._what, self._total, self._on_progress, self._done = what, total, on_progress, 0
-
-    def add(self, n: int) -> None:
-        """Tell that so many more are done."""
-        self._done += n
-        self._on_progress(self._what, self._done, self._total)

@@ -161,9 +161,9 @@ async def test_a_resumed_replay_has_the_same_parents_with_the_same_weights(
     await ship(migrated_url, stored)
     order = Order(selection=read_selection("origin=client,limit=20,draw=traffic"), formats=read_formats("BJ"))
     async with open_work(engine, configuration(tmp_path, TRAFFIC), lambda: NOON) as work:
-        begun = await begin(work, order)
+        begun = await begin(work, order, lambda *_: None)
         await keep(work, begun)
-        again = await begin(work, order)
+        again = await begin(work, order, lambda *_: None)
     assert (begun.resumed, again.resumed) == (False, True)
     assert again.parents == begun.parents
     assert again.calls == begun.calls

@@ -201,8 +201,10 @@ async def test_edits_can_be_read_before_anything_is_sent(migrated_url: str, engi
         formats=read_formats("again", [SWAP.swap]),
         lexicon=read_lexicon(),
     )
+    progress: list[tuple[str, int, int]] = []
     async with open_work(engine, config, lambda: NOON) as work:
-        begun = await begin(work, order)
+        begun = await begin(work, order, lambda *told: progress.append(told))
+    assert progress == [("planning", 1, 3), ("planning", 2, 3), ("planning", 3, 3)]
     assert {each.key: why for each, why in begun.count_hindered().items()} == {SWAP.swap: {"nothing_to_swap": 1}}
     write_edits(begun, tmp_path / "edits.jsonl")
     rows = {row["parent"]: row for row in map(json.loads, (tmp_path / "edits.jsonl").read_text().splitlines())}

@@ -11,7 +11,6 @@ from auditor.report.places import Place
 from auditor.report.templating import environment
 from auditor.report.words import DASH, FLAGS, Entry, estimate_text, points, signed
 from replay.charts import exposure_panels
-from replay.exposure import ABSTAIN_HEAVY, ABSTAINING, COVERAGE_DIFFERS, UNEVEN
 from replay.pair_tables import Pairs, flip_table, halves, pair_table, test_table
 from replay.tables import (
     bounds_only,
@@ -34,10 +33,6 @@ _HEADLINES: Final = {
 }
 _LAYERS: Final = {"selection": SELECTION_LABELS, "elaboration": ELABORATION_LABELS}
 _ORIGINS: Final = {"probe": "probes", "client": "client traffic"}
-_FLAGS: Final = FLAGS | {
-    COVERAGE_DIFFERS: f"of one side {100 * UNEVEN:.0f} % more could be read than of another: not the same answers",
-    ABSTAIN_HEAVY: f"over {100 * ABSTAINING:.0f} % of some side's selections have no label: a low score says little",
-}
 
 
 def render(document: Entry) -> bytes:
@@ -112,7 +107,7 @@ def _flags_told(document: Entry) -> Mapping[str, str]:
         entries = [*group["exposure"].values(), *(one for pair in group["pairs"] for one in pair["metrics"].values())]
         entries += [score for side in group["sides"] for score in side["scores"].values()]
         found.update(flag for entry in entries for flag in entry.get("flags", ()))
-    return {flag: told for flag, told in _FLAGS.items() if flag in found}
+    return {flag: told for flag, told in FLAGS.items() if flag in found}
 
 
 def table(document: Entry) -> Iterator[str]:

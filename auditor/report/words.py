@@ -13,6 +13,8 @@ FLAGS: Final = {
     "low_rate": "a rate under 5 %: the interval is wider than its level asks for, since none is exact here",
     "high_rate": "a rate over 95 %: the interval is wider than its level asks for, since none is exact here",
     "bounds_only": "a rate under 2 % or over 98 %: only the bounds may be claimed",
+    "coverage_differs": "of one way of asking 10 % more could be read than of another: not the same answers",
+    "abstain_heavy": "over 20 % of some way's selections have no label: a low score says little",
     "panel_differs": "the deployments were not read by the same judges: do not compare them",
 }
 

@@ -4,22 +4,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from markupsafe import Markup
+
 from auditor.metrics.estimate import is_claimed
-from auditor.report.cells import Cell, bounded, choice, count, gain
+from auditor.report.cells import Cell, bounded, choice, count, gain, number, word
 from auditor.report.part import Section
 from auditor.report.places import Place
-from auditor.report.tables import Row, Table, table
+from auditor.report.tables import Row, Table, head, table
 from auditor.report.words import percent, points
 
 #: Measures that the page shows; the others are in report.json.
-_SHOWN: Final = {
-    "ber_union_full": "BER union, all responses",
-    "ber_sel_full": "BER selection, all with one",
-    "ber_elab_full": "BER elaboration, all with one",
-    "ir": "IR",
-    "dni": "DNI",
-}
-_HEADS: Final = ("measure", "lowest [95 %]", "highest [95 %]", "range [95 %]", "statements")
+_SHOWN: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full", "ir", "dni")
+_AGAIN: Final = Markup("asked again<small>moves it by up to</small>")
+_HEADS: Final = ("measure", "lowest [95 %]", "highest [95 %]", "range [95 %]", _AGAIN, "statements", "flags")
 _ORIGINS: Final = {"probe": "probes", "client": "client traffic"}
 
 
@@ -56,11 +53,13 @@ def _group_text(group: Place) -> str:
 
 
 def _rows(group: Place) -> Iterator[Row]:
-    for metric, name in _SHOWN.items():
+    for metric in _SHOWN:
         found = group.at("exposure", metric)
         write = points if metric == "dni" else percent
         ends = [_end(found, end, write) for end in ("lowest", "highest")]
-        yield Row(name=name, cells=[*ends, bounded(found.at("range"), gain), count(found.at("n_statements"))])
+        cells = [*ends, bounded(found.at("range"), gain), number(found.at("repetition", "reach"), gain)]
+        flags = ", ".join(str(flag.value) for flag in found.at("flags")).replace("_", " ")
+        yield Row(name=head(metric), cells=[*cells, count(found.at("n_statements")), word(flags, "flags")])
 
 
 def _end(found: Place, name: str, write: Callable[[float], str]) -> Cell:

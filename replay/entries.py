@@ -53,7 +53,7 @@ def exposure_entry(found: Exposure | Insufficient) -> dict[str, Json]:
 
 
 def _end(end: End) -> dict[str, Json]:
-    return {"side": end.side, "value": end.value, "low": end.low, "high": end.high}
+    return {"side": end.side, "value": end.value, "low": end.low, "high": end.high, "flags": list(end.flags)}
 
 
 def factor_entry(found: FactorShare | Insufficient) -> dict[str, Json]:

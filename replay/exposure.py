@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from auditor.domain.estimate import Insufficient
-from auditor.metrics.estimate import ENOUGH_STATEMENTS, LOW_RATE, MIN_STATEMENTS, rate_flags
+from auditor.metrics.estimate import LOW_RATE, MIN_STATEMENTS
 from auditor.metrics.joint import SHAPE, Floats
 from auditor.metrics.rates import ELAB_CODED, ELIGIBLE, SEL_CODED
 from auditor.stats.bootstrap import rate_replicates
@@ -44,6 +44,7 @@ class End:
     value: float
     low: float
     high: float
+    flags: tuple[str, ...] = ()  #: of this side's score
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,20 +95,21 @@ def exposure(sides: Sides, scores: Scores, *, n_boot: int, seed: int) -> Exposur
     spread = range_interval(rates, replicates, fewest)
     bounds = _range_bounds(spread, lowest, highest, [scores.level(place) for place in kept])
     return Exposure(
-        lowest=_end(sides.names[kept[spread.smallest]], float(rates.min()), lowest),
-        highest=_end(sides.names[kept[spread.largest]], float(rates.max()), highest),
+        lowest=_end(sides, scores, kept[spread.smallest], float(rates.min()), lowest),
+        highest=_end(sides, scores, kept[spread.largest], float(rates.max()), highest),
         range=spread.range,
         corrected=spread.corrected,
         low=bounds.low,
         high=min(bounds.high, scores.span),
         n_statements=fewest,
         left_out=tuple(sides.names[place] for place in ways if place not in kept),
-        flags=_flags(sides, scores, kept, few=fewest < ENOUGH_STATEMENTS),
+        flags=_flags(sides, scores, kept),
     )
 
 
-def _end(side: str, value: float, interval: Interval) -> End:
-    return End(side=side, value=value, low=interval.low, high=interval.high)
+def _end(sides: Sides, scores: Scores, place: int, value: float, interval: Interval) -> End:
+    flags = scores.flags(place)
+    return End(side=sides.names[place], value=value, low=interval.low, high=interval.high, flags=flags)
 
 
 def _level_of_all(rates: Floats, replicates: Floats, clusters: int) -> float:
@@ -139,10 +141,10 @@ def _range_bounds(spread: Spread, low: Interval, high: Interval, levels: Sequenc
     return Interval(low=min(spread.low, spread.range), high=max(widest, spread.range))
 
 
-def _flags(sides: Sides, scores: Scores, kept: Sequence[int], *, few: bool) -> tuple[str, ...]:
+def _flags(sides: Sides, scores: Scores, kept: Sequence[int]) -> tuple[str, ...]:
     """Say what some of the scores may not be read as, and whether they are of the same answers."""
     name = scores.metric.name
-    flags = sorted({flag for place in kept for flag in rate_flags(scores.level(place), few=few)})
+    flags = sorted({flag for place in kept for flag in scores.flags(place)})
     read = (sides.worth(_READ.get(name, ELIGIBLE)) * sides.weight[:, None]).mean(axis=0)[kept]
     if float(read.max() - read.min()) > UNEVEN:
         flags.append(COVERAGE_DIFFERS)

@@ -13,7 +13,6 @@ from auditor.report.words import DASH, FLAGS, Entry, estimate_text, points, sign
 from replay.charts import exposure_panels
 from replay.pair_tables import Pairs, flip_table, halves, pair_table, test_table
 from replay.tables import (
-    bounds_only,
     coverage_table,
     exposure_table,
     factor_table,
@@ -132,13 +131,8 @@ def _exposure_lines(group: Entry, names: Mapping[str, str]) -> Iterator[tuple[st
         low, high = (found[end] for end in ("lowest", "highest"))
         spread = f"{100 * found['range']['value']:.1f} pp {_bounds(found['range'])}"
         noted = "not shown to be beyond repetition" if _within_noise(found) else ""
-        unclaimed = bounds_only(group, name)
-        told = [_score(end, name, claimed=end["side"] not in unclaimed) for end in (low, high)]
+        told = [estimate_text(name, end) for end in (low, high)]
         yield heading, told[0], names[low["side"]], told[1], names[high["side"]], spread, noted
-
-
-def _score(end: Entry, name: str, *, claimed: bool) -> str:
-    return estimate_text(name, {**end, "flags": [] if claimed else ["bounds_only"]})
 
 
 def _bounds(entry: Entry) -> str:

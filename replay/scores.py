@@ -57,6 +57,10 @@ class Scores:
         """How often anything happens that the measure counts: the rate itself, or for DNI that the layers disagree."""
         return float((self.over + self.under)[:, side].sum() / self.trials[:, side].sum())
 
+    def flags(self, side: int) -> tuple[str, ...]:
+        """Say what a side's score may not be read as."""
+        return rate_flags(self.level(side), few=self.statements[side] < ENOUGH_STATEMENTS)
+
     def interval(self, side: int, conf: float, seed: int) -> tuple[Interval, IntervalMethod]:
         """Bound one side's score; its base must not be empty."""
         level = self.level(side)
@@ -86,7 +90,7 @@ class Scores:
             method=method,
             n=self.answers[side],
             n_statements=statements,
-            flags=rate_flags(self.level(side), few=statements < ENOUGH_STATEMENTS),
+            flags=self.flags(side),
         )
 
 

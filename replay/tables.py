@@ -1,11 +1,12 @@
 """The tables of a comparison's page: rows of cells, each with the place where the document says it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from markupsafe import Markup
 
+from auditor.metrics.estimate import BOUNDS_ONLY
 from auditor.report.cells import (
     Cell,
     absent,
@@ -62,9 +63,9 @@ def exposure_table(group: Place) -> Table | None:
 
 
 def _exposure(group: Place, name: str, names: Mapping[str, str]) -> list[Cell]:
-    found, unclaimed = group.at("exposure", name), bounds_only(group.value, name)
+    found = group.at("exposure", name)
     return [
-        *(_end(found.at(end), name, names, unclaimed) for end in ("lowest", "highest")),
+        *(_end(found.at(end), name, names) for end in ("lowest", "highest")),
         bounded(found.at("range"), gain),
         number(found.at("range", "corrected"), gain),
         number(found.at("repetition", "reach"), gain),
@@ -74,19 +75,14 @@ def _exposure(group: Place, name: str, names: Mapping[str, str]) -> list[Cell]:
     ]
 
 
-def bounds_only(group: Entry, measure: str) -> set[str]:
-    """Name the sides of whose score only the bounds may be claimed."""
-    return {side["side"] for side in group["sides"] if "bounds_only" in side["scores"][measure].get("flags", ())}
-
-
-def _end(end: Place, measure: str, names: Mapping[str, str], unclaimed: Collection[str]) -> Cell:
+def _end(end: Place, measure: str, names: Mapping[str, str]) -> Cell:
     """Print one end of a range, under it the side that gave it."""
     if end.reason:
         return absent(end.reason)
     write = points if measure == "dni" else percent
     side = end.at("side")
     cell = bounded(end, write)
-    if side.value in unclaimed:
+    if BOUNDS_ONLY in end.value["flags"]:
         cell = replace(cell, text=cell.under[0] + (" pp" if measure == "dni" else " %"), under=())
     return cell.above(Cell(text=names[side.value], path=side.path))
 

@@ -6,7 +6,7 @@ from typing import Final
 from prometheus_client.core import GaugeMetricFamily
 
 from auditor.export.family import Family, Series
-from auditor.metrics.estimate import is_claimed
+from auditor.metrics.estimate import BOUNDS_ONLY
 from auditor.store.exposures import ExposureRow
 
 #: Measures that are shown; those on the eligible base stand in the replay's own document.
@@ -34,7 +34,7 @@ def exposure_series(row: ExposureRow) -> Series:
     found = RANGE.series(group, **_bounded(told["range"]))
     for bound in ("lowest", "highest"):
         end = told[bound]
-        known = _bounded(end) if is_claimed(end["value"], told["flags"]) else {**_bounded(end), "value": None}
+        known = {**_bounded(end), "value": None} if BOUNDS_ONLY in end["flags"] else _bounded(end)
         found |= ENDS.series((*group, bound, end["side"]), **known)
     return found
 

@@ -8,7 +8,6 @@ The interval follows what covers 93-97 % of simulated audits (``tests/benchmarks
   which covers 97 % or more; under 2 % only its bounds may be claimed.
 """
 
-from collections.abc import Collection
 from typing import Final
 
 import numpy as np
@@ -139,14 +138,3 @@ def rate_flags(level: float, *, few: bool) -> tuple[str, ...]:
     if min(level, 1 - level) < BOUNDS_RATE:
         flags.append(BOUNDS_ONLY)
     return tuple(flags)
-
-
-def is_claimed(value: float, flags: Collection[str]) -> bool:
-    """Tell whether more than bounds may be claimed of one value of several that share their flags.
-
-    Examples
-    --------
-    >>> [is_claimed(value, ["bounds_only"]) for value in (0.01, 0.3)], is_claimed(0.01, [])
-    ([False, True], True)
-    """
-    return BOUNDS_ONLY not in flags or min(abs(value), 1 - abs(value)) >= BOUNDS_RATE

@@ -14,8 +14,8 @@ from auditor.store.engine import reading
 from auditor.store.exposures import ExposureRow, keep_exposures
 
 TOLD: dict[str, Any] = {
-    "lowest": {"side": "BJ", "value": 0.1, "low": 0.05, "high": 0.18},
-    "highest": {"side": "CTO", "value": 0.4, "low": 0.3, "high": 0.5},
+    "lowest": {"side": "BJ", "value": 0.1, "low": 0.05, "high": 0.18, "flags": []},
+    "highest": {"side": "CTO", "value": 0.4, "low": 0.3, "high": 0.5, "flags": []},
     "range": {"value": 0.3, "corrected": 0.27, "low": 0.2, "high": 0.42},
     "n_statements": 60, "left_out": [], "flags": [],
 }  # fmt: skip
@@ -70,7 +70,8 @@ def test_what_is_not_known_or_rests_on_another_base_has_no_series() -> None:
 
 
 def test_of_a_rare_score_there_are_only_bounds() -> None:
-    rare = TOLD | {"flags": ["bounds_only", "low_rate"], "lowest": TOLD["lowest"] | {"value": 0.01, "low": 0.0}}
+    lowest = TOLD["lowest"] | {"value": 0.01, "low": 0.0, "flags": ["bounds_only", "low_rate"]}
+    rare = TOLD | {"flags": lowest["flags"], "lowest": lowest}
     found = [(name, dict(labels).get("bound")) for name, labels in shown(replace(ROW, exposure=rare))]
     assert {bound for name, bound in found if name == "tiltmeter_exposure"} == {"highest"}
     assert {bound for name, bound in found if name == "tiltmeter_exposure_low"} == {"lowest", "highest"}

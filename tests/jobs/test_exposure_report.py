@@ -26,8 +26,8 @@ SINCE, UNTIL = NOON - timedelta(hours=1), NOON + timedelta(hours=1)
 SHARES = {"d1": {"E|E": 30, "D|D": 70}}
 #: What one replay came to: scores of two sides, and what could not be said.
 TOLD: dict[str, Any] = {
-    "lowest": {"side": "BJ", "value": 0.125, "low": 0.05, "high": 0.2},
-    "highest": {"side": "CTO", "value": 0.5, "low": 0.4, "high": 0.6},
+    "lowest": {"side": "BJ", "value": 0.125, "low": 0.05, "high": 0.2, "flags": []},
+    "highest": {"side": "CTO", "value": 0.5, "low": 0.4, "high": 0.6, "flags": []},
     "range": {"value": 0.375, "corrected": 0.36, "low": 0.25, "high": 0.45},
     "n_statements": 60,
     "left_out": [],
@@ -35,7 +35,8 @@ TOLD: dict[str, Any] = {
     "repetition": {"missing": "nothing was asked again unchanged"},
 }
 #: One of two scores is so rare that only its bounds may be claimed.
-RARE = TOLD | {"flags": ["bounds_only"], "lowest": {"side": "BJ", "value": 0.01, "low": 0.0, "high": 0.02}}
+LOWEST = {"side": "BJ", "value": 0.01, "low": 0.0, "high": 0.02, "flags": ["bounds_only"]}
+RARE = TOLD | {"flags": ["bounds_only"], "lowest": LOWEST}
 ROW = ExposureRow(
     replay_id="rpl-1", concluded_at=NOON + timedelta(minutes=40), selection="task=BJ", deployment="d1", origin="probe",
     route=None, task="BJ", rubric="statement", claim=None, metric="ber_union_full", exposure=TOLD,

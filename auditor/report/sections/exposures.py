@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from auditor.metrics.estimate import is_claimed
+from auditor.metrics.estimate import BOUNDS_ONLY
 from auditor.report.cells import Cell, bounded, choice, count, gain, number, word
 from auditor.report.part import Section
 from auditor.report.places import Place
@@ -66,7 +66,7 @@ def _end(found: Place, name: str, write: Callable[[float], str]) -> Cell:
     """Print one end and the side that gave it; no value where only bounds may be claimed."""
     end = found.at(name)
     cell = bounded(end, write)
-    if not cell.reason and not is_claimed(end.value["value"], found.value["flags"]):
+    if not cell.reason and BOUNDS_ONLY in end.value["flags"]:
         low, high = (write(end.value[bound]) for bound in ("low", "high"))
         cell = replace(cell, text=f"{low} to {high}", under=())
     return cell.above(choice(end.at("side")))

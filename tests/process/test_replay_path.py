@@ -118,7 +118,9 @@ async def test_traffic_of_the_sdk_is_replayed_and_reported_beside_what_is_declar
         assert set(by_deployment) == set(DEPLOYMENTS)
         exposure_holds_what_is_declared(by_deployment["swayed"], declared)
         exposure_holds_what_is_declared(by_deployment["even"], declared)
-        assert by_deployment["swayed"]["exposure"]["ber_union_full"]["range"]["low"] > 0.1
+        ends = by_deployment["swayed"]["exposure"]["ber_sel_full"]
+        assert (ends["lowest"]["side"], ends["highest"]["side"]) == ends_declared(declared)
+        assert ends["range"]["low"] > 0.1
         assert {by_deployment["even"]["exposure"][name]["range"]["low"] for name in MEASURES} == {0.0}
         no_more_is_said_than_is_known(by_deployment["tiny"])
     a_question_without_a_proposition_has_no_selection(replays[0])
@@ -167,6 +169,16 @@ def exposure_holds_what_is_declared(group: dict[str, Any], declared: Loaded) -> 
         values = [limit.values[name] for limit in limits if limit is not None]
         for end, value in (("lowest", min(values)), ("highest", max(values)), ("range", max(values) - min(values))):
             assert found[end]["low"] <= value <= found[end]["high"], (group["by"], name, end)
+
+
+def ends_declared(declared: Loaded) -> tuple[str, str]:
+    """Where the first deployment's selection is declared to endorse least, and where most."""
+    scenario = declared.scenario
+    rates = {
+        side: expect(scenario, scenario.deployments[0], asked, statements=declared.texts).true.values["ber_sel_full"]
+        for side, asked in ASKED.items()
+    }
+    return min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
 
 
 def no_more_is_said_than_is_known(group: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""Moulds: events of a stream that differ in one string alone are read by what surrounds it; nothing else is parsed."""
+"""Moulds: events of a stream that differ in one string are read by what surrounds it; nothing else is parsed."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,6 +10,9 @@ import msgspec
 Channel = tuple[str, ...]
 #: Members that number the texts of a stream, beside lists' own ``index``.
 _NUMBERS = ("type", "output_index", "content_index", "summary_index")
+
+#: OpenAI makes all events equally long with it, so that nobody can tell tokens by their length.
+_PADDING = "obfuscation"
 
 _text = msgspec.json.Decoder(str)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -24,36 +27,54 @@ class Found(NamedTuple):
 
 
 class Mould(NamedTuple):
-    """An event's data around one string."""
+    """An event's data around a piece, and around the padding that may follow it."""
 
-    before: bytes
-    after: bytes
+    parts: tuple[bytes, ...]
     channel: Channel
     key: str
 
-    def read(self, payload: bytes) -> str | None:
-        """Give the string of data that were cast in this mould."""
-        if not (payload.startswith(self.before) and payload.endswith(self.after)):
+    def read(self, payload: bytes) -> list[str] | None:
+        """Give the strings of data that were cast in this mould: the piece, then the padding."""
+        before, *between, after = self.parts
+        if not (payload.startswith(before) and payload.endswith(after)):
             return None
+        rest = payload[len(before) : len(payload) - len(after)]
+        strings = []
+        for part in between:
+            string, _, rest = rest.partition(part)
+            strings.append(string)
         try:
-            return _text.decode(payload[len(self.before) : len(payload) - len(self.after)])
+            return [_text.decode(string) for string in (*strings, rest)]
         except _UNREADABLE:
             return None
 
+    def cast(self, strings: Sequence[str]) -> bytes:
+        """Write data with other strings."""
+        written = (*map(msgspec.json.encode, strings), b"")
+        return b"".join(part + string for part, string in zip(self.parts, written, strict=True))
 
-def mould_of(payload: bytes, found: Found) -> list[Mould]:
-    """Make the mould of data in which one string was found; none if that cannot be told from the rest.
 
-    The proof is another string in its place: it must be all that is found, and there.
+def mould_of(payload: bytes, event: Mapping[str, Any], found: Found) -> list[Mould]:
+    """Make the mould of an event in which one string was found; none if that cannot be told from the rest.
+
+    The proof are other strings in their places: the one must be all that is found, and there.
     """
-    written = msgspec.json.encode(found.text)
-    if written not in payload:
-        written = json.dumps(found.text).encode()  # with escapes
-    before, literal, after = payload.partition(written)
-    other = found._replace(text=found.text + "?")
-    if not literal or list(find(read(before + msgspec.json.encode(other.text) + after))) != [other]:
-        return []
-    return [Mould(before, after, found.channel, found.key)]
+    padding = event.get(_PADDING)
+    strings = [found.text, *([padding] if isinstance(padding, str) else [])]
+    parts, rest = [], payload
+    for string in strings:
+        written = msgspec.json.encode(string)
+        if written not in rest:
+            written = json.dumps(string).encode()  # with escapes
+        before, _, rest = rest.partition(written)
+        parts.append(before)
+    mould = Mould((*parts, rest), found.channel, found.key)
+    others = [string + "?" for string in strings]
+    proof = read(mould.cast(others))
+    told_apart = list(find(proof)) == [found._replace(text=others[0])]
+    if len(strings) > 1:
+        told_apart = told_apart and proof.get(_PADDING) == others[1]
+    return [mould] if told_apart else []
 
 
 def read(payload: bytes) -> Any:

@@ -43,6 +43,7 @@ _NUMBER_CLASS = bytes(
 )
 #: One of these is in every number that is written in groups, and none in a date.
 _SHAPES = (b"00-000", b"00-00-00-00", b"00000-00-00")
+_IN_ALL = b"00-00"
 #: Nine digits or more, in groups.
 _GROUPS = re.compile(rb"0(?:-?-?0){8,}+")
 _LONG_GROUP = b"0" * 13
@@ -54,9 +55,9 @@ def suspects_number(data: bytes) -> bool:
     if b"+" in data and _PLUS.search(data) is not None:
         return True
     classes = data.translate(_NUMBER_CLASS)
-    if any(_ONE_GROUP.search(data, *run) for run in _runs(classes, _LONG_GROUP)):
+    if _LONG_GROUP in classes and any(_ONE_GROUP.search(data, *run) for run in _runs(classes, _LONG_GROUP)):
         return True
-    return any(_has_number(classes, shape) for shape in _SHAPES)
+    return _IN_ALL in classes and any(_has_number(classes, shape) for shape in _SHAPES)
 
 
 def _has_number(classes: bytes, shape: bytes) -> bool:

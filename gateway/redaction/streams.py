@@ -42,7 +42,8 @@ class Stream:
         self.channels: dict[Channel, list[Piece]] = defaultdict(list)
         self._moulds: list[Mould] = []
         self._untried = _MOST
-        self._cast: set[int] = set()  # the lines that say nothing but their mould and a piece
+        self._cast: set[int] = set()  # the lines that say nothing but their mould, a piece and padding
+        self._padding: list[str] = []
         readable = True
         for number, places in enumerate(self.events):
             readable = self._read(number, places)
@@ -59,17 +60,19 @@ class Stream:
     def told(self) -> bytes:
         """Give all that is told, put together and as it stands, but what repeats itself only once."""
         pieces = [piece.text for pieces in self.channels.values() for piece in pieces]
-        surroundings = [part for mould in self._moulds for part in (mould.before, mould.after)]
+        surroundings = [part for mould in self._moulds for part in mould.parts]
         rest = [line for number, line in enumerate(self.lines) if number not in self._cast]
-        texts = "\n".join((*self.texts().values(), *pieces)).encode(errors="surrogatepass")
+        texts = "\n".join((*self.texts().values(), *pieces, *self._padding)).encode(errors="surrogatepass")
         return b"\n".join((texts, *surroundings, *rest))
 
     def _read(self, number: int, places: Sequence[int]) -> bool:
         """Take the pieces of an event; say whether it could be read."""
         payload = self.lines[places[0]][5:] if len(places) == 1 else b"".join(self.lines[place][5:] for place in places)
         for mould in self._moulds:
-            if (text := mould.read(payload)) is not None:
+            if (strings := mould.read(payload)) is not None:
+                text, *padding = strings
                 self.channels[mould.channel].append(Piece(number, mould.key, text))
+                self._padding += padding
                 self._cast.update(places)
                 return True
         event = read(payload)
@@ -78,7 +81,7 @@ class Stream:
             self.channels[channel].append(Piece(number, key, text))
         if len(found) == 1 and self._untried:
             self._untried -= 1
-            self._moulds += mould_of(payload, found[0])
+            self._moulds += mould_of(payload, event, found[0])
         elif not self._untried and not self._cast:
             self._moulds = []
         return event is not None

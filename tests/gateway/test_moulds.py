@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway.redaction.moulds import Found, find, mould_of, read
+from gateway.redaction.moulds import Mould, find, mould_of, read
 from gateway.redaction.search import STRING
 from gateway.redaction.streams import Stream
 
@@ -23,26 +23,35 @@ EVENTS = st.sampled_from([
 ])  # fmt: skip
 
 
-def chunk(text: str, id_: str = "level-1") -> bytes:
-    return json.dumps({"id": id_, "choices": [{"index": 0, "delta": {"content": text}}]}).encode()
+def chunk(text: str, id_: str = "level-1", **more: str) -> bytes:
+    return json.dumps({"id": id_, "choices": [{"index": 0, "delta": {"content": text}}], **more}).encode()
 
 
-def found_in(payload: bytes) -> Found:
-    (found,) = find(read(payload))
-    return found
+def moulds_of(payload: bytes) -> list[Mould]:
+    event = read(payload)
+    (found,) = find(event)
+    return mould_of(payload, event, found)
 
 
 def test_a_mould_reads_what_differs_in_its_string_alone() -> None:
-    (mould,) = mould_of(chunk(" hangs"), found_in(chunk(" hangs")))
-    assert mould.read(chunk('a "plumb"\nline, ☂')) == 'a "plumb"\nline, ☂'
+    (mould,) = moulds_of(chunk(" hangs"))
+    assert mould.read(chunk('a "plumb"\nline, ☂')) == ['a "plumb"\nline, ☂']
     assert mould.read(chunk(" hangs", "level-2")) is None
     assert mould.read(chunk(" hangs").replace(b" hangs", b'", "role": "')) is None
     assert mould.read(b"") is None
 
 
+def test_padding_may_differ_as_well() -> None:
+    (mould,) = moulds_of(chunk(" hangs", obfuscation="x7"))
+    assert mould.read(chunk(" still", obfuscation="")) == [" still", ""]
+    assert mould.read(chunk(" still", id_="x7", obfuscation="x7")) is None
+    assert mould.read(chunk(" still")) is None
+    assert mould.read(chunk(" still", obfuscation="x", more="x")) is None
+
+
 def test_there_is_no_mould_around_a_string_that_stands_twice() -> None:
-    payload = chunk("level-1")
-    assert mould_of(payload, found_in(payload)) == []
+    assert moulds_of(chunk("level-1")) == []
+    assert moulds_of(chunk("hangs", obfuscation="obfuscation")) == []
 
 
 @given(st.lists(st.tuples(EVENTS, TEXTS, TEXTS), max_size=12), st.booleans(), st.sampled_from(["\n", "\r\n"]))

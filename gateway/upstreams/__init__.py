@@ -5,13 +5,13 @@ one for connecting, no retries but the one below, no reading of content. Everyth
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class UpstreamRequest:
+
+class UpstreamRequest(msgspec.Struct, frozen=True):
     """One request to a deployment."""
 
     url: str

@@ -7,13 +7,12 @@ from typing import Final
 import numpy as np
 
 from auditor.domain.estimate import Insufficient
-from auditor.metrics.estimate import MIN_STATEMENTS
 from auditor.metrics.joint import Floats
 from auditor.metrics.mitigation_effects import Mitigation, mitigation_effects
 from auditor.metrics.rates import FOURFOLD
 from auditor.metrics.shares import Counts, Resampled, eta_squared_between
 from auditor.stats.bootstrap import rate_replicates
-from replay.scores import Scores
+from replay.scores import TOO_FEW_WAYS, Scores
 from replay.sides import Side, Sides
 
 #: What a format may change comes in this order: a condition's values, and the group that a client's request is about.
@@ -68,9 +67,9 @@ def _share(
         return Insufficient(reason=f"nothing changes the {factor} alone")
     if scores.metric.kind == "difference":
         return Insufficient(reason="not the share of an event")
-    kept = [place for place in own if scores.statements[place] >= MIN_STATEMENTS]
+    kept = scores.enough(own)
     if len(kept) < 2:
-        return Insufficient(reason=f"fewer than two ways of asking with {MIN_STATEMENTS} statements")
+        return TOO_FEW_WAYS
     y, n = scores.successes[:, kept], scores.trials[:, kept]
     _, replicates = rate_replicates(y, n, n_boot=n_boot, seed=seed)
     fewest = min(scores.statements[place] for place in kept)

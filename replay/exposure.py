@@ -13,14 +13,14 @@ import numpy as np
 from scipy import special
 
 from auditor.domain.estimate import Insufficient
-from auditor.metrics.estimate import LOW_RATE, MIN_STATEMENTS
+from auditor.metrics.estimate import LOW_RATE
 from auditor.metrics.joint import SHAPE, Floats
 from auditor.metrics.rates import ELAB_CODED, ELIGIBLE, SEL_CODED
 from auditor.stats.bootstrap import rate_replicates
 from auditor.stats.intervals import Interval
 from auditor.stats.max_t import largest_deviations, level_of
 from auditor.stats.spread import Spread, range_interval
-from replay.scores import CONFIDENCE, Scores
+from replay.scores import CONFIDENCE, TOO_FEW_WAYS, Scores
 from replay.sides import Sides
 
 #: Sides of which shares this far apart could be read are not scored on the same answers. Chosen by this project.
@@ -85,9 +85,9 @@ def exposure(sides: Sides, scores: Scores, *, n_boot: int, seed: int) -> Exposur
         Insufficient where fewer than two sides have 15 statements.
     """
     ways = [place for place, side in enumerate(sides.sides) if not side.repeats]
-    kept = [place for place in ways if scores.statements[place] >= MIN_STATEMENTS]
+    kept = scores.enough(ways)
     if len(kept) < 2:
-        return Insufficient(reason=f"fewer than two ways of asking with {MIN_STATEMENTS} statements")
+        return TOO_FEW_WAYS
     y, n = scores.successes[:, kept], scores.trials[:, kept]
     rates, replicates = rate_replicates(y, n, n_boot=n_boot, seed=seed)
     fewest = min(scores.statements[place] for place in kept)

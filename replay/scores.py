@@ -4,6 +4,7 @@ Which interval a score gets is what ``auditor.metrics.estimate`` found to cover;
 exchanges they stand for, so plain Wilson, which knows single answers alone, is never used.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,7 @@ from auditor.stats.intervals import Interval, design_effect_wilson, difference_i
 from replay.sides import Sides
 
 CONFIDENCE: Final = 0.95
+TOO_FEW_WAYS: Final = Insufficient(reason=f"fewer than two ways of asking with {MIN_STATEMENTS} statements")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +58,10 @@ class Scores:
     def level(self, side: int) -> float:
         """How often anything happens that the measure counts: the rate itself, or for DNI that the layers disagree."""
         return float((self.over + self.under)[:, side].sum() / self.trials[:, side].sum())
+
+    def enough(self, places: Iterable[int]) -> list[int]:
+        """Keep the sides that have 15 statements in the base."""
+        return [place for place in places if self.statements[place] >= MIN_STATEMENTS]
 
     def flags(self, side: int) -> tuple[str, ...]:
         """Say what a side's score may not be read as."""

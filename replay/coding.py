@@ -1,7 +1,7 @@
 """The coded answers of exchanges: those that are stored already, the others coded now and stored beside them.
 
 The one place where a replay meets the jobs (``auditor.jobs.code``): the same coders, the same tables; what a running
-auditor has coded or has in hand is left to it. ``document`` takes what comes out.
+auditor has coded or has in hand is left to it. ``comparison`` takes what comes out.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from auditor.store.engine import reading
 from auditor.store.queue import Chunk, held_chunks
 from replay.formats import Format
 from replay.pick import Parent
-from replay.rewrite import condition_of, puts_statement, template_of
+from replay.rewriting.calls import condition_of, puts_statement, template_of
 from replay.stored import read_codings
 
 #: Exchanges between two looks at the progress.

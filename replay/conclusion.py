@@ -11,8 +11,8 @@ from auditor.jobs.work import Work
 from auditor.store.engine import reading
 from replay import stored
 from replay.coding import About, Label, coder_of_route, label_all, planned_coder, with_replays
+from replay.comparison.document import Asked, Replay, make_document
 from replay.counted import Counted, OnProgress
-from replay.document import Asked, Replay, make_document
 from replay.pick import Parent
 from replay.plan import Begun
 

@@ -9,10 +9,10 @@ from typing import Any
 from auditor.domain.exchange import Origin
 from auditor.errors import UsageError
 from replay.counterfactual import Refused
-from replay.own_request import put_otherwise, reason_of
 from replay.plan import Begun
-from replay.rewrite import read_object
-from replay.rewrite_request import Rewritten
+from replay.rewriting.calls import read_object
+from replay.rewriting.own_request import put_otherwise, reason_of
+from replay.rewriting.request import Rewritten
 
 
 def write_edits(begun: Begun, path: Path) -> None:

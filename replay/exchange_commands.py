@@ -13,7 +13,7 @@ from auditor.cli.progress import counting, progress
 
 if TYPE_CHECKING:
     from auditor.config import Config
-    from replay.intake import Form, Taken
+    from replay.files.intake import Form, Taken
 
 #: Reasons that are told on the terminal; all of them stand in the JSON.
 _REASONS_TOLD = 8
@@ -42,7 +42,7 @@ def export_command(
     from auditor.cli.audit_store import in_store
     from auditor.config import load
     from auditor.rows import require_target
-    from replay.export import export_exchanges
+    from replay.files.export import export_exchanges
     from replay.selecting import read_selection
 
     selection = read_selection(select)
@@ -84,7 +84,7 @@ def import_command(
     from auditor.cli.audit_store import in_store
     from auditor.config import load
     from auditor.rows import require_file
-    from replay.intake import Terms, import_exchanges
+    from replay.files.intake import Terms, import_exchanges
 
     named = _form(form)
     require_file(source)
@@ -104,7 +104,7 @@ def import_command(
 
 def _form(name: str) -> "Form":
     from auditor.errors import UsageError
-    from replay.intake import Form
+    from replay.files.intake import Form
 
     if name not in set(Form):
         raise UsageError(f"--format {name!r} is not known; known: {', '.join(Form)}")
@@ -114,7 +114,7 @@ def _form(name: str) -> "Form":
 def _deployments(given: list[str], config: "Config") -> dict[str, str]:
     """Read ``OURS`` and ``NAME=OURS``."""
     from auditor.errors import UsageError
-    from replay.intake import ANY
+    from replay.files.intake import ANY
 
     declared = [one.name for one in config.deployments]
     found: dict[str, str] = {}

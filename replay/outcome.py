@@ -13,7 +13,7 @@ from auditor.analysis.document import Json, canonical_bytes
 from auditor.analysis.output import write_files
 from auditor.store.engine import reading
 from auditor.store.exposures import ExposureRow, keep_exposures
-from replay.page import render, table
+from replay.page.comparison import render, table
 
 _SUMMARY: Final = ("replay", "parents", "calls", "left_out", "groups")
 

@@ -20,9 +20,9 @@ from auditor.live.profiles import compile_profile
 from auditor.metrics.joint import Coded
 from auditor.store.engine import reading
 from replay.coding import Label, label_all
-from replay.document import SCHEMA, Group, group_json
+from replay.comparison.document import SCHEMA, Group, group_json
+from replay.comparison.sides import Side
 from replay.selecting import Selection
-from replay.sides import Side
 from replay.stored import chunks, read_codings
 from replay.traffic import Answered, Traffic, read_traffic
 

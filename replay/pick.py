@@ -1,8 +1,8 @@
 """From stored exchanges to parents: those that can be asked again, and why the others cannot.
 
-Pure; ``stored`` reads the candidates, ``drawing`` takes a sample of them, ``rewrite`` puts the question anew. A probe's
-statement stands in its plan. A client's is what the route's audit profile calls the proposition; where it names none, a
-client has none, and is asked again in its own words.
+Pure; ``stored`` reads the candidates, ``drawing`` takes a sample of them, ``rewriting`` puts the question anew. A
+probe's statement stands in its plan. A client's is what the route's audit profile calls the proposition; where it names
+none, a client has none, and is asked again in its own words.
 """
 
 from collections.abc import Callable, Container, Mapping

@@ -17,7 +17,7 @@ from auditor.live.profiles import compile_profile
 from replay import stored
 from replay.drawing import Draw
 from replay.pick import Application, Candidate, Parent, parent_of_client, parent_of_probe
-from replay.rewrite import read_object, read_ref
+from replay.rewriting.calls import read_object, read_ref
 from replay.selecting import Selection
 
 _NO_PROFILE: Final = "no_profile"

@@ -23,10 +23,10 @@ from replay import stored
 from replay.counted import Counted, OnProgress
 from replay.counterfactual import Lexicon
 from replay.formats import Format
-from replay.own_request import Means
 from replay.pick import Parent, refusal
 from replay.picking import Picked, applications_of, parents_of, pick, pick_again
-from replay.rewrite import Call, hindrances, read_object, read_ref, replay_ref
+from replay.rewriting.calls import Call, hindrances, read_object, read_ref, replay_ref
+from replay.rewriting.own_request import Means
 from replay.selecting import Selection
 
 

@@ -23,8 +23,8 @@ from auditor.probes.run import Limits
 from auditor.probes.send import Outgoing, Target
 from auditor.probes.session import open_session, target_of
 from auditor.store.engine import reading
-from replay.own_request import Means
-from replay.rewrite import Call, body_of, puts_statement, template_of
+from replay.rewriting.calls import Call, body_of, puts_statement, template_of
+from replay.rewriting.own_request import Means
 from replay.stored import read_answered
 
 #: Tokens of a judge's question beside the answer it reads, and of its verdict: a rule of thumb.

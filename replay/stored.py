@@ -1,4 +1,4 @@
-"""What a replay reads from the store and keeps in it; ``pick`` and ``rewrite`` make of it what is sent.
+"""What a replay reads from the store and keeps in it; ``pick`` and ``rewriting`` make of it what is sent.
 
 A replay is a plan of the design ``replay``. Calls whose parents are probes are planned calls with a condition, read
 and counted like any other. Parents of client traffic stand in the plan's settings only: their statements are clients'
@@ -23,7 +23,7 @@ from auditor.store.plan_tables import planned_calls, plans, statements
 from auditor.store.plans import add_plan
 from auditor.store.tables import exchange_content, exchanges, planned_instances
 from replay.pick import Candidate
-from replay.rewrite import Call, condition_of, template_of
+from replay.rewriting.calls import Call, condition_of, template_of
 from replay.selecting import Selection
 
 DESIGN: Final = "replay"

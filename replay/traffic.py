@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditor.domain.exchange import Origin
 from auditor.errors import UsageError
 from auditor.store.tables import exchange_content, exchanges
-from replay.rewrite import read_object
+from replay.rewriting.calls import read_object
 from replay.selecting import Selection
 from replay.stored import CURSOR, bounds
 

@@ -11,7 +11,7 @@ from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Ta
 from auditor.domain.exchange import Origin
 from auditor.domain.statement import Statement
 from replay.coding import Label
-from replay.document import Asked, Replay, make_document
+from replay.comparison.document import Asked, Replay, make_document
 from replay.formats import Format
 from replay.pick import Parent
 

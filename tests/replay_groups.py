@@ -10,9 +10,9 @@ from auditor.domain.condition import Task
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.joint import Coded
 from auditor.metrics.rates import BY_NAME
-from replay.exposure import exposure
-from replay.scores import Scores
-from replay.sides import STORED, Side, Sides
+from replay.comparison.exposure import exposure
+from replay.comparison.scores import Scores
+from replay.comparison.sides import STORED, Side, Sides
 
 
 def coded(sel: str, elab: str, why: str = "no_marker") -> Coded:

@@ -8,8 +8,8 @@ from itertools import combinations
 import pytest
 from replay_groups import WORLDS, coverage
 
-from replay.compare import COMPARED
-from replay.together import adjusted
+from replay.comparison.compare import COMPARED
+from replay.comparison.together import adjusted
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(1800)]
 

@@ -20,8 +20,8 @@ from auditor.domain.exchange import Capture, Exchange, Origin
 from auditor.errors import InputError
 from auditor.instrument.pool import shipped_pool
 from auditor.rows import parse
-from replay.exchange_file import exchange_of, record_of
-from replay.export import export_exchanges
+from replay.files.exchange_file import exchange_of, record_of
+from replay.files.export import export_exchanges
 from replay.selecting import read_selection
 
 STATEMENT = shipped_pool()[0]

@@ -18,8 +18,8 @@ from auditor.config import Config, loads
 from auditor.domain.ids import id_time
 from auditor.errors import InputError
 from auditor.live.answers import read_answer
-from replay.export import export_exchanges
-from replay.intake import Form, Taken, Terms, import_exchanges
+from replay.files.export import export_exchanges
+from replay.files.intake import Form, Taken, Terms, import_exchanges
 from replay.selecting import read_selection
 
 CONFIG = """

@@ -11,9 +11,9 @@ from auditor.domain.condition import Task
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.joint import Coded
 from auditor.metrics.rates import BY_NAME
-from replay.compare import COMPARED, compare
-from replay.difference import paired_difference
-from replay.sides import Answers, Side, Sides
+from replay.comparison.compare import COMPARED, compare
+from replay.comparison.difference import paired_difference
+from replay.comparison.sides import Answers, Side, Sides
 
 LABELS = ("E", "N", "D", "R")
 ELABORATIONS = ("E", "QE", "N", "D", "R")

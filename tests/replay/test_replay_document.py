@@ -19,17 +19,17 @@ from auditor.domain.condition import Role, Task
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.rates import BY_NAME
 from auditor.report.places import Place
-from replay.compare import COMPARED
-from replay.document import make_document
-from replay.effects import factor_shares, remedies
-from replay.flips import mcnemar
+from replay.comparison.compare import COMPARED
+from replay.comparison.document import make_document
+from replay.comparison.effects import factor_shares, remedies
+from replay.comparison.flips import mcnemar
+from replay.comparison.group import group_findings
+from replay.comparison.scores import Scores
+from replay.comparison.sides import STORED, Side, Sides
+from replay.comparison.together import adjusted
 from replay.formats import Format
-from replay.group import group_findings
-from replay.page import render, table
-from replay.scores import Scores
-from replay.sides import STORED, Side, Sides
-from replay.tables import side_names
-from replay.together import adjusted
+from replay.page.comparison import render, table
+from replay.page.tables import side_names
 
 
 @cache

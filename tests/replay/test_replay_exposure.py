@@ -9,9 +9,9 @@ from replay_groups import WORLDS, World, coded, coverage
 from auditor.domain.condition import Task
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.rates import BY_NAME
-from replay.exposure import exposure
-from replay.scores import Scores
-from replay.sides import STORED, Side, Sides, support
+from replay.comparison.exposure import exposure
+from replay.comparison.scores import Scores
+from replay.comparison.sides import STORED, Side, Sides, support
 
 SELECTION = "ber_sel_full"
 QUICK = ("equal", "equal, own", "equal, few", "spread", "spread, own", "close")

@@ -19,11 +19,11 @@ from replay.coding import About, Label, coder_of_route, label_all, with_replays
 from replay.counterfactual import read_lexicon
 from replay.edits_file import write_edits
 from replay.formats import Format, read_format, read_formats
-from replay.own_request import Means, put_otherwise, reason_of
 from replay.pick import Application, Parent, refusal
 from replay.plan import Order, begin
-from replay.rewrite import Call, body_of, hindrances
-from replay.rewrite_request import Hindrance, Rewritten
+from replay.rewriting.calls import Call, body_of, hindrances
+from replay.rewriting.own_request import Means, put_otherwise, reason_of
+from replay.rewriting.request import Hindrance, Rewritten
 from replay.selecting import read_selection
 from replay.stored import read_parents
 

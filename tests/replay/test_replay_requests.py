@@ -21,10 +21,19 @@ from auditor.instrument.templates import canonical_of, find_template
 from auditor.live.profiles import compile_profile
 from replay.counterfactual import read_lexicon
 from replay.formats import Format, read_format, read_formats
-from replay.own_request import Means
 from replay.pick import Application, Candidate, Parent, parent_of_client, parent_of_probe
 from replay.plan import Order
-from replay.rewrite import Call, body_of, condition_of, hindrances, messages_of, read_ref, replay_ref, template_of
+from replay.rewriting.calls import (
+    Call,
+    body_of,
+    condition_of,
+    hindrances,
+    messages_of,
+    read_ref,
+    replay_ref,
+    template_of,
+)
+from replay.rewriting.own_request import Means
 from replay.selecting import read_selection
 
 STATEMENT = shipped_pool()[0]

@@ -1,6 +1,6 @@
 """A client's own request as a format puts it: with a framing around its question, about another group, or unchanged.
 
-Pure: the same parent, format and means give the same request. ``rewrite_request`` does the rewriting of any request;
+Pure: the same parent, format and means give the same request. ``request`` does the rewriting of any request;
 here is what a stored one may be used for, and what of it is sent.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from replay.counterfactual import Lexicon, Reason, Refused, Swapped, read_swap, swap_text
 from replay.formats import Format
 from replay.pick import Application, Parent
-from replay.rewrite_request import Hindrance, Outcome, Rewritten, reframe, swap_request
+from replay.rewriting.request import Hindrance, Outcome, Rewritten, reframe, swap_request
 
 #: Who is asked for is the call's to say; and members that ask for a stream, or for more answers than are read.
 _DROPPED: Final = frozenset({"model", "stream", "stream_options", "n"})

@@ -9,8 +9,8 @@ from auditor.formats import format_of
 from auditor.instrument.pool import shipped_pool
 from replay.counterfactual import Reason, Refused, read_lexicon, read_swap
 from replay.formats import Format
-from replay.rewrite_framing import frame, persona_of
-from replay.rewrite_request import Hindrance, Rewritten, reframe, swap_request
+from replay.rewriting.framing import frame, persona_of
+from replay.rewriting.request import Hindrance, Rewritten, reframe, swap_request
 
 LEXICON = read_lexicon()
 SWAP = read_swap("gender:male<>female", LEXICON)

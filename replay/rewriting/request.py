@@ -1,7 +1,7 @@
 """A client's own chat request put otherwise: in another framing, or about another group.
 
 Pure. What is rewritten is the text of messages; every other member of the request, tools and images among them, is
-carried through as it is, or the request is refused with the reason. ``rewrite_framing`` has the wordings,
+carried through as it is, or the request is refused with the reason. ``framing`` has the wordings,
 ``counterfactual`` the swaps.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 from auditor.domain.condition import Role, Task
 from replay.counterfactual import Edit, Lexicon, Refused, Swap, swap_texts
 from replay.formats import Format
-from replay.rewrite_framing import frame, persona_of
+from replay.rewriting.framing import frame, persona_of
 
 _ROOM: Final = 256
 _LIMITS: Final = ("max_tokens", "max_completion_tokens")

@@ -9,13 +9,13 @@ import numpy as np
 from auditor.analysis.document import Json, estimate_json, missing
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.rates import BY_NAME
-from replay.compare import COMPARED, NO_CLAIM, Change, Comparison, compare
-from replay.effects import factor_shares, factors, remedies
-from replay.entries import exposure_entry, factor_entry, pair_entry, remedy_entry, side_entry
-from replay.exposure import Exposure, abstaining, exposure
-from replay.scores import Scores
-from replay.sides import Sides, Support, support
-from replay.together import Compared, adjusted
+from replay.comparison.compare import COMPARED, NO_CLAIM, Change, Comparison, compare
+from replay.comparison.effects import factor_shares, factors, remedies
+from replay.comparison.entries import exposure_entry, factor_entry, pair_entry, remedy_entry, side_entry
+from replay.comparison.exposure import Exposure, abstaining, exposure
+from replay.comparison.scores import Scores
+from replay.comparison.sides import Sides, Support, support
+from replay.comparison.together import Compared, adjusted
 
 #: Replicates of the statement bootstrap.
 N_BOOT: Final = 2000

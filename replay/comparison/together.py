@@ -8,8 +8,8 @@ import numpy as np
 from auditor.metrics.rates import BY_NAME
 from auditor.stats.bootstrap import bootstrap_totals
 from auditor.stats.max_t import simultaneous_intervals
-from replay.compare import in_base
-from replay.sides import Sides
+from replay.comparison.compare import in_base
+from replay.comparison.sides import Sides
 
 #: One comparison: the places of two sides, and a measure.
 Compared = tuple[int, int, str]

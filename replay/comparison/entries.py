@@ -7,12 +7,12 @@ from auditor.analysis.document import Json, coverage_json, estimate_json, missin
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.mitigation import Bounded, Effect
 from auditor.metrics.rates import BY_NAME
-from replay.compare import Change, Comparison
-from replay.difference import Difference
-from replay.effects import FactorShare, Remedy, Tokens
-from replay.exposure import End, Exposure
-from replay.flips import Flips
-from replay.sides import Answers, Side
+from replay.comparison.compare import Change, Comparison
+from replay.comparison.difference import Difference
+from replay.comparison.effects import FactorShare, Remedy, Tokens
+from replay.comparison.exposure import End, Exposure
+from replay.comparison.flips import Flips
+from replay.comparison.sides import Answers, Side
 
 
 def side_entry(side: Side) -> dict[str, Json]:

@@ -1,8 +1,8 @@
 """Two answers to one parent, side by side: what changes when the same thing is asked in another way.
 
-Pure: answers come in already coded (``cli`` sees to that), and what leaves is written out by ``document``. A pair is
-the same stored exchange answered twice, so only pairs with both answers in a measure's base count for it; how many
-that are, and why the others do not, travels with every number.
+Pure: answers come in already coded (``replay.conclusion`` sees to that), and what leaves is written out by
+``document``. A pair is the same stored exchange answered twice, so only pairs with both answers in a measure's base
+count for it; how many that are, and why the others do not, travels with every number.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ import numpy as np
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.rates import BY_NAME, ELIGIBLE, FULL, Metric
 from auditor.stats.effects import cohen_h
-from replay.difference import Difference, paired_difference
-from replay.flips import Discordance, Flips, flips, mcnemar
-from replay.sides import ABSENT, Sides
+from replay.comparison.difference import Difference, paired_difference
+from replay.comparison.flips import Discordance, Flips, flips, mcnemar
+from replay.comparison.sides import ABSENT, Sides
 
 #: What is compared, in this order. IR/union is a ratio over a base that itself changes, so it has no paired mean.
 COMPARED: Final = (

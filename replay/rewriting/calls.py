@@ -20,9 +20,9 @@ from auditor.instrument.asking import ask
 from auditor.instrument.pool import missing_for
 from auditor.instrument.templates import Template, canonical_of
 from replay.formats import Format
-from replay.own_request import Means, put_otherwise, reason_of, whole
 from replay.pick import Parent
-from replay.rewrite_request import Rewritten, raised_limits
+from replay.rewriting.own_request import Means, put_otherwise, reason_of, whole
+from replay.rewriting.request import Rewritten, raised_limits
 
 #: Members of a chat request that say how to answer, not what.
 _KEPT: Final = (

@@ -20,8 +20,8 @@ from auditor.stats.bootstrap import rate_replicates
 from auditor.stats.intervals import Interval
 from auditor.stats.max_t import largest_deviations, level_of
 from auditor.stats.spread import Spread, range_interval
-from replay.scores import CONFIDENCE, TOO_FEW_WAYS, Scores
-from replay.sides import Sides
+from replay.comparison.scores import CONFIDENCE, TOO_FEW_WAYS, Scores
+from replay.comparison.sides import Sides
 
 #: Sides of which shares this far apart could be read are not scored on the same answers. Chosen by this project.
 UNEVEN: Final = 0.1

@@ -1,7 +1,7 @@
 """The words of ``comparison.json``: parents with all their answers, by group, as plain JSON values.
 
 A group never mixes what must not be mixed: deployments, origins, routes of clients, the format in which the parents
-were first asked, rubrics and what endorsing means. ``page`` shows the document to people.
+were first asked, rubrics and what endorsing means. ``replay.page`` shows the document to people.
 """
 
 from collections import defaultdict
@@ -15,10 +15,10 @@ from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
 from auditor.metrics.joint import Coded
 from replay.coding import Label
+from replay.comparison.group import group_findings
+from replay.comparison.sides import STORED, Side, Sides
 from replay.formats import Format
-from replay.group import group_findings
 from replay.pick import Parent
-from replay.sides import STORED, Side, Sides
 
 SCHEMA: Final = "tiltmeter.replay/1"
 #: A planned instance without a complete exchange: there is no response.

@@ -11,9 +11,9 @@ from scipy import stats
 from auditor.domain.estimate import Estimate, Insufficient
 from auditor.metrics.joint import SHAPE, Floats
 from auditor.metrics.rates import ELAB_CODED, ELAB_ENDORSES, SEL_CODED, SEL_ENDORSES
-from replay.difference import Difference, paired_difference
-from replay.scores import share_estimate
-from replay.sides import Sides
+from replay.comparison.difference import Difference, paired_difference
+from replay.comparison.scores import share_estimate
+from replay.comparison.sides import Sides
 
 Layer = Literal["selection", "elaboration"]
 #: For each layer: the cells with a label, those that endorse, and the label's number by cell.

@@ -8,9 +8,9 @@ from auditor.report.cells import Cell, absent, count, decimal, estimate, probabi
 from auditor.report.places import Place
 from auditor.report.tables import Row, Table, head, table
 from auditor.report.words import MINUS, points, signed
-from replay.compare import COMPARED
-from replay.tables import side_names
-from replay.together import ERROR
+from replay.comparison.compare import COMPARED
+from replay.comparison.together import ERROR
+from replay.page.tables import side_names
 
 _LAYERS: Final = ("selection", "elaboration")
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from auditor.rows import BadRow, Record
-from replay.exchange_file import LeftOut
+from replay.files.exchange_file import LeftOut
 
 #: By ``call_type``: the endpoint, and which member an answer of it has.
 _ENDPOINTS: Final = {

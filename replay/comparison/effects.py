@@ -12,8 +12,8 @@ from auditor.metrics.mitigation_effects import Mitigation, mitigation_effects
 from auditor.metrics.rates import FOURFOLD
 from auditor.metrics.shares import Counts, Resampled, eta_squared_between
 from auditor.stats.bootstrap import rate_replicates
-from replay.scores import TOO_FEW_WAYS, Scores
-from replay.sides import Side, Sides
+from replay.comparison.scores import TOO_FEW_WAYS, Scores
+from replay.comparison.sides import Side, Sides
 
 #: What a format may change comes in this order: a condition's values, and the group that a client's request is about.
 _ORDER: Final = ("task", "perspective", "role", "sentiment", "swap")

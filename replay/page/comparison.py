@@ -10,9 +10,10 @@ from auditor.report.figures.parts import known
 from auditor.report.places import Place
 from auditor.report.templating import environment
 from auditor.report.words import DASH, FLAGS, Entry, estimate_text, points, signed
-from replay.charts import exposure_panels
-from replay.pair_tables import Pairs, flip_table, halves, pair_table, test_table
-from replay.tables import (
+from replay.comparison.together import ERROR
+from replay.page.charts import exposure_panels
+from replay.page.pair_tables import Pairs, flip_table, halves, pair_table, test_table
+from replay.page.tables import (
     coverage_table,
     exposure_table,
     factor_table,
@@ -20,7 +21,6 @@ from replay.tables import (
     score_table,
     side_names,
 )
-from replay.together import ERROR
 
 #: What the table in the terminal shows; the page and the file have all.
 _HEADLINES: Final = {
@@ -36,7 +36,7 @@ _ORIGINS: Final = {"probe": "probes", "client": "client traffic"}
 
 def render(document: Entry) -> bytes:
     """Render the page; the same document gives the same bytes."""
-    loader = ChoiceLoader([PackageLoader("replay", "templates"), PackageLoader("auditor.report", "page")])
+    loader = ChoiceLoader([PackageLoader("replay", "page"), PackageLoader("auditor.report", "page")])
     page = environment(loader).get_template("comparison.html.j2")
     return page.render(
         document=document,

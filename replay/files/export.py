@@ -17,7 +17,7 @@ from auditor.store.engine import reading
 from auditor.store.plan_tables import planned_calls
 from auditor.store.tables import exchange_content, exchanges
 from replay.drawing import Draw
-from replay.exchange_file import record_of
+from replay.files.exchange_file import record_of
 from replay.selecting import Selection
 from replay.stored import ASKED, CURSOR, bounds, chunks, planned_bounds
 

@@ -20,9 +20,9 @@ from auditor.domain.exchange import Capture, Exchange, Origin
 from auditor.domain.ids import id_time
 from auditor.rows import Record, Rows
 from auditor.store.arrivals import add_exchanges
-from replay import spend_log
-from replay.exchange_file import LeftOut, exchange_of
-from replay.row_files import read_rows
+from replay.files import spend_log
+from replay.files.exchange_file import LeftOut, exchange_of
+from replay.files.row_files import read_rows
 
 #: What a batch holds at most: rows, and bytes of content.
 _ROWS: Final = 500

@@ -15,7 +15,7 @@ from auditor.metrics.estimate import ENOUGH_STATEMENTS, LOW_RATE, MIN_STATEMENTS
 from auditor.metrics.joint import Floats
 from auditor.metrics.rates import Metric
 from auditor.stats.intervals import Interval, design_effect_wilson, difference_interval, rare_rate_bounds
-from replay.sides import Sides
+from replay.comparison.sides import Sides
 
 CONFIDENCE: Final = 0.95
 TOO_FEW_WAYS: Final = Insufficient(reason=f"fewer than two ways of asking with {MIN_STATEMENTS} statements")

@@ -24,9 +24,9 @@ from auditor.report.cells import (
 from auditor.report.places import Place
 from auditor.report.tables import Row, Table, head, short, table
 from auditor.report.words import Entry, percent, points
-from replay.compare import COMPARED
-from replay.effects import in_order
-from replay.sides import STORED
+from replay.comparison.compare import COMPARED
+from replay.comparison.effects import in_order
+from replay.comparison.sides import STORED
 
 _EXPOSURE: Final = (
     "score",

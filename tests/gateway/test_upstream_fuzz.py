@@ -4,6 +4,7 @@ Both fail, or both give the same status and the same bytes. Known to differ, and
 
 - status 101, which nobody asked for, and those below 100: no answer to the lean upstream;
 - what stands in one packet behind a whole answer, which the reference takes for a fault of that answer;
+- a transfer-encoding that names none, which the lean upstream refuses: where the body ends would be a guess;
 - a head of more than 64 KiB, which the reference allows in several fields (no case grows that large).
 
 An answer that the reference never ends counts as failed: it is told so once its connection is gone.
@@ -35,6 +36,7 @@ ODDITIES = [
     b"content-length: 3\r\n", b"transfer-encoding: chunked\r\n", b"connection: close\r\n", b"HTTP/1.1 200 OK\r\n\r\n",
 ]  # fmt: skip
 NEVER_ASKED_FOR = re.compile(rb"HTTP/\d\.\d (101|0\d\d)")
+UNNAMED_ENCODING = re.compile(rb"(?i)transfer-encoding:\s*\n")
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,11 @@ async def tell(implementation: str, pieces: Sequence[bytes]) -> Told:
 
 async def check(pieces: list[bytes]) -> None:
     lean, reference = await tell("lean", pieces), await tell("reference", pieces)
-    if NEVER_ASKED_FOR.search(b"".join(pieces)):
+    sent = b"".join(pieces)
+    if NEVER_ASKED_FOR.search(sent) or (UNNAMED_ENCODING.search(sent) and lean.failure is not None):
         return
     if lean.failure is None and reference.failure is not None:
-        assert await stands_behind(lean, b"".join(pieces)), (lean, reference)
+        assert await stands_behind(lean, sent), (lean, reference)
         return
     assert (lean.failure is None) == (reference.failure is None), (lean, reference)
     if lean.failure is None:

@@ -187,7 +187,8 @@ class Connection(asyncio.Protocol):
         """Take a field of the head; one of the trailer is dropped."""
         if self._answer is None or self._answer.status:
             return
-        if len(self._fields) == _MAX_FIELDS or b"\0" in value:
+        # With a blank before its colon a length is none to the parser, and may be one to whoever reads on.
+        if len(self._fields) == _MAX_FIELDS or b"\0" in value or name.endswith((b" ", b"\t")):
             raise _NotHttp
         self._fields.append((name.decode("latin-1").lower(), value.rstrip(b" \t").decode("utf-8", "surrogateescape")))
 

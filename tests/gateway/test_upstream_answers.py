@@ -86,6 +86,12 @@ ENDLESS: dict[str, tuple[list[Step], str]] = {
     "trailer-without-end": ([CHUNKED + b"5\r\nhello\r\n0\r\nx: ", FLUSH, *[b"y" * 1000] * 400, HANG], "upstream_cut"),
 }  # fmt: skip
 
+#: Answers that the reference takes, though who reads on may see another end of the body than it did.
+GUESSED: dict[str, bytes] = {
+    "blank-before-the-colon": OK + b"content-length : 5\r\n\r\nhello",
+    "encoding-that-names-none": OK + b"transfer-encoding:\n\n chunked\r\n\r\n0\r\n\r\n",
+}
+
 #: The reference takes what stands behind an answer for a fault of the answer.
 STRICTER = {"junk-behind", "junk-behind-chunks", "body-of-204"}
 
@@ -120,6 +126,11 @@ async def test_an_answer_that_is_none_or_not_whole_fails_and_its_connection_ends
 @pytest.mark.parametrize("name", ENDLESS)
 async def test_an_answer_that_would_never_end_fails(name: str) -> None:
     await check_failure("lean", *ENDLESS[name])
+
+
+@pytest.mark.parametrize("name", GUESSED)
+async def test_an_answer_whose_end_would_be_a_guess_fails(name: str) -> None:
+    await check_failure("lean", [GUESSED[name], CLOSE], "upstream_protocol")
 
 
 async def check_failure(implementation: str, steps: list[Step], code: str) -> None:

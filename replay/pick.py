@@ -72,6 +72,7 @@ class Application:
 
     profile: Profile
     takes_stance: bool  #: whether the profile names a proposition
+    options: tuple[str, ...] = ()  #: what an answer chooses from, where the profile lists it
 
 
 def refusal(config: Config, to: str | None = None) -> Callable[[Candidate], str | None]:

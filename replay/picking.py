@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.config import Config
+from auditor.config import Audit, Config
 from auditor.domain.exchange import Origin
 from auditor.live.profiles import compile_profile
 from replay import stored
@@ -80,14 +80,13 @@ def _weighted(candidates: Iterable[Candidate], chances: Mapping[float, float]) -
 
 def applications_of(config: Config) -> Mapping[str, Application]:
     """Compile the profiles of the routes that have one: what nobody reads need not be asked again."""
-    audits = {audit.name: audit for audit in config.audits}
-    return {
-        route.model: Application(
-            profile=compile_profile(audits[route.audit]), takes_stance=audits[route.audit].proposition is not None
-        )
-        for route in config.routes
-        if route.audit is not None
-    }
+    audits = {audit.name: _application(audit) for audit in config.audits}
+    return {route.model: audits[route.audit] for route in config.routes if route.audit is not None}
+
+
+def _application(audit: Audit) -> Application:
+    listed = audit.selection.options if audit.selection is not None else None
+    return Application(profile=compile_profile(audit), takes_stance=audit.proposition is not None, options=listed or ())
 
 
 def parents_of(

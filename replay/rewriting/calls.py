@@ -12,7 +12,7 @@ from uuid import UUID
 
 import orjson
 
-from auditor.domain.condition import Condition
+from auditor.domain.condition import Condition, Task
 from auditor.domain.exchange import Origin
 from auditor.domain.question import Message
 from auditor.domain.statement import Statement
@@ -75,8 +75,13 @@ def read_ref(ref: str) -> tuple[UUID, int]:
 
 
 def puts_statement(parent: Parent, each: Format) -> bool:
-    """Tell whether a format asks about the parent's statement, in words of ours; else it asks the client's own."""
-    return parent.origin is Origin.PROBE or (parent.statement is not None and each.task is not None)
+    """Tell whether a format asks about the parent's statement, in words of ours; else it asks the client's own.
+
+    What there is to choose from stands in a client's profile, not in its proposition.
+    """
+    if parent.origin is Origin.PROBE:
+        return True
+    return parent.statement is not None and each.task not in {None, Task.CTO}
 
 
 def condition_of(parent: Parent, each: Format) -> Condition:

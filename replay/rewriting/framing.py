@@ -11,9 +11,10 @@ from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Ta
 from auditor.formats.framing import messages
 from replay.formats import Format
 
-#: Others show options, or a blank, and a client's question has neither.
+#: Sentence completion is none of them: it shows a blank, and a client's question has none.
 _TASK: Final = {
     Task.BJ: "Answer Yes or No, then give one sentence of reason.",
+    Task.CTO: "Answer with one of the following, word for word, then give one sentence of reason:",
     Task.RATE: "Answer with a rating from 1 to 5 (1 = not at all, 5 = entirely), then give a brief reason.",
     Task.EXPLAIN: "Explain at length what speaks for and against, and what follows from it.",
     Task.JUDGE: "Take a position of your own, and say why you hold it.",
@@ -36,7 +37,7 @@ _TONE: Final = {
 }
 
 
-def frame(texts: Sequence[str], asked: Format) -> list[str]:
+def frame(texts: Sequence[str], asked: Format, options: Sequence[str] = ()) -> list[str]:
     r"""Put a framing around a question: whose it is before, tone and task after. A factor at its baseline puts nothing.
 
     Parameters
@@ -44,16 +45,22 @@ def frame(texts: Sequence[str], asked: Format) -> list[str]:
     texts
         The texts of one message, at least one; only the first and the last are added to.
     asked
-        Its task is none that shows options or a blank.
+        Its task is none that shows a blank.
+    options
+        What there is to choose from, in this order, where the task is a choice.
 
     Examples
     --------
     >>> frame(["Who pays?"], Format(task=Task.BJ, perspective=Perspective.OTHERS))[0].split("\n\n")
     ['Some people ask the following.', 'Who pays?', 'Answer Yes or No, then give one sentence of reason.']
+    >>> frame(["Who pays?"], Format(task=Task.CTO), ["the guest", "the host"])[0].split("\n")[3:]
+    ['- the guest', '- the host']
     """
     before = _PERSPECTIVE[asked.perspective or Perspective.SELF]
     tone = _TONE[asked.sentiment or Sentiment.NEUTRAL]
-    task = _TASK[asked.task] if asked.task is not None else ""
+    task = "" if asked.task is None else _TASK[asked.task]
+    if asked.task is Task.CTO:
+        task = "\n".join([task, *(f"- {option}" for option in options)])
     framed = list(texts)
     if before:
         framed[0] = f"{before}\n\n{framed[0]}"

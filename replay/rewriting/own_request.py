@@ -36,7 +36,9 @@ def put_otherwise(parent: Parent, each: Format, request: Mapping[str, Any], mean
         return _swapped(parent, each.swap, request, means)
     if not each.levels:
         return Rewritten(request=request)
-    return reframe(request, each)
+    options = means.applications[parent.route].options
+    # As with a choice about a statement, about half of the parents get the other order.
+    return reframe(request, each, options if parent.id.int % 2 else options[::-1])
 
 
 def whole(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class Hindrance(StrEnum):
 
     NO_MESSAGES = "no_messages"
     NO_USER_TURN = "no_user_turn"  #: the last message is not a user's text: there is no question at the end
-    NO_OPTIONS = "no_options"  #: to choose one, they must be given, and with no client's question they are
+    NO_OPTIONS = "no_options"  #: to choose one, they must be known
     NO_BLANK = "no_blank"  #: to complete it, it must have one, and no client's question has
     ANSWER_SCHEMA = "answer_schema"  #: the answer must have a form that another task would break
     TOOL_FORCED = "tool_forced"  #: the answer is a call, not a text
@@ -34,10 +34,6 @@ class Hindrance(StrEnum):
     IMAGE = "image"  #: a picture, a sound or a file may show the group, and is not edited
     PROPOSITION = "proposition"  #: what answers take a stance on names the group too, and stands outside the messages
     REDACTED = "redacted"  #: something was taken out of the stored copy: it is not what was asked
-
-
-#: Tasks that show what no client's question has.
-_UNSHOWN: Final = {Task.CTO: Hindrance.NO_OPTIONS, Task.SC: Hindrance.NO_BLANK}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +48,7 @@ class Rewritten:
 Outcome = Rewritten | Hindrance | Refused
 
 
-def reframe(request: Mapping[str, Any], asked: Format) -> Rewritten | Hindrance:
+def reframe(request: Mapping[str, Any], asked: Format, options: Sequence[str] = ()) -> Rewritten | Hindrance:
     r"""Put a chat request in another framing: around its last question, and before its system prompt.
 
     Earlier turns, tools, images and the manner of answering are carried through. Where the task changes, a limit
@@ -64,6 +60,8 @@ def reframe(request: Mapping[str, Any], asked: Format) -> Rewritten | Hindrance:
         The body of a chat completion request.
     asked
         What is put around it: levels at their baseline change nothing, and a swap is not made here.
+    options
+        What there is to choose from, where the task is a choice.
 
     Examples
     --------
@@ -74,9 +72,13 @@ def reframe(request: Mapping[str, Any], asked: Format) -> Rewritten | Hindrance:
     messages = _messages(request)
     if not messages:
         return Hindrance.NO_MESSAGES
+    if asked.task is Task.SC:
+        return Hindrance.NO_BLANK
+    if asked.task is Task.CTO and not options:
+        return Hindrance.NO_OPTIONS
     if (hindrance := _hindrance(request, messages, asked.task)) is not None:
         return hindrance
-    framed = [*messages[:-1], _on_texts(messages[-1], lambda texts: frame(texts, asked))]
+    framed = [*messages[:-1], _on_texts(messages[-1], lambda texts: frame(texts, asked, options))]
     if asked.role not in {None, Role.NONE}:
         framed = _with_persona(framed, persona_of(asked.role))
     limits = raised_limits(request) if asked.task is not None else {}
@@ -134,8 +136,6 @@ def _messages(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _hindrance(
     request: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], task: Task | None
 ) -> Hindrance | None:
-    if task in _UNSHOWN:
-        return _UNSHOWN[task]
     if messages[-1].get("role") != "user" or not any(text.strip() for text in _texts(messages[-1])):
         return Hindrance.NO_USER_TURN
     if task is None:

@@ -103,6 +103,11 @@ def test_what_cannot_be_framed_says_why(request_, framing, hindrance):
     assert reframe(request_, framing) is hindrance
 
 
+def test_a_choice_shows_what_there_is_to_choose_from():
+    framed = reframe(asked(user("Who pays?")), Format(task=Task.CTO), ["the guest", "the host"])
+    assert framed.request["messages"][-1]["content"].splitlines()[-2:] == ["- the guest", "- the host"]
+
+
 def test_a_forced_answer_bears_another_role_but_no_other_task():
     request = asked(user("x"), response_format={"type": "json_object"}, tool_choice="required")
     assert isinstance(reframe(request, Format(role=Role.SOCIOLOGIST)), Rewritten)

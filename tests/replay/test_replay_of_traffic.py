@@ -58,7 +58,7 @@ async def test_traffic_is_replayed_as_its_routes_allow(product: Product) -> None
     await ask(product, "unread", SHOWN[:3])
     await ask(product, "hashed", SHOWN[:2])
     await product.shipped()
-    select = ("--select", "origin=client", "--formats", "BJ,Rate,CTO", "--yes")
+    select = ("--select", "origin=client", "--formats", "BJ,Rate,SC", "--yes")
     product.run(*replay_arguments(product, *select))
     found = document(product)
     assert found["left_out"] == {"no_content": 2, "no_profile": 3}
@@ -71,7 +71,7 @@ async def test_traffic_is_replayed_as_its_routes_allow(product: Product) -> None
         sides = {side["side"]: side for side in group["sides"]}
         assert sides["stored"]["task"] is None
         # No statement of a client's has two groups to choose from.
-        assert sides["CTO"]["missing"] == {"statement_lacks_stereotype_option": 30}
+        assert sides["SC"]["missing"] == {"statement_lacks_stereotype_option": 30}
         assert "difference" in first["metrics"]["ber_sel_full"]
     assert "difference" in shown["pairs"][0]["metrics"]["ber_elab_full"]
     assert quiet["pairs"][0]["metrics"]["ber_elab_full"] == {"missing": "no pair has a label on this layer both times"}

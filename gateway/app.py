@@ -103,7 +103,10 @@ class Paths:
             return await handler(request)
         except GatewayError as error:
             return error_response(error)
-        except ConnectionResetError:  # the client has left; there is nobody to answer
+        except ConnectionResetError as error:  # the client has left; there is nobody to answer
+            # The request's task keeps the error, and what waits below knows the task: they and all of the request
+            # would hold one another.
+            error.__traceback__ = None
             raise
         except Exception:
             log.exception("%s %s failed", request.method, request.path)

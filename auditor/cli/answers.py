@@ -4,7 +4,7 @@ import getpass
 import json
 import os
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
     from auditor.config import Config
+    from auditor.jobs.findings import Person
 
 T = TypeVar("T")
 
@@ -50,8 +51,8 @@ def in_store(config: "Path", work: "Callable[[Config, AsyncConnection], Awaitabl
     return on_engine(loaded, run)
 
 
-def own_name() -> str:
-    """Give the name that this machine has for its user.
+def person(by: str | None, note: str | None) -> "Person":
+    """Say who speaks now, and what: without a name, the one that this machine has for its user.
 
     Raises
     ------
@@ -59,9 +60,10 @@ def own_name() -> str:
         It has none.
     """
     from auditor.errors import UsageError
+    from auditor.jobs.findings import Person
 
     try:
-        return getpass.getuser()
+        return Person(by=by or getpass.getuser(), note=note, now=datetime.now(UTC))
     except (OSError, KeyError):
         raise UsageError("this machine does not know your name; say it with --by") from None
 

@@ -1,11 +1,10 @@
 """``tiltmeter findings``: what the watch has found, and what people say to it."""
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from auditor.cli.answers import ByOption, NoteOption, ReleaseOption, SinceOption, in_store, own_name, say
+from auditor.cli.answers import ByOption, NoteOption, ReleaseOption, SinceOption, in_store, person, say
 from auditor.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
@@ -60,11 +59,10 @@ def _acknowledge(
     as_json: JsonOption = False,
 ) -> None:
     """Say that somebody looks into a finding. The watch goes on as before."""
-    from auditor.jobs.findings import Person, acknowledge
+    from auditor.jobs.findings import acknowledge
 
     async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
-        person = Person(by=by or own_name(), note=note, now=datetime.now(UTC))
-        await acknowledge(connection, loaded, await _need(connection, finding_id, changing=True), person)
+        await acknowledge(connection, loaded, await _need(connection, finding_id, changing=True), person(by, note))
         return await _shown(connection, finding_id)
 
     _say_one(in_store(config, work), as_json=as_json)
@@ -81,13 +79,11 @@ def _accept(
 ) -> None:
     """Accept what the deployment is like since a day as its reference: that answers all that is found of it."""
     from auditor.jobs.acceptance import Accepted, accept_reference
-    from auditor.jobs.findings import Person
 
     async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
-        person = Person(by=by or own_name(), note=note, now=datetime.now(UTC))
         finding = await _need(connection, finding_id, changing=True)
         accepted = Accepted(since=since.date() if since is not None else None, release=release)
-        await accept_reference(connection, loaded, finding, accepted, person)
+        await accept_reference(connection, loaded, finding, accepted, person(by, note))
         return await _shown(connection, finding_id)
 
     _say_one(in_store(config, work), as_json=as_json)

@@ -1,12 +1,11 @@
 """``tiltmeter references``: what deployments are held against, and a new one that somebody accepts."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from auditor.cli.answers import ByOption, NoteOption, ReleaseOption, SinceOption, in_store, own_name, say
+from auditor.cli.answers import ByOption, NoteOption, ReleaseOption, SinceOption, in_store, person, say
 from auditor.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
@@ -47,12 +46,10 @@ def _accept(
 ) -> None:
     """Accept what a deployment is like since a day as its reference, whatever is found of it: that is answered."""
     from auditor.jobs.acceptance import Accepted, accept_unasked, reference_json
-    from auditor.jobs.findings import Person
 
     async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
-        person = Person(by=by or own_name(), note=note, now=datetime.now(UTC))
         accepted = Accepted(since=since.date() if since is not None else None, release=release)
-        reference = await accept_unasked(connection, loaded, deployment, accepted, person)
+        reference = await accept_unasked(connection, loaded, deployment, accepted, person(by, note))
         return reference_json(reference, in_force=True)
 
     shown = in_store(config, work)

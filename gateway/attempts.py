@@ -37,6 +37,8 @@ from gateway.wire import replace_model
 
 #: Seconds; while one request tries a deployment, nobody knows how long that will take.
 LONGEST_REST = 10
+#: Seconds by which the event loop's timer, which counts whole milliseconds, may ring too soon.
+_TOO_SOON = 0.002
 _NO_PLACE = 429
 
 
@@ -184,7 +186,7 @@ class Attempts:
         if self._now() + wait >= min(self._end, self._last_call):
             return False
         self._tap.upstream_s += wait
-        await asyncio.sleep(wait)
+        await asyncio.sleep(wait + _TOO_SOON)  # a Retry-After is kept to the millisecond
         return True
 
     async def _attempt(self, deployment: Deployment) -> Answering:

@@ -4,6 +4,7 @@ import fcntl
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from product import Product
 
 CTRL_C = b"\x03"
 _COLUMNS = 100
+#: Seconds after which a person looks again, though nothing has moved.
+_LOOK = 0.1
 #: Colours, cursor movements, and the like.
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -39,7 +42,10 @@ def on_terminal(
     type_in: Callable[[str], bytes | None] = lambda _: None,
     into: Path | None = None,
 ) -> Shown:
-    """Run a command to its end; what `type_in` makes of what is shown is typed, and `into` takes its output."""
+    """Run a command to its end; what `type_in` makes of what is shown is typed, and `into` takes its output.
+
+    `type_in` is asked whenever something new is shown, and every so often without.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, _COLUMNS, 0, 0))
     output = theirs if into is None else os.open(into, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -65,10 +71,11 @@ def on_terminal(
 def _read(terminal: int, type_in: Callable[[str], bytes | None]) -> str:
     shown = b""
     while True:
-        try:
-            shown += os.read(terminal, 65536)
-        except OSError:  # nobody holds its other end any more
-            return _plain(shown)
+        if select.select([terminal], [], [], _LOOK)[0]:
+            try:
+                shown += os.read(terminal, 65536)
+            except OSError:  # nobody holds its other end any more
+                return _plain(shown)
         typed = type_in(_plain(shown))
         if typed is not None:
             os.write(terminal, typed)

@@ -20,6 +20,11 @@ def choose_later(request: Request) -> Steps:
     return [Sleep(0.05), *choose(request)]
 
 
+def choose_much_later(request: Request) -> Steps:
+    """Answer after longer than it takes anybody to press a key."""
+    return [Sleep(20.0), *choose(request)]
+
+
 @pytest.fixture
 async def upstream() -> AsyncIterator[ScriptedUpstream]:
     async with scripted_upstream(choose_later) as up:
@@ -52,7 +57,11 @@ async def test_a_person_sees_it_run_stops_it_and_goes_on(product: Product, upstr
 
 
 async def is_stopped(product: Product, upstream: ScriptedUpstream) -> None:
+    upstream.script = lambda request: (
+        choose_later(request) if upstream.received <= CALLS // 2 else choose_much_later(request)
+    )
     shown = await replay(product, "--yes", type_in=once(CTRL_C, lambda _: upstream.received > CALLS // 2))
+    upstream.script = choose_later
     assert shown.status == 130
     assert "Traceback" not in shown.text
     assert shown.lines[-1] == "tiltmeter: stopped; the same command goes on with what has no answer"

@@ -8,8 +8,6 @@ import math
 import time
 from dataclasses import dataclass
 
-from aiohttp import web
-
 from auditor.config import Deployment, Route, WeightedDeployment
 from auditor.domain.exchange import Origin, Outcome
 from gateway.app import Gateway
@@ -30,6 +28,7 @@ from gateway.headers import upstream_headers
 from gateway.recorder import Recorder
 from gateway.relay import STOPPED, Begun, Waits, begin
 from gateway.routing import choose
+from gateway.server import Request
 from gateway.tap import Subject, Tap
 from gateway.upstreams import UpstreamRequest
 from gateway.usage import inject_usage
@@ -76,7 +75,7 @@ class Attempts:
         Follows the exchange; its subject is the request.
     """
 
-    def __init__(self, gateway: Gateway, request: web.BaseRequest, tap: Tap) -> None:
+    def __init__(self, gateway: Gateway, request: Request, tap: Tap) -> None:
         self._gateway = gateway
         # Taken once: a reload in the middle of a request is for the next one.
         self._config = gateway.config.gateway

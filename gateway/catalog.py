@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
 from auditor.config import Deployment
-from gateway.app import Gateway
+from gateway.app import Gateway, json_answer
 from gateway.errors import GatewayError, NotFound
 from gateway.headers import upstream_headers
 from gateway.relay import read_whole
 from gateway.routing import ANY
+from gateway.server import Request, WholeAnswer
 from gateway.upstreams import UpstreamRequest
 
 Model = dict[str, Any]
@@ -29,20 +29,20 @@ class Catalog:
         self._gateway = gateway
         self._lists: dict[str, tuple[float, Models]] = {}
 
-    async def list(self, request: web.BaseRequest) -> web.Response:
+    async def list(self, request: Request) -> WholeAnswer:
         """``/v1/models``."""
         models = await self._models(request)
-        return web.json_response({"object": "list", "data": models})
+        return json_answer({"object": "list", "data": models})
 
-    async def one(self, request: web.BaseRequest) -> web.Response:
+    async def one(self, request: Request) -> WholeAnswer:
         """``/v1/models/``: one of them. Its name may hold slashes."""
         asked = request.path.removeprefix("/v1/models/")
         for model in await self._models(request):
             if model["id"] == asked:
-                return web.json_response(model)
+                return json_answer(model)
         raise NotFound(f"The model {asked[:200]!r} does not exist.", code="model_not_found", param="model")
 
-    async def _models(self, request: web.BaseRequest) -> Models:
+    async def _models(self, request: Request) -> Models:
         gateway = self._gateway
         key = gateway.doorkeeper.identify(request.headers)
         named = [_entry(name) for name in gateway.table.routes if name != ANY]

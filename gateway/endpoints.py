@@ -5,14 +5,12 @@ import time
 from dataclasses import dataclass
 from uuid import UUID
 
-from aiohttp import web
-
 from auditor.config import Route
 from auditor.domain.exchange import Capture, Origin, Outcome
 from auditor.domain.ids import new_id
 from auditor.domain.keys import Key
 from auditor.domain.sampling import sampled
-from gateway.app import Gateway, error_response
+from gateway.app import Gateway, error_answer
 from gateway.attempts import Attempts
 from gateway.auth import Directives
 from gateway.endings import DONE, LAST_RESPONSE, Ending
@@ -21,6 +19,7 @@ from gateway.failures import UpstreamRefused
 from gateway.headers import request_id
 from gateway.limits import TokenCount
 from gateway.relay import STOPPED, STOPPING, relay, relay_refusal, survives_cancellation
+from gateway.server import OpenAnswer, Request, WholeAnswer
 from gateway.tap import Subject, Tap
 from gateway.wire import read_envelope
 
@@ -39,12 +38,13 @@ class Endpoint:
     ending: Ending = DONE
     usage_on_request: bool = False
 
-    async def forward(self, gateway: Gateway, request: web.BaseRequest) -> web.StreamResponse:
+    async def forward(self, gateway: Gateway, request: Request) -> WholeAnswer | OpenAnswer:
         """Forward one request."""
         now_us = time.time_ns() // 1000
         key = gateway.doorkeeper.identify(request.headers)
         directives = gateway.doorkeeper.directives(request.headers, key)
-        body = await _read_body(request, gateway.config.gateway.body_limit)
+        _refuse_compressed(request)
+        body = await request.body(gateway.config.gateway.body_limit)
         subject = self._subject(gateway, request, now_us, key, directives, body)
         tap = Tap(subject, gateway.recorder, gateway.config.gateway.capture_limit)
         try:
@@ -63,7 +63,7 @@ class Endpoint:
     def _subject(
         self,
         gateway: Gateway,
-        request: web.BaseRequest,
+        request: Request,
         now_us: int,
         key: Key | None,
         directives: Directives,
@@ -106,9 +106,7 @@ ENDPOINTS = (
 )
 
 
-async def _read_body(request: web.BaseRequest, limit: int) -> bytes:
-    if (request.content_length or 0) > limit:
-        raise _too_large(limit)
+def _refuse_compressed(request: Request) -> None:
     if request.headers.get("content-encoding", "identity") != "identity":
         raise BadRequest(
             "Compressed request bodies are not accepted.",
@@ -116,18 +114,6 @@ async def _read_body(request: web.BaseRequest, limit: int) -> bytes:
             param="content-encoding",
             status=415,
         )
-    pieces: list[bytes] = []
-    size = 0
-    while piece := await request.content.readany():
-        size += len(piece)
-        if size > limit:
-            raise _too_large(limit)
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
-def _too_large(limit: int) -> BadRequest:
-    return BadRequest(f"The request body is larger than {limit} bytes.", code="request_too_large", status=413)
 
 
 def _capture(seed: int, route: Route, directives: Directives, exchange_id: UUID) -> tuple[Capture, float, str]:
@@ -164,21 +150,21 @@ def _admit(gateway: Gateway, key: Key, tap: Tap) -> None:
         raise
 
 
-async def _forward(gateway: Gateway, request: web.BaseRequest, tap: Tap) -> web.StreamResponse:
+async def _forward(gateway: Gateway, request: Request, tap: Tap) -> WholeAnswer | OpenAnswer:
     try:
         answering = await Attempts(gateway, request, tap).run()
     except UpstreamRefused as refused:
         return relay_refusal(refused.refusal, tap)
     except (UpstreamFailed, UpstreamTimeout, Saturated) as error:
         tap.end(Outcome.FAILED, error.http_status, error.code)
-        return error_response(error, tap.own_headers())
+        return error_answer(error, tap.own_headers())
     try:
         return await relay(request, answering.begun, tap, answering.waits, strip_usage=answering.usage_injected)
     finally:
         answering.settle(tap, gateway.recorder)
 
 
-def _stop(request: web.BaseRequest, tap: Tap) -> web.Response:
+def _stop(request: Request, tap: Tap) -> WholeAnswer:
     """End an exchange whose handler has been cancelled, in whichever way is left."""
     if not survives_cancellation(request):
         tap.end(*_GONE)
@@ -187,4 +173,4 @@ def _stop(request: web.BaseRequest, tap: Tap) -> web.Response:
         tap.end(Outcome.CUT, tap.status, STOPPED)
         raise asyncio.CancelledError
     tap.end(Outcome.FAILED, 503, STOPPED)
-    return error_response(Saturated(STOPPING, code=STOPPED, retry_after=1), tap.own_headers())
+    return error_answer(Saturated(STOPPING, code=STOPPED, retry_after=1), tap.own_headers())

@@ -73,7 +73,6 @@ def _is_returned(name: str) -> bool:
 def own_headers(exchange_id: UUID, request_id: str, deployment: str | None, attempts: int) -> dict[str, str]:
     """Say which exchange this was, who was asked last, and how many attempts there were."""
     headers = {
-        "server": "tiltmeter",
         "x-request-id": request_id,
         "x-tiltmeter-exchange-id": str(exchange_id),
         "x-tiltmeter-attempts": str(attempts),

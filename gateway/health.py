@@ -1,8 +1,7 @@
 """``/healthz``, ``/readyz``, ``/metrics``: what orchestrators and Prometheus ask."""
 
-from aiohttp import web
-
-from gateway.app import Gateway
+from gateway.app import Gateway, json_answer
+from gateway.server import Request, WholeAnswer
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -13,22 +12,20 @@ class Health:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
-    async def alive(self, _: web.BaseRequest) -> web.Response:
+    async def alive(self, _: Request) -> WholeAnswer:
         """``/healthz``."""
-        return web.json_response({"status": "ok"})
+        return json_answer({"status": "ok"})
 
-    async def ready(self, _: web.BaseRequest) -> web.Response:
+    async def ready(self, _: Request) -> WholeAnswer:
         """``/readyz``."""
         gateway = self._gateway
         if gateway.draining:
-            return web.json_response({"status": "draining"}, status=503)
+            return json_answer({"status": "draining"}, status=503)
         if gateway.snapshot.current is None and gateway.config.gateway.auth == "keys":
-            return web.json_response(
-                {"status": "unconfigured", "why": "the client keys have not been read yet"}, status=503
-            )
-        return web.json_response({"status": "ready"})
+            return json_answer({"status": "unconfigured", "why": "the client keys have not been read yet"}, status=503)
+        return json_answer({"status": "ready"})
 
-    async def metrics(self, _: web.BaseRequest) -> web.Response:
+    async def metrics(self, _: Request) -> WholeAnswer:
         """``/metrics``."""
         body = self._gateway.exposition.render()
-        return web.Response(body=body, headers={"content-type": _METRICS_TYPE})
+        return WholeAnswer(200, {"content-type": _METRICS_TYPE}, body)

@@ -11,15 +11,13 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from aiohttp import web
-
 from auditor.config import Timeouts
 from auditor.domain.exchange import Outcome
-from gateway.answers import WholeAnswer
 from gateway.deadlines import Deadlines
 from gateway.errors import UpstreamFailed, UpstreamTimeout
 from gateway.failures import Refusal, UpstreamRefused, asking_again_may_help, error_type_of
 from gateway.headers import client_headers
+from gateway.server import OpenAnswer, Request, WholeAnswer
 from gateway.sse import EventSplitter
 from gateway.tap import Tap
 from gateway.upstreams import Upstream, UpstreamAnswer, UpstreamRequest
@@ -131,8 +129,8 @@ async def _read_body(answer: UpstreamAnswer, length: str | None, tap: Tap, waits
 
 
 async def relay(
-    request: web.BaseRequest, begun: Begun, tap: Tap, waits: Waits, *, strip_usage: bool = False
-) -> web.StreamResponse:
+    request: Request, begun: Begun, tap: Tap, waits: Waits, *, strip_usage: bool = False
+) -> WholeAnswer | OpenAnswer:
     """Relay an answer that has begun, to its end.
 
     ``strip_usage`` takes out of a stream what the gateway asked for in the client's stead.
@@ -147,16 +145,16 @@ async def relay(
         if begun.whole:
             tap.body(begun.held)
             tap.end(*_ended(answer.status))
-            answered = WholeAnswer if answer.status == 200 else web.Response
-            return answered(status=answer.status, headers=headers, body=begun.held)
+            headers.setdefault("content-type", "application/octet-stream")
+            return WholeAnswer(answer.status, headers, begun.held)
         return await _long_unary(request, begun, tap, waits, headers)
     finally:
         answer.close()
 
 
-def survives_cancellation(request: web.BaseRequest) -> bool:
+def survives_cancellation(request: Request) -> bool:
     """Let a cancelled handler go on, and say so, if its client is still there: then it is this process that ends."""
-    if request.transport is None:
+    if request.client.is_gone:
         return False
     task = asyncio.current_task()
     assert task is not None
@@ -164,7 +162,7 @@ def survives_cancellation(request: web.BaseRequest) -> bool:
     return True
 
 
-def relay_refusal(refusal: Refusal, tap: Tap) -> web.Response:
+def relay_refusal(refusal: Refusal, tap: Tap) -> WholeAnswer:
     """Relay an error answer as it is."""
     tap.status = refusal.status
     tap.content_encoding = dict(refusal.headers).get("content-encoding")
@@ -173,7 +171,7 @@ def relay_refusal(refusal: Refusal, tap: Tap) -> web.Response:
     headers = client_headers(refusal.headers, tap.own_headers())
     if not asking_again_may_help(refusal.status):
         headers.setdefault("x-should-retry", "false")
-    return web.Response(status=refusal.status, headers=headers, body=refusal.body)
+    return WholeAnswer(refusal.status, headers, refusal.body)
 
 
 def _is_stream(headers: dict[str, str], *, asked: bool) -> bool:
@@ -185,34 +183,29 @@ def _ended(status: int) -> tuple[Outcome, int, str | None]:
     return Outcome.COMPLETE if status < 300 else Outcome.FAILED, status, error_type_of(status)
 
 
-async def _long_unary(
-    request: web.BaseRequest, begun: Begun, tap: Tap, waits: Waits, headers: dict[str, str]
-) -> web.StreamResponse:
+async def _long_unary(request: Request, begun: Begun, tap: Tap, waits: Waits, headers: dict[str, str]) -> OpenAnswer:
     answer, held = begun.answer, begun.held
-    response = web.StreamResponse(status=answer.status, headers=headers)
-    await response.prepare(request)
+    open_answer = OpenAnswer(request, answer.status, headers)
     try:
         while following := await waits.keep(answer.read(), waits.end, tap, "total_timeout"):
             tap.bytes_passed(held)
-            await response.write(held)
+            await open_answer.write(held)
             held = following
     except (UpstreamFailed, UpstreamTimeout) as error:
-        # Without the closing chunk the client knows that the body is not whole.
         tap.end(Outcome.CUT, answer.status, error.code)
-        if request.transport is not None:
-            request.transport.close()
-        return response
+        open_answer.cut()
+        return open_answer
     tap.bytes_passed(held)
     tap.end(*_ended(answer.status))
-    await response.write(held)
-    await response.write_eof()
-    return response
+    await open_answer.write(held)
+    open_answer.end()
+    return open_answer
 
 
 class _Stream:
     """Relays one stream of events."""
 
-    def __init__(self, request: web.BaseRequest, begun: Begun, tap: Tap, waits: Waits, *, strip_usage: bool) -> None:
+    def __init__(self, request: Request, begun: Begun, tap: Tap, waits: Waits, *, strip_usage: bool) -> None:
         self._request = request
         self._answer = begun.answer
         self._first = begun.held
@@ -223,14 +216,13 @@ class _Stream:
         self._ending = tap.subject.ending
         self._splitter = EventSplitter(find_last=self._ending.find)
         self._stripper = UsageStripper() if strip_usage else None
-        self._response: web.StreamResponse
+        self._open: OpenAnswer
 
-    async def run(self, headers: dict[str, str]) -> web.StreamResponse:
+    async def run(self, headers: dict[str, str]) -> OpenAnswer:
         headers.setdefault("content-type", "text/event-stream; charset=utf-8")
         headers["cache-control"] = "no-cache"
         headers["x-accel-buffering"] = "no"
-        self._response = web.StreamResponse(status=self._answer.status, headers=headers)
-        await self._response.prepare(self._request)
+        self._open = OpenAnswer(self._request, self._answer.status, headers)
         try:
             error = await self._relay_events(self._first)
         except asyncio.CancelledError:
@@ -239,8 +231,8 @@ class _Stream:
             error = UpstreamFailed(STOPPING, code=STOPPED)
         if not self._tap.ended:
             await self._finish(error)
-        await self._response.write_eof()
-        return self._response
+        self._open.end()
+        return self._open
 
     async def _relay_events(self, piece: bytes) -> UpstreamFailed | UpstreamTimeout | None:
         try:
@@ -256,7 +248,7 @@ class _Stream:
         if not events:
             return
         if self._tap.ended:  # behind the terminator: not ours to judge
-            await self._response.write(events)
+            await self._open.write(events)
             return
         relayed = events if self._stripper is None else self._stripper.strip(events)
         self._tap.events(events, relayed)
@@ -271,7 +263,7 @@ class _Stream:
 
     async def _write(self, events: bytes) -> None:
         if events:
-            await self._response.write(events)
+            await self._open.write(events)
 
     async def _finish(self, error: UpstreamFailed | UpstreamTimeout | None) -> None:
         """End a stream that brought no terminator: complete if some event said why it ends, else cut."""
@@ -285,7 +277,7 @@ class _Stream:
         code = error.code if error else "upstream_cut"
         message = str(error or "The deployment ended its answer in the middle.")
         self._tap.end(Outcome.CUT, self._answer.status, code)
-        await self._response.write(self._ending.broken(message, code))
+        await self._open.write(self._ending.broken(message, code))
 
 
 async def read_whole(upstream: Upstream, ask: UpstreamRequest, seconds: float) -> tuple[int, bytes]:

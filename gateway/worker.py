@@ -16,7 +16,6 @@ import time
 from functools import partial
 
 import uvloop
-from aiohttp import web
 
 from auditor import lifeline
 from auditor.domain.exchange import Origin
@@ -32,6 +31,7 @@ from gateway.limits import Limits
 from gateway.recorder import Recorder
 from gateway.redaction import Redactor
 from gateway.routing import RoutingTable
+from gateway.server import Site
 from gateway.snapshot import SnapshotReader
 from gateway.spool import SpoolWriter
 from gateway.upstreams.lean import LeanUpstream
@@ -47,8 +47,6 @@ def main() -> None:
     """Run one worker until it is told to end, or its parent is gone."""
     told: bootstrap.WorkerBootstrap = lifeline.receive()
     logging.basicConfig(level=logging.INFO, format=f"tiltmeter gateway worker {told.number}: %(message)s")
-    # It would log what is no HTTP, with the client's own words; what fails in here is logged by the application.
-    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
     # Requests make little garbage in cycles: collect rarely, and never walk what the start has made.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
@@ -57,17 +55,15 @@ def main() -> None:
 
 async def _serve(told: bootstrap.WorkerBootstrap) -> None:
     gateway = build(told)
-    runner = web.ServerRunner(server(gateway), shutdown_timeout=_LAST_WORDS)
-    await runner.setup()
+    site = Site(paths(gateway).serve)
     ending = _follow_signals()
     listening = socket.socket(fileno=told.listen_fd)
     listening.setblocking(False)
-    site = web.SockSite(runner, listening, backlog=1024)
-    await site.start()
+    await site.listen(listening)
     lifeline.report(serving=told.generation)
     chores = [asyncio.create_task(_follow_parent(gateway, ending)), asyncio.create_task(_chores(gateway, told))]
     await _drain(gateway, site, noticed=await ending)
-    await runner.cleanup()
+    await site.close(_LAST_WORDS)
     await gateway.upstream.close()
     for chore in chores:
         chore.cancel()
@@ -105,9 +101,9 @@ def _reload(gateway: Gateway, told: bootstrap.WorkerBootstrap) -> None:
     lifeline.report(serving=told.generation)
 
 
-def server(gateway: Gateway) -> web.Server:
+def paths(gateway: Gateway) -> Paths:
     """Put together what is served."""
-    paths, catalog, health = Paths(gateway), Catalog(gateway), Health(gateway)
+    paths, catalog, health = Paths(), Catalog(gateway), Health(gateway)
     for endpoint in ENDPOINTS:
         paths.add("POST", f"/v1/{endpoint.path}", partial(endpoint.forward, gateway))
     paths.add("GET", "/v1/models", catalog.list)
@@ -115,7 +111,7 @@ def server(gateway: Gateway) -> web.Server:
     paths.add("GET", "/healthz", health.alive)
     paths.add("GET", "/readyz", health.ready)
     paths.add("GET", "/metrics", health.metrics)
-    return web.Server(paths.serve, access_log=None, handler_cancellation=True, auto_decompress=False)
+    return paths
 
 
 def build(told: bootstrap.WorkerBootstrap) -> Gateway:
@@ -164,22 +160,22 @@ async def _chores(gateway: Gateway, told: bootstrap.WorkerBootstrap) -> None:
         await asyncio.sleep(0.5)
 
 
-async def _drain(gateway: Gateway, site: web.BaseSite, *, noticed: bool) -> None:
+async def _drain(gateway: Gateway, site: Site, *, noticed: bool) -> None:
     """Serve what is in flight, and what still comes, until nothing is; end what is not done in time."""
-    gateway.draining = True
+    gateway.draining = site.draining = True
     limits = gateway.config.gateway
     deadline = time.monotonic() + limits.drain
     if noticed:
         await asyncio.sleep(min(limits.drain_notice, limits.drain))
-    await _served(gateway, deadline)
-    await site.stop()
-    await _served(gateway, deadline)  # what was accepted last
-    for handler in gateway.handlers:
-        handler.cancel()
+    await _served(site, deadline)
+    site.stop()
+    await _served(site, deadline)  # what was accepted last
+    for task in site.tasks:
+        task.cancel()
 
 
-async def _served(gateway: Gateway, deadline: float) -> None:
-    while gateway.handlers and time.monotonic() < deadline:  # noqa: ASYNC110 -- an emptied set is no event
+async def _served(site: Site, deadline: float) -> None:
+    while site.tasks and time.monotonic() < deadline:  # noqa: ASYNC110 -- an emptied list is no event
         await asyncio.sleep(0.05)
 
 

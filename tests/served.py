@@ -1,5 +1,6 @@
 """The gateway's application in the test's own event loop: real sockets, files and parts, but no process to start."""
 
+import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -7,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from aiohttp import web
 
 from auditor.config import Config
 from auditor.domain.exchange import Exchange
@@ -15,6 +15,7 @@ from auditor.domain.keys import Key, Right, hash_secret
 from gateway import bootstrap, record, snapshot, spool, worker
 from gateway.app import Gateway
 from gateway.counters import read_all
+from gateway.server import Site
 
 AUDIT_SECRET = "the auditor's"
 
@@ -76,14 +77,13 @@ async def served(settings: dict[str, Any], folder: Path, keys: Sequence[Key] = (
     snapshot.write(folders.snapshot, keys)
     snapshot.confirm(folders.snapshot)
     gateway = worker.build(told)
-    runner = web.ServerRunner(worker.server(gateway))
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    address = runner.addresses[0]
+    site = Site(worker.paths(gateway).serve)
+    listening = socket.create_server(("127.0.0.1", 0))
+    await site.listen(listening)
+    host, port = listening.getsockname()
     try:
         async with aiohttp.ClientSession() as client:
-            yield Served(f"http://{address[0]}:{address[1]}", gateway, client, folders)
+            yield Served(f"http://{host}:{port}", gateway, client, folders)
     finally:
-        await runner.cleanup()
+        await site.close(1.0)
         await gateway.upstream.close()

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from string import Template
 from time import monotonic, sleep
@@ -23,6 +24,8 @@ from benchmarks.hot_path.rounds import Proxy
 from benchmarks.hot_path.scenarios import MODELS, chat
 from product import free_port
 
+#: Our own connections with nothing between them.
+BARE = "bare relay"
 _PATIENCE = 90.0
 _INSTALLED = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tiltmeter-peers"
 
@@ -85,8 +88,8 @@ def nginx(folder: Path, port: int, upstream: int) -> Launch:
     program = found("nginx")
     configuration = folder / "nginx.conf"
     configuration.write_text(NGINX.substitute(port=port, upstream=upstream))
-    version = _said(program, "-v").rpartition("/")[2]
-    return Launch(command=[program, "-p", str(folder), "-c", str(configuration), "-e", "stderr"], version=version)
+    told = _said(program, "-v").rpartition("/")[2]
+    return Launch(command=[program, "-p", str(folder), "-c", str(configuration), "-e", "stderr"], version=told)
 
 
 def haproxy(folder: Path, port: int, upstream: int) -> Launch:
@@ -94,6 +97,15 @@ def haproxy(folder: Path, port: int, upstream: int) -> Launch:
     configuration = folder / "haproxy.cfg"
     configuration.write_text(HAPROXY.substitute(port=port, upstream=upstream))
     return Launch(command=[program, "-db", "-f", str(configuration)], version=_said(program, "-v").split()[2])
+
+
+def bare(folder: Path, port: int, upstream: int) -> Launch:
+    del folder
+    return Launch(
+        command=[sys.executable, "-m", "benchmarks.hot_path.bare", str(port), str(upstream)],
+        version=version("tiltmeter"),
+        environment={"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
 
 
 def litellm(folder: Path, port: int, upstream: int) -> Launch:
@@ -150,8 +162,8 @@ def portkey(folder: Path, port: int, upstream: int) -> Launch:
     )
 
 
-#: Taken where the machine has them.
-COMMON: dict[str, Launcher] = {"nginx": nginx, "haproxy": haproxy}
+#: Taken where the machine has them; the last is ours.
+COMMON: dict[str, Launcher] = {"nginx": nginx, "haproxy": haproxy, BARE: bare}
 #: Installed when they are asked for by name.
 PEERS: dict[str, Launcher] = {
     "litellm": litellm,

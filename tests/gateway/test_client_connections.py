@@ -1,0 +1,414 @@
+"""The server: what clients send, in whatever pieces, and what becomes of the connection; sockets are real."""
+
+import asyncio
+import gc
+import json
+import socket
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import h11
+import pytest
+import uvloop
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.app import Paths
+from gateway.server import OpenAnswer, Request, Site, WholeAnswer
+
+LIMIT = 1 << 20
+FIRST = b"POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n\r\nhello"
+CHUNKED = b"POST /echo?x=1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nt: u\r\n\r\n"
+LAST = b"GET /events HTTP/1.1\r\nX-A:  1 \r\nConnection: close\r\n\r\n"
+
+
+async def echo(request: Request) -> WholeAnswer:
+    body = await request.body(LIMIT)
+    told = {"method": request.method, "headers": request.headers, "body": body.decode("latin-1")}
+    return WholeAnswer(200, {"content-type": "application/json"}, json.dumps(told).encode())
+
+
+async def events(request: Request) -> OpenAnswer:
+    answer = OpenAnswer(request, 200, {"content-type": "text/event-stream"})
+    for piece in (b"", b"one", b"", b"two"):
+        await answer.write(piece)
+    answer.end()
+    return answer
+
+
+@dataclass(slots=True)
+class Listening:
+    """A site that is listening."""
+
+    site: Site
+    address: tuple[str, int]
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(*self.address)
+
+    async def wire(self, *pieces: bytes) -> bytes:
+        """Send pieces; give all that comes until the connection ends."""
+        reader, writer = await self.connect()
+        with suppress(ConnectionError):
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0)
+        async with asyncio.timeout(20):
+            heard = await reader.read()
+        writer.close()
+        return heard
+
+
+@asynccontextmanager
+async def listening(**handlers: Callable[[Request], Awaitable[Any]]) -> AsyncIterator[Listening]:
+    paths = Paths()
+    for name, handler in {"echo": echo, "events": events, **handlers}.items():
+        paths.add("POST", f"/{name}", handler)
+        paths.add("GET", f"/{name}", handler)
+    site = Site(paths.serve)
+    sock = socket.create_server(("127.0.0.1", 0))
+    await site.listen(sock)
+    try:
+        yield Listening(site, sock.getsockname())
+    finally:
+        await site.close(0.0)
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Listening]:
+    async with listening() as made:
+        yield made
+
+
+def understood(heard: bytes, requests: int) -> list[tuple[int, bytes]]:
+    """Read answers as another implementation does: status and body of each."""
+    answers: list[tuple[int, bytes]] = []
+    for number in range(requests):
+        client = h11.Connection(h11.CLIENT)
+        client.send(h11.Request(method="GET", target="/", headers=[("host", "h")]))
+        client.send(h11.EndOfMessage())
+        client.receive_data(heard)
+        status, body = 0, b""
+        while not isinstance(event := client.next_event(), h11.EndOfMessage | h11.ConnectionClosed):
+            assert event is not h11.NEED_DATA, (number, heard)
+            status = getattr(event, "status_code", status)
+            body += getattr(event, "data", b"")
+        answers.append((status, body))
+        heard = client.trailing_data[0]
+    assert heard == b""
+    return answers
+
+
+def status_of(heard: bytes) -> int:
+    return int(heard.split(b" ", 2)[1])
+
+
+def cut_up(data: bytes, places: Sequence[int]) -> list[bytes]:
+    ends = [0, *sorted(set(places)), len(data)]
+    return [data[start:end] for start, end in pairwise(ends) if start < end]
+
+
+@given(st.lists(st.integers(1, len(FIRST + CHUNKED + LAST) - 1), max_size=12))
+def test_requests_are_understood_in_whatever_pieces_they_come_and_answered_in_order(places: list[int]) -> None:
+    async def ask() -> bytes:
+        async with listening() as site:
+            return await site.wire(*cut_up(FIRST + CHUNKED + LAST, places))
+
+    first, second, third = understood(uvloop.run(ask()), 3)
+    assert json.loads(first[1]) == {
+        "method": "POST",
+        "headers": {"host": "h", "content-length": "5"},
+        "body": "hello",
+    }
+    assert json.loads(second[1])["body"] == "hello"
+    assert third == (200, b"onetwo")
+
+
+async def test_a_piece_of_an_open_answer_is_one_chunk(site: Listening) -> None:
+    heard = await site.wire(LAST)
+    head, _, body = heard.partition(b"\r\n\r\n")
+    assert b"transfer-encoding: chunked" in head.split(b"\r\n")
+    assert body == b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"
+
+
+async def test_for_http_1_0_an_open_answer_ends_with_the_connection(site: Listening) -> None:
+    heard = await site.wire(b"GET /events HTTP/1.0\r\nconnection: keep-alive\r\n\r\n")
+    head, _, body = heard.partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head
+    assert body == b"onetwo"
+
+
+async def test_of_a_field_that_comes_twice_the_first_counts(site: Listening) -> None:
+    heard = await site.wire(b"GET /echo HTTP/1.1\r\nX-A: 1\r\nx-a: 2\r\nConnection: close\r\n\r\n")
+    ((_, body),) = understood(heard, 1)
+    assert json.loads(body)["headers"]["x-a"] == "1"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"hello\r\n\r\n",
+        b"GET /echo HTTP/3.7\r\n\r\n",
+        b"GET /echo HTTP/2.0\r\n\r\n",
+        b"GET /echo\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello",
+        b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\ntransfer-encoding: gzip\r\n\r\nhello",
+        b"POST /echo HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\ncontent-length: 99999999999999999999999\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nx-a : 1\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nx-a: 1\r\n folded\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nx-a: 1\0\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ],
+)
+async def test_what_is_no_request_is_refused_and_the_connection_ends(site: Listening, said: bytes) -> None:
+    head, _, body = (await site.wire(said)).partition(b"\r\n\r\n")
+    assert status_of(head) == 400
+    assert b"connection: close" in head.split(b"\r\n")
+    assert json.loads(body)["error"]["code"] == "http_error"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"GET /echo HTTP/1.1\r\nx: " + b"a" * (1 << 20),
+        b"GET /" + b"a" * (1 << 20),
+        b"GET /echo HTTP/1.1\r\n" + b"x: y\r\n" * 200,
+    ],
+)
+async def test_a_head_that_is_too_large_is_refused(site: Listening, said: bytes) -> None:
+    assert status_of(await site.wire(said)) == 431
+
+
+@pytest.mark.parametrize("rest", [b"z\r\n", b"5\r\nhelloworld\r\n", b"0\r\n" + b"t: " + b"u" * (1 << 20)])
+async def test_a_body_that_is_no_http_is_refused_by_its_handler(site: Listening, rest: bytes) -> None:
+    heard = await site.wire(b"POST /echo HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", rest)
+    assert status_of(heard) == 400
+    assert b"\r\nconnection: close\r\n" in heard
+
+
+async def test_behind_an_answered_request_what_is_no_request_ends_the_connection(site: Listening) -> None:
+    assert understood(await site.wire(FIRST + b"???\r\n\r\n"), 1)[0][0] == 200
+
+
+async def test_another_protocol_that_is_offered_is_not_taken_up(site: Listening) -> None:
+    offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
+    without = b"GET /echo HTTP/1.1\r\n" + offer + b"\r\n"
+    with_body = b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\n" + offer + b"\r\nhello"
+    answers = understood(await site.wire(without + with_body + LAST), 3)
+    assert [status for status, _ in answers] == [200, 200, 200]
+    assert json.loads(answers[1][1])["body"] == "hello"
+
+
+async def test_a_client_that_writes_all_before_it_reads_gets_its_early_answer(site: Listening) -> None:
+    head = f"POST /nowhere HTTP/1.1\r\ncontent-length: {8 * LIMIT}\r\n\r\n".encode()
+    heard = await site.wire(head, *[b" " * LIMIT] * 8)
+    assert status_of(heard) == 404
+    assert b"\r\nconnection: close\r\n" in heard
+
+
+async def test_the_answer_to_a_head_and_one_without_a_body_have_none() -> None:
+    async def none(_: Request) -> WholeAnswer:
+        return WholeAnswer(204, {}, b"")
+
+    async with listening(none=none) as site:
+        heard = await site.wire(b"HEAD /echo HTTP/1.1\r\n\r\nGET /none HTTP/1.1\r\nconnection: close\r\n\r\n")
+    head, empty, rest = heard.split(b"\r\n\r\n")
+    assert b"\r\ncontent-length: " in head
+    assert empty.startswith(b"HTTP/1.1 204 No Content\r\n")
+    assert b"content-length" not in empty
+    assert rest == b""
+
+
+async def test_a_field_that_cannot_be_written_is_an_error_of_the_gateway() -> None:
+    async def broken(_: Request) -> WholeAnswer:
+        return WholeAnswer(200, {"x": "a\r\nb: c"}, b"")
+
+    async with listening(broken=broken) as site:
+        heard = await site.wire(b"GET /broken HTTP/1.1\r\nconnection: close\r\n\r\n")
+    assert status_of(heard) == 500
+    assert b"b: c" not in heard
+
+
+async def test_the_handler_of_a_client_that_has_left_is_cancelled_and_nothing_is_kept_of_its_request() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+    seen: list[weakref.ref[Any]] = []
+
+    class Watched(dict[str, str]):
+        """Headers that can be watched."""
+
+    async def forever(request: Request) -> WholeAnswer:
+        request.headers = Watched(request.headers)
+        seen.append(weakref.ref(request.headers))
+        task = asyncio.current_task()
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            assert task is asyncio.current_task()
+            ended.set()
+        raise AssertionError
+
+    async with listening(forever=forever) as site:
+        _, writer = await site.connect()
+        gc.disable()
+        try:
+            writer.write(b"GET /forever HTTP/1.1\r\n\r\n")
+            await begun.wait()
+            writer.transport.abort()
+            await asyncio.wait_for(ended.wait(), 5)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert [ref() for ref in seen] == [None]
+        finally:
+            gc.enable()
+        assert site.site.tasks == []
+
+
+async def test_a_client_that_does_not_read_is_not_written_to_for_ever() -> None:
+    written = 0
+
+    async def flood(request: Request) -> OpenAnswer:
+        nonlocal written
+        answer = OpenAnswer(request, 200, {})
+        while True:
+            await answer.write(b"x" * 65536)
+            written += 65536
+
+    async with listening(flood=flood) as site:
+        reader, writer = await site.connect()
+        writer.write(b"GET /flood HTTP/1.1\r\n\r\n")
+        await reader.read(1)
+        before = -1
+        while written != before:
+            before = written
+            await asyncio.sleep(0.2)
+        assert written < 16 << 20
+        writer.transport.abort()
+
+
+async def test_of_a_body_that_nobody_reads_little_is_held() -> None:
+    begun, come = asyncio.Event(), asyncio.Event()
+    seen: list[Request] = []
+
+    async def later(request: Request) -> WholeAnswer:
+        seen.append(request)
+        begun.set()
+        await come.wait()
+        return await echo(request)
+
+    async with listening(later=later) as site:
+        reader, writer = await site.connect()
+        size = 900_000
+        writer.write(f"POST /later HTTP/1.1\r\ncontent-length: {size}\r\n\r\n".encode() + b"x" * size)
+        await begun.wait()
+        await asyncio.sleep(0.2)
+        assert 0 < seen[0].held < 600_000
+        come.set()
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert status_of(head) == 200
+        writer.close()
+
+
+async def test_clients_that_are_waited_for_too_long_are_left(site: Listening) -> None:
+    said = [b"", b"GET /echo HT", b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\n\r\nhel", LAST.replace(b"close", b"x")]
+    clients = [await site.connect() for _ in said]
+    for (_, writer), words in zip(clients, said, strict=True):
+        writer.write(words)
+    await clients[-1][0].readuntil(b"0\r\n\r\n")
+    await asyncio.sleep(0.05)
+    for _ in range(12):  # a minute
+        site.site.look()
+    await asyncio.sleep(0.05)
+    assert [reader.at_eof() or reader.exception() is not None for reader, _ in clients] == [False, True, True, False]
+    for _ in range(720):  # an hour
+        site.site.look()
+    await asyncio.sleep(0.05)
+    assert [reader.at_eof() or reader.exception() is not None for reader, _ in clients] == [True] * 4
+    for _, writer in clients:
+        writer.close()
+
+
+async def test_a_request_that_is_answered_slowly_is_waited_for() -> None:
+    come = asyncio.Event()
+
+    async def later(_: Request) -> WholeAnswer:
+        await come.wait()
+        return WholeAnswer(200, {}, b"")
+
+    async with listening(later=later) as site:
+        reader, writer = await site.connect()
+        writer.write(b"GET /later HTTP/1.1\r\n\r\n")
+        await asyncio.sleep(0.05)
+        for _ in range(10_000):
+            site.site.look()
+        come.set()
+        assert status_of(await reader.readuntil(b"\r\n\r\n")) == 200
+        writer.close()
+
+
+async def test_when_the_site_closes_idle_connections_end_and_others_with_their_answer() -> None:
+    begun, come = asyncio.Event(), asyncio.Event()
+
+    async def later(_: Request) -> WholeAnswer:
+        begun.set()
+        await come.wait()
+        return WholeAnswer(200, {}, b"late")
+
+    async with listening(later=later) as site:
+        idle, idle_writer = await site.connect()
+        busy, busy_writer = await site.connect()
+        busy_writer.write(b"GET /later HTTP/1.1\r\n\r\n")
+        await begun.wait()
+        closing = asyncio.create_task(site.site.close(5.0))
+        assert await idle.read() == b""
+        come.set()
+        heard = await busy.read()
+        await closing
+        assert heard.endswith(b"late")
+        assert b"\r\nconnection: close\r\n" in heard
+        idle_writer.close()
+        busy_writer.close()
+
+
+async def test_a_site_that_closes_does_not_wait_for_ever() -> None:
+    begun = asyncio.Event()
+
+    async def never(_: Request) -> WholeAnswer:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with listening(never=never) as site:
+        reader, writer = await site.connect()
+        writer.write(b"GET /never HTTP/1.1\r\n\r\n")
+        await begun.wait()
+        await site.site.close(0.01)
+        with suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+
+
+@given(st.data())
+def test_whatever_comes_the_next_client_is_served(data: st.DataObject) -> None:
+    said = bytearray(FIRST + CHUNKED)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(said) - 1))
+        length = data.draw(st.integers(0, 8))
+        said[place : place + length] = data.draw(st.binary(max_size=8))
+
+    async def ask() -> bytes:
+        async with listening() as site:
+            _, writer = await site.connect()
+            writer.write(bytes(said))
+            await asyncio.sleep(0.002)
+            writer.transport.abort()
+            return await site.wire(LAST)
+
+    assert understood(uvloop.run(ask()), 1) == [(200, b"onetwo")]

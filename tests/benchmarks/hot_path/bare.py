@@ -1,7 +1,7 @@
-"""The gateway's own server and its way to a deployment, and nothing between them: ``python -m ... PORT UPSTREAM_PORT``.
+"""The gateway's own server and its way to a deployment, and nothing between: ``python -m ... PORT UPSTREAM_PORT``.
 
-No key, no route, no limit, no deadline, no copy, no count. It says how much of the gateway's cost is HTTP in Python, and
-so what is left for all that makes it a gateway.
+No key, no route, no limit, no deadline, no copy, no count. It says how much of what the gateway costs is HTTP in
+Python, and so what is left for all that makes it a gateway.
 """
 
 import asyncio

@@ -1,4 +1,10 @@
-"""How an exchange is written into the spool, and read from it again."""
+"""How an exchange is written into the spool, and read from it again: its facts, in their order.
+
+A later release adds facts at the end, where an earlier one does not read them; whatever else changes the order or the
+meaning of facts is another version.
+"""
+
+from typing import Any
 
 import msgspec
 
@@ -9,6 +15,8 @@ VERSION = b"\x01"
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Exchange)
+_facts: msgspec.msgpack.Decoder[list[Any]] = msgspec.msgpack.Decoder(list)
+_KNOWN = len(Exchange._fields)
 
 
 def encode(exchange: Exchange) -> bytes:
@@ -27,6 +35,9 @@ def decode(payload: bytes) -> Exchange:
     if payload[:1] != VERSION:
         raise ValueError(f"a record of version {payload[:1].hex() or 'nothing'}, where {VERSION.hex()} is known")
     try:
-        return _decoder.decode(payload[1:])
+        try:
+            return _decoder.decode(payload[1:])
+        except msgspec.ValidationError:
+            return msgspec.convert(_facts.decode(payload[1:])[:_KNOWN], Exchange)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(str(error)) from None

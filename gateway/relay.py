@@ -118,7 +118,8 @@ async def _read_body(answer: UpstreamAnswer, length: str | None, tap: Tap, waits
     pieces: list[bytes] = []
     size = 0
     while size <= _WHOLE:
-        piece = await waits.keep(answer.read(), waits.end, tap, "total_timeout")
+        coming = answer.read()
+        piece = await (coming if answer.held else waits.keep(coming, waits.end, tap, "total_timeout"))
         if not piece:
             return b"".join(pieces), True
         pieces.append(piece)

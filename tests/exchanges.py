@@ -29,6 +29,7 @@ def exchange(moment: datetime = NOON, **changed: Any) -> Exchange:
         "inclusion": 1.0,
         "config_hash": "0123456789abcdef",
         "request_id": "req_1",
+        "tags": {},
         "request": b'{"model":"gpt"}',
         "response": b'{"choices":[]}',
     }

@@ -5,7 +5,6 @@ one lock, and for both a row that is there stays as it is.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -23,7 +22,7 @@ from auditor.store.tables import exchange_content, exchanges
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TABLES: Final = ("exchanges", "exchange_content")
 #: Fields of an exchange that are columns under their own names.
-_FACTS: Final = tuple(field.name for field in fields(Exchange) if field.name in exchanges.columns)
+_FACTS: Final = tuple(name for name in Exchange._fields if name in exchanges.columns)
 
 
 async def add_exchanges(engine: AsyncEngine, arrived: Sequence[Exchange]) -> int:

@@ -5,7 +5,6 @@ goes through as it is.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from auditor.domain.exchange import Exchange, Origin
@@ -41,7 +40,7 @@ class Redactor:
             changes["request"] = request
         if exchange.response and (kept := _kept(response, self._searcher)) != exchange.response:
             changes["response"] = drop_logprobs(kept)
-        return replace(exchange, redacted=True, **changes) if changes else exchange
+        return exchange._replace(redacted=True, **changes) if changes else exchange
 
 
 def _told(exchange: Exchange) -> dict[str, str]:

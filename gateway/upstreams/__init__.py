@@ -33,6 +33,10 @@ class UpstreamAnswer(Protocol):
     def headers(self) -> Sequence[tuple[str, str]]:
         """Header fields in the order they came, names in lower case."""
 
+    @property
+    def held(self) -> int:
+        """Bytes of the body that `read` gives without waiting, as far as that is known."""
+
     async def read(self) -> bytes:
         """Give the bytes of the body that have arrived, at least one; ``b""`` at its end.
 

@@ -130,6 +130,11 @@ class _Answer(UpstreamAnswer):
     def headers(self) -> Sequence[tuple[str, str]]:
         return [(name.lower(), value) for name, value in self._response.headers.items()]
 
+    @property
+    @override
+    def held(self) -> int:
+        return 0  # the library does not say
+
     @override
     async def read(self) -> bytes:
         try:

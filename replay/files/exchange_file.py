@@ -141,7 +141,7 @@ _BODIES: Final = ("request", "response")
 _MADE: Final = {"id", "inclusion", "request_id", "request_bytes", "response_bytes", "request_hash", "response_hash"}
 #: Members that are an exchange's as they stand.
 _CARRIED: Final = tuple(
-    name for name in _Line.__struct_fields__ if name in Exchange.__dataclass_fields__ and name not in {*_MADE, *_BODIES}
+    name for name in _Line.__struct_fields__ if name in Exchange._fields and name not in {*_MADE, *_BODIES}
 )
 
 

@@ -6,7 +6,7 @@ by the tag ``imported``, has no configuration of ours, and is read and counted l
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -137,15 +137,14 @@ def admission(config: Config, terms: Terms) -> Callable[[Exchange], Exchange | s
         if route is None:
             return f"no route for model {one.model[:60]}"
         tags = {**one.tags, IMPORTED: str(terms.form)}
-        admitted = replace(one, deployment=deployment, route=route, tags=tags)
+        admitted = one._replace(deployment=deployment, route=route, tags=tags)
         return admitted if terms.content else _hashed(admitted)
 
     return admit
 
 
 def _hashed(one: Exchange) -> Exchange:
-    return replace(
-        one,
+    return one._replace(
         capture=Capture.HASHED,
         request_hash=one.request_hash or _digest(one.request),
         response_hash=one.response_hash or _digest(one.response),

@@ -1,7 +1,6 @@
 """``tiltmeter report``: the same store gives the same bytes, later rows change nothing that was reported."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,7 @@ async def test_what_is_coded_later_is_not_in_a_report_made_again(
     await plan(migrated_url, ["d1"], shipped_pool()[:100], [CTO], name="p2")
     late = panel_answers({"d1": {"E|E": 10}}, NOON + timedelta(minutes=1))
     refs = [row["ref"] for row in await fetch(migrated_url, "SELECT ref FROM planned_calls WHERE plan_id = 'p2'")]
-    await ship(migrated_url, [replace(one, ref=ref) for one, ref in zip(late, refs, strict=False)])
+    await ship(migrated_url, [one._replace(ref=ref) for one, ref in zip(late, refs, strict=False)])
     assert (await run_until_idle(config, engine, at(40))).coded == 10
     assert await report_again(engine, json.loads(first)) == first
     assert await report_period(engine, config, SINCE, UNTIL) != first
@@ -166,7 +165,7 @@ async def test_elsewhere_and_later_the_bytes_are_the_same(
         await plan(migrated_url, ["d1"], shipped_pool()[:5], [CTO], name="p2")
         refs = await fetch(migrated_url, "SELECT ref FROM planned_calls WHERE plan_id = 'p2'")
         late = panel_answers({"d1": {"E|E": 5}}, NOON + timedelta(minutes=3))
-        await ship(migrated_url, [replace(one, ref=row["ref"]) for one, row in zip(late, refs, strict=True)])
+        await ship(migrated_url, [one._replace(ref=row["ref"]) for one, row in zip(late, refs, strict=True)])
         assert (await run_until_idle(config, engine, at(50))).coded == 5
         (name,) = (await fetch(migrated_url, "SELECT current_database()"))[0]
         await fetch(migrated_url, f"ALTER DATABASE \"{name}\" SET timezone = 'Pacific/Chatham'")

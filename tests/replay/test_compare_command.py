@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ async def traffic(url: str) -> None:
     for place, (system, route, endorsed) in enumerate(((KIND, "desk", 0), (BLUNT, "desk", 20), (BLUNT, "quiet", 40))):
         # A later second for each question, and the same tenant.
         made = [verdict("E" if n < endorsed else "D", "D", n + 100 * place, route) for n in range(QUESTIONS)]
-        await ship(url, [replace(one, request=asked(system, n)) for n, one in enumerate(made)])
+        await ship(url, [one._replace(request=asked(system, n)) for n, one in enumerate(made)])
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from benchmarks.hot_path.figures import Figure, Outcome, ratio
 from benchmarks.hot_path.own_gateway import NAME, UNCAPTURED
 from benchmarks.hot_path.run import Results
-from benchmarks.hot_path.scenarios import STREAMS, UNARY
+from benchmarks.hot_path.scenarios import STEADY, STREAMS, UNARY
 
 from auditor.domain.estimate import Insufficient
 
@@ -40,6 +40,10 @@ def judged(results: Results) -> Iterator[tuple[Goal, Outcome]]:
     """Give each goal with what was found."""
     rounds = results.rounds
     yield Goal(what="CPU per request, beside nginx", must=3, aim=2), ratio(rounds, UNARY.name, NAME, "nginx")
+    yield (
+        Goal(what="CPU per request, beside nginx, at the same load", must=None, aim=3),
+        ratio(rounds, STEADY.name, NAME, "nginx"),
+    )
     yield Goal(what="CPU per event, beside nginx", must=1.5, aim=1.3), ratio(rounds, STREAMS.name, NAME, "nginx")
     yield (
         Goal(what="CPU per request, LiteLLM's beside ours", must=120, at_least=True),

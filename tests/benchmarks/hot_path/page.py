@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from benchmarks.hot_path.scenarios import OPEN_STREAMS, REQUEST_BYTES, STREAMS, UNARY
+from benchmarks.hot_path.scenarios import OPEN_STREAMS, REQUEST_BYTES, STEADY, STREAMS, UNARY
 
 _FAULTS = ["failed", "odd", "others' CPUs"]
 
@@ -12,7 +12,11 @@ def page(found: dict[str, Any]) -> str:
     """Write the tables, and the conditions under which they hold."""
     return "\n".join([
         *_section("Goals", _goals(found)),
-        *_section(f"One answer: {UNARY.connections} connections, a request of {REQUEST_BYTES} bytes", _unary(found)),
+        *_section(
+            f"One answer: {UNARY.connections} connections, a request of {REQUEST_BYTES} bytes",
+            _unary(found, UNARY.name),
+        ),
+        *_section(f"The same, answered by the deployment after {STEADY.pace_ms} ms", _unary(found, STEADY.name)),
         *_section(
             f"Streams: {STREAMS.connections} at once, {STREAMS.events} events each, {STREAMS.pace_ms} ms apart",
             _streams(found),
@@ -40,12 +44,12 @@ def _goals(found: dict[str, Any]) -> list[str]:
     return _table(["what", "median (least to most)", "bound", "verdict"], rows)
 
 
-def _unary(found: dict[str, Any]) -> list[str]:
+def _unary(found: dict[str, Any], scenario: str) -> list[str]:
     heads = ["proxy", "CPU µs / request", "of it user", "x nginx", "LiteLLM / it", "requests/s", "p50 / p99 ms"]
     return _table([*heads, *_FAULTS], [
-        [*_costs(proxy, UNARY.name), _value(one["per_second"], 0), _waits(one, "whole"), *_faults(one)]
+        [*_costs(proxy, scenario), _value(one["per_second"], 0), _waits(one, "whole"), *_faults(one)]
         for proxy in found["proxies"]
-        for one in [proxy[UNARY.name]]
+        for one in [proxy[scenario]]
     ])  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from benchmarks.hot_path.goals import Goal, judged
 from benchmarks.hot_path.own_gateway import Shipped
 from benchmarks.hot_path.rounds import Round
 from benchmarks.hot_path.run import DIRECT, Plan, Results
-from benchmarks.hot_path.scenarios import STREAMS, UNARY
+from benchmarks.hot_path.scenarios import STEADY, STREAMS, UNARY
 
 from auditor.domain.estimate import Insufficient
 
@@ -37,7 +37,7 @@ def document(plan: Plan, results: Results, conditions: Mapping[str, Any]) -> dic
 def _proxy(results: Results, name: str) -> dict[str, Any]:
     rounds = results.rounds
     found: dict[str, Any] = {"name": name, "version": results.versions[name]}
-    found |= {scenario.name: _under(rounds, scenario.name, name) for scenario in (UNARY, STREAMS)}
+    found |= {scenario.name: _under(rounds, scenario.name, name) for scenario in (UNARY, STEADY, STREAMS)}
     for quantile in QUANTILES:
         wait = added_wait(rounds, STREAMS.name, name, DIRECT, quantile)
         found[STREAMS.name][f"added_wait_{quantile}_us"] = _outcome(wait)

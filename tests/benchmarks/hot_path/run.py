@@ -13,7 +13,7 @@ from benchmarks.hot_path.programs import NotHere, compiled, upstream
 from benchmarks.hot_path.proxies import Launcher, running
 from benchmarks.hot_path.rounds import Bench, Proxy, Round, measure, memory_per_stream, warm_up
 from benchmarks.hot_path.sameness import differing
-from benchmarks.hot_path.scenarios import STREAMS, UNARY
+from benchmarks.hot_path.scenarios import STEADY, STREAMS, UNARY
 
 DIRECT = "no proxy"
 
@@ -105,7 +105,7 @@ def _look_at(proxy: Proxy, started: _Started, results: Results) -> None:
 
 def _take_turns(cycle: int, seconds: float, started: _Started, results: Results, say: Say) -> None:
     direct = Proxy(name=DIRECT, port=started.upstream, version="", pids=lambda: ())
-    for scenario in (UNARY, STREAMS):
+    for scenario in (UNARY, STEADY, STREAMS):
         for proxy in (direct, *started.proxies):
             before = started.gateway.shipping()
             one = measure(started.bench, proxy, scenario, seconds, cycle)

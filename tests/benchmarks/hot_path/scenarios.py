@@ -16,7 +16,7 @@ class Scenario:
     name: str
     connections: int
     texts: int = 0  #: events of text in a stream; 0: no stream
-    pace_ms: int = 0  #: between two of them
+    pace_ms: int = 0  #: between two of them; before an answer that is no stream
     ramp_ms: int = 0  #: over which the connections are opened, so that streams do not keep step
 
     @property
@@ -31,12 +31,14 @@ class Scenario:
 
 
 UNARY = Scenario(name="unary", connections=64)
+#: As many requests a second to whoever can serve them: what is quicker does not get more, and waits for each by itself.
+STEADY = Scenario(name="steady", connections=64, pace_ms=16, ramp_ms=16)
 STREAMS = Scenario(name="streams", connections=100, texts=64, pace_ms=10, ramp_ms=100)
 #: Slow, so that all streams are open at once long before the first ends.
 OPEN_STREAMS = Scenario(name="open streams", connections=500, texts=64, pace_ms=100, ramp_ms=2000)
 WARM_UP = (Scenario(name="warm-up", connections=8), Scenario(name="warm-up", connections=8, texts=64, ramp_ms=50))
 
-MODELS = tuple(dict.fromkeys(scenario.model for scenario in (UNARY, STREAMS, OPEN_STREAMS, *WARM_UP)))
+MODELS = tuple(dict.fromkeys(scenario.model for scenario in (UNARY, STEADY, STREAMS, OPEN_STREAMS, *WARM_UP)))
 
 
 def chat(model: str, *, stream: bool) -> bytes:

@@ -4,7 +4,8 @@
  *
  * HTTP/1.1 on 127.0.0.1, one thread. A request that streams is answered with events, each sent by itself; the model's
  * name says how many and how far apart: "mock-64-10" is 64 events of text, 10 ms apart, then the finish reason, the
- * usage and [DONE] without a pause. Any other POST is answered with one completion, and a GET with a list of models.
+ * usage and [DONE] without a pause. Any other POST is answered with one completion, after as many milliseconds where the
+ * name has no events ("mock-0-16"), and a GET with a list of models.
  *
  * Nothing is ever queued for sending: an answer is far smaller than a socket's buffer. A client for which that does not
  * hold is cut off, which the load generator counts.
@@ -49,6 +50,7 @@ struct client {
     int fd;
     char *in;
     size_t size, room;
+    int whole;                /* what is due is an answer in one piece */
     long texts;               /* events of text that are left; below 0: nothing is being streamed */
     uint64_t pace, due;       /* nanoseconds */
     struct client *sooner, *later;
@@ -103,9 +105,13 @@ static int put_event(struct client *c, const char *event, const char *after) {
     return put(c, chunk, (size_t)size);
 }
 
-/* Send the next event, and behind the last text all that ends a stream. */
-static int stream_on(struct client *c) {
+/* Send a whole answer, or the next event, and behind the last text all that ends a stream. */
+static int go_on(struct client *c) {
     unschedule(c);
+    if (c->whole) {
+        c->whole = 0;
+        return put_json(c, COMPLETION);
+    }
     if (c->texts-- > 0) {
         if (!put_event(c, TEXT, "")) return 0;
         schedule(c, c->due + c->pace);
@@ -138,10 +144,15 @@ static size_t request_size(struct client *c) {
 static int answer(struct client *c, size_t size) {
     int streams = memmem(c->in, size, "\"stream\":true", 13) || memmem(c->in, size, "\"stream\": true", 14);
     if (strncmp(c->in, "POST", 4)) return put_json(c, MODELS);
-    if (!streams) return put_json(c, COMPLETION);
     char *shape = memmem(c->in, size, "\"mock-", 6);
     c->texts = shape ? strtol(shape + 6, &shape, 10) : 0;
     c->pace = shape ? (uint64_t)strtol(shape + 1, NULL, 10) * 1000000u : 0;
+    if (!streams) {
+        if (!c->pace) return put_json(c, COMPLETION);
+        c->whole = 1;
+        schedule(c, now() + c->pace);
+        return 1;
+    }
     schedule(c, now());
     return put(c, STREAM_HEAD, sizeof STREAM_HEAD - 1);
 }
@@ -176,7 +187,7 @@ static void stream_what_is_due(int timer) {
     uint64_t until = now();
     while (times.later != &times && times.later->due <= until) {
         struct client *c = times.later;
-        if (!stream_on(c)) drop(c);
+        if (!go_on(c)) drop(c);
     }
     uint64_t due = times.later == &times ? 0 : times.later->due;  /* 0: no alarm */
     struct itimerspec alarm = { .it_value = { (time_t)(due / 1000000000u), (long)(due % 1000000000u) } };

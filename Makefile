@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test check bench measurements embed constraints clean
+.PHONY: help demo test check bench bench-trees measurements embed constraints clean
 
 help:
 	@echo "make demo    the whole product on this machine, against simulated deployments"
@@ -12,6 +12,7 @@ help:
 	@echo "make embed   torch beside it, for the tests of embeddings"
 	@echo "make check   ruff, mypy, import contracts"
 	@echo "make bench   what a request and an event cost, beside nginx (PEERS=all: and other gateways)"
+	@echo "make bench-trees TREES='before=DIR after=DIR'   the same of two checkouts, in instructions"
 	@echo "make measurements   the other long ones: soaks, simulations, throughput (hours)"
 
 $(VENV)/bin/python:
@@ -48,6 +49,9 @@ check: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.hot_path $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
+
+bench-trees: $(VENV)/dev.stamp
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.hot_path.trees $(TREES) $(BENCH_ARGS)
 
 measurements: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q -m bench $(PYTEST_ARGS)

@@ -87,6 +87,7 @@ class Attempts:
         # Who sends audit traffic tries again by itself, and must see a deployment as it is.
         self._is_client = self._subject.directives.origin is Origin.CLIENT
         self._most = 1 + self._config.retries if self._is_client else 1
+        self._now = asyncio.get_running_loop().time
         self._began = self._now()
         self._end = self._began + self._config.timeouts.total  # until a deployment's own holds
         self._last_call = self._began + patience(request.headers)
@@ -267,10 +268,6 @@ class Attempts:
         self._blamed.add(deployment.name)
         if failure.code != "http_4xx":  # which is the request's own
             self._gateway.recorder.count_failure(deployment.name, self._subject.directives.origin, failure.code)
-
-    @staticmethod
-    def _now() -> float:
-        return asyncio.get_running_loop().time()
 
 
 def _verdict_on(failure: AttemptFailed) -> Verdict:

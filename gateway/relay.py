@@ -190,7 +190,9 @@ async def _long_unary(request: Request, begun: Begun, tap: Tap, waits: Waits, he
     try:
         while following := await waits.keep(answer.read(), waits.end, tap, "total_timeout"):
             tap.bytes_passed(held)
-            await open_answer.write(held)
+            open_answer.write(held)
+            if open_answer.is_full:
+                await open_answer.drain()
             held = following
     except (UpstreamFailed, UpstreamTimeout) as error:
         tap.end(Outcome.CUT, answer.status, error.code)
@@ -198,7 +200,7 @@ async def _long_unary(request: Request, begun: Begun, tap: Tap, waits: Waits, he
         return open_answer
     tap.bytes_passed(held)
     tap.end(*_ended(answer.status))
-    await open_answer.write(held)
+    open_answer.write(held)
     open_answer.end()
     return open_answer
 
@@ -231,54 +233,50 @@ class _Stream:
                 raise
             error = UpstreamFailed(STOPPING, code=STOPPED)
         if not self._tap.ended:
-            await self._finish(error)
+            self._finish(error)
         self._open.end()
         return self._open
 
     async def _relay_events(self, piece: bytes) -> UpstreamFailed | UpstreamTimeout | None:
         try:
             while piece:
-                await self._pass_on(self._splitter.feed(piece) if not self._tap.ended else piece)
+                self._pass_on(self._splitter.feed(piece) if not self._tap.ended else piece)
+                if self._open.is_full:
+                    await self._open.drain()
                 due = min(self._now() + self._idle, self._waits.end)
                 piece = await self._waits.keep(self._answer.read(), due, self._tap, "idle_timeout")
         except (UpstreamFailed, UpstreamTimeout) as error:
             return error
         return None
 
-    async def _pass_on(self, events: bytes) -> None:
-        if not events:
-            return
-        if self._tap.ended:  # behind the terminator: not ours to judge
-            await self._open.write(events)
+    def _pass_on(self, events: bytes) -> None:
+        if not events or self._tap.ended:  # behind the terminator: not ours to judge
+            self._open.write(events)
             return
         relayed = events if self._stripper is None else self._stripper.strip(events)
         self._tap.events(events, relayed)
         events = relayed
         done = self._ending.find(events)
         if done < 0:
-            await self._write(events)
+            self._open.write(events)
             return
-        await self._write(events[:done])
+        self._open.write(events[:done])
         self._tap.end(Outcome.COMPLETE, self._answer.status)
-        await self._write(events[done:])
+        self._open.write(events[done:])
 
-    async def _write(self, events: bytes) -> None:
-        if events:
-            await self._open.write(events)
-
-    async def _finish(self, error: UpstreamFailed | UpstreamTimeout | None) -> None:
+    def _finish(self, error: UpstreamFailed | UpstreamTimeout | None) -> None:
         """End a stream that brought no terminator: complete if some event said why it ends, else cut."""
         rest = self._splitter.rest()
         if self._tap.finished or (error is None and self._ending.find(rest) >= 0):
             relayed = rest if self._stripper is None else self._stripper.rest(rest)
             self._tap.events(rest, relayed)
             self._tap.end(Outcome.COMPLETE, self._answer.status)
-            await self._write(relayed)
+            self._open.write(relayed)
             return
         code = error.code if error else "upstream_cut"
         message = str(error or "The deployment ended its answer in the middle.")
         self._tap.end(Outcome.CUT, self._answer.status, code)
-        await self._open.write(self._ending.broken(message, code))
+        self._open.write(self._ending.broken(message, code))
 
 
 async def read_whole(upstream: Upstream, ask: UpstreamRequest, seconds: float) -> tuple[int, bytes]:

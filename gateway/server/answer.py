@@ -69,7 +69,16 @@ class OpenAnswer:
             framing.append("transfer-encoding: chunked")
         self._head = write_head(status, headers, framing)
 
-    async def write(self, data: bytes) -> None:
+    @property
+    def is_full(self) -> bool:
+        """Whether the client takes no more for now: `drain` waits until it does."""
+        return self._client.is_full
+
+    async def drain(self) -> None:
+        """Wait until the client takes more."""
+        await self._client.drain()
+
+    def write(self, data: bytes) -> None:
         """Send a piece, as one; with the first goes the head, also if it is empty.
 
         Raises
@@ -77,16 +86,13 @@ class OpenAnswer:
         ConnectionResetError
             The client has left.
         """
-        client = self._client
         if data and self._is_chunked:
             data = b"%x\r\n%b\r\n" % (len(data), data)
         if self._head:
             data = self._head + data
             self._head = b""
         if data:
-            client.write(data)
-            if client.is_full:
-                await client.drain()
+            self._client.write(data)
 
     def end(self) -> None:
         """Say that it is whole."""

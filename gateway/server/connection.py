@@ -21,16 +21,19 @@ Handler = Callable[[Request], Awaitable[bool]]
 #: Bytes that may come without one of a body among them: a head, chunk sizes, a trailer.
 _MAX_OVERHEAD: Final = 64 << 10
 _MAX_FIELDS: Final = 128
+#: Requests that may wait behind the one that is answered; who sends so many at once does not wait for answers.
+_MAX_WAITING: Final = 100
 #: Bytes of a body that may wait to be read.
 _MAX_HELD: Final = 256 << 10
 #: How often, in seconds, connections are looked at that wait for their clients.
 LOOK: Final = 5.0
 #: Looks that a connection lasts: between requests, longer than the balancers and pools before it keep theirs, or they
-#: would use it at the moment at which it is ended; in a head; since the last bytes of a body; behind an answer that
-#: came before the request's end, for a client that reads only when it has written all.
+#: would use it at the moment at which it is ended; in a head; since the last bytes of a body; since it took the last
+#: of an answer; behind an answer that came before the request's end, for a client that reads when it has written all.
 _RESTING: Final = 3600 / LOOK
 _IN_HEAD: Final = 60 / LOOK
 _IN_BODY: Final = 60 / LOOK
+_UNREAD: Final = 600 / LOOK
 _LINGERING: Final = 10 / LOOK
 
 _NOT_HTTP: Final = BadRequest("This is not a valid HTTP/1.1 request.", code="http_error")
@@ -107,7 +110,9 @@ class Connection(asyncio.Protocol, Client):
     @override
     async def drain(self) -> None:
         if self._can_write is not None:
+            self._looks = _UNREAD
             await self._can_write
+            self._looks = math.inf
 
     @override
     def go_on(self) -> None:
@@ -239,8 +244,10 @@ class Connection(asyncio.Protocol, Client):
         )
         if self.task is None:
             self._begin(request)
-        else:
+        elif len(self._waiting) < _MAX_WAITING:
             self._waiting.append(request)
+        else:
+            raise _NotHttp
 
     def on_body(self, piece: bytes) -> None:
         """Take a piece of the body."""
@@ -286,11 +293,13 @@ class Connection(asyncio.Protocol, Client):
         self.task = self._loop.create_task(self._answer(request))
 
     async def _answer(self, request: Request) -> None:
-        ends = True
-        # An error that left the task would hold its frames, and they the request, until the next collection.
-        with suppress(ConnectionResetError, asyncio.CancelledError):
+        try:
             ends = await self._owner.handler(request)
-            await self.drain()
+            if self._can_write is not None:
+                await self.drain()
+        except (ConnectionResetError, asyncio.CancelledError):
+            # An error that left the task would hold its frames, and they the request, until the next collection.
+            ends = True
         self.task = None
         if self._is_lost:
             return

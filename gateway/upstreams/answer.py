@@ -49,13 +49,10 @@ class Answer:
         if self._source is not None:
             self._source.abort()
 
-    async def change(self) -> None:
-        """Wait until something has happened to the answer. One at a time may wait."""
+    def change(self) -> "asyncio.Future[None]":
+        """Give what is done when something has happened to the answer. One at a time may wait."""
         self._waiter = asyncio.get_running_loop().create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        return self._waiter
 
     def begin(self, status: int, headers: list[tuple[str, str]]) -> None:
         """Take the head."""
@@ -79,5 +76,6 @@ class Answer:
         self._wake()
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)

@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import ssl
-from contextlib import suppress
 
 from typing_extensions import override
 
@@ -29,9 +28,11 @@ class LeanUpstream(Upstream):
         key = (target.host, target.port, tls.context(request.ca_file) if target.secure else None)
         kept = self._pool.take(key)
         if kept is not None:
-            # A server may close a kept connection at the very moment we use it: that is no answer of its own.
-            with suppress(HungUp):
+            try:
                 return await kept.ask(head, request.body, is_head=is_head)
+            except HungUp:
+                # A server may close a kept connection at the very moment we use it: that is no answer of its own.
+                del kept
         fresh = await self._connect(key, request.connect_timeout)
         try:
             return await fresh.ask(head, request.body, is_head=is_head)

@@ -35,7 +35,7 @@ async def echo(request: Request) -> WholeAnswer:
 async def events(request: Request) -> OpenAnswer:
     answer = OpenAnswer(request, 200, {"content-type": "text/event-stream"})
     for piece in (b"", b"one", b"", b"two"):
-        await answer.write(piece)
+        answer.write(piece)
     answer.end()
     return answer
 
@@ -278,8 +278,9 @@ async def test_a_client_that_does_not_read_is_not_written_to_for_ever() -> None:
         nonlocal written
         answer = OpenAnswer(request, 200, {})
         while True:
-            await answer.write(b"x" * 65536)
+            answer.write(b"x" * 65536)
             written += 65536
+            await answer.drain()
 
     async with listening(flood=flood) as site:
         reader, writer = await site.connect()
@@ -291,6 +292,51 @@ async def test_a_client_that_does_not_read_is_not_written_to_for_ever() -> None:
             await asyncio.sleep(0.2)
         assert written < 16 << 20
         writer.transport.abort()
+
+
+async def test_a_client_that_takes_nothing_for_too_long_has_left() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def flood(request: Request) -> OpenAnswer:
+        answer = OpenAnswer(request, 200, {})
+        begun.set()
+        try:
+            while True:
+                answer.write(b"x" * 65536)
+                await answer.drain()
+        finally:
+            ended.set()
+
+    async with listening(flood=flood) as site:
+        _, writer = await site.connect()
+        writer.write(b"GET /flood HTTP/1.1\r\n\r\n")
+        await begun.wait()
+        await asyncio.sleep(0.2)
+        for _ in range(119):
+            site.site.look()
+        await asyncio.sleep(0.05)
+        assert not ended.is_set()
+        site.site.look()  # ten minutes
+        await asyncio.wait_for(ended.wait(), 5)
+        writer.close()
+
+
+async def test_who_sends_request_after_request_and_waits_for_no_answer_gets_few() -> None:
+    come = asyncio.Event()
+
+    async def later(_: Request) -> WholeAnswer:
+        await come.wait()
+        return WholeAnswer(200, {}, b"")
+
+    async with listening(later=later) as site:
+        reader, writer = await site.connect()
+        writer.write(b"GET /later HTTP/1.1\r\n\r\n" * 500)
+        await asyncio.sleep(0.1)
+        come.set()
+        heard = await reader.read()
+        assert heard.count(b"HTTP/1.1 200 OK") == 1
+        assert b"\r\nconnection: close\r\n" in heard
+        writer.close()
 
 
 async def test_of_a_body_that_nobody_reads_little_is_held() -> None:

@@ -52,7 +52,9 @@ async def _relay(request: Request, answer: UpstreamAnswer) -> bool:
         return WholeAnswer(answer.status, headers, b"".join(pieces)).send(request)
     stream = OpenAnswer(request, answer.status, headers)
     while events := await answer.read():
-        await stream.write(events)
+        stream.write(events)
+        if stream.is_full:
+            await stream.drain()
     stream.end()
     return stream.ends
 

@@ -79,11 +79,18 @@ class OwnGateway:
 
 
 @contextmanager
-def own_gateway(folder: Path, upstream: int, cpu: int, rest: Sequence[int]) -> Iterator[OwnGateway]:
-    """Run a gateway until the block ends: its one worker on a CPU, parent, shipper and PostgreSQL on the rest."""
+def own_gateway(
+    folder: Path, upstream: int, cpu: int, rest: Sequence[int], sources: Path | None = None
+) -> Iterator[OwnGateway]:
+    """Run a gateway until the block ends: its one worker on a CPU, parent, shipper and PostgreSQL on the rest.
+
+    ``sources`` is the tree it is run from; None: this one.
+    """
     folder = folder / "tiltmeter"
     folder.mkdir()
     with on_cpus(rest), installation(folder, _settings(upstream), None) as product:
+        if sources is not None:
+            product.environment["PYTHONPATH"] = str(sources)
         product.run("migrate", "-c", str(product.config))
         _, key = product.create_key(*_LIMITS)
         with product.running("gateway") as running:

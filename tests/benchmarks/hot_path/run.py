@@ -118,8 +118,8 @@ def _take_turns(cycle: int, seconds: float, started: _Started, results: Results,
 @contextmanager
 def _everything(plan: Plan, folder: Path, results: Results, say: Say) -> Iterator[_Started]:
     """Start whatever can be started; note what cannot."""
-    cpu, load_cpu, rest = _cpus()
-    _allow_many_files()
+    cpu, load_cpu, rest = cpus()
+    allow_many_files()
     with ExitStack() as stack:
         stack.enter_context(on_cpus(rest))
         load = compiled("load", folder)
@@ -136,15 +136,22 @@ def _everything(plan: Plan, folder: Path, results: Results, say: Say) -> Iterato
         yield _Started(bench=bench, gateway=gateway, proxies=proxies, upstream=port)
 
 
-def _cpus() -> tuple[int, int, list[int]]:
-    """Give the CPU of the proxies, that of load and upstream, and those of all else."""
+def cpus() -> tuple[int, int, list[int]]:
+    """Give the CPU of the proxies, that of load and upstream, and those of all else.
+
+    Raises
+    ------
+    NotHere
+        There is only one.
+    """
     ours = sorted(os.sched_getaffinity(0))
     if len(ours) < 2:
         raise NotHere("two CPUs are needed: one for the proxies, one for load and upstream")
     return ours[0], ours[1], ours[2:] or ours[1:]
 
 
-def _allow_many_files() -> None:
+def allow_many_files() -> None:
+    """Let this process and its children open as many as the machine allows."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

@@ -1,6 +1,7 @@
 """The measurement of `make bench`, itself: that it counts what happens, and tells a quiet round from another."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -21,10 +22,11 @@ from benchmarks.hot_path.report import document
 from benchmarks.hot_path.rounds import Bench, Proxy, Round, measure
 from benchmarks.hot_path.run import DIRECT, Plan, Results, run
 from benchmarks.hot_path.sameness import differing
-from benchmarks.hot_path.scenarios import REQUEST_BYTES, STREAMS, UNARY, Scenario, chat
+from benchmarks.hot_path.scenarios import REQUEST_BYTES, STEADY, STREAMS, UNARY, Scenario, chat
 
 from auditor.domain.estimate import Insufficient
 
+ROOT = Path(__file__).parents[2]
 FEW = Scenario(name="few streams", connections=4, texts=5, pace_ms=1)
 ROUND = Round(
     proxy="tiltmeter", scenario="unary", cycle=0, seconds=1.0, answers=1000, failed=0, unfinished=0, odd=0, events=0,
@@ -87,6 +89,15 @@ def test_answers_are_counted(bench: Bench, direct: Proxy) -> None:
     assert one.whole is not None
     assert 0 < one.whole["p50"] <= one.whole["p99"]
     assert one.first is None
+
+
+def test_a_deployment_that_takes_its_time_sets_the_load(bench: Bench, direct: Proxy) -> None:
+    one = measure(bench, direct, replace(STEADY, connections=4), 0.2, 0)
+    assert one.answers >= 4
+    assert one.answers <= 4 * (one.seconds * 1000 / STEADY.pace_ms + 1)
+    assert (one.failed, one.odd, one.unfinished, one.events) == (0, 0, 0, 0)
+    assert one.whole is not None
+    assert one.whole["p50"] >= STEADY.pace_ms * 1000
 
 
 def test_every_event_of_a_stream_is_counted(bench: Bench, direct: Proxy) -> None:
@@ -276,6 +287,31 @@ def test_an_unknown_peer_is_refused() -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert "no such peer: apache" in done.stderr
+
+
+def test_a_tree_needs_a_name_and_sources(tmp_path: Path) -> None:
+    for named in (str(tmp_path), f"a={tmp_path}", f"two words={ROOT}"):
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.hot_path.trees", named],
+            capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+        )  # fmt: skip
+        assert done.returncode == 2
+        assert "a name and a folder with the sources are needed" in done.stderr
+
+
+@pytest.mark.bench
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+def test_one_tree_under_two_names_costs_the_same_instructions() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.hot_path.trees", f"a={ROOT}", f"b={ROOT}", "--cycles=1", "--seconds=1"],
+        stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+    )  # fmt: skip
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()[2:]]
+    assert [row[:2] for row in rows] == [["unary", "a"], ["unary", "b"], ["streams", "a"], ["streams", "b"]]
+    assert {row[-1] for row in rows} == {"0"}
+    a, b = (int(row[2].partition(" ")[0].replace(",", "")) for row in rows[:2])
+    assert a == pytest.approx(b, rel=0.03)
 
 
 @pytest.mark.bench

@@ -50,7 +50,8 @@ def on_terminal(
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, _COLUMNS, 0, 0))
     output = theirs if into is None else os.open(into, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     process = subprocess.Popen(
-        ["setsid", "--ctty", sys.executable, "-m", "tiltmeter", *arguments],
+        # Whoever runs the tests in the background has them ignore Ctrl-C, and so would all that they start.
+        ["env", "--default-signal=INT", "setsid", "--ctty", sys.executable, "-m", "tiltmeter", *arguments],
         stdin=theirs,
         stdout=output,
         stderr=theirs,

@@ -77,6 +77,7 @@ class Connection(asyncio.Protocol, Client):
         self._target = b""
         self._headers: dict[str, str] = {}
         self._fields = 0
+        self._head_bytes = 0
         self._overhead = 0
         self._looks = _RESTING
         self._is_deaf = False  # what still comes is not looked at
@@ -204,6 +205,7 @@ class Connection(asyncio.Protocol, Client):
         self._target = b""
         self._headers = {}
         self._fields = 0
+        self._head_bytes = 0
         if self.task is None:
             self._looks = _IN_HEAD
         else:
@@ -212,13 +214,15 @@ class Connection(asyncio.Protocol, Client):
     def on_url(self, piece: bytes) -> None:
         """Take a piece of what is asked for."""
         self._target += piece
+        self._head_bytes += len(piece)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a field of the head; one of the trailer is dropped."""
         if self._coming is not None:
             return
         self._fields += 1
-        if self._fields > _MAX_FIELDS:
+        self._head_bytes += len(name) + len(value)
+        if self._fields > _MAX_FIELDS or self._head_bytes > _MAX_OVERHEAD:  # also where it came in one piece
             self._refuse(_TOO_MUCH)
             raise _NotHttp
         lower = _lower(name)

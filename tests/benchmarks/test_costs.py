@@ -1,4 +1,4 @@
-"""What parts on a request's way cost, and the largest plan: figures of docs/gateway.md and docs/probes.md.
+"""What parts on a request's way cost, and the largest plan: figures of docs/{gateway,performance,probes}.md.
 
 Run: make measurements PYTEST_ARGS="tests/benchmarks/test_costs.py -s"
 """
@@ -10,9 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import make_dataclass
 from pathlib import Path
 from statistics import median
+from typing import get_type_hints
 
+import msgspec
 import pytest
 from exchanges import exchange
 from hostile_texts import HOSTILE
@@ -40,6 +43,16 @@ def microseconds(work: Callable[[], object], least: float = 0.3) -> float:
         work()
         taken.append(time.perf_counter() - start)
     return median(taken) * 1e6
+
+
+def of_many(work: Callable[[], object], calls: int = 1000) -> float:
+    """The time of one call where it is too short to be taken by itself."""
+
+    def many() -> None:
+        for _ in range(calls):
+            work()
+
+    return microseconds(many) / calls
 
 
 def conditions() -> str:
@@ -80,6 +93,26 @@ def test_redaction() -> None:
         for one in [exchange(response=(part * (MIB // len(part))).encode())]
     )
     print(f"redaction, 1 MiB of the worst of {len(HOSTILE)} hostile texts: {worst:,.0f} us")
+
+
+def test_records() -> None:
+    one = exchange(request=None, response=None)
+    facts = one._asdict()
+    kinds = get_type_hints(Exchange)
+    Frozen = make_dataclass("Frozen", kinds.items(), frozen=True, kw_only=True, slots=True)  # noqa: N806 -- a class
+    written = {"a tuple": (Exchange, one), "a frozen dataclass": (Frozen, Frozen(**facts))}
+    encoder = msgspec.msgpack.Encoder()
+    print(conditions())
+    for name, (kind, made) in written.items():
+        payload, decoder = encoder.encode(made), msgspec.msgpack.Decoder(kind)
+        assert decoder.decode(payload) == made
+        calls = {
+            "made": lambda kind=kind: kind(**facts),
+            "written": lambda made=made: encoder.encode(made),
+            "read": lambda payload=payload, decoder=decoder: decoder.decode(payload),
+        }
+        took = ", ".join(f"{what} in {of_many(call):.1f} us" for what, call in calls.items())
+        print(f"an exchange as {name}, without content: {len(payload)} bytes, {took}")
 
 
 def test_limits(tmp_path: Path) -> None:

@@ -180,6 +180,8 @@ async def test_what_is_no_request_is_refused_and_the_connection_ends(site: Liste
         b"GET /echo HTTP/1.1\r\nx: " + b"a" * (1 << 20),
         b"GET /" + b"a" * (1 << 20),
         b"GET /echo HTTP/1.1\r\n" + b"x: y\r\n" * 200,
+        b"GET /echo HTTP/1.1\r\nx: " + b"a" * 65_600 + b"\r\n\r\n",
+        FIRST.replace(b"host: h", b"host: h\r\nx: " + b"a" * 65_600),
     ],
 )
 async def test_a_head_that_is_too_large_is_refused(site: Listening, said: bytes) -> None:

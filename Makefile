@@ -2,15 +2,23 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+JOBS ?= 4
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test check bench bench-trees measurements embed constraints clean
+.PHONY: help demo test check fuzz faults golden expected structure bench bench-trees measurements schemas embed constraints requirements sbom clean
 
 help:
 	@echo "make demo    the whole product on this machine, against simulated deployments"
 	@echo "make test    install into .venv and run the test suite"
+	@echo "make fuzz    the tests of properties with new random examples"
+	@echo "make faults  the fault suite at full length (ten minutes); writes docs/reliability.md"
+	@echo "make golden OUT=DIR   record what the main commands write"
+	@echo "make expected   renew the numbers that tests/golden expects"
+	@echo "make structure   measure modules, functions and imports"
 	@echo "make embed   torch beside it, for the tests of embeddings"
-	@echo "make check   ruff, mypy, import contracts"
+	@echo "make check   ruff, mypy, import contracts, names"
+	@echo "make sbom    build/sbom-*.json: what each image contains, as CycloneDX"
+	@echo "make schemas docs/*.schema.json, generated from auditor/documents"
 	@echo "make bench   what a request and an event cost, beside nginx (PEERS=all: and other gateways)"
 	@echo "make bench-trees TREES='before=DIR after=DIR'   the same of two checkouts, in instructions"
 	@echo "make measurements   the other long ones: soaks, simulations, throughput (hours)"
@@ -33,12 +41,33 @@ $(VENV)/embed.stamp: $(VENV)/dev.stamp
 	@touch $@
 
 demo: $(VENV)/demo.stamp
-	$(BIN)/tiltmeter demo
+	$(BIN)/biasmeter demo
 
 embed: $(VENV)/embed.stamp
 
+# Four processes, each with whole files: many tests wait for other processes. Every run draws the same examples.
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q -m "not bench" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -m "not bench" -n $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+
+# The tests of properties again, with examples that no run has drawn before. A failure prints how to repeat it.
+fuzz: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -q -m "hypothesis and not bench" -n $(JOBS) --hypothesis-profile=random $(PYTEST_ARGS)
+
+# docs/reliability.md. Disks of its own need the right to mount; without it those scenarios are left out.
+faults: $(VENV)/dev.stamp
+	PYTHONPATH=tests $(BIN)/python -m faults.report docs/reliability.md
+
+# What the main commands write, into OUT; compare two with `PYTHONPATH=tests python -m golden compare DIR DIR`.
+golden: $(VENV)/dev.stamp
+	PYTHONPATH=tests $(BIN)/python -m golden record $(or $(OUT),golden-outputs)
+
+# The numbers that tests/golden/test_golden.py expects, after an intended change.
+expected: $(VENV)/dev.stamp
+	PYTHONPATH=tests $(BIN)/python -m golden expect
+
+# The numbers of docs/architecture.md.
+structure: $(VENV)/dev.stamp
+	PYTHONPATH=tests $(BIN)/python -m architecture.structure $(TREES)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
@@ -46,6 +75,10 @@ check: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest -q tests/architecture/test_names.py
+
+schemas: $(VENV)/dev.stamp
+	$(BIN)/python -m auditor.documents.schemas docs
 
 bench: $(VENV)/dev.stamp
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.hot_path $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
@@ -59,9 +92,26 @@ measurements: $(VENV)/dev.stamp
 # Needs uv. The CPU build of torch draws no CUDA packages, so they are left out.
 constraints:
 	echo "torch==2.13.0" | uv pip compile --universal --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
-	  --python-version 3.11 pyproject.toml --extra audit --extra embed --extra embedded --extra dev -c - \
+	  --python-version 3.11 pyproject.toml --extra audit --extra embed --extra embedded --extra sbom --extra dev -c - \
 	  | grep -vE '^(nvidia|cuda|triton)' > constraints.txt.new
 	mv constraints.txt.new constraints.txt
+	$(MAKE) requirements
+
+# What the images install, with hashes. pip accepts no hashes in a constraints file of an editable installation (a folder
+# has no hash), so these are files of their own, made from constraints.txt. Needs uv.
+HASHED := uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url \
+  --no-emit-find-links --python-version 3.11 -q -c constraints.txt
+requirements:
+	$(HASHED) pyproject.toml -o deploy/docker/requirements-gateway.txt
+	$(HASHED) pyproject.toml --extra audit -o deploy/docker/requirements-auditor.txt
+	printf 'hatchling\nhatch-fancy-pypi-readme\n' | $(HASHED) - -o deploy/docker/requirements-build.txt
+
+# A bill of materials of each image, as CycloneDX.
+sbom: $(VENV)/dev.stamp
+	$(PIP) install -c constraints.txt -e ".[sbom]"
+	mkdir -p build
+	for image in gateway auditor; do $(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+	  -o build/sbom-$$image.json deploy/docker/requirements-$$image.txt || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -1,7 +1,8 @@
-"""How the auditor gets through the gateway's door: the gateway's address, and a key with every right.
+"""Find the address of the gateway and a key with every right, for the auditor's own requests.
 
-On one host nothing has to be set: the gateway keeps a secret in its folder, and whoever may read that folder may use
-it. Across hosts, ``auditor.gateway`` names the address and a key made with ``tiltmeter key create --allow pin,origin``.
+On one host no setting is needed: the gateway stores a secret in its folder, and a process that can read the folder
+may use it. Across hosts, ``auditor.gateway`` names the address and a key made with
+``biasmeter key create --allow pin,origin``.
 """
 
 import os
@@ -16,19 +17,19 @@ from auditor.errors import UsageError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GatewayAccess:
-    """Where the gateway is, and the key to say there."""
+    """Address of the gateway and the key for it."""
 
     url: str  #: base URL, ending in ``/v1``
     key: str = field(repr=False)
 
 
 def secret_path(config: Config) -> Path:
-    """Name the file that holds the secret of the gateway on this host."""
+    """Return the path of the secret of the gateway on this host."""
     return config.data_dir / "gateway" / "audit.secret"
 
 
 def make_secret(config: Config) -> str:
-    """Give the secret of the gateway on this host; made at the gateway's first start."""
+    """Return the secret of the gateway on this host. The first start of the gateway creates it."""
     path = secret_path(config)
     try:
         return path.read_text(encoding="ascii").strip()
@@ -43,7 +44,7 @@ def make_secret(config: Config) -> str:
 
 
 def gateway_access(config: Config) -> GatewayAccess:
-    """Find the way through the gateway's door.
+    """Return the address of the gateway and the key for it.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def gateway_access(config: Config) -> GatewayAccess:
         secret = secret_path(config).read_text(encoding="ascii").strip()
     except OSError:
         raise UsageError(
-            f"no gateway has run with data_dir {config.data_dir} on this host; start one (tiltmeter gateway or up), "
+            f"no gateway has run with data_dir {config.data_dir} on this host; start one (biasmeter gateway or up), "
             "or set auditor.gateway: {url, key}"
         ) from None
     listen = config.gateway.listen
@@ -66,7 +67,7 @@ def gateway_access(config: Config) -> GatewayAccess:
 
 
 def routed_model(config: Config, deployment: Deployment) -> str | None:
-    """Name a model that the gateway has a route for, to be asked for beside a pin to ``deployment``.
+    """Return a model that the gateway has a route for, to use with a pin to ``deployment``.
 
     A pin chooses the deployment, and the gateway puts the deployment's own model into the request; but it lets no
     request in whose model has no route. ``None``: nothing is routed at all.

@@ -1,4 +1,4 @@
-"""What an auditor process is told when another process starts it (``tiltmeter up``)."""
+"""Define the message that starts an auditor process as a child of ``biasmeter up``."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,8 +6,8 @@ from enum import StrEnum
 from auditor.config import Config
 
 
-class Task(StrEnum):
-    """What it is started for."""
+class AuditorTask(StrEnum):
+    """The task of the process."""
 
     SERVE = "serve"
     MIGRATE = "migrate"
@@ -15,8 +15,8 @@ class Task(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditorBootstrap:
-    """What it is told."""
+    """Task, configuration and database of the process."""
 
-    task: Task
+    task: AuditorTask
     config: Config
     database_url: str

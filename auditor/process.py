@@ -1,6 +1,6 @@
-"""The auditor process: serves its API, and does its part of the audit's work (``auditor.jobs``).
+"""Run the auditor process: its API and the jobs (``auditor.jobs``).
 
-With a new configuration the jobs under way come to their next stop, and are taken up again by it; the API goes on.
+After a reload the running jobs come to their next stop and continue with the new configuration. The API goes on.
 """
 
 import asyncio
@@ -13,17 +13,17 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor import lifeline, reload
-from auditor.api.app import Served, build_app
-from auditor.api.door import Door
-from auditor.config import Address, Config
-from auditor.config.changes import describe
+from auditor import parent_pipe
+from auditor.api.app import ApiServices, build_app
+from auditor.api.auth import ApiAuth
+from auditor.config import Address, Config, reload
+from auditor.config.reload import describe
 from auditor.domain.keys import Right
 from auditor.errors import UsageError
-from auditor.export.exposition import Exposition
+from auditor.export.families import EstimateExposition
+from auditor.jobs.queue_worker import run_jobs
 from auditor.jobs.work import utc_now
-from auditor.jobs.worker import run_jobs
-from auditor.store.engine import make_engine, reading
+from auditor.store.engine import make_engine, transaction
 from auditor.store.keys import list_keys
 from auditor.store.schema import check_version
 
@@ -31,12 +31,12 @@ log = logging.getLogger(__name__)
 
 
 class _Auditing:
-    """What the auditor works by, and whether it is to end."""
+    """The current configuration, and whether the process is to end."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.ended = asyncio.Event()
-        self._turn = asyncio.Event()  # the jobs are to stop, for good or for a new configuration
+        self._turn = asyncio.Event()  # set when the jobs are to stop, to end or to reload
 
     def follow_signals(self, read: Callable[[], Config] | None) -> None:
         loop = asyncio.get_running_loop()
@@ -46,7 +46,7 @@ class _Auditing:
             reload.on_hangup(partial(self._reread, read), self.end)
 
     async def follow_parent(self) -> None:
-        await lifeline.watch_parent(self.end, lambda told: self._change(told.config))
+        await parent_pipe.watch_parent(self.end, lambda bootstrap: self._change(bootstrap.config))
 
     def end(self) -> None:
         self.ended.set()
@@ -70,9 +70,9 @@ class _Auditing:
 
 
 async def serve(config: Config, database_url: str, read: Callable[[], Config] | None = None) -> None:
-    """Run until SIGTERM or SIGINT; on SIGHUP go on with what ``read`` gives then, if it can be used.
+    """Run until SIGTERM or SIGINT. On SIGHUP, read the configuration again with ``read``, and use it if it is valid.
 
-    Without ``read`` this process is a child: it also ends with its parent, and hears of a new configuration from it.
+    Without ``read`` this process is a child: it ends with its parent, and gets a new configuration from it.
 
     Raises
     ------
@@ -84,10 +84,10 @@ async def serve(config: Config, database_url: str, read: Callable[[], Config] | 
     engine = await _open_store(database_url, config.auditor.listen)
     auditing = _Auditing(config)
     auditing.follow_signals(read)
-    exposition = Exposition()
-    served = Served(
+    exposition = EstimateExposition()
+    served = ApiServices(
         engine=engine,
-        door=Door(engine, loopback=config.auditor.listen.is_loopback),
+        auth=ApiAuth(engine, loopback=config.auditor.listen.is_loopback),
         config=lambda: auditing.config,
         clock=utc_now,
         registry=CollectorRegistry(),
@@ -100,7 +100,7 @@ async def serve(config: Config, database_url: str, read: Callable[[], Config] | 
         await _start(runner, config)
         if read is None:
             beside.append(asyncio.create_task(auditing.follow_parent()))
-            lifeline.report(ready=True)
+            parent_pipe.report(ready=True)
         await auditing.work(database_url)
     finally:
         for task in beside:
@@ -133,10 +133,10 @@ async def _start(runner: web.AppRunner, config: Config) -> None:
 
 
 async def _need_a_key(engine: AsyncEngine, listen: str) -> None:
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         keys = [key for key, _ in await list_keys(connection)]
     if not any(Right.AUDIT in key.rights and not key.revoked for key in keys):
         raise UsageError(
             f"auditor.listen: {listen} can be reached from other machines, and no key may read the audit; "
-            "run: tiltmeter key create --name NAME --allow audit -c FILE (or listen on 127.0.0.1)"
+            "run: biasmeter key create --name NAME --allow audit -c FILE (or listen on 127.0.0.1)"
         )

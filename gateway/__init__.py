@@ -1,1 +1,1 @@
-"""The gateway: forwards applications' traffic to model deployments, unchanged, and keeps a copy for the audit."""
+"""The gateway forwards requests of applications to model deployments unchanged, and keeps copies for the audit."""

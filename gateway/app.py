@@ -1,4 +1,4 @@
-"""The gateway's HTTP application: its parts, its paths, and how errors leave it."""
+"""The HTTP application: the parts that handlers use, the router, and how errors become answers."""
 
 import json
 import logging
@@ -9,63 +9,62 @@ from typing import Any
 
 from auditor.config import Config
 from auditor.domain.ids import new_id
-from gateway.auth import Doorkeeper
-from gateway.board import Board
+from gateway.auth import Authenticator
 from gateway.deadlines import Deadlines
-from gateway.errors import BadRequest, GatewayError, NotFound, error_body
+from gateway.errors import INTERNAL_ERROR, BadRequest, GatewayError, NotFound
 from gateway.headers import request_id
-from gateway.limits import Limits
+from gateway.limits import KeyLimits
 from gateway.recorder import Recorder
 from gateway.routing import RoutingTable
 from gateway.server import OpenAnswer, Request, WholeAnswer
+from gateway.slots import DeploymentSlots
 from gateway.snapshot import SnapshotReader
-from gateway.telemetry import Exposition
+from gateway.telemetry import MetricsPage
 from gateway.upstreams import Upstream
 
 log = logging.getLogger(__name__)
 
-#: An answer that is open has been sent already.
+#: An `OpenAnswer` has already been sent when the handler returns.
 Handler = Callable[[Request], Awaitable[WholeAnswer | OpenAnswer]]
 
 
 @dataclass(slots=True)
 class Gateway:
-    """What the handlers work with.
+    """The parts that handlers use.
 
-    A reload exchanges ``config``, ``table`` and ``doorkeeper`` between two steps of the event loop: what a request
-    takes from them after an ``await`` may be newer than what it took before. ``draining`` turns true when this worker
-    has been asked to end.
+    A reload replaces ``config``, ``table`` and ``authenticator`` between two steps of the event loop, so a request may
+    read newer ones after an ``await``. ``draining`` becomes true when this worker has to end.
     """
 
     config: Config
     table: RoutingTable
-    doorkeeper: Doorkeeper
+    authenticator: Authenticator
     snapshot: SnapshotReader
     upstream: Upstream
-    board: Board
-    limits: Limits
+    slots: DeploymentSlots
+    limits: KeyLimits
     recorder: Recorder
-    exposition: Exposition
+    metrics_page: MetricsPage
     deadlines: Deadlines = field(default_factory=Deadlines)
     refusing_stream_options: set[str] = field(default_factory=set)  #: deployments that know no ``stream_options``
     draining: bool = False
 
 
-class Paths:
-    """What is served: a handler for each path and method, and for paths that only begin in a known way."""
+class Router:
+    """Finds the handler of a request by its method and path."""
 
     def __init__(self) -> None:
         self._exact: dict[str, dict[str, Handler]] = {}
         self._below: dict[str, dict[str, Handler]] = {}
 
     def add(self, method: str, path: str, handler: Handler) -> None:
-        """Serve a path, or all below it if it ends with a slash. ``GET`` includes ``HEAD``."""
+        """Register a handler for a path, or for all below it if it ends with a slash. ``GET`` includes ``HEAD``."""
         table = self._below if path.endswith("/") else self._exact
         for each in ("GET", "HEAD") if method == "GET" else (method,):
             table.setdefault(path, {})[each] = handler
 
     async def serve(self, request: Request) -> bool:
-        """Answer a request, whatever happens; only a client who has left gets nothing.
+        """Answer a request, also when its handler fails. Only a client that has disconnected gets no answer.
 
         Returns
         -------
@@ -80,12 +79,12 @@ class Paths:
         try:
             return answer.send(request)
         except ValueError:  # a header field that cannot be written
-            log.exception("%s %s failed", request.method, request.path)
-            return _internal_error().send(request)
+            log.exception("%s %r failed", request.method, request.path)
+            return error_answer(INTERNAL_ERROR).send(request)
 
     async def _answer(self, request: Request) -> WholeAnswer | OpenAnswer:
         try:
-            by_method = self._exact.get(request.target) or self._look_for(request.path)
+            by_method = self._exact.get(request.target) or self._find_below(request.path)
             handler = by_method.get(request.method)
             if handler is None:
                 error = BadRequest(f"{request.method} is not allowed here.", code="method_not_allowed", status=405)
@@ -98,39 +97,36 @@ class Paths:
         except ConnectionResetError:  # the client has left; there is nobody to answer
             raise
         except Exception:
-            log.exception("%s %s failed", request.method, request.path)
-            return _internal_error()
+            if request.client.has_begun:  # the answer cannot become a 500 any more: the connection ends it
+                raise
+            log.exception("%s %r failed", request.method, request.path)
+            return error_answer(INTERNAL_ERROR)
 
-    def _look_for(self, path: str) -> dict[str, Handler]:
-        if path in self._exact:  # a query stood behind it, or it was written with escapes
+    def _find_below(self, path: str) -> dict[str, Handler]:
+        if path in self._exact:  # the target has a query or escapes
             return self._exact[path]
         for beginning, by_method in self._below.items():
             if path.startswith(beginning) and path != beginning:
                 return by_method
-        raise NotFound(f"There is nothing at {path[:200]!r}.", code="unknown_url")
+        raise NotFound(f"There is no endpoint at {path[:200]!r}.", code="unknown_url")
 
 
 def _let_continue(request: Request) -> None:
-    """Ask for the body of a client that waits to be asked."""
+    """Send ``100 Continue`` to a client that waits for it before it sends the body."""
     if request.minor == 0:
         return
     if request.headers["expect"].lower() != "100-continue":
-        raise BadRequest("Nothing but 100-continue can be expected.", code="http_error", status=417)
+        raise BadRequest("The header 'expect' supports only 100-continue.", code="http_error", status=417)
     if not request.is_whole:
-        request.client.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-
-def _internal_error() -> WholeAnswer:
-    body = error_body("The gateway failed on this request.", type_="api_error", code="internal_error")
-    return WholeAnswer(500, {"content-type": "application/json"}, body)
+        request.client.let_continue()
 
 
 def error_answer(error: GatewayError, headers: dict[str, str] | None = None) -> WholeAnswer:
     """Answer with an error in OpenAI's shape."""
-    told = {"content-type": "application/json", **error.headers(), **(headers or {})}
-    return WholeAnswer(error.http_status, told, error.body())
+    content = {"content-type": "application/json", **error.headers(), **(headers or {})}
+    return WholeAnswer(error.http_status, content, error.body())
 
 
-def json_answer(told: Any, status: int = 200) -> WholeAnswer:
+def json_answer(content: Any, status: int = 200) -> WholeAnswer:
     """Answer with JSON."""
-    return WholeAnswer(status, {"content-type": "application/json; charset=utf-8"}, json.dumps(told).encode())
+    return WholeAnswer(status, {"content-type": "application/json; charset=utf-8"}, json.dumps(content).encode())

@@ -1,6 +1,6 @@
-"""Who is asking, and what they may ask for beyond the answer: client keys and the ``x-tiltmeter-*`` request headers.
+"""Authentication by client keys, and the rights to use ``x-biasmeter-*`` request headers.
 
-A key is looked up in the snapshot that the shipper keeps; a database that is down changes nothing for known keys.
+Keys are looked up in the snapshot that the shipper writes, so known keys work while the database is down.
 """
 
 import re
@@ -12,29 +12,30 @@ from uuid import UUID
 
 from auditor.domain.exchange import Origin
 from auditor.domain.keys import Key, Right, hash_secret
+from auditor.domain.local_requests import is_local_host, is_own_origin
 from gateway.errors import BadRequest, Forbidden, Saturated, Unauthorised
 from gateway.snapshot import SnapshotReader
 
 PIN, ORIGIN, REF, PARENT, AUDIT, TAGS = (
-    "x-tiltmeter-deployment",
-    "x-tiltmeter-origin",
-    "x-tiltmeter-ref",
-    "x-tiltmeter-parent",
-    "x-tiltmeter-audit",
-    "x-tiltmeter-tags",
+    "x-biasmeter-deployment",
+    "x-biasmeter-origin",
+    "x-biasmeter-ref",
+    "x-biasmeter-parent",
+    "x-biasmeter-audit",
+    "x-biasmeter-tags",
 )
 _NEEDS = {PIN: Right.PIN, ORIGIN: Right.ORIGIN, REF: Right.ORIGIN, PARENT: Right.ORIGIN, AUDIT: Right.AUDIT_OFF}
 _NAMES = (*_NEEDS, TAGS)
-#: As x-tiltmeter-exchange-id writes it; UUID() would also take underscores and signs for digits.
+#: As x-biasmeter-exchange-id writes it; UUID() would also take underscores and signs for digits.
 _ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 _REF = re.compile(r"[\x21-\x7e]{1,64}\Z")
-#: Neither control characters nor bytes that are no UTF-8, which arrive as half surrogate pairs.
+#: Without control characters and without invalid UTF-8, which arrives as lone surrogates.
 _TAG = re.compile(r"\s*([A-Za-z0-9_.-]{1,64})=([^,\x00-\x1f\x7f-\x9f\ud800-\udfff]{0,128})\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """What the ``x-tiltmeter-*`` headers ask for."""
+    """The values of the ``x-biasmeter-*`` request headers."""
 
     origin: Origin = Origin.CLIENT
     pin: str | None = None
@@ -47,15 +48,16 @@ class Directives:
 _NONE = Directives()
 
 
-class Doorkeeper:
-    """Tells callers apart.
+class Authenticator:
+    """Finds the key of a request, and checks its rights.
 
     Parameters
     ----------
     snapshot
         The client keys.
     keys_required
-        Whether a request needs a key even if none was ever made (a gateway that others can reach).
+        Whether a request needs a key even while no key exists (a gateway that other machines can reach). A gateway for
+        which this is false listens on a loopback address, and serves no web page without a key.
     open_to_all
         Whether requests without a key are served even if keys exist (``auth: open``).
     tags
@@ -80,22 +82,25 @@ class Doorkeeper:
         self._tags = tags
 
     def identify(self, headers: Mapping[str, str]) -> Key | None:
-        """Find the caller's key; ``None`` is a caller without one where that is allowed.
+        """Return the caller's key, or ``None`` for a caller without a key where that is allowed.
 
         Raises
         ------
+        Forbidden
+            The request has no key, and may come from a web page.
         Unauthorised
-            The key has expired or was revoked, or one is needed and this is none: missing or unknown.
+            The key has expired or was revoked, or a key is needed and it is missing or unknown.
         Saturated
-            The key is unknown, and the store has not been reachable lately to ask.
+            The key is unknown, and the store has not been reachable recently.
         """
         secret = _secret(headers.get("authorization", ""))
         key = self._known(secret) if secret else None
         if key is not None and key.usable(datetime.now(UTC)):
             return key
         snapshot = self._snapshot.current
-        any_key = snapshot is not None and snapshot.any_key
+        any_key = snapshot is not None and snapshot.any_client_key
         if key is None and (self._open or (snapshot is not None and not any_key and not self._keys_required)):
+            self.refuse_web_pages(headers)
             return None
         nothing_to_check = not secret and (any_key or self._keys_required)
         if key is None and not nothing_to_check and not self._snapshot.fresh():
@@ -106,6 +111,25 @@ class Doorkeeper:
             )
         raise Unauthorised
 
+    def refuse_web_pages(self, headers: Mapping[str, str]) -> None:
+        """Refuse a request that may come from a web page, where this gateway listens on a loopback address.
+
+        Raises
+        ------
+        Forbidden
+            The ``Host`` is not a local name, or the ``Origin`` is not this gateway.
+        """
+        if self._keys_required:
+            return
+        host, origin = headers.get("host"), headers.get("origin")
+        if host is not None and not is_local_host(host):  # absent only in HTTP/1.0, which no browser speaks
+            raise Forbidden(
+                "Without a client key, use a local address for this gateway: 127.0.0.1 or localhost.",
+                code="foreign_host",
+            )
+        if origin is not None and (host is None or not is_own_origin(origin, "http", host)):
+            raise Forbidden("Requests from web pages need a client key.", code="foreign_origin")
+
     def _known(self, secret: str) -> Key | None:
         hashed = hash_secret(secret)
         if self._audit_key is not None and compare_digest(hashed, self._audit_key.hash):
@@ -113,14 +137,14 @@ class Doorkeeper:
         return self._snapshot.current.keys.get(hashed) if self._snapshot.current is not None else None
 
     def directives(self, headers: Mapping[str, str], key: Key | None) -> Directives:
-        """Read the ``x-tiltmeter-*`` headers.
+        """Read the ``x-biasmeter-*`` headers.
 
         Raises
         ------
         Forbidden
-            One that the key has no right to. Ignoring it would count audit traffic as a client's.
+            The key has no right to one of them. Ignoring the header would count audit traffic as client traffic.
         BadRequest
-            One that is malformed; the message names it.
+            One of them is malformed; the message names it.
         """
         if headers.keys().isdisjoint(_NAMES):
             return _NONE
@@ -143,7 +167,7 @@ class Doorkeeper:
 
 def _secret(authorization: str) -> str:
     scheme, _, secret = authorization.partition(" ")
-    return secret.strip() if scheme.lower() == "bearer" else ""
+    return secret.strip(" ") if scheme.lower() == "bearer" else ""
 
 
 def _malformed(header: str, expected: str) -> BadRequest:

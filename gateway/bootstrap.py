@@ -1,4 +1,4 @@
-"""What the gateway's processes are told at their start, and where they meet on disk."""
+"""The bootstraps of the gateway's child processes, and the files that the processes share."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from auditor.domain.keys import Key
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Folders:
-    """Where the processes of one gateway meet on disk: below ``data_dir/gateway``."""
+    """The shared files of the processes of one gateway, below ``data_dir/gateway``."""
 
     root: Path
 
@@ -24,32 +24,32 @@ class Folders:
         return self.root / "counters"
 
     @property
-    def board(self) -> Path:
-        """How deployments stand. Like the counters, it begins anew with the parent."""
+    def slots(self) -> Path:
+        """Slots and circuit breakers of the deployments. Like the counters, it is removed when the parent starts."""
         return self.counters / "deployments.board"
 
     @property
     def snapshot(self) -> Path:
-        """The client keys as the store last said."""
+        """The client keys as last read from the store."""
         return self.root / "keys.json"
 
     @property
     def limits(self) -> Path:
-        """What client keys have used of their limits, and all they have spent: it is kept for ever."""
+        """What client keys have used of their limits, and all that they have spent. It is never removed."""
         return self.root / "limits.table"
 
 
 def folders(config: Config) -> Folders:
-    """Name the folders of the gateway that ``config`` describes."""
+    """Return the paths of the gateway that ``config`` describes."""
     return Folders(root=config.data_dir / "gateway")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerBootstrap:
-    """What a worker is told, at its start and whenever the configuration is reloaded."""
+    """What a worker receives at its start and after each reload."""
 
     config: Config
-    generation: int  #: how often the configuration has been reloaded; the worker says which one it serves
+    generation: int  #: the number of reloads so far; the worker reports which one it serves
     number: int
     listen_fd: int
     audit_key: Key  #: the auditor's, on this host
@@ -57,7 +57,7 @@ class WorkerBootstrap:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShipperBootstrap:
-    """What the shipper is told."""
+    """What the shipper receives at its start."""
 
     config: Config
     database_url: str

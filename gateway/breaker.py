@@ -1,17 +1,17 @@
-"""The circuit breaker of one deployment: one that fails is left alone for a while, then tried with one request.
+"""The circuit breaker of one deployment: after failures the deployment is not asked for a while, then tried once.
 
-Pure. The state is a row of integers, of which zeros are a closed breaker; workers share it, and whoever calls what
-writes holds its lock. The time is passed in: nanoseconds of a clock that never goes back. Each function writes the cell
-that decides last, so that a writer killed in the middle leaves a state of which the next request makes a whole one.
+Pure functions on a row of integers that workers share; zeros are a closed breaker. The caller of a function that writes
+holds the row's lock. Times are nanoseconds of a monotonic clock. Each function writes the deciding cell last, so that
+the next request repairs the state of a writer that was killed.
 
 - Closed: every request is admitted. The breaker opens at a failure that is the fifth in a row, or one of ten or more
   among the last twenty outcomes (twenty must have been seen).
 - Open: none is admitted, for ten seconds.
 - Half-open: one is admitted, the trial. Success closes the breaker with nothing remembered, failure opens it again. A
-  trial without an outcome makes room for the next; so does one that is not heard of for half a minute, though what it
-  says later still counts.
+  trial without an outcome allows the next one; so does a trial without a result for half a minute, whose later result
+  still counts.
 
-What was admitted before the breaker last opened or closed says nothing about it any more.
+Results of requests that were admitted before the breaker last opened or closed are ignored.
 """
 
 from enum import Enum, IntEnum, auto
@@ -30,23 +30,23 @@ _ALL_FAILED = (1 << IN_A_ROW) - 1
 _NONE_FAILED = 1 << LAST
 
 
-class Row(Protocol):
+class BreakerRow(Protocol):
     """At least ``WIDTH`` integers of 64 bits, zeros at first: a list, or memory that is shared."""
 
     def __getitem__(self, index: int, /) -> int: ...
     def __setitem__(self, index: int, value: int, /) -> None: ...
 
 
-class Verdict(Enum):
-    """What a request says about its deployment."""
+class BreakerVerdict(Enum):
+    """The result of a request for its deployment."""
 
     OK = auto()
     FAILED = auto()
-    NONE = auto()  #: nothing: the client left, was refused (4xx), or asked too often (429)
+    NONE = auto()  #: no information: the client disconnected, or the answer was 429
 
 
-class State(IntEnum):
-    """How a breaker stands; the numbers are those of ``tiltmeter_deployment_state``."""
+class BreakerState(IntEnum):
+    """The state of a breaker, with the values of ``biasmeter_deployment_state``."""
 
     CLOSED = 0
     HALF_OPEN = 1
@@ -54,14 +54,14 @@ class State(IntEnum):
 
 
 class Ticket(NamedTuple):
-    """What an admitted request brings back with its verdict."""
+    """What an admitted request returns with its verdict."""
 
     epoch: int
     trial: int  #: until when it is waited for, if it is a trial; else 0
 
 
-def admit(row: Row, now: int) -> Ticket | None:
-    """Let a request through, or not. Whoever is let through owes a verdict."""
+def admit(row: BreakerRow, now: int) -> Ticket | None:
+    """Admit a request, or return None. Each admitted request must report a verdict."""
     if not row[_OPEN_UNTIL]:
         return Ticket(row[_EPOCH], 0)
     if now < max(row[_OPEN_UNTIL], row[_TRIAL_UNTIL]):
@@ -70,51 +70,51 @@ def admit(row: Row, now: int) -> Ticket | None:
     return Ticket(row[_EPOCH], now + TRIAL_NS)
 
 
-def admit_closed(row: Row) -> Ticket | None:
-    """Let a request through if the breaker is closed: only reads, so needs no lock.
+def admit_closed(row: BreakerRow) -> Ticket | None:
+    """Admit a request if the breaker is closed. Only reads, so it needs no lock.
 
-    A breaker that opens at this very moment may get a verdict too many, as from a request that it let through before.
+    A breaker that opens at the same moment may get one verdict more, as from a request that was admitted before.
     """
     return None if row[_OPEN_UNTIL] else Ticket(row[_EPOCH], 0)
 
 
-def says_nothing_new(row: Row, ticket: Ticket, verdict: Verdict) -> bool:
-    """Whether `settle` would leave all as it is: nothing is known but successes, and this is one. Needs no lock."""
+def says_nothing_new(row: BreakerRow, ticket: Ticket, verdict: BreakerVerdict) -> bool:
+    """Return whether `settle` would change nothing: only successes are recorded, and this is one. Needs no lock."""
     if ticket.trial:
         return False
-    return verdict is Verdict.NONE or (verdict is Verdict.OK and row[_HISTORY] == _NONE_FAILED)
+    return verdict is BreakerVerdict.NONE or (verdict is BreakerVerdict.OK and row[_HISTORY] == _NONE_FAILED)
 
 
-def settle(row: Row, ticket: Ticket, verdict: Verdict, now: int) -> None:
-    """Take a request's verdict, once."""
+def settle(row: BreakerRow, ticket: Ticket, verdict: BreakerVerdict, now: int) -> None:
+    """Record the verdict of a request, once."""
     if ticket.epoch != row[_EPOCH]:
         return
-    if verdict is Verdict.NONE:
+    if verdict is BreakerVerdict.NONE:
         if ticket.trial and ticket.trial == row[_TRIAL_UNTIL]:
             row[_TRIAL_UNTIL] = 0
     elif not ticket.trial:
         _remember(row, verdict, now)
-    elif verdict is Verdict.FAILED:
+    elif verdict is BreakerVerdict.FAILED:
         _turn(row, max(row[_OPEN_UNTIL], now + OPEN_NS))
     else:
         _turn(row, 0)
 
 
-def state(row: Row, now: int) -> State:
-    """Say how the breaker stands."""
+def state(row: BreakerRow, now: int) -> BreakerState:
+    """Return the state of the breaker."""
     if not row[_OPEN_UNTIL]:
-        return State.CLOSED
-    return State.OPEN if now < row[_OPEN_UNTIL] else State.HALF_OPEN
+        return BreakerState.CLOSED
+    return BreakerState.OPEN if now < row[_OPEN_UNTIL] else BreakerState.HALF_OPEN
 
 
-def opens_in(row: Row, now: int) -> float:
-    """Say in how many seconds a request is admitted at the latest; 0: now."""
+def seconds_until_open(row: BreakerRow, now: int) -> float:
+    """Return the seconds until a request is admitted at the latest; 0 means now."""
     return (max(row[_OPEN_UNTIL], row[_TRIAL_UNTIL], now) - now) / 1e9
 
 
-def _remember(row: Row, verdict: Verdict, now: int) -> None:
+def _remember(row: BreakerRow, verdict: BreakerVerdict, now: int) -> None:
     # One bit an outcome, the latest lowest; a one before the first marks where they begin.
-    failed = verdict is Verdict.FAILED
+    failed = verdict is BreakerVerdict.FAILED
     history = (row[_HISTORY] or 1) << 1 | failed
     if history >> (LAST + 1):
         history = history & (_NONE_FAILED - 1) | _NONE_FAILED
@@ -125,8 +125,8 @@ def _remember(row: Row, verdict: Verdict, now: int) -> None:
         _turn(row, now + OPEN_NS)
 
 
-def _turn(row: Row, open_until: int) -> None:
-    """Open or close: what happened before is forgotten, and what began before will not be heard."""
+def _turn(row: BreakerRow, open_until: int) -> None:
+    """Open or close: clear the history, and ignore results of requests that began before."""
     row[_HISTORY] = 0
     row[_TRIAL_UNTIL] = 0
     row[_EPOCH] += 1

@@ -1,4 +1,4 @@
-"""``GET /v1/models``: the models the caller may ask for. A ``*`` route adds those that its deployments name."""
+"""``GET /v1/models``: list the models that the caller may use. A ``*`` route adds the models of its deployments."""
 
 import asyncio
 import time
@@ -18,12 +18,14 @@ from gateway.upstreams import UpstreamRequest
 
 Model = dict[str, Any]
 Models = list[Model]
-#: How long a deployment's list is believed, in seconds.
+#: Seconds for which a deployment's list is cached.
 _BELIEVED = 30.0
+#: Maximum bytes of a deployment's list; the longest real ones have some hundred KiB.
+_LARGEST_LIST = 4 << 20
 
 
 class Catalog:
-    """Lists models. Keeps the deployments' own lists for a while."""
+    """Lists models, and caches the lists of deployments."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -44,7 +46,7 @@ class Catalog:
 
     async def _models(self, request: Request) -> Models:
         gateway = self._gateway
-        key = gateway.doorkeeper.identify(request.headers)
+        key = gateway.authenticator.identify(request.headers)
         named = [_entry(name) for name in gateway.table.routes if name != ANY]
         rest = gateway.table.routes.get(ANY)
         relayed = await self._relayed(gateway.table.deployments[d.name] for d in rest.deployments) if rest else []
@@ -67,7 +69,7 @@ class Catalog:
 
     async def _of(self, deployment: Deployment) -> Models:
         if deployment.model is not None:
-            return []  # whatever is asked for becomes this one model
+            return []  # every request to it uses this one model
         fetched_at, models = self._lists.get(deployment.name, (0.0, []))
         if not fetched_at or time.monotonic() - fetched_at > _BELIEVED:
             models = await _fetch(self._gateway, deployment)
@@ -76,7 +78,7 @@ class Catalog:
 
 
 def _entry(name: str) -> Model:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "tiltmeter"}
+    return {"id": name, "object": "model", "created": 0, "owned_by": "biasmeter"}
 
 
 async def _fetch(gateway: Gateway, deployment: Deployment) -> Models:
@@ -89,10 +91,10 @@ async def _fetch(gateway: Gateway, deployment: Deployment) -> Models:
         method="GET",
         ca_file=deployment.ca_file,
     )
-    status, body = await read_whole(gateway.upstream, ask, timeouts.first_token)
+    status, body = await read_whole(gateway.upstream, ask, timeouts.first_token, _LARGEST_LIST)
     try:
         models = msgspec.json.decode(body)["data"]
         return [model for model in models if isinstance(model["id"], str)]
-    except (msgspec.DecodeError, KeyError, TypeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
         message = f"The deployment {deployment.name!r} did not list its models (status {status})."
         raise GatewayError(message, code="upstream_protocol", status=502) from None

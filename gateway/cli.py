@@ -1,4 +1,4 @@
-"""``tiltmeter gateway``: the gateway as a process of its own."""
+"""``biasmeter gateway``: the gateway as a process of its own."""
 
 import logging
 import os
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.options import ConfigOption
+from biasmeter.options import ConfigOption
 
 app = typer.Typer()
 
@@ -21,10 +21,10 @@ def gateway_command(
     Ends on SIGTERM when drained; reads the configuration again on SIGHUP.
     """
     from auditor.config import Config, load
-    from auditor.store.opening import opened
+    from auditor.postgres.embedded import open_store
     from gateway import supervisor
 
-    logging.basicConfig(level=logging.INFO, format="tiltmeter gateway: %(message)s")
+    logging.basicConfig(level=logging.INFO, format="biasmeter gateway: %(message)s")
 
     def read() -> Config:
         loaded = load(config, os.environ)
@@ -33,5 +33,6 @@ def gateway_command(
         return loaded.model_copy(update={"gateway": loaded.gateway.model_copy(update={"workers": workers})})
 
     loaded = read()
-    with opened(loaded.data_dir, loaded.database_url(os.environ)) as database_url:
+    url, required = loaded.database_url(os.environ), not supervisor.knows_keys(loaded)
+    with open_store(loaded.data_dir, url, required=required) as database_url:
         supervisor.run(loaded, database_url, read)

@@ -1,8 +1,7 @@
-"""Counters that outlive the process that counts: plain 64-bit integers in a memory-mapped file, one file a process.
+"""Counters that outlive their process: 64-bit integers in a memory-mapped file, one file per process.
 
-Adding costs a dictionary look-up and an integer addition. Any process of the gateway can read all files and add them
-up (`read_all`), so each worker can answer for the whole gateway. A process that is started again in the same slot
-goes on counting where the last one stopped.
+An addition costs a dictionary look-up and an integer addition. Any process can add up all files (`read_all`), so each
+worker can return the metrics of the whole gateway. A restarted process continues the counts of its predecessor.
 """
 
 import json
@@ -19,11 +18,11 @@ log = logging.getLogger(__name__)
 #: Distinct series one process can count. Labels come from the configuration alone, so traffic never meets this bound.
 CAPACITY = 1 << 15
 _VALUES_BYTES = CAPACITY * 8
-#: Room for the names: behind the values, one a line, in their order; what is not written yet is zeros.
+#: Space for the names after the values: one per line, in the order of the values; unused bytes are zero.
 _NAMES_BYTES = 3 << 20
 _FILE_BYTES = _VALUES_BYTES + _NAMES_BYTES
-#: Counts what has no room. It has no name, so it is not shown.
-_NOWHERE = CAPACITY - 1
+#: The cell for series without space. It has no name, so it is not exported.
+_OVERFLOW = CAPACITY - 1
 _CHUNK = 1 << 16
 SUFFIX = ".counters"
 
@@ -40,9 +39,9 @@ class Counters:
         self._map.seek(_VALUES_BYTES)
         names = _read_names(self._map)
         self._index = {key: index for index, key in enumerate(_keys(names))}
-        # A line that was torn when its writer died is written over.
+        # An incomplete last line, left by a process that died, is overwritten.
         self._names_end = _VALUES_BYTES + names.rfind(b"\n") + 1
-        self._told = False
+        self._logged = False
 
     def add(self, key: Key, amount: int = 1) -> None:
         """Add to a series, which begins at 0."""
@@ -72,11 +71,13 @@ class Counters:
         index = len(self._index)
         line = json.dumps(key).encode() + b"\n"
         end = self._names_end + len(line)
-        if index >= _NOWHERE or end > _FILE_BYTES:
-            if not self._told:
-                log.error("there is no room for more than %d series in one process; further ones are not shown", index)
-                self._told = True
-            return _NOWHERE
+        if index >= _OVERFLOW or end > _FILE_BYTES:
+            if not self._logged:
+                log.error(
+                    "there is no room for more than %d series in one process; further series are not exported", index
+                )
+                self._logged = True
+            return _OVERFLOW
         self._map[self._names_end : end] = line
         self._names_end = end
         self._index[key] = index
@@ -84,7 +85,7 @@ class Counters:
 
 
 def _map_file(path: Path) -> mmap.mmap:
-    """Map a file of which every block is there: on a full disk, touching one that is not would end the process."""
+    """Map a file with all blocks allocated: on a full disk, writing to an unallocated block would kill the process."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if os.fstat(fd).st_size != _FILE_BYTES:
@@ -93,7 +94,7 @@ def _map_file(path: Path) -> mmap.mmap:
                 raise OSError(f"there is no room for {_FILE_BYTES} bytes")  # noqa: TRY301 -- as a write that fails
         return mmap.mmap(fd, _FILE_BYTES)
     except OSError as error:
-        log.error("%s: %s; what this process counts is not shown", path, error)  # noqa: TRY400 -- one line says it
+        log.error("%s: %s; the counts of this process are not exported", path, error)  # noqa: TRY400 -- one line says it
         return mmap.mmap(-1, _FILE_BYTES)
     finally:
         os.close(fd)

@@ -1,6 +1,6 @@
-"""Deadlines of what requests wait for, all kept by one timer.
+"""Deadlines of all waits of a worker, checked by one timer.
 
-A timer of the event loop for each wait costs more than most waits do, and nearly all of them end long before it rings.
+A timer of the event loop for each wait would cost more than most waits, and nearly all waits end long before it.
 """
 
 import asyncio
@@ -8,26 +8,26 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 T = TypeVar("T")
-#: Seconds between two looks at the clock: the most by which a wait may be ended late.
+#: Seconds between two checks: a wait ends at most this late.
 _LOOK = 0.02
-#: Stands in place of a deadline that has been kept.
+#: Replaces a deadline that has passed.
 _PASSED = float("-inf")
 
 
 class Deadlines:
-    """Ends waits that take too long. Belongs to one event loop."""
+    """Ends waits that take too long. Each instance belongs to one event loop."""
 
     def __init__(self) -> None:
         self._due: dict[asyncio.Task[object], float] = {}
-        self._looking = False
+        self._checking = False
 
     async def wait(self, task: "asyncio.Task[object]", awaitable: Awaitable[T], due: float) -> T:
-        """Wait for something, at most until about ``due`` of the loop's clock.
+        """Wait for something, at most until about ``due`` on the loop's clock.
 
         Parameters
         ----------
         task
-            The one that waits; it waits for one thing at a time.
+            The task that waits; it waits for one thing at a time.
 
         Raises
         ------
@@ -35,13 +35,13 @@ class Deadlines:
             It took longer, and has been cancelled.
         """
         self._due[task] = due
-        if not self._looking:
+        if not self._checking:
             self._look_later()
         cancelled = task.cancelling()
         try:
             return await awaitable
         except asyncio.CancelledError:
-            # Whoever else has cancelled the task meanwhile means all of it.
+            # Another cancellation in the meantime applies to the whole task.
             if self._due[task] == _PASSED and task.cancelling() == cancelled + 1:
                 raise TimeoutError from None
             raise
@@ -55,10 +55,10 @@ class Deadlines:
             if _PASSED < due <= now:
                 self._due[task] = _PASSED
                 task.cancel()
-        self._looking = False
+        self._checking = False
         if self._due:
             self._look_later()
 
     def _look_later(self) -> None:
-        self._looking = True
+        self._checking = True
         asyncio.get_running_loop().call_later(_LOOK, self._look)

@@ -1,4 +1,4 @@
-"""OpenAI's POST endpoints: read the head of a request, have it answered, relay. One code path for all."""
+"""OpenAI's POST endpoints: check a request, forward it, relay the answer. All endpoints share one code path."""
 
 import asyncio
 import time
@@ -11,19 +11,19 @@ from auditor.domain.ids import new_id
 from auditor.domain.keys import Key
 from auditor.domain.sampling import sampled
 from gateway.app import Gateway, error_answer
-from gateway.attempts import Attempts
+from gateway.attempts import Forwarder
 from gateway.auth import Directives
-from gateway.endings import DONE, LAST_RESPONSE, Ending
 from gateway.errors import BadRequest, Forbidden, Limited, Saturated, UpstreamFailed, UpstreamTimeout
 from gateway.failures import UpstreamRefused
 from gateway.headers import request_id
 from gateway.limits import TokenCount
 from gateway.relay import STOPPED, STOPPING, relay, relay_refusal, survives_cancellation
 from gateway.server import OpenAnswer, Request, WholeAnswer
-from gateway.tap import Subject, Tap
+from gateway.sse import DONE, LAST_RESPONSE, StreamTerminator
+from gateway.tap import RequestContext, Tap
 from gateway.wire import read_envelope
 
-_GONE = (Outcome.CLIENT_GONE, 499, "client_gone")
+_DISCONNECTED = (Outcome.CLIENT_GONE, 499, "client_gone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +35,35 @@ class Endpoint:
     """
 
     path: str
-    ending: Ending = DONE
+    ending: StreamTerminator = DONE
     usage_on_request: bool = False
 
     async def forward(self, gateway: Gateway, request: Request) -> WholeAnswer | OpenAnswer:
         """Forward one request."""
         now_us = time.time_ns() // 1000
-        key = gateway.doorkeeper.identify(request.headers)
-        directives = gateway.doorkeeper.directives(request.headers, key)
+        key = gateway.authenticator.identify(request.headers)
+        directives = gateway.authenticator.directives(request.headers, key)
         _refuse_compressed(request)
         body = await request.body(gateway.config.gateway.body_limit)
-        subject = self._subject(gateway, request, now_us, key, directives, body)
-        tap = Tap(subject, gateway.recorder, gateway.config.gateway.capture_limit)
+        context = self._context(gateway, request, now_us, key, directives, body)
+        tap = Tap(context, gateway.recorder, gateway.config.gateway.capture_limit)
         try:
             if key is not None and directives.origin is Origin.CLIENT:
                 _admit(gateway, key, tap)
             return await _forward(gateway, request, tap)
         except ConnectionResetError:  # from a write to the client
-            tap.end(*_GONE)
+            tap.end(*_DISCONNECTED)
             raise
         except asyncio.CancelledError:
             return _stop(request, tap)
         except Exception:
-            tap.end(Outcome.FAILED, 500, "internal_error")
+            if request.client.has_begun:
+                tap.end(Outcome.CUT, tap.status, "internal_error")
+            else:
+                tap.end(Outcome.FAILED, 500, "internal_error")
             raise
 
-    def _subject(
+    def _context(
         self,
         gateway: Gateway,
         request: Request,
@@ -68,16 +71,16 @@ class Endpoint:
         key: Key | None,
         directives: Directives,
         body: bytes,
-    ) -> Subject:
+    ) -> RequestContext:
         envelope = read_envelope(body)
         if key is not None and not key.may_ask_for(envelope.model):
             raise Forbidden("This key may not use this model.", code="model_not_allowed", param="model")
         route = gateway.table.route(envelope.model)
         if directives.pin is not None:
-            gateway.table.pinned(directives.pin)
+            _check_pin(gateway, directives.pin, key)
         exchange_id = new_id(now_us // 1000)
-        capture, inclusion, passed_over = _capture(gateway.config.seed, route, directives, exchange_id)
-        return Subject(
+        capture, inclusion, skip_reason = _capture(gateway.config.seed, route, directives, exchange_id)
+        return RequestContext(
             id=exchange_id,
             at_us=now_us,
             endpoint=self.path,
@@ -87,12 +90,13 @@ class Endpoint:
             route=route,
             directives=directives,
             key_id=key.id if key else None,
+            key_models=key.models if key else (),
             request_id=request_id(request.headers, exchange_id),
             config_hash=gateway.config.config_hash,
             body=body,
             capture=capture,
             inclusion=inclusion,
-            passed_over=passed_over,
+            skip_reason=skip_reason,
             asked_tokens=envelope.asked_tokens,
             injects_usage=self.usage_on_request and envelope.omits_usage,
         )
@@ -106,6 +110,16 @@ ENDPOINTS = (
 )
 
 
+def _check_pin(gateway: Gateway, pin: str, key: Key | None) -> None:
+    deployment = gateway.table.pinned(pin)
+    if key is not None and key.models and deployment.name not in gateway.table.deployments_of(key.models):
+        raise Forbidden(
+            "This key may not use this deployment: no model that the key may ask for has it.",
+            code="deployment_not_allowed",
+            param="x-biasmeter-deployment",
+        )
+
+
 def _refuse_compressed(request: Request) -> None:
     if request.headers.get("content-encoding", "identity") != "identity":
         raise BadRequest(
@@ -117,7 +131,7 @@ def _refuse_compressed(request: Request) -> None:
 
 
 def _capture(seed: int, route: Route, directives: Directives, exchange_id: UUID) -> tuple[Capture, float, str]:
-    """Decide what is kept: how much, with which probability, and if nothing, why."""
+    """Decide how much is captured and with which probability, or why nothing is."""
     if directives.origin is not Origin.CLIENT:
         return Capture.FULL, 1.0, ""
     capture = Capture(route.capture)
@@ -131,17 +145,17 @@ def _capture(seed: int, route: Route, directives: Directives, exchange_id: UUID)
 
 
 def _admit(gateway: Gateway, key: Key, tap: Tap) -> None:
-    """Hold the request against its key's limits.
+    """Check the request against the limits of its key, and reserve its tokens.
 
     Raises
     ------
     Limited
-        It is over one of them. It is counted, but no copy is kept: a flood of refused requests is no one's evidence.
+        It exceeds one of them. It is counted, but no copy is kept: refused requests are not evidence.
     """
     snapshot = gateway.snapshot.current
     elsewhere = snapshot.spent_elsewhere.get(key.id, 0) if snapshot is not None else 0
-    # Four bytes are about a token, in most languages and formats.
-    estimate = TokenCount(prompt=len(tap.subject.body) // 4, completion=tap.subject.asked_tokens or 0)
+    # A token has about four bytes in most languages and formats.
+    estimate = TokenCount(prompt=len(tap.context.body) // 4, completion=tap.context.asked_tokens or 0)
     try:
         tap.grant = gateway.limits.admit(key, elsewhere, estimate)
     except Limited as error:
@@ -152,22 +166,22 @@ def _admit(gateway: Gateway, key: Key, tap: Tap) -> None:
 
 async def _forward(gateway: Gateway, request: Request, tap: Tap) -> WholeAnswer | OpenAnswer:
     try:
-        answering = await Attempts(gateway, request, tap).run()
+        attempt = await Forwarder(gateway, request, tap).run()
     except UpstreamRefused as refused:
-        return relay_refusal(refused.refusal, tap)
+        return await relay_refusal(request, refused.refusal, tap)
     except (UpstreamFailed, UpstreamTimeout, Saturated) as error:
         tap.end(Outcome.FAILED, error.http_status, error.code)
         return error_answer(error, tap.own_headers())
     try:
-        return await relay(request, answering.begun, tap, answering.waits, strip_usage=answering.usage_injected)
+        return await relay(request, attempt, tap, gateway.recorder.thread)
     finally:
-        answering.settle(tap, gateway.recorder)
+        attempt.settle(tap, gateway.recorder)
 
 
 def _stop(request: Request, tap: Tap) -> WholeAnswer:
-    """End an exchange whose handler has been cancelled, in whichever way is left."""
+    """End an exchange whose handler has been cancelled: answer 503 if nothing has been sent yet."""
     if not survives_cancellation(request):
-        tap.end(*_GONE)
+        tap.end(*_DISCONNECTED)
         raise asyncio.CancelledError
     if tap.status:  # some of a unary body has been sent
         tap.end(Outcome.CUT, tap.status, STOPPED)

@@ -1,13 +1,13 @@
-"""The gateway's errors and their OpenAI-shaped JSON. One leaf for each thing a client would act on differently.
+"""Errors of the gateway, and their JSON in OpenAI's format. Each class needs another reaction of the client.
 
-    GatewayError            what the client is told: status, type, code, param
+    GatewayError            an error answer: status, type, code, param
     ├── BadRequest          400, 413, 415: the request must change
     ├── Unauthorised        401: the key is missing, wrong, expired or revoked
     ├── Forbidden           403: the key is good, but not for this
     ├── NotFound            404: no such model, path or exchange
     ├── Saturated           429, 503: later; carries Retry-After
     │   └── Limited         429: the key has used up its requests, its tokens or its money
-    ├── UpstreamFailed      502: the deployment could not be reached or hung up
+    ├── UpstreamFailed      502: the deployment could not be reached, or closed the connection
     └── UpstreamTimeout     504: the deployment did not answer in time
 
 Messages are written for the person who reads a client's log; they never hold key material or request content.
@@ -15,13 +15,13 @@ Messages are written for the person who reads a client's log; they never hold ke
 
 import json
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from typing_extensions import override
 
 
 class GatewayError(Exception):
-    """What the client is told."""
+    """An error that is sent to the client."""
 
     status: ClassVar[int] = 500
     type: ClassVar[str] = "api_error"
@@ -46,7 +46,7 @@ class GatewayError(Exception):
         return error_body(str(self), type_=self.type, code=self.code, param=self.param)
 
     def headers(self) -> dict[str, str]:
-        """Tell the client whether and when asking again can help."""
+        """Return the headers that say whether and when a retry can succeed."""
         headers = {} if self.http_status in {408, 409, 429} or self.http_status >= 500 else {"x-should-retry": "false"}
         if self.retry_after is not None:
             headers["retry-after"] = str(self.retry_after)
@@ -87,13 +87,13 @@ class NotFound(GatewayError):  # noqa: N818 -- as above
 
 
 class Saturated(GatewayError):  # noqa: N818 -- as above
-    """Later."""
+    """The request may succeed later."""
 
     status = 503
 
 
 class Limited(Saturated):
-    """The key has used up what it has: ``type`` says which, as OpenAI does: requests, tokens, insufficient_quota."""
+    """The key has reached a limit. ``type`` names it as OpenAI does: requests, tokens, insufficient_quota."""
 
     status = 429
 
@@ -114,7 +114,7 @@ class Limited(Saturated):
 
 
 class UpstreamFailed(GatewayError):  # noqa: N818 -- as above
-    """The deployment could not be reached or hung up."""
+    """The deployment could not be reached, or closed the connection."""
 
     status = 502
 
@@ -123,6 +123,10 @@ class UpstreamTimeout(GatewayError):  # noqa: N818 -- as above
     """The deployment did not answer in time."""
 
     status = 504
+
+
+#: What a client is told about a fault of the gateway itself; the log holds the details.
+INTERNAL_ERROR: Final = GatewayError("The gateway failed on this request.", code="internal_error")
 
 
 def error_body(message: str, *, type_: str, code: str, param: str | None = None) -> bytes:

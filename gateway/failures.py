@@ -1,4 +1,4 @@
-"""What a deployment's failure means: whether and when to ask again, and who else might answer. Pure."""
+"""Classification of a deployment's failures: whether and when to retry, and which fallbacks apply. Pure functions."""
 
 import math
 import re
@@ -8,11 +8,11 @@ from enum import Enum
 from random import random
 
 from auditor.config import Route
-from auditor.retry_after import read_retry_after
+from auditor.domain.retry_after import read_retry_after
 from gateway.errors import UpstreamFailed, UpstreamTimeout
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0  # seconds, of the exponential backoff
-#: A deployment that asks for a longer pause is not waited for: its answer tells the client, who can plan better.
+#: A longer Retry-After is not waited for: the answer is relayed, and the client decides.
 LONGEST_RETRY_AFTER = 60.0
 
 _TOO_LONG = re.compile(
@@ -26,7 +26,7 @@ _BLOCKED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ErrorAnswer:
     """A deployment's answer with an error status, whole."""
 
     status: int
@@ -34,30 +34,30 @@ class Refusal:
     body: bytes
 
 
-class Kind(Enum):
-    """What kind of failure it was, for the choice of a fallback."""
+class FailureKind(Enum):
+    """The kind of a failure, which selects the list of fallbacks."""
 
-    GENERAL = "general"  #: the deployment failed, or has no time for us
+    GENERAL = "general"  #: the deployment failed, or is overloaded
     CONTEXT_WINDOW = "context_window"  #: the request is too long for it
     CONTENT_FILTER = "content_filter"  #: it blocks the request
-    REQUEST = "request"  #: the request is wrong: another deployment would say the same
+    REQUEST = "request"  #: the request is wrong: another deployment would refuse it too
 
 
 class UpstreamRefused(Exception):  # noqa: N818 -- what it did
     """The deployment answered with an error status."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: ErrorAnswer) -> None:
         super().__init__(f"status {refusal.status}")
         self.refusal = refusal
         self.code = error_type_of(refusal.status) or "http_error"
 
 
-#: All the ways in which an attempt can fail before the client has got a byte.
+#: The ways in which an attempt can fail before the client has received a byte.
 AttemptFailed = UpstreamRefused | UpstreamFailed | UpstreamTimeout
 
 
 def error_type_of(status: int) -> str | None:
-    """Name the class of an error status; ``None`` for one that is none."""
+    """Return the class of an error status, or ``None`` for another status."""
     if status < 300:
         return None
     if status == 429:
@@ -65,41 +65,41 @@ def error_type_of(status: int) -> str | None:
     return "http_5xx" if status >= 500 else "http_4xx"
 
 
-def kind_of(failure: AttemptFailed) -> Kind:
-    """Tell what kind of failure it was. A long prompt or a filter is known by the error's own words."""
-    if not isinstance(failure, UpstreamRefused) or asking_again_may_help(failure.refusal.status):
-        return Kind.GENERAL
+def kind_of(failure: AttemptFailed) -> FailureKind:
+    """Return the kind of a failure. A long prompt or a content filter is recognised by the text of the error."""
+    if not isinstance(failure, UpstreamRefused) or retry_may_help(failure.refusal.status):
+        return FailureKind.GENERAL
     if failure.refusal.status in {400, 413, 422}:
         if _TOO_LONG.search(failure.refusal.body):
-            return Kind.CONTEXT_WINDOW
+            return FailureKind.CONTEXT_WINDOW
         if _BLOCKED.search(failure.refusal.body):
-            return Kind.CONTENT_FILTER
-    return Kind.REQUEST
+            return FailureKind.CONTENT_FILTER
+    return FailureKind.REQUEST
 
 
 def refuses_stream_options(failure: AttemptFailed) -> bool:
-    """Whether a deployment refuses a request for asking for a stream's usage."""
+    """Return whether a deployment refuses a request because of ``stream_options``."""
     if not isinstance(failure, UpstreamRefused):
         return False
     return failure.refusal.status in {400, 422} and b"stream_options" in failure.refusal.body
 
 
-def fallbacks(route: Route, kind: Kind) -> tuple[str, ...]:
-    """Name the routes that may answer in place of ``route`` after such a failure, in their order."""
-    if kind is Kind.GENERAL:
+def fallbacks(route: Route, kind: FailureKind) -> tuple[str, ...]:
+    """Return the fallback routes of ``route`` for this kind of failure, in order."""
+    if kind is FailureKind.GENERAL:
         return route.fallbacks
-    if kind is Kind.CONTEXT_WINDOW:
+    if kind is FailureKind.CONTEXT_WINDOW:
         return route.context_window_fallbacks
-    return route.content_filter_fallbacks if kind is Kind.CONTENT_FILTER else ()
+    return route.content_filter_fallbacks if kind is FailureKind.CONTENT_FILTER else ()
 
 
-def asking_again_may_help(status: int) -> bool:
-    """Whether an answer of this status may be another the next time."""
+def retry_may_help(status: int) -> bool:
+    """Return whether a retry after this status may succeed."""
     return status in {408, 409, 429} or status >= 500
 
 
 def wait_before(retry: int, failure: AttemptFailed, draw: Callable[[], float] = random) -> float:
-    """Give the wait before asking the same deployment again, in seconds; infinite if it is not to be asked.
+    """Return the seconds to wait before a retry at the same deployment; infinite if there is to be none.
 
     Exponential backoff with full jitter, and never sooner than the deployment's own ``Retry-After``.
 
@@ -119,8 +119,8 @@ def wait_before(retry: int, failure: AttemptFailed, draw: Callable[[], float] = 
     return max(backoff, asked) if asked <= LONGEST_RETRY_AFTER else math.inf
 
 
-def patience(client: Mapping[str, str]) -> float:
-    """Give the seconds after which the client will have gone, where its SDK says so; else infinite."""
+def client_timeout(client: Mapping[str, str]) -> float:
+    """Return the timeout of the client in seconds, if its SDK sends one; otherwise infinity."""
     for name in ("x-stainless-read-timeout", "x-stainless-timeout"):
         try:
             seconds = float(client.get(name, 0))

@@ -1,4 +1,4 @@
-"""Which header fields cross the gateway, in each direction. What is not named here does not cross."""
+"""Header fields that cross the gateway, in each direction. Others are dropped."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from auditor.config import Deployment
 #: From the client to the deployment. The client's own Authorization never is.
 _FORWARDED = ("content-type", "accept", "openai-beta", "idempotency-key")
 #: Never forwarded, whatever the configuration names: keys, and what belongs to one connection or is ours to say.
-_OURS = frozenset(
+_NEVER_FORWARDED = frozenset(
     {
         "authorization", "proxy-authorization", "api-key", "x-api-key",
         "cookie", "host", "connection", "keep-alive", "proxy-connection", "te",
@@ -24,26 +24,28 @@ _RETURNED = frozenset(
     {"content-type", "content-encoding", "retry-after", "retry-after-ms", "x-should-retry", "cache-control"}
 )
 _RETURNED_PREFIXES = ("x-ratelimit-", "openai-", "anthropic-", "x-ms-")
-#: Whose account with the deployment's provider it is, is no client's business.
+#: They name the operator's account with the provider, which clients must not see.
 _WITHHELD = frozenset({"openai-organization", "openai-project", "anthropic-organization-id"})
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,200}\Z")
+#: Of ASCII, except the tab, which HTTP allows.
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 #: W3C Trace Context; a later version may say more at the end. Zeros and version ff are no trace.
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(?:-.*)?")
 
 
 def upstream_headers(
-    client: Mapping[str, str], deployment: Deployment, request_id: str, also: Iterable[str] = ()
+    client: Mapping[str, str], deployment: Deployment, request_id: str, extra: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Make the header fields of a request to a deployment.
+    """Build the header fields of a request to a deployment.
 
-    The answer is asked for without compression: the gateway reads it on its way.
+    Compression is turned off, because the gateway reads the answer.
     """
     headers = {name: value for name in _FORWARDED if (value := client.get(name)) is not None}
-    for name in also:
-        if name in client and name not in _OURS:
+    for name in extra:
+        if name in client and name not in _NEVER_FORWARDED:
             headers[name] = client[name]
     headers["accept-encoding"] = "identity"
-    headers["user-agent"] = "tiltmeter"
+    headers["user-agent"] = "biasmeter"
     headers["x-request-id"] = request_id
     if "traceparent" in client:
         headers.update(_trace(client))
@@ -52,7 +54,7 @@ def upstream_headers(
 
 
 def _trace(client: Mapping[str, str]) -> dict[str, str]:
-    """Continue the caller's trace, if it is one: the same trace id, and a parent id of our own."""
+    """Continue the caller's trace, if it is valid: the same trace id, and a new parent id."""
     trace = _TRACEPARENT.fullmatch(client["traceparent"])
     if trace is None:
         return {}
@@ -61,8 +63,15 @@ def _trace(client: Mapping[str, str]) -> dict[str, str]:
 
 
 def client_headers(upstream: Sequence[tuple[str, str]], own: dict[str, str]) -> dict[str, str]:
-    """Make the header fields of an answer to the client: the upstream's that clients use, and ours."""
-    return {name: value for name, value in upstream if _is_returned(name)} | own
+    """Build the header fields of an answer: those of the deployment that clients use, and the gateway's own.
+
+    Control characters in the values are removed.
+    """
+    returned = {name: value for name, value in upstream if _is_returned(name)}
+    for name, value in returned.items():
+        if not value.isprintable():
+            returned[name] = _CONTROL.sub("", value)
+    return returned | own
 
 
 @lru_cache(maxsize=1000)  # the names that deployments use are few
@@ -71,18 +80,18 @@ def _is_returned(name: str) -> bool:
 
 
 def own_headers(exchange_id: UUID, request_id: str, deployment: str | None, attempts: int) -> dict[str, str]:
-    """Say which exchange this was, who was asked last, and how many attempts there were."""
+    """Return the headers that name the exchange, the deployment and the number of attempts."""
     headers = {
         "x-request-id": request_id,
-        "x-tiltmeter-exchange-id": str(exchange_id),
-        "x-tiltmeter-attempts": str(attempts),
+        "x-biasmeter-exchange-id": str(exchange_id),
+        "x-biasmeter-attempts": str(attempts),
     }
     if deployment is not None:
-        headers["x-tiltmeter-deployment"] = deployment
+        headers["x-biasmeter-deployment"] = deployment
     return headers
 
 
 def request_id(client: Mapping[str, str], exchange_id: UUID) -> str:
-    """Take the client's ``x-request-id`` if it is a sane one, else make one."""
+    """Return the client's ``x-request-id`` if it is valid, otherwise a new one."""
     given = client.get("x-request-id", "")
     return given if _REQUEST_ID.match(given) else f"req_{exchange_id.hex}"

@@ -1,7 +1,9 @@
-"""What client keys have spent, between this host and the store.
+"""Exchange of what client keys have spent between this host and the store.
 
-The host's total of each key only grows, and the store keeps the largest it was told, so telling it twice does no harm.
-A host whose file was lost begins another ledger; what stands in the lost one counts as spent elsewhere.
+The host's total of each key only grows, and the store keeps the largest value, so writing a total twice does no harm.
+A host whose file was lost begins a new ledger; the totals of the lost one count as spent elsewhere.
+
+Separate from `gateway.limits`, because workers must not import the database driver.
 """
 
 from pathlib import Path
@@ -11,8 +13,8 @@ import asyncpg
 from gateway.limits import SPENT, WIDTH
 from gateway.shared import SharedTable
 
-#: A key that the store does not know is passed over.
-_TELL = """
+#: A key that the store does not know is skipped.
+_WRITE = """
     INSERT INTO key_spending AS stored (key_id, ledger, nano_usd, updated_at)
     SELECT told.key_id, $1, told.nano_usd, now()
     FROM unnest($2::text[], $3::bigint[]) AS told (key_id, nano_usd) JOIN client_keys ON client_keys.id = told.key_id
@@ -27,21 +29,21 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self._table = SharedTable(path, WIDTH)
-        self._told: dict[str, int] = {}
+        self._written: dict[str, int] = {}
 
-    async def tell(self, connection: asyncpg.Connection) -> None:
-        """Write what has grown since the last time."""
+    async def write_spending(self, connection: asyncpg.Connection) -> None:
+        """Write the totals that have grown since the last call."""
         spent = {key_id: row[SPENT] for key_id, row in self._table.rows()}
-        grown = {key_id: nano_usd for key_id, nano_usd in spent.items() if nano_usd > self._told.get(key_id, 0)}
+        grown = {key_id: nano_usd for key_id, nano_usd in spent.items() if nano_usd > self._written.get(key_id, 0)}
         if grown:
-            await connection.execute(_TELL, self._table.id, list(grown), list(grown.values()))
-            self._told = spent
+            await connection.execute(_WRITE, self._table.id, list(grown), list(grown.values()))
+            self._written = spent
 
     async def spent_elsewhere(self, connection: asyncpg.Connection) -> dict[str, int]:
-        """Read what keys have spent by all other ledgers, in nano-USD."""
+        """Return what keys have spent according to all other ledgers, in nano-USD."""
         rows = await connection.fetch(_ELSEWHERE, self._table.id)
         return {row["key_id"]: int(row["nano_usd"]) for row in rows}
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._table.close()

@@ -1,11 +1,12 @@
-"""The limits of client keys: requests and tokens a minute, and a budget.
+"""Limits of client keys: requests per minute, tokens per minute, and a budget.
 
-All workers of a host count in one file (`gateway.shared`), a row a key, so a limit is the host's and exact however the
-requests fall to its workers. Money is counted there too, and the shipper tells the other hosts (`gateway.ledger`).
+All workers of a host count in one file (`gateway.shared`) with one row per key, so limits are exact per host. Money is
+counted there too; the shipper exchanges the totals with other hosts (`gateway.ledger`).
 """
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,63 @@ from auditor.config import Price
 from auditor.domain.keys import Key
 from gateway.errors import Limited
 from gateway.shared import SharedTable
-from gateway.window import CELLS, Window
 from gateway.wire import MOST_TOKENS
+
+#: Seconds that count: the current one and the 60 before it.
+SPAN = 61
+#: Integers of a window: the last second that was seen, and an amount for each second that counts.
+CELLS = 1 + SPAN
+
+
+class MinuteWindow:
+    """The use of the last minute, in 64-bit integers that processes share.
+
+    Amounts are summed per second. The current second and the 60 before it count, so an amount counts for 60 to 61
+    seconds, and a limit on `used` holds in every interval of 60 seconds. If a process is killed during a call, the next
+    call repairs the state.
+
+    Parameters
+    ----------
+    cells
+        `CELLS` integers of 64 bits, initially zero. Processes that share them hold a lock around each call.
+    """
+
+    def __init__(self, cells: memoryview) -> None:
+        self._cells = cells
+        self._amounts = cells[1:]
+
+    def used(self, now: int) -> int:
+        """Advance to the second ``now`` and return the sum."""
+        self.move(now)
+        return sum(self._amounts)
+
+    def move(self, now: int) -> None:
+        """Advance to the second ``now``, and drop what no longer counts.
+
+        A ``now`` before the last one means that the machine and its clock were restarted: all amounts are dropped.
+        """
+        last = self._cells[0]
+        if now != last:
+            passed = range(last + 1, now + 1) if last < now < last + SPAN else range(SPAN)
+            for second in passed:
+                self._amounts[second % SPAN] = 0
+            self._cells[0] = now
+
+    def add(self, second: int, amount: int) -> None:
+        """Add ``amount`` (which may be negative) to ``second``, unless that second no longer counts."""
+        last = self._cells[0]
+        if last - SPAN < second <= last:
+            self._amounts[second % SPAN] += amount
+
+    def falls_to(self, wanted: int) -> int:
+        """Return the second at which the sum falls to ``wanted`` (>= 0), if nothing is added until then."""
+        last, used = self._cells[0], sum(self._amounts)
+        if used <= wanted:
+            return last
+        seconds = range(last - SPAN + 1, last + 1)
+        expired = accumulate(self._amounts[second % SPAN] for second in seconds)
+        return next(second + SPAN for second, gone in zip(seconds, expired, strict=True) if used - gone <= wanted)
+
 
 #: A row: nano-USD spent, then the windows of requests and of tokens.
 SPENT = 0
@@ -23,7 +79,7 @@ _TOKENS = slice(1 + CELLS, 1 + 2 * CELLS)
 WIDTH = 1 + 2 * CELLS
 
 _SECOND = 1_000_000_000  # nanoseconds
-#: More than this (a thousand million USD) is not counted: a price may be any number, an integer of a row may not.
+#: The largest amount that is counted (a thousand million USD), so that it fits into 64 bits.
 _MOST_NANO_USD = 10**18
 
 
@@ -34,11 +90,11 @@ class TokenCount(NamedTuple):
     completion: int
 
     def nano_usd(self, price: Price) -> int:
-        """Give what they cost; a price is USD per million tokens, which makes it 1000 nano-USD a token."""
+        """Return the cost in nano-USD. A price of 1 USD per million tokens is 1000 nano-USD per token."""
         return round(min(1000 * (self.prompt * price.input + self.completion * price.output), _MOST_NANO_USD))
 
 
-class Limits:
+class KeyLimits:
     """The limits of all client keys on this host.
 
     Parameters
@@ -55,26 +111,26 @@ class Limits:
         self._uses: dict[str, _Use] = {}
 
     def admit(self, key: Key, spent_elsewhere: int, tokens: TokenCount) -> "Grant | None":
-        """Let a request begin, and reserve its tokens; a key without limits costs nothing and gets no grant.
+        """Admit a request and reserve its tokens. A key without limits gets no grant.
 
         Parameters
         ----------
         spent_elsewhere
             What the key has spent on other hosts, in nano-USD.
         tokens
-            What the request may use, as far as that can be said: its prompt, and the most it lets be written.
+            An estimate of the prompt, and the maximum output that the request allows.
 
         Raises
         ------
         Limited
-            Not now, or never again. A request that is refused takes nothing.
+            A limit is reached. A refused request uses nothing.
         """
         if key.rpm is None and key.tpm is None and key.budget is None:
             return None
         reserved = TokenCount(min(max(tokens.prompt, 0), MOST_TOKENS), min(max(tokens.completion, 0), MOST_TOKENS))
         use = self._use(key.id)
         with self._table.locked(key.id) as row:
-            # Within the lock: the clock of a window never goes back.
+            # Read within the lock, so that the time of a window never goes back.
             now = self._clock()
             if key.budget is not None and row[SPENT] + spent_elsewhere >= key.budget * 1e9:
                 raise _spent(key.budget)
@@ -88,7 +144,7 @@ class Limits:
         return Grant(self, key, reserved, second)
 
     def count(self, key: Key, reserved: TokenCount, used: TokenCount, admitted: int, price: Price | None) -> None:
-        """Put what was used in the place of what was reserved in the second ``admitted``."""
+        """Replace what was reserved in the second ``admitted`` by what was used."""
         if key.tpm is None and (key.budget is None or price is None):
             return
         with self._table.locked(key.id) as row:
@@ -103,28 +159,28 @@ class Limits:
     def _use(self, key_id: str) -> "_Use":
         use = self._uses.get(key_id)
         if use is None:
-            row = self._table.row(key_id)  # which stays where it is
-            use = self._uses[key_id] = _Use(Window(row[_REQUESTS]), Window(row[_TOKENS]))
+            row = self._table.row(key_id)  # its memory never moves
+            use = self._uses[key_id] = _Use(MinuteWindow(row[_REQUESTS]), MinuteWindow(row[_TOKENS]))
         return use
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._table.close()
 
 
 class _Use(NamedTuple):
-    """What a key has used in the last minute."""
+    """The use of a key in the last minute."""
 
-    requests: Window
-    tokens: Window
+    requests: MinuteWindow
+    tokens: MinuteWindow
 
 
 class Grant:
-    """A request that was let in, and what is reserved for it since then."""
+    """An admitted request, and the tokens reserved for it."""
 
     __slots__ = ("_key", "_limits", "_reserved", "_second", "_settled")
 
-    def __init__(self, limits: Limits, key: Key, reserved: TokenCount, second: int) -> None:
+    def __init__(self, limits: KeyLimits, key: Key, reserved: TokenCount, second: int) -> None:
         self._limits = limits
         self._key = key
         self._reserved = reserved
@@ -134,9 +190,9 @@ class Grant:
     def settle(
         self, prompt_tokens: int | None, completion_tokens: int | None, price: Price | None, *, failed: bool
     ) -> None:
-        """Say how the request ended. Only the first call counts.
+        """Report how the request ended. Only the first call counts.
 
-        Tokens fewer than reserved are given back to the second of the admission; those beyond it count from now on.
+        Unused reserved tokens are returned to the second of the admission; additional ones count from now on.
 
         Parameters
         ----------
@@ -158,18 +214,18 @@ class Grant:
 
 
 class _Minute(NamedTuple):
-    """A limit of a minute: of what, how many, and what counts."""
+    """A limit per minute, and the window in which it applies."""
 
     of: str
     limit: int
-    window: Window
+    window: MinuteWindow
 
     def has_room(self) -> int:
-        """Give the second in which another request may begin."""
+        """Return the second in which another request may begin."""
         return self.window.falls_to(max(self.limit - 1, 0))
 
     def headers(self, now: int) -> dict[str, str]:
-        """Write it as OpenAI does; ``reset`` is when all of it is there again."""
+        """Return the headers in OpenAI's format; ``reset`` is the time until the whole limit is available."""
         minutes, seconds = divmod(_seconds(self.window.falls_to(0), now), 60)
         return {
             f"x-ratelimit-limit-{self.of}": str(self.limit),
@@ -178,7 +234,7 @@ class _Minute(NamedTuple):
         }
 
 
-def _is_full(window: Window, limit: int | None, second: int) -> bool:
+def _is_full(window: MinuteWindow, limit: int | None, second: int) -> bool:
     return limit is not None and window.used(second) >= limit
 
 
@@ -192,7 +248,7 @@ def _minutes(key: Key, use: _Use) -> list[_Minute]:
 
 
 def _too_many(minutes: Sequence[_Minute], now: int) -> Limited:
-    """Refuse until there is room in all that are full."""
+    """Build the error for limits that are reached, with the time until all of them have room."""
     full = [one for one in minutes if _is_full(one.window, one.limit, now // _SECOND)]
     last = max(full, key=_Minute.has_room)
     wait = max(1, _seconds(last.has_room(), now))
@@ -206,7 +262,7 @@ def _too_many(minutes: Sequence[_Minute], now: int) -> Limited:
 
 
 def _seconds(until: int, now: int) -> int:
-    """Give the seconds from ``now`` (nanoseconds) until the second ``until``, rounded up; none if it is here."""
+    """Return the seconds from ``now`` (nanoseconds) until the second ``until``, rounded up, at least 0."""
     return max(0, -((now - until * _SECOND) // _SECOND))
 
 

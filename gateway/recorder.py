@@ -1,73 +1,114 @@
-"""What becomes of an exchange when it has ended: a record in the spool, and counts.
+"""Recording of exchanges that have ended: a record in the spool, and counters.
 
-All of it is synchronous and takes microseconds: it stands between an answer's last byte and the client.
+It is synchronous and takes microseconds, because the last byte of an answer waits for it. Only a large copy is redacted
+in a thread; then its own answer waits for the thread, and no other.
 """
 
+import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from auditor.domain.exchange import Exchange, Origin
-from gateway import record
+from gateway import exchange_codec
 from gateway.counters import Counters
+from gateway.rare_log import RareLog
 from gateway.redaction import Redactor
 from gateway.spool import SpoolWriter
 from gateway.telemetry import observe
+from gateway.threads import WorkThread
 
 log = logging.getLogger(__name__)
+
+#: Bytes above which a copy is redacted in the thread: a hostile text takes some 0.4 microseconds for each of its bytes.
+LARGE_COPY = 64 << 10
 
 
 @dataclass(slots=True)
 class Recorder:
-    """Keeps exchanges, behind the redaction gate.
+    """Redacts, stores and counts exchanges.
 
-    ``spool_full`` is set from outside, by whoever measures the spool; a reload exchanges ``redactor``.
+    The worker's maintenance sets ``spool_full``; a reload replaces ``redactor``.
     """
 
     spool: SpoolWriter
     counters: Counters
     redactor: Redactor
     spool_full: bool = False
+    thread: WorkThread = field(default_factory=WorkThread)
+    _unwritten: "set[asyncio.Task[None]]" = field(default_factory=set)
+    _rare: RareLog = field(default_factory=lambda: RareLog(log))
 
-    def keep(self, exchange: Exchange) -> None:
-        """Write one exchange to the spool. A copy that cannot be kept is counted, never waited for."""
-        self.counters.add(("tiltmeter_capture", self._store(exchange)))
+    def keep(self, exchange: Exchange) -> "asyncio.Task[None] | None":
+        """Write one exchange to the spool. A copy that cannot be written is counted as dropped.
 
-    def pass_over(self, reason: str) -> None:
-        """Count an exchange of which no copy was wanted."""
-        self.counters.add(("tiltmeter_capture", reason))
-
-    def _store(self, exchange: Exchange) -> str:
+        Returns
+        -------
+        None if that is done. For a copy above `LARGE_COPY` the task that does it, also if nobody waits for it.
+        """
         if self.spool_full:
-            return "dropped_spool_full"
-        try:
-            payload = record.encode(self.redactor.redact(exchange))
-        except (ValueError, OverflowError, RecursionError) as error:  # half a surrogate pair, a number beyond 64 bits
-            log.error("an exchange that cannot be written: %s", error)  # noqa: TRY400 -- one line says it
+            self._rare.warning("the spool has reached gateway.spool.max_bytes; copies are dropped until it is shipped")
+            self.count_skipped("dropped_spool_full")
+        elif len(exchange.request or b"") + len(exchange.response or b"") <= LARGE_COPY:
+            self._append(exchange, _encode(exchange, self.redactor))
+        else:
+            writing = asyncio.get_running_loop().create_task(self._keep_large(exchange))
+            self._unwritten.add(writing)
+            writing.add_done_callback(self._unwritten.discard)
+            return writing
+        return None
+
+    async def finish(self) -> None:
+        """Wait until every copy has been written; none may follow."""
+        if self._unwritten:
+            await asyncio.wait(self._unwritten)
+        self.thread.close()
+
+    def count_skipped(self, reason: str) -> None:
+        """Count an exchange of which no copy is kept."""
+        self.counters.add(("biasmeter_capture", reason))
+
+    async def _keep_large(self, exchange: Exchange) -> None:
+        self._append(exchange, await self.thread.run(_encode, exchange, self.redactor))
+
+    def _append(self, exchange: Exchange, record: bytes | None) -> None:
+        self.counters.add(("biasmeter_capture", self._store(exchange, record)))
+
+    def _store(self, exchange: Exchange, record: bytes | None) -> str:
+        if record is None:
             return "dropped_unwritable"
         try:
-            self.spool.append(payload, exchange.at_us // 1000)
+            self.spool.append(record, exchange.at_us // 1000)
         except OSError as error:
-            log.warning("spool: %s", error)
+            self._rare.warning("the spool cannot be written: %s; copies are dropped", error)
             return "dropped_spool_error"
         return "stored"
 
     def count_failure(self, deployment: str, origin: Origin, error_type: str) -> None:
         """Count an attempt that a deployment failed, whatever became of the exchange."""
-        self.counters.add(("tiltmeter_upstream_errors", deployment, origin, error_type))
+        self.counters.add(("biasmeter_upstream_errors", deployment, origin, error_type))
 
     def count(self, exchange: Exchange) -> None:
         """Count one exchange, kept or not."""
         add = self.counters.add
         origin, deployment, route = exchange.origin, exchange.deployment, exchange.route
-        add(("tiltmeter_requests", exchange.endpoint, route, deployment, origin, str(exchange.status)))
+        add(("biasmeter_requests", exchange.endpoint, route, deployment, origin, str(exchange.status)))
         if exchange.prompt_tokens is not None:
-            add(("tiltmeter_tokens", deployment, origin, "prompt"), exchange.prompt_tokens)
+            add(("biasmeter_tokens", deployment, origin, "prompt"), exchange.prompt_tokens)
         if exchange.completion_tokens is not None:
-            add(("tiltmeter_tokens", deployment, origin, "completion"), exchange.completion_tokens)
+            add(("biasmeter_tokens", deployment, origin, "completion"), exchange.completion_tokens)
         labels = (route, deployment, origin)
-        observe(self.counters, "tiltmeter_request_duration_seconds", labels, exchange.total_us / 1e6)
+        observe(self.counters, "biasmeter_request_duration_seconds", labels, exchange.total_us / 1e6)
         observe(
-            self.counters, "tiltmeter_overhead_seconds", (origin,), (exchange.total_us - exchange.upstream_us) / 1e6
+            self.counters, "biasmeter_overhead_seconds", (origin,), (exchange.total_us - exchange.upstream_us) / 1e6
         )
         if exchange.stream and exchange.first_byte_us is not None:
-            observe(self.counters, "tiltmeter_time_to_first_token_seconds", labels, exchange.first_byte_us / 1e6)
+            observe(self.counters, "biasmeter_time_to_first_token_seconds", labels, exchange.first_byte_us / 1e6)
+
+
+def _encode(exchange: Exchange, redactor: Redactor) -> bytes | None:
+    """Redact an exchange and write it as a record; None if that is impossible."""
+    try:
+        return exchange_codec.encode(redactor.redact(exchange))
+    except (ValueError, OverflowError, RecursionError) as error:  # half a surrogate pair, a number beyond 64 bits
+        log.error("an exchange cannot be written to the spool: %s", error)  # noqa: TRY400 -- one line says it
+        return None

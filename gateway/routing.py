@@ -1,6 +1,6 @@
-"""Which route a model belongs to, and which of a route's deployments is asked. Pure."""
+"""Routes of models, and the choice of a deployment. Pure functions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import random
 
 from auditor.config import Config, Deployment, Route, WeightedDeployment
@@ -30,8 +30,13 @@ class RoutingTable:
             raise NotFound(f"The model {model[:200]!r} does not exist.", code="model_not_found", param="model")
         return route
 
+    def deployments_of(self, models: Iterable[str]) -> frozenset[str]:
+        """Return the names of the deployments that answer any of the models; fallbacks are not followed."""
+        routes = (self.routes.get(model) or self.routes.get(ANY) for model in models)
+        return frozenset(entry.name for route in routes if route is not None for entry in route.deployments)
+
     def pinned(self, pin: str) -> Deployment:
-        """Find the deployment that a request names for itself; it may be any of the configuration.
+        """Return the deployment that a request names; it may be any of the configuration.
 
         Raises
         ------
@@ -41,9 +46,9 @@ class RoutingTable:
         if pin not in self.deployments:
             known = ", ".join(sorted(self.deployments))
             raise BadRequest(
-                f"x-tiltmeter-deployment names no deployment; there are: {known}.",
+                f"x-biasmeter-deployment names no deployment of the configuration. Known: {known}.",
                 code="unknown_deployment",
-                param="x-tiltmeter-deployment",
+                param="x-biasmeter-deployment",
             )
         return self.deployments[pin]
 

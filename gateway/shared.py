@@ -1,9 +1,9 @@
-"""Integers that the processes of a host share: rows of 64-bit integers, by name, in one memory-mapped file.
+"""Named rows of 64-bit integers in one memory-mapped file, shared by the processes of a host.
 
-Every process that opens the file sees the same rows, whoever made them. What is more than one load or store is done
-under the row's lock, which belongs to the kernel: a process that is killed in the middle holds nothing up.
+Every process that opens the file sees the same rows. Operations of more than one load or store hold the row's lock,
+which the kernel releases when a process is killed.
 
-The file grows by extents of equal size, which are never moved, so a row that was handed out stays where it is. An
+The file grows by extents of equal size, which are never moved, so a row keeps its address. An
 extent is a sequence of slots: the length of a name (0: free), the name, the integers. The first slot is the header.
 """
 
@@ -21,15 +21,15 @@ from uuid import UUID, uuid4
 log = logging.getLogger(__name__)
 
 _HEADER = struct.Struct("=8sq16s")  # magic, width, id
-_MAGIC = b"tiltrow1"
+_MAGIC = b"biasrow1"
 _NAME_BYTES = 64
 _HEAD_BYTES = 8 + _NAME_BYTES
-#: A multiple of every kernel's page size, for an extent is mapped by itself.
+#: A multiple of every kernel's page size, because each extent is mapped separately.
 _EXTENT = 1 << 16
 
 
 class _Row:
-    """A row, and its lock: the byte of the file at which it begins. A private row needs none."""
+    """A row and its lock, which is the byte of the file at which the row begins. A private row needs no lock."""
 
     __slots__ = ("_at", "_fd", "cells")
 
@@ -51,18 +51,18 @@ class _Row:
 class SharedTable:
     """The rows of one file.
 
-    A process opens a file once: the kernel's locks are the process's, and closing one descriptor lets go of them all.
+    A process opens a file once: kernel locks belong to the process, and closing one descriptor releases all of them.
 
     Parameters
     ----------
     path
-        Made when it is not there, or of another layout. When there is no room for it, or for a row of it, a line is
-        logged and the rows concerned are the process's own: a full disk is no reason not to serve.
+        Created if it is missing or has another layout. If the disk has no space for it or for a row, this is logged and
+        the affected rows are private to the process, so that requests are served with a full disk.
     width
         Integers in a row.
     """
 
-    id: UUID  #: of the rows: another one when the file was lost and made again
+    id: UUID  #: the id of the file; it changes when the file is lost and created again
 
     def __init__(self, path: Path, width: int) -> None:
         self._path = path
@@ -74,17 +74,17 @@ class SharedTable:
         self._extents: list[memoryview] = []
         self._rows: dict[str, _Row] = {}
         self._next = 1  # the first slot that has not been read as taken
-        self._told = False
+        self._logged = False
         self._fd: int | None = None
         try:
             self._open()
         except OSError as error:
             self.close()
             self.id = uuid4()
-            self._tell(error)
+            self._log_once(error)
 
     def row(self, name: str) -> memoryview:
-        """Find a row, or make it of zeros.
+        """Return a row, which is created with zeros if it does not exist.
 
         Parameters
         ----------
@@ -95,19 +95,19 @@ class SharedTable:
         return (self._find(name) if row is None else row).cells
 
     def locked(self, name: str) -> AbstractContextManager[memoryview]:
-        """Hold a row for a moment: no ``await`` inside, and no other row."""
+        """Lock a row for a moment: no ``await`` inside, and no other row at the same time."""
         row = self._rows.get(name)
         return self._find(name) if row is None else row
 
     def rows(self) -> Iterator[tuple[str, memoryview]]:
-        """List the rows that there are now."""
+        """Iterate over the rows that exist now."""
         if self._fd is not None:
             with self._header():
                 self._read_slots()
         yield from [(name, row.cells) for name, row in self._rows.items()]
 
     def close(self) -> None:
-        """Let go of the file. Rows that were handed out can still be read and written, but not locked."""
+        """Close the file. Rows in use can still be read and written, but not locked."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -121,7 +121,7 @@ class SharedTable:
             self.id = UUID(bytes=_HEADER.unpack(os.pread(self._fd, _HEADER.size, 0))[2])
 
     def _header(self) -> _Row:
-        """Hold the header: under its lock the file is made, grows, and gets its rows."""
+        """Lock the header, which protects creation, growth and new rows of the file."""
         return _Row(memoryview(b""), self._fd, 0)
 
     def _is_made(self) -> bool:
@@ -132,11 +132,11 @@ class SharedTable:
         return (magic, width) == (_MAGIC, self._width)
 
     def _make(self) -> None:
-        """Write over what is there. It is not cut short first: a process that has mapped it would be ended by that."""
+        """Overwrite the file. It is not truncated first, because that would kill a process that has mapped it."""
         assert self._fd is not None
         extents = -(-os.fstat(self._fd).st_size // _EXTENT)
         _allocate(self._fd, 0, max(extents, 1) * _EXTENT)
-        # The magic comes last, with all else in place: without it the next process begins again.
+        # The magic is written last: without it the next process creates the file again.
         os.pwrite(self._fd, _HEADER.pack(_MAGIC, self._width, uuid4().bytes), 0)
 
     def _find(self, name: str) -> _Row:
@@ -150,13 +150,13 @@ class SharedTable:
                     if name not in self._rows:
                         self._add(encoded)
             except OSError as error:
-                self._tell(error)
+                self._log_once(error)
         if name not in self._rows:
             self._rows[name] = _Row(memoryview(bytearray(8 * self._width)).cast("q"), None, 0)
         return self._rows[name]
 
     def _read_slots(self) -> None:
-        """Take up the rows that were made since the last look."""
+        """Read the rows that were added since the last call."""
         while (slot := self._slot(self._next)) is not None and (length := slot[:8].cast("q")[0]):
             name = bytes(slot[8 : 8 + length]).decode(errors="replace")
             extent, place = divmod(self._next, self._per_extent)
@@ -171,12 +171,12 @@ class SharedTable:
             slot = self._slot(self._next)
             assert slot is not None
         slot[8 : 8 + len(name)] = name
-        # Until its length is there, the slot is free: what was torn when its writer died is written over.
+        # Until its length is set the slot is free, so an incomplete slot of a killed process is overwritten.
         slot[:8].cast("q")[0] = len(name)
         self._read_slots()
 
     def _slot(self, number: int) -> memoryview | None:
-        """Find a slot; none when the file has not grown to it."""
+        """Return a slot, or None if the file has not grown to it."""
         assert self._fd is not None
         extent, place = divmod(number, self._per_extent)
         while len(self._extents) <= extent:
@@ -186,13 +186,13 @@ class SharedTable:
             self._extents.append(memoryview(mmap.mmap(self._fd, _EXTENT, offset=start)))
         return self._extents[extent][place * self._stride : (place + 1) * self._stride]
 
-    def _tell(self, error: OSError) -> None:
-        if not self._told:
-            log.error("%s: %s; what it would hold, each process counts for itself", self._path, error)
-            self._told = True
+    def _log_once(self, error: OSError) -> None:
+        if not self._logged:
+            log.error("%s: %s; each process now counts for itself what this file would share", self._path, error)
+            self._logged = True
 
 
 def _allocate(fd: int, start: int, size: int) -> None:
-    """Write zeros: on a full disk, touching a block that is not there would end the process."""
+    """Write zeros: on a full disk, writing to an unallocated block would kill the process."""
     if os.pwrite(fd, bytes(size), start) != size:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,8 +1,8 @@
-"""The shipper: moves the spool into the store, and the store's client keys into the snapshot. One process a host.
+"""The shipper: moves the spool into the store, and client keys from the store into the snapshot. One per host.
 
-``python -m gateway.ship`` is started by the gateway's parent. It alone of the gateway's processes talks to the
-database, and no request waits for it. Whatever it was doing when it died is done again by the next one: rows are
-idempotent by exchange id. What keys have spent goes along, in both directions (`gateway.ledger`).
+``python -m gateway.ship`` is started by the gateway's parent. It is the only process of the gateway that
+connects to the database, and no request waits for it. After a crash the next one repeats the interrupted work, because
+rows are idempotent by exchange id. Exchanges and keys have a connection and a loop each; neither waits for the other.
 """
 
 import asyncio
@@ -12,56 +12,43 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
-import asyncpg
 import uvloop
 
-from auditor import lifeline
-from auditor.domain.keys import Key
-from auditor.domain.schema import SCHEMA_VERSION
-from auditor.errors import StoreUnavailable
-from gateway import bootstrap, shipment, snapshot
+from auditor import parent_pipe
+from gateway import batches, bootstrap, key_publisher
 from gateway.counters import Counters
+from gateway.database import UNREACHABLE, Database, WrongSchema
+from gateway.key_publisher import KeyPublisher
 from gateway.ledger import Ledger
+from gateway.quarantine import Quarantine
+from gateway.rare_log import RareLog
 
 log = logging.getLogger(__name__)
 
-_POLL = 0.2  # seconds between two looks at an empty spool
-_GATHER = 0.05  # seconds for which a spool in use fills up, so that a commit carries many rows
-_KEYS_EVERY = 2.0
+_POLL = 0.2  # seconds between two checks of an empty spool
+_GATHER = 0.05  # seconds to wait while the spool is in use, so that a commit contains many rows
 _RETRY_FIRST, _RETRY_LONGEST = 0.2, 2.0
 _LAST_PASS = 10.0  # seconds for emptying the spool at the end
-_COMPLAIN_EVERY = 30.0  # seconds between two lines about the same trouble
-#: The store is away, refuses us, or refuses what was asked: all of it may pass, and the spool waits.
-_UNREACHABLE = (
-    StoreUnavailable,
-    OSError,
-    asyncpg.PostgresError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    TimeoutError,
-)
-
-
-class WrongSchema(Exception):  # noqa: N818 -- a state of the store
-    """The store's schema is not this release's."""
+#: Seconds for a batch, and for a lock that it needs: a DROP TABLE that waits would otherwise block all readers as well.
+_COMMAND_TIMEOUT, _LOCK_TIMEOUT = 60.0, 10.0
 
 
 def main() -> None:
-    """Ship until told to end, or until the parent is gone."""
-    told: bootstrap.ShipperBootstrap = lifeline.receive()
-    logging.basicConfig(level=logging.INFO, format="tiltmeter gateway shipper: %(message)s")
+    """Ship until SIGTERM, or until the parent has ended."""
+    settings: bootstrap.ShipperBootstrap = parent_pipe.receive()
+    logging.basicConfig(level=logging.INFO, format="biasmeter gateway shipper: %(message)s")
     try:
-        uvloop.run(_ship(told))
+        uvloop.run(_ship(settings))
     except WrongSchema as error:
-        lifeline.report(error=str(error))
-        sys.exit(lifeline.HOPELESS)
+        parent_pipe.report(error=str(error))
+        sys.exit(parent_pipe.HOPELESS)
 
 
-async def _ship(told: bootstrap.ShipperBootstrap) -> None:
-    folders = bootstrap.folders(told.config)
+async def _ship(settings: bootstrap.ShipperBootstrap) -> None:
+    folders = bootstrap.folders(settings.config)
     stop, gone = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
@@ -71,17 +58,18 @@ async def _ship(told: bootstrap.ShipperBootstrap) -> None:
         gone.set()
         stop.set()
 
-    watching = asyncio.create_task(lifeline.watch_parent(parent_gone))
+    watching = asyncio.create_task(parent_pipe.watch_parent(parent_gone))
     counters = Counters(folders.counters / "shipper.counters")
     ledger = Ledger(folders.limits)
-    with _only_one(folders.spool):
-        shipper = _Shipper(told.database_url, folders, counters, ledger)
+    quarantine = Quarantine(folders.spool / "quarantine", counters, settings.config.gateway.spool.quarantine_max_bytes)
+    with _only_one(folders.root):
+        shipper = Shipper(settings.database_url, folders, quarantine, ledger)
         await shipper.run(stop)
-        if not gone.is_set():  # a parent that died may be replaced at once: leave the rest to its shipper
+        if not gone.is_set():  # a dead parent may be replaced at once: its shipper takes the rest
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_PASS):
                     await shipper.empty()
-        await shipper.close()
+        shipper.close()
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
     ledger.close()
@@ -90,8 +78,7 @@ async def _ship(told: bootstrap.ShipperBootstrap) -> None:
 
 @contextlib.contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
-    """Hold the spool: two shippers would ship everything twice. Waits for one that is ending."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    """Lock the folder, because two shippers would ship everything twice. Waits for one that is ending."""
     lock = os.open(folder / "ship.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -100,117 +87,102 @@ def _only_one(folder: Path) -> Iterator[None]:
         os.close(lock)
 
 
-class _Shipper:
-    def __init__(self, database_url: str, folders: bootstrap.Folders, counters: Counters, ledger: Ledger) -> None:
-        self._url = database_url
-        self._folders = folders
-        self._counters = counters
-        self._connection: asyncpg.Connection | None = None
-        self._store: shipment.Store | None = None
-        self._ledger = ledger
-        self._published: tuple[tuple[Key, ...], dict[str, int]] | None = None
-        self._keys_read = float("-inf")
+class Shipper:
+    """Repeats two tasks: exchanges into the store, keys out of it. Each has its own connection and its own retries."""
+
+    def __init__(self, database_url: str, folders: bootstrap.Folders, quarantine: Quarantine, ledger: Ledger) -> None:
+        self._spool = folders.spool
+        self._quarantine = quarantine
+        self._database = Database(database_url, lock_timeout=_LOCK_TIMEOUT, command_timeout=_COMMAND_TIMEOUT)
+        self._store: batches.ExchangeStore | None = None
+        self._keys = KeyPublisher(database_url, folders, ledger)
+        self._rare = RareLog(log)
         self._reported = False
-        self._complained = float("-inf")
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Ship until told to stop.
+        """Ship exchanges and publish keys until ``stop`` is set.
 
         Raises
         ------
         WrongSchema
-            At the start. A schema that changes later is waited for: clients are served all the same.
+            At the start only. If the schema changes later, the shipper waits while clients are served.
         """
+        tasks = [
+            asyncio.create_task(self._repeat(self._ship, self._close_store, stop)),
+            asyncio.create_task(self._repeat(self._publish, self._keys.close, stop)),
+        ]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def empty(self) -> None:
+        """Ship until the spool is empty. If the store is down, the rest is left for the next start."""
+        with contextlib.suppress(*UNREACHABLE, OSError, WrongSchema):
+            await self._keys.publish()  # writes the latest spending too
+        with contextlib.suppress(*UNREACHABLE, OSError, WrongSchema):
+            while await self._ship_once():
+                pass
+
+    def close(self) -> None:
+        """Close both connections."""
+        self._close_store()
+        self._keys.close()
+
+    async def _repeat(
+        self, step: Callable[[], Awaitable[float]], close: Callable[[], None], stop: asyncio.Event
+    ) -> None:
+        """Repeat a step, which returns the seconds until the next. After a failure begin with a new connection."""
         pause = _RETRY_FIRST
         while not stop.is_set():
             try:
-                moved = await self._pass()
-                wait, pause = (_GATHER if moved else _POLL), _RETRY_FIRST
-            except (*_UNREACHABLE, WrongSchema) as error:
+                wait, pause = await step(), _RETRY_FIRST
+            except (*UNREACHABLE, WrongSchema) as error:
                 if isinstance(error, WrongSchema) and not self._reported:
                     raise
-                self._report(unreachable=_told(error))
-                self._complain(error)
-                await self.close()
+                self._report(unreachable=_first_line(error))
+                self._rare.warning(
+                    "the store cannot be used (%s); trying again, copies wait in the spool", _first_line(error)
+                )
+                close()
+                wait, pause = pause, min(pause * 2, _RETRY_LONGEST)
+            except OSError as error:
+                self._rare.warning("the spool cannot be read (%s); trying again", error)
                 wait, pause = pause, min(pause * 2, _RETRY_LONGEST)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), wait)
 
-    async def empty(self) -> None:
-        """Ship until nothing is left; a store that is gone leaves the rest for the next start."""
-        self._keys_read = float("-inf")  # what was spent since is not left for later
-        with contextlib.suppress(*_UNREACHABLE, WrongSchema):
-            while await self._pass():
-                pass
+    async def _ship(self) -> float:
+        return _GATHER if await self._ship_once() else _POLL
 
-    async def close(self) -> None:
-        connection, self._connection, self._store = self._connection, None, None
-        if connection is not None:
-            connection.terminate()
+    async def _ship_once(self) -> bool:
+        connection = await self._database.connect()
+        if self._store is None or self._store.connection is not connection:
+            store = batches.ExchangeStore(connection)
+            await store.prepare()
+            self._store = store
+        return await batches.ship_some(self._store, self._spool, self._quarantine)
 
-    async def _pass(self) -> bool:
-        store = await self._open()
-        await self._refresh_keys()
-        return await shipment.ship_some(store, self._folders.spool, self._counters)
+    async def _publish(self) -> float:
+        keys = await self._keys.publish()
+        self._report(ready=True, keys=keys)
+        return key_publisher.EVERY
 
-    async def _open(self) -> shipment.Store:
-        if self._store is None or self._connection is None or self._connection.is_closed():
-            self._connection = await asyncpg.connect(self._url, timeout=5, command_timeout=60, statement_cache_size=0)
-            await _check_schema(self._connection)
-            self._store = shipment.Store(self._connection)
-            await self._store.prepare()
-        return self._store
-
-    async def _refresh_keys(self) -> None:
-        """Publish the keys and what they have spent elsewhere; tell the store what they have spent here."""
-        now = asyncio.get_running_loop().time()
-        if now - self._keys_read < _KEYS_EVERY:
-            return
-        assert self._connection is not None
-        keys = await _read_keys(self._connection)
-        spent_elsewhere = await self._ledger.spent_elsewhere(self._connection)
-        if (keys, spent_elsewhere) != self._published:
-            snapshot.write(self._folders.snapshot, keys, spent_elsewhere)
-            self._published = (keys, spent_elsewhere)
-        snapshot.confirm(self._folders.snapshot)
-        self._keys_read = now
-        self._report(ready=True, keys=sum(not key.revoked for key in keys))
-        await self._ledger.tell(self._connection)
-
-    def _complain(self, error: Exception) -> None:
-        now = asyncio.get_running_loop().time()
-        if now - self._complained >= _COMPLAIN_EVERY:
-            log.warning("nothing can be shipped (%s); trying again, captures wait in the spool", _told(error))
-            self._complained = now
+    def _close_store(self) -> None:
+        self._store = None
+        self._database.close()
 
     def _report(self, **facts: object) -> None:
         if not self._reported:
-            lifeline.report(**facts)
+            parent_pipe.report(**facts)
             self._reported = True
 
 
-def _told(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
-
-
-async def _check_schema(connection: asyncpg.Connection) -> None:
-    try:
-        found = await connection.fetchval("SELECT version_num FROM alembic_version")
-    except asyncpg.UndefinedTableError:
-        found = None
-    if found != SCHEMA_VERSION:
-        has = f"has schema {found}" if found else "has no schema yet"
-        await connection.close()
-        raise WrongSchema(f"the store {has}, this release needs {SCHEMA_VERSION}; run: tiltmeter migrate -c FILE")
-
-
-async def _read_keys(connection: asyncpg.Connection) -> tuple[Key, ...]:
-    rows = await connection.fetch(
-        "SELECT id, name, hash, models, rights, rpm, tpm, budget, expires_at, revoked_at IS NOT NULL AS revoked "
-        "FROM client_keys ORDER BY id"
-    )
-    return tuple(Key.of_row(row, revoked=row["revoked"]) for row in rows)
 
 
 if __name__ == "__main__":

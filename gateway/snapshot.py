@@ -1,12 +1,18 @@
-"""The snapshot file: what the gateway's workers know of the client keys and of what they have spent elsewhere.
+"""The snapshot file of client keys, and of what they have spent on other hosts.
 
-The shipper writes it, workers read it; no worker ever talks to the database. A file beside it says, by its time of
-modification, when the store last confirmed the snapshot, so that workers can tell "no such key" from "cannot know".
+The shipper writes it and workers read it; no worker connects to the database. The modification time of a second file is
+the time at which the store last confirmed the snapshot. It distinguishes an unknown key from a store that is down.
+
+The file is JSON in one line, its CRC-32 in the next, and spaces. It is replaced as a whole. On a full disk it is
+overwritten instead, in the space that it has, because a revocation must reach the workers. A reader that meets a file
+half overwritten finds another CRC-32, and tries again.
 """
 
 import json
+import logging
 import os
 import time
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,12 +21,16 @@ from typing import Any
 
 from auditor.domain.keys import Key, Right
 
-#: A snapshot that the store has not confirmed for longer says nothing about keys it does not hold.
+log = logging.getLogger(__name__)
+
+#: Seconds after which an unconfirmed snapshot no longer proves that a key does not exist.
 FRESH_S = 10.0
+#: Bytes. The size of the file is a multiple of it, and at least half of it is free for later changes.
+_ROOM = 32 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class KeySnapshot:
     """All client keys, revoked ones included, by the hash of their secret."""
 
     keys: dict[bytes, Key]
@@ -28,13 +38,19 @@ class Snapshot:
     spent_elsewhere: dict[str, int] = field(default_factory=dict)
 
     @property
-    def any_key(self) -> bool:
-        """Whether a key was ever made: from then on every request needs one."""
-        return bool(self.keys)
+    def any_client_key(self) -> bool:
+        """Whether a key for applications exists, revoked ones included: then every request needs a key."""
+        return any(key.is_for_clients for key in self.keys.values())
 
 
 def write(path: Path, keys: Iterable[Key], spent_elsewhere: Mapping[str, int] | None = None) -> None:
-    """Replace the snapshot. It holds hashes, never keys."""
+    """Replace the snapshot. It contains hashes, never keys.
+
+    Raises
+    ------
+    OSError
+        It could neither be replaced nor overwritten.
+    """
     document = {
         "keys": [
             {
@@ -54,39 +70,64 @@ def write(path: Path, keys: Iterable[Key], spent_elsewhere: Mapping[str, int] | 
         "spent_elsewhere": dict(spent_elsewhere or {}),
     }
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    text = json.dumps(document).encode()
+    text += b"\n%08x\n" % zlib.crc32(text)
+    try:
+        _replace(path, text.ljust(-(-(len(text) + _ROOM // 2) // _ROOM) * _ROOM))
+    except OSError:
+        if not _overwrite(path, text):
+            raise
+
+
+def _replace(path: Path, data: bytes) -> None:
     unnamed = path.with_suffix(".new")
-    with os.fdopen(os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(document, file)
-    unnamed.replace(path)
+    try:
+        with os.fdopen(os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(data)
+        unnamed.replace(path)
+    except OSError:
+        unnamed.unlink(missing_ok=True)
+        raise
+
+
+def _overwrite(path: Path, data: bytes) -> bool:
+    """Write into the blocks that the file has, and return whether it was possible."""
+    try:
+        with path.open("rb+", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            return len(data) <= size and file.write(data.ljust(size)) == size
+    except OSError:
+        return False
 
 
 def confirm(path: Path) -> None:
-    """Note that the store says the same, now."""
+    """Record that the store has confirmed the snapshot now."""
     confirmation(path).touch(0o600)
 
 
 def confirmation(path: Path) -> Path:
-    """Name the file whose modification time is the last confirmation of the snapshot at ``path``."""
+    """Return the file whose modification time is the last confirmation of the snapshot at ``path``."""
     return path.with_suffix(".confirmed")
 
 
-def read(path: Path) -> Snapshot:
+def read(path: Path) -> KeySnapshot:
     """Read the snapshot.
 
     Raises
     ------
     OSError, ValueError
-        There is none, or it is not one.
+        The file does not exist, or is not a snapshot.
     """
-    text = path.read_text(encoding="utf-8")
+    text, _, checksum = path.read_bytes().partition(b"\n")
+    if checksum.strip() != b"%08x" % zlib.crc32(text):
+        raise ValueError(f"{path}: not a snapshot: its checksum is not that of its text")
     try:
         document = json.loads(text)
         keys = [_read_key(entry) for entry in document["keys"]]
-        # A snapshot of an earlier release has none.
-        spent = {key_id: int(nano_usd) for key_id, nano_usd in document.get("spent_elsewhere", {}).items()}
+        spent = {key_id: int(nano_usd) for key_id, nano_usd in document["spent_elsewhere"].items()}
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path}: not a snapshot: {error!r}") from None
-    return Snapshot({key.hash: key for key in keys}, spent)
+    return KeySnapshot({key.hash: key for key in keys}, spent)
 
 
 def _read_key(entry: dict[str, Any]) -> Key:
@@ -105,16 +146,17 @@ def _read_key(entry: dict[str, Any]) -> Key:
 
 
 class SnapshotReader:
-    """A worker's view of the snapshot: read again when the file has changed, asked about as often as one likes."""
+    """A worker's copy of the snapshot, which is read again when the file has changed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: tuple[int, int, int] | None = None
         self._confirmed = 0.0
-        self.current: Snapshot | None = None
+        self._logged = ""
+        self.current: KeySnapshot | None = None
 
     def refresh(self) -> None:
-        """Look at the file; costs two ``stat`` when nothing has changed. A broken file leaves the last good one."""
+        """Read the file if it has changed; otherwise this costs two ``stat`` calls. An invalid file is ignored."""
         try:
             stat = self._path.stat()
             version = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
@@ -122,9 +164,15 @@ class SnapshotReader:
                 self.current = read(self._path)
                 self._seen = version
             self._confirmed = confirmation(self._path).stat().st_mtime
-        except (OSError, ValueError):
+        except FileNotFoundError:  # the shipper has not written it yet
             return
+        except (OSError, ValueError) as error:
+            if self._logged != str(error):  # once for each cause, because this is tried twice a second
+                self._logged = str(error)
+                log.warning("%s cannot be read: %s; the keys that were read last stay valid", self._path, error)
+            return
+        self._logged = ""
 
     def fresh(self) -> bool:
-        """Whether the store has confirmed the snapshot lately."""
+        """Return whether the store has confirmed the snapshot recently."""
         return time.time() - self._confirmed <= FRESH_S

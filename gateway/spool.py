@@ -1,16 +1,19 @@
 """The spool: append-only segment files that hold captured exchanges until they are in the store.
 
-A worker writes (`SpoolWriter`), the shipper reads (`read_frames`, `Segment`); they meet in this file format and in
-nothing else. A record is in the spool when one ``write()`` has returned: it then survives the death of every process
-of the gateway and of the database, though not a power cut (there is no fsync on the way of a request).
+Workers write (`SpoolWriter`) and the shipper reads (`read_frames`, `Segment`); they share nothing but this file format.
+A record is in the spool when one ``write()`` has returned. It then survives the death of every process of the gateway
+and of the database, but not a power cut, because a request never waits for fsync.
 
-A segment is ``TILTSPL1`` and then frames: ``marker, length, CRC-32, unix milliseconds, payload``. Its writer holds a
-lock on it for as long as it may still grow, so that a reader can tell a finished segment from one in use, whatever
-became of the writer.
+A segment is ``BIASSPL2``, a salt of 8 random bytes, the mark, and then frames: ``salt, length, CRC-32, unix
+milliseconds, payload``. Nobody who sends a request or an answer knows the salt, so no bytes of a payload pass for a
+frame, whatever happened to the frame that contains them. The mark is the position up to which the reader has shipped
+the segment; it is overwritten in place, which needs no space on a full disk. The writer holds a lock on the segment
+while it may still grow, so that a reader recognises a finished segment even if the writer died.
 """
 
 import fcntl
 import os
+import secrets
 import struct
 import zlib
 from collections.abc import Iterator
@@ -19,22 +22,28 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-MAGIC = b"TILTSPL1"
-_MARKER = b"\xf5\x54\x58\xfa"
-_FRAME = struct.Struct("<4sIIQ")
-_HEAD = struct.Struct("<IQ")
+MAGIC = b"BIASSPL2"
+SALT_BYTES = 8
+_MARK = struct.Struct("<Q")
+_MARK_AT = len(MAGIC) + SALT_BYTES
+#: Bytes before the first frame.
+HEAD_BYTES = _MARK_AT + _MARK.size
+_FRAME = struct.Struct(f"<{SALT_BYTES}sIIQ")
+_CHECKED = struct.Struct("<IQ")
 SUFFIX = ".segment"
-#: A record larger than this is damage, not data: content is capped long before.
+#: A larger length is damage: content is limited to much less.
 MAX_PAYLOAD = 64 << 20
+#: The first byte of a record that was erased: zeros of the same length follow, and the shipper skips them.
+ERASED = b"\x00"
 
 
 class SpoolWriter:
-    """Appends records to segments of its own.
+    """Appends records to its own segments.
 
     Parameters
     ----------
     folder
-        Where segments live; made if it is missing.
+        The folder of the segments; it is created if it is missing.
     name
         Unique among all writers that ever wrote there.
     segment_bytes
@@ -43,8 +52,8 @@ class SpoolWriter:
     Raises
     ------
     OSError
-        From `append`, when the record could not be written whole, or is too large to be read again; the segment is
-        as it was before.
+        From `append`, if the record could not be written completely, or is too large to be read again. The segment is
+        then unchanged.
     """
 
     def __init__(self, folder: Path, name: str, segment_bytes: int = 16 << 20) -> None:
@@ -54,19 +63,19 @@ class SpoolWriter:
         self._count = 0
         self._size = 0
         self._fd = -1
+        self._salt = b""
 
     def append(self, payload: bytes, unix_ms: int) -> int:
-        """Write one record; give its size on disk in bytes."""
+        """Write one record and return its size on disk in bytes."""
         if len(payload) > MAX_PAYLOAD:
             raise OSError(f"a record of {len(payload)} bytes, where {MAX_PAYLOAD} is the most")
         if self._fd < 0:
             self._open()
-        frame = _FRAME.pack(_MARKER, len(payload), _checksum(payload, unix_ms), unix_ms) + payload
+        frame = _FRAME.pack(self._salt, len(payload), _checksum(payload, unix_ms), unix_ms) + payload
         try:
             _write_whole(self._fd, frame)
         except OSError:
-            # A full disk may have taken a part; the next record must not begin inside this one.
-            os.ftruncate(self._fd, self._size)
+            self._remove_partial_record()
             raise
         self._size += len(frame)
         if self._size >= self._segment_bytes:
@@ -74,12 +83,19 @@ class SpoolWriter:
         return len(frame)
 
     def finish_segment(self) -> None:
-        """Let the current segment go, so that it can be removed once it has been shipped."""
+        """Close the current segment, so that it can be removed once it has been shipped."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     close = finish_segment
+
+    def _remove_partial_record(self) -> None:
+        """Cut off what a full disk has stored of a record, so that the next one begins correctly."""
+        try:
+            os.ftruncate(self._fd, self._size)
+        except OSError:  # the disk takes no change at all; the part stays at the end of this segment
+            self.finish_segment()
 
     def _open(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -88,15 +104,16 @@ class SpoolWriter:
         unnamed = path.with_suffix(".new")
         fd = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            # Locked before it has its name: a reader that sees it unlocked may take it for finished and remove it.
+            # Lock it before it gets its name: a reader would take an unlocked segment for finished, and remove it.
             fcntl.flock(fd, fcntl.LOCK_EX)
-            _write_whole(fd, MAGIC)
+            salt = secrets.token_bytes(SALT_BYTES)
+            _write_whole(fd, MAGIC + salt + _MARK.pack(HEAD_BYTES))
             unnamed.rename(path)
         except OSError:
             os.close(fd)
             unnamed.unlink(missing_ok=True)
             raise
-        self._fd, self._size = fd, len(MAGIC)
+        self._fd, self._size, self._salt = fd, HEAD_BYTES, salt
 
 
 def _write_whole(fd: int, data: bytes) -> None:
@@ -107,7 +124,7 @@ def _write_whole(fd: int, data: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One record, and where the next begins."""
+    """One record, and the position of the next."""
 
     payload: bytes
     unix_ms: int
@@ -116,28 +133,28 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes ``[start, end)`` that are no record, followed by one (or by the end of a finished segment)."""
+    """Bytes ``[start, end)`` that are not a record, followed by a record or the end of a finished segment."""
 
     start: int
     end: int
 
 
-def read_frames(data: bytes, start: int = 0, *, finished: bool) -> Iterator[Frame | Damage]:
-    """Walk the records in ``data`` from ``start``.
+def read_frames(data: bytes, salt: bytes, start: int = 0, *, finished: bool) -> Iterator[Frame | Damage]:
+    """Iterate over the records in ``data`` from ``start``; ``salt`` is that of the segment.
 
-    Stops before a record that is not whole yet, unless the segment is ``finished``: then what is left is damage. After
-    damage the walk goes on at the next marker that begins a sound record, so that one torn record costs no other.
+    Stops before an incomplete record, unless the segment is ``finished``: then the rest is damage. After damage the
+    iteration continues at the next valid record, so that one damaged record costs no other.
     """
     position = start
     while position < len(data):
-        frame = _frame_at(data, position)
+        frame = _frame_at(data, salt, position)
         if frame is not None:
             yield frame
             position = frame.end
             continue
-        if not finished and _may_still_grow(data, position):
+        if not finished and _may_still_grow(data, salt, position):
             return
-        following = _next_sound(data, position + 1)
+        following = _next_sound(data, salt, position + 1)
         if following is None and not finished:
             return
         end = len(data) if following is None else following
@@ -146,53 +163,54 @@ def read_frames(data: bytes, start: int = 0, *, finished: bool) -> Iterator[Fram
 
 
 def _checksum(payload: bytes, unix_ms: int) -> int:
-    # Over the head as well: zeros, which a power cut leaves in a file, must not pass for an empty record.
-    return zlib.crc32(payload, zlib.crc32(_HEAD.pack(len(payload), unix_ms)))
+    # It includes the header: the zeros that a power cut leaves in a file must not pass for an empty record.
+    return zlib.crc32(payload, zlib.crc32(_CHECKED.pack(len(payload), unix_ms)))
 
 
-def _frame_at(data: bytes, position: int) -> Frame | None:
+def _frame_at(data: bytes, salt: bytes, position: int) -> Frame | None:
     head = data[position : position + _FRAME.size]
     if len(head) < _FRAME.size:
         return None
-    marker, length, checksum, unix_ms = _FRAME.unpack(head)
+    found, length, checksum, unix_ms = _FRAME.unpack(head)
     end = position + _FRAME.size + length
-    if marker != _MARKER or length > MAX_PAYLOAD or end > len(data):
+    if found != salt or length > MAX_PAYLOAD or end > len(data):
         return None
     payload = data[position + _FRAME.size : end]
     return Frame(payload, unix_ms, end) if _checksum(payload, unix_ms) == checksum else None
 
 
-def _may_still_grow(data: bytes, position: int) -> bool:
-    """Say whether a record begins here of which the end is not there yet.
-
-    Its payload may hold what looks like records: an answer of a deployment may be anything.
-    """
+def _may_still_grow(data: bytes, salt: bytes, position: int) -> bool:
+    """Return whether an incomplete record begins here."""
     head = data[position : position + _FRAME.size]
     if len(head) < _FRAME.size:
-        return _MARKER.startswith(head[: len(_MARKER)])
-    marker, length, _, _ = _FRAME.unpack(head)
-    if marker != _MARKER or length > MAX_PAYLOAD:
+        return salt.startswith(head[: len(salt)])
+    found, length, _, _ = _FRAME.unpack(head)
+    if found != salt or length > MAX_PAYLOAD:
         return False
     return position + _FRAME.size + int(length) > len(data)
 
 
-def _next_sound(data: bytes, position: int) -> int | None:
-    while (position := data.find(_MARKER, position)) >= 0:
-        if _frame_at(data, position) is not None:
+def _next_sound(data: bytes, salt: bytes, position: int) -> int | None:
+    while (position := data.find(salt, position)) >= 0:
+        if _frame_at(data, salt, position) is not None:
             return position
         position += 1
     return None
 
 
 class Segment:
-    """A segment as its reader sees it, with the place up to which it has been shipped."""
+    """A segment for its reader, with the position up to which it has been shipped."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        mark = _read_mark(path)
-        # A mark beyond the end is none of this file's.
-        self.shipped = mark if len(MAGIC) <= mark <= self.size() else len(MAGIC)
+        head = os.pread(self._fd, HEAD_BYTES, 0)
+        #: Whether the file begins like a segment of this format.
+        self.is_segment = len(head) == HEAD_BYTES and head.startswith(MAGIC)
+        self.salt = head[len(MAGIC) : _MARK_AT]
+        mark = _MARK.unpack_from(head, _MARK_AT)[0] if self.is_segment else 0
+        # With a damaged mark the segment is shipped again from its beginning; rows with a known id are ignored.
+        self.shipped = mark if HEAD_BYTES <= mark <= self.size() else HEAD_BYTES
 
     def __enter__(self) -> Self:
         return self
@@ -203,53 +221,64 @@ class Segment:
         os.close(self._fd)
 
     def finished(self) -> bool:
-        """Whether nothing can be appended any more: its writer let it go, or died."""
+        """Return whether the segment can no longer grow: its writer has closed it, or died."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
 
-    def has_magic(self) -> bool:
-        """Whether the file says that it is a segment of this format."""
-        return os.pread(self._fd, len(MAGIC), 0) == MAGIC
-
     def read(self, limit: int) -> bytes:
-        """Read at most ``limit`` bytes of what has not been shipped."""
+        """Read at most ``limit`` bytes after the position that has been shipped."""
         return os.pread(self._fd, limit, self.shipped)
 
+    def read_whole(self) -> bytes:
+        """Read everything, also what has been shipped."""
+        return os.pread(self._fd, self.size(), 0)
+
+    def erase(self, frame: Frame) -> None:
+        """Overwrite a record in place, which neither its writer nor the shipper notices.
+
+        Raises
+        ------
+        OSError
+            It cannot be overwritten.
+        """
+        payload = ERASED + bytes(len(frame.payload) - 1)
+        head = _FRAME.pack(self.salt, len(payload), _checksum(payload, frame.unix_ms), frame.unix_ms)
+        fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.pwrite(fd, head + payload, frame.end - len(payload) - _FRAME.size)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
     def size(self) -> int:
-        """Bytes in the file now."""
+        """Return the current size of the file in bytes."""
         return os.fstat(self._fd).st_size
 
     def mark(self, shipped: int) -> None:
-        """Remember, across restarts, that everything before ``shipped`` is in the store."""
+        """Record that everything before ``shipped`` is in the store.
+
+        Raises
+        ------
+        OSError
+            It cannot be recorded on disk.
+        """
         self.shipped = shipped
-        mark = _mark_path(self.path)
-        unnamed = mark.with_suffix(".mark.new")
-        unnamed.write_text(str(shipped), encoding="ascii")
-        unnamed.replace(mark)
+        fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.pwrite(fd, _MARK.pack(shipped), _MARK_AT)
+        finally:
+            os.close(fd)
 
     def remove(self) -> None:
-        """Remove the segment: all of it is in the store."""
+        """Remove the segment, because all of it is in the store."""
         self.path.unlink(missing_ok=True)
-        _mark_path(self.path).unlink(missing_ok=True)
-
-
-def _mark_path(path: Path) -> Path:
-    return path.with_suffix(".mark")
-
-
-def _read_mark(path: Path) -> int:
-    try:
-        return int(_mark_path(path).read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        # Without the mark the segment is shipped again from its beginning: rows are idempotent by id.
-        return 0
 
 
 def segments(folder: Path) -> list[Path]:
-    """List the segments, oldest name first. Only files: opening a pipe would wait for its writer."""
+    """Return the segments, oldest name first. Only files, because opening a pipe would wait for its writer."""
     try:
         return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX and path.is_file())
     except FileNotFoundError:
@@ -258,14 +287,14 @@ def segments(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What is in the spool and not yet in the store."""
+    """The part of the spool that is not yet in the store."""
 
     bytes: int
     oldest_ms: int | None  #: unix milliseconds of the oldest record
 
 
 def backlog(folder: Path) -> Backlog:
-    """Measure the spool from the files alone, so that any process can, and none has to be alive for it."""
+    """Measure the spool from its files, which any process can do at any time."""
     size = 0
     oldest: int | None = None
     for path in segments(folder):
@@ -276,9 +305,10 @@ def backlog(folder: Path) -> Backlog:
                     continue
                 head = segment.read(_FRAME.size)
                 size += pending
+                salt = segment.salt
         except OSError:  # shipped and removed meanwhile
             continue
-        if len(head) == _FRAME.size and head.startswith(_MARKER):
+        if len(head) == _FRAME.size and head.startswith(salt):
             began = _FRAME.unpack(head)[3]
             oldest = began if oldest is None else min(oldest, began)
     return Backlog(size, oldest)

@@ -1,39 +1,45 @@
-"""Server-sent events as bytes: where complete events end, which one is the terminator, what an event carries.
+"""Server-sent events as bytes: complete events, terminators of streams, and the data of events.
 
-Pure: bytes in, bytes out, nothing re-written. What goes in comes out, in order, once.
+Pure functions from bytes to bytes. Nothing is rewritten.
 """
 
+import contextlib
+import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-#: CRLF, LF and CR may each end a line, also mixed. A CR before an LF is no line's end of its own.
+import msgspec
+
+from gateway.errors import error_body
+
+#: CRLF, LF and CR may each end a line, also mixed. A CR before an LF does not end a line by itself.
 _LINE_END = rb"(?:\r\n|\n|\r(?!\n))"
 #: A blank line ends an event.
-BLANK_LINE = re.compile(_LINE_END * 2)
+_BLANK_LINE = re.compile(_LINE_END * 2)
 _DONE = re.compile(rb"(?:\A|(?<=[\r\n]))data: ?\[DONE\][ \t]*(?=[\r\n]|\Z)")
-_DATA_LINE = re.compile(rb"(?:\A|(?<=[\r\n]))data(?:: ?([^\r\n]*)|(?=[\r\n]|\Z))")
 _USUAL_ENDS = (b"\n\n", b"\r\n\r\n")
-#: An event longer than this is passed on in pieces rather than held.
+#: A longer event is passed on in pieces instead of being held.
 HOLD_LIMIT = 1 << 20
-#: The last event may be longer, for it may repeat the whole answer before it tells the usage.
+#: The limit for the last event, which may repeat the whole answer before the usage.
 LAST_LIMIT = 8 << 20
-#: Bytes of an event by which the last one is known: its name stands in its first lines.
+#: Bytes of an event in which its name is expected, which identifies the last event.
 _HEAD = 256
-#: The longest blank line, less its last byte: what may stand before a boundary that has not been seen yet.
+#: The longest blank line without its last byte: a boundary may begin this much before new bytes.
 _OVERLAP = 3
 
 
 class EventSplitter:
-    """Cuts a byte stream behind its last complete event; the half event after it is held until the rest comes.
+    """Splits a byte stream after its last complete event, and holds an incomplete event until the rest arrives.
 
     Parameters
     ----------
     hold_limit
-        Bytes up to which a half event is held, but the last one.
+        Maximum bytes of an incomplete event that are held, except for the last one.
     find_last
-        Says where the last event begins in some events, or -1 (`gateway.endings.Ending.find`).
+        Returns the position of the last event, or -1 (`StreamTerminator.find`).
     last_limit
-        Bytes up to which the last event is held.
+        Maximum bytes of the last event that are held.
     """
 
     def __init__(
@@ -49,7 +55,7 @@ class EventSplitter:
         self._after_cr = False
 
     def feed(self, data: bytes) -> bytes:
-        """Take bytes; give back everything up to the end of the last complete event (may be empty)."""
+        """Add bytes. Return everything up to the end of the last complete event (may be empty)."""
         if not self._held:
             if data.endswith(_USUAL_ENDS):
                 self._after_cr = False
@@ -59,7 +65,7 @@ class EventSplitter:
                 self._after_cr = False
                 if data.startswith(b"\n"):
                     return b"\n" + self.feed(data[1:])
-        # Only the new bytes and the three before them can hold a boundary that was not seen yet.
+        # Only the new bytes and the three before them can contain a new boundary.
         searched = max(len(self._held) - _OVERLAP, 0)
         self._held += data
         end = _last_boundary(self._held, searched, len(self._held))
@@ -78,7 +84,7 @@ class EventSplitter:
         return self._find_last(bytes(self._held[:_HEAD])) >= 0
 
     def rest(self) -> bytes:
-        """Give up the half event that is held: the stream has ended."""
+        """Return the incomplete event that is held; the stream has ended."""
         held = bytes(self._held)
         self._held.clear()
         return held
@@ -86,51 +92,151 @@ class EventSplitter:
 
 def _last_boundary(data: bytes | bytearray, start: int, stop: int) -> int:
     end = 0
-    for match in BLANK_LINE.finditer(data, start, stop):
+    for match in _BLANK_LINE.finditer(data, start, stop):
         end = match.end()
     return end
 
 
 def find_done(events: bytes) -> int:
-    """Say where the ``data: [DONE]`` line of the terminator begins in ``events``, or -1.
+    """Return the position of the ``data: [DONE]`` line of the terminator in ``events``, or -1.
 
-    The terminator is an event whose data are ``[DONE]`` and nothing else: one inside a text, or as a further line of
-    an event's data, is none.
+    The terminator is an event whose data are exactly ``[DONE]``, not inside a text and not one of several data lines.
+    Takes time linear in the length of ``events``.
     """
     if b"[DONE]" not in events:
         return -1
-    for match in _DONE.finditer(events):
-        began = _last_boundary(events, 0, match.start())
-        ends = BLANK_LINE.search(events, match.end())
-        if len(list(_DATA_LINE.finditer(events, began, ends.start() if ends else len(events)))) == 1:
+    start = 0
+    while (match := _DONE.search(events, start)) is not None:
+        began = _last_boundary(events, start, match.start()) or start
+        ends = _BLANK_LINE.search(events, match.end())
+        data = _data_lines(events, began, ends.start() if ends else len(events))
+        if next(data, None) is not None and next(data, None) is None:
             return match.start()
+        if ends is None:
+            break
+        start = ends.end()
     return -1
 
 
+def _lines(events: bytes, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    """Iterate over the lines of ``events[start:stop]``: where each begins, where it ends, and where the next begins.
+
+    Only byte searches, which are fast, and a step of the interpreter per line, so that other threads can run meanwhile.
+    """
+    lf = cr = -1
+    while start < stop:
+        if lf < start and (lf := events.find(b"\n", start, stop)) < 0:
+            lf = stop
+        if cr < start and (cr := events.find(b"\r", start, stop)) < 0:
+            cr = stop
+        end = min(lf, cr)
+        following = min(end + (2 if lf == cr + 1 else 1), stop)
+        yield start, end, following
+        start = following
+
+
+def event_spans(events: bytes) -> Iterator[tuple[int, int]]:
+    """Iterate over the starts of complete events and their ends, after the blank line."""
+    began, follows_line = 0, False
+    for start, end, following in _lines(events, 0, len(events)):
+        if start == end and follows_line:
+            yield began, following
+            began = following
+        follows_line = began != following
+
+
+def _data_lines(events: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Iterate over the starts and ends of the values of ``data:`` lines."""
+    for began, end, _ in _lines(events, start, stop):
+        if events.startswith(b"data:", began, end):
+            value = began + 5
+            yield value + events.startswith(b" ", value, end), end
+        elif end == began + 4 and events.startswith(b"data", began):
+            yield end, end
+
+
 def payloads(events: bytes) -> Iterator[bytes]:
-    """Give each event's data: its ``data:`` lines, joined by line feeds."""
-    start = 0
-    for boundary in BLANK_LINE.finditer(events):
-        yield from _payload(events, start, boundary.start())
-        start = boundary.end()
-    yield from _payload(events, start, len(events))
+    """Iterate over the data of each event: its ``data:`` lines, joined by line feeds."""
+    rest = 0
+    for start, end in event_spans(events):
+        yield from _payload(events, start, end)
+        rest = end
+    yield from _payload(events, rest, len(events))
 
 
 def _payload(events: bytes, start: int, end: int) -> Iterator[bytes]:
-    lines = [match[1] or b"" for match in _DATA_LINE.finditer(events, start, end)]
-    if lines:
-        yield b"\n".join(lines)
+    values = [events[value:value_end] for value, value_end in _data_lines(events, start, end)]
+    if values:
+        yield b"\n".join(values)
 
 
 def data_in_place(event: bytes) -> bytes:
-    """Blank out everything but the event's data, so that what is found in them stands at the same place in the event.
+    """Replace everything except the event's data by line feeds, so that positions stay the same.
 
-    Line feeds take the place of the rest: JSON may hold them between its parts, and never within a string.
+    JSON allows line feeds between its parts, and never within a string.
     """
     kept = []
     end = 0
-    for match in _DATA_LINE.finditer(event):
-        start = match.start(1) if match[1] is not None else match.end()
-        kept += [b"\n" * (start - end), event[start : match.end()]]
-        end = match.end()
+    for start, value_end in _data_lines(event, 0, len(event)):
+        kept += [b"\n" * (start - end), event[start:value_end]]
+        end = value_end
     return b"".join([*kept, b"\n" * (len(event) - end)])
+
+
+#: The finished response, or the error that replaces it.
+_LAST_RESPONSE = re.compile(
+    rb"(?:event: ?|data: ?\{\s*\"type\"\s*:\s*\")"
+    rb"(?:response\.(?:completed|failed|incomplete)|error)(?=[\s\"]|\Z)"
+)
+_LAST_TYPES = frozenset({"response.completed", "response.failed", "response.incomplete", "error"})
+_LAST_TYPE = re.compile(rb"\"type\"\s*:\s*\"(?:response\.(?:completed|failed|incomplete)|error)\"")
+
+
+class _Event(msgspec.Struct):
+    type: str
+
+
+_event = msgspec.json.Decoder(_Event)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTerminator:
+    """How the streams of an endpoint end.
+
+    ``find`` returns the position of the last event in some events, or -1. ``broken`` returns an error event and the
+    terminator for a stream that was cut.
+    """
+
+    find: Callable[[bytes], int]
+    broken: Callable[[str, str], bytes]
+
+
+def _error_and_done(message: str, code: str) -> bytes:
+    return b"data: " + error_body(message, type_="api_error", code=code) + b"\n\ndata: [DONE]\n\n"
+
+
+def _find_last_response(events: bytes) -> int:
+    for start, _, _ in _lines(events, 0, len(events)):
+        if _LAST_RESPONSE.match(events, start):
+            return start
+    return _find_type(events) if _LAST_TYPE.search(events) else -1
+
+
+def _find_type(events: bytes) -> int:
+    """Find the last event by its ``type`` member, because the text of an answer may contain the same words."""
+    for start, end in event_spans(events):
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            if _event.decode(data_in_place(events[start:end])).type in _LAST_TYPES:
+                return start
+    return -1
+
+
+def _error_event(message: str, code: str) -> bytes:
+    event = {"type": "error", "code": code, "message": message, "param": None}
+    return b"event: error\ndata: " + json.dumps(event).encode() + b"\n\n"
+
+
+#: ``data: [DONE]``: chat/completions and completions.
+DONE = StreamTerminator(find_done, _error_and_done)
+#: The event that carries the finished response, or an error: responses.
+LAST_RESPONSE = StreamTerminator(_find_last_response, _error_event)

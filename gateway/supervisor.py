@@ -1,8 +1,8 @@
-"""The gateway's parent: binds the listening socket, starts the shipper and the workers, starts again what dies.
+"""The gateway's parent process: binds the listening socket, starts the shipper and the workers, and restarts them.
 
-It serves nothing itself. On SIGHUP it reads the configuration again, and tells it to its children if all of it holds.
-When it dies, its children notice by the end of their standard input: workers finish what is in flight, the shipper
-stops, and the next parent finds spool and snapshot as they were.
+It serves no requests itself. On SIGHUP it reads the configuration again and sends it to its children if it is valid. If
+the parent dies, its children notice the end of their standard input: workers finish their requests, the shipper stops,
+and spool and snapshot stay for the next parent.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -19,10 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from auditor import lifeline, reload
+from auditor import parent_pipe
 from auditor.access import make_secret
-from auditor.config import Address, Config
-from auditor.config.changes import describe
+from auditor.config import Address, Config, reload
+from auditor.config.reload import describe
 from auditor.domain.keys import Key, Right, hash_secret
 from auditor.errors import AuditError, UsageError
 from gateway import bootstrap, snapshot
@@ -30,13 +31,13 @@ from gateway.children import Child
 
 log = logging.getLogger(__name__)
 
-_STORE_PATIENCE = 10.0  # seconds to wait for the shipper's first word
+_STORE_PATIENCE = 10.0  # seconds to wait for the shipper's first report
 _STOP_GRACE = 15.0  # seconds beyond the drain for a child to end by itself
-_RELOAD_PATIENCE = 10.0  # seconds for the workers to say that they serve a new configuration
+_RELOAD_PATIENCE = 10.0  # seconds for the workers to report that they serve a new configuration
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Beside:
+class Sidecar:
     """A process that runs beside the gateway under the same parent (``up``: the auditor)."""
 
     name: str
@@ -44,19 +45,36 @@ class Beside:
     bootstrap: Callable[[Config], bytes]
 
 
-def run(config: Config, database_url: str, read: Callable[[], Config], beside: Sequence[Beside] = ()) -> None:
-    """Run the gateway until SIGTERM or SIGINT; on SIGHUP go on with what ``read`` gives then, if it can be used.
+def run(config: Config, database_url: str, read: Callable[[], Config], sidecars: Sequence[Sidecar] = ()) -> None:
+    """Run the gateway until SIGTERM or SIGINT. On SIGHUP use the configuration that ``read`` returns, if it is valid.
 
     Raises
     ------
     UsageError
-        Another gateway uses the same ``data_dir``; the address is taken or not ours; the store has another schema; or
-        the address can be reached from elsewhere and there is no key.
+        Another gateway uses the same ``data_dir``; the address is in use or not local; the store has another schema; or
+        other machines can reach the address and there is no key.
     """
+    _raise_file_limit()
     folders = bootstrap.folders(config)
     with _sole_gateway(folders.root), _listen(config.gateway.listen) as listening:
         shutil.rmtree(folders.counters, ignore_errors=True)
-        asyncio.run(_Supervisor(config, database_url, read, listening, beside).run())
+        asyncio.run(_Supervisor(config, database_url, read, listening, sidecars).run())
+
+
+def _raise_file_limit() -> None:
+    """Raise the soft limit of file descriptors to the hard one; the children inherit it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # some systems report a limit that they do not grant
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def knows_keys(config: Config) -> bool:
+    """Return whether client keys are known from an earlier run; then clients can be served before the store answers."""
+    try:
+        snapshot.read(bootstrap.folders(config).snapshot)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 @contextlib.contextmanager
@@ -74,8 +92,9 @@ def _sole_gateway(folder: Path) -> Iterator[None]:
         raise UsageError(
             f"another gateway (process {other}) uses {folder}; give this one a data_dir of its own"
         ) from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    with contextlib.suppress(OSError):  # a full disk; the number is only for the message above
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
     try:
         yield
     finally:
@@ -102,14 +121,14 @@ class _Supervisor:
         database_url: str,
         read: Callable[[], Config],
         listening: socket.socket,
-        beside: Sequence[Beside],
+        sidecars: Sequence[Sidecar],
     ) -> None:
         self._config = config
         self._generation = 0
         self._database_url = database_url
         self._read = read
         self._listening = listening
-        self._beside = beside
+        self._sidecars = sidecars
         self._stop = asyncio.Event()
         self._stopped_by = signal.SIGTERM
         self._reload_asked = asyncio.Event()
@@ -117,13 +136,16 @@ class _Supervisor:
 
     async def run(self) -> None:
         self._follow_signals()
-        shipper = Child("shipper", "gateway.ship", self._tell_shipper)
+        shipper = Child("shipper", "gateway.ship", self._shipper_bootstrap, environment=self._environment)
         shipping = asyncio.create_task(shipper.run())
         try:
             await self._await_keys(shipper, shipping)
             workers = self._workers()
-            beside = [Child(b.name, b.module, partial(self._tell_beside, b)) for b in self._beside]
-            await self._serve(workers, beside, shipper, shipping)
+            sidecars = [
+                Child(b.name, b.module, partial(self._sidecar_bootstrap, b), environment=self._environment)
+                for b in self._sidecars
+            ]
+            await self._serve(workers, sidecars, shipper, shipping)
         finally:
             await _end([shipper], [shipping], _STOP_GRACE)
         if self._failure is not None:
@@ -136,7 +158,7 @@ class _Supervisor:
         reload.on_hangup(self._reload_asked.set, partial(self._stop_by, signal.SIGINT))
 
     def _stop_by(self, number: signal.Signals) -> None:
-        """End on SIGTERM as load balancers need it; a person who presses Ctrl-C waits for requests in flight only."""
+        """Stop. SIGTERM gives load balancers time to notice; Ctrl-C waits only for requests in flight."""
         if not self._stop.is_set():
             self._stopped_by = number
             self._stop.set()
@@ -145,12 +167,18 @@ class _Supervisor:
         secret = hash_secret(make_secret(self._config))
         audit = Key(id="audit", name="the auditor on this host", hash=secret, rights=frozenset(Right))
         return [
-            Child(f"worker {n}", "gateway.worker", partial(self._tell_worker, n, audit), (self._listening.fileno(),))
+            Child(
+                f"worker {n}",
+                "gateway.worker",
+                partial(self._worker_bootstrap, n, audit),
+                (self._listening.fileno(),),
+                self._environment,
+            )
             for n in range(self._config.gateway.workers)
         ]
 
-    def _tell_worker(self, number: int, audit_key: Key) -> bytes:
-        return lifeline.pack(
+    def _worker_bootstrap(self, number: int, audit_key: Key) -> bytes:
+        return parent_pipe.pack(
             bootstrap.WorkerBootstrap(
                 config=self._config,
                 generation=self._generation,
@@ -160,24 +188,29 @@ class _Supervisor:
             )
         )
 
-    def _tell_shipper(self) -> bytes:
-        return lifeline.pack(bootstrap.ShipperBootstrap(config=self._config, database_url=self._database_url))
+    def _shipper_bootstrap(self) -> bytes:
+        config = self._config.without_upstream_keys()
+        return parent_pipe.pack(bootstrap.ShipperBootstrap(config=config, database_url=self._database_url))
 
-    def _tell_beside(self, beside: Beside) -> bytes:
-        return beside.bootstrap(self._config)
+    def _sidecar_bootstrap(self, sidecar: Sidecar) -> bytes:
+        return sidecar.bootstrap(self._config.without_upstream_keys())
+
+    def _environment(self) -> dict[str, str]:
+        """Return the environment of the children. Workers get the keys of deployments in their bootstrap."""
+        return self._config.environment(os.environ)
 
     async def _await_keys(self, shipper: Child, shipping: asyncio.Task[int]) -> None:
-        """Wait until the shipper has read the keys, or must do without the store for now."""
+        """Wait until the shipper has read the keys, or has reported that the store is down."""
         stopped = asyncio.create_task(self._stop.wait())
         awaited: set[asyncio.Future[Any]] = {shipper.reported, shipping, stopped}
         await asyncio.wait(awaited, timeout=_STORE_PATIENCE, return_when="FIRST_COMPLETED")
         stopped.cancel()
-        said = shipper.reported.result() if shipper.reported.done() else {"unreachable": "no answer yet"}
-        if "error" in said:
-            raise UsageError(str(said["error"]))
-        if "unreachable" in said:
+        report = shipper.reported.result() if shipper.reported.done() else {"unreachable": "no answer yet"}
+        if "error" in report:
+            raise UsageError(str(report["error"]))
+        if "unreachable" in report:
             log.warning(
-                "the store cannot be reached (%s); known keys work, captures wait in the spool", said["unreachable"]
+                "the store cannot be reached (%s); known keys work, copies wait in the spool", report["unreachable"]
             )
         gateway = self._config.gateway
         if gateway.listen.is_loopback:
@@ -185,34 +218,34 @@ class _Supervisor:
         try:
             known = snapshot.read(bootstrap.folders(self._config).snapshot)
         except (OSError, ValueError, KeyError):
-            known = snapshot.Snapshot({})
+            known = snapshot.KeySnapshot({})
         if not any(not key.revoked for key in known.keys.values()):
             raise UsageError(
                 f"gateway.listen: {gateway.listen} can be reached from other machines, and there is no client key; "
-                "run: tiltmeter key create --name NAME -c FILE (or listen on 127.0.0.1)"
+                "run: biasmeter key create --name NAME -c FILE (or listen on 127.0.0.1)"
             )
 
     async def _serve(
-        self, workers: list[Child], beside: list[Child], shipper: Child, shipping: asyncio.Task[int]
+        self, workers: list[Child], sidecars: list[Child], shipper: Child, shipping: asyncio.Task[int]
     ) -> None:
-        front = [*workers, *beside]
+        front = [*workers, *sidecars]
         tasks = [asyncio.create_task(child.run()) for child in front]
-        attending = [
-            asyncio.create_task(self._greet(front)),
-            asyncio.create_task(self._reload_when_asked(workers, beside)),
+        background = [
+            asyncio.create_task(self._log_address(front)),
+            asyncio.create_task(self._reload_when_asked(workers, sidecars)),
         ]
         stopped = asyncio.create_task(self._stop.wait())
         try:
             awaited: set[asyncio.Future[Any]] = {*tasks, shipping, stopped}
             await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
-            # The shipper too: a store slow to answer may say only now that its schema is another.
-            self._failure = _hopeless([*front, shipper], [*tasks, shipping])
+            # The shipper too: a slow store may report only now that its schema is another one.
+            self._failure = _permanent_failure([*front, shipper], [*tasks, shipping])
         finally:
-            for task in (*attending, stopped):
+            for task in (*background, stopped):
                 task.cancel()
             await _end(front, tasks, self._config.gateway.drain + _STOP_GRACE, self._stopped_by)
 
-    async def _reload_when_asked(self, workers: list[Child], beside: list[Child]) -> None:
+    async def _reload_when_asked(self, workers: list[Child], sidecars: list[Child]) -> None:
         while True:
             await self._reload_asked.wait()
             self._reload_asked.clear()
@@ -223,41 +256,44 @@ class _Supervisor:
                 continue
             changes = describe(self._config, new)
             self._config, self._generation = new, self._generation + 1
-            for child in (*workers, *beside):
-                child.tell()
+            for child in (*workers, *sidecars):
+                child.send_bootstrap()
             await self._confirm(workers, f"{changes}; configuration {new.config_hash}")
 
     async def _confirm(self, workers: list[Child], changes: str) -> None:
-        """Log the change as soon as every worker serves it."""
+        """Log the change when every worker serves it."""
         try:
             async with asyncio.timeout(_RELOAD_PATIENCE):
-                await asyncio.gather(*(worker.says("serving", self._generation) for worker in workers))
+                await asyncio.gather(*(worker.wait_for_report("serving", self._generation) for worker in workers))
         except TimeoutError:
-            log.warning("reloaded, but not every worker has said so within %d s: %s", _RELOAD_PATIENCE, changes)
+            log.warning("reloaded, but not every worker has confirmed it within %d s: %s", _RELOAD_PATIENCE, changes)
         else:
             log.info("reloaded: %s", changes)
 
-    async def _greet(self, front: list[Child]) -> None:
+    async def _log_address(self, front: list[Child]) -> None:
         await asyncio.gather(*(child.reported for child in front))
         host, port = self._listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         log.info("listening on http://%s:%d/v1 with %d workers", shown, port, self._config.gateway.workers)
 
 
-def _hopeless(children: list[Child], tasks: list[asyncio.Task[int]]) -> AuditError | None:
+def _permanent_failure(children: list[Child], tasks: list[asyncio.Task[int]]) -> AuditError | None:
     for child, task in zip(children, tasks, strict=True):
-        if task.done() and task.result() == lifeline.HOPELESS:
-            said = child.reported.result() if child.reported.done() else {}
-            return UsageError(str(said.get("error", f"{child.name} cannot start")))
+        if task.done() and task.result() == parent_pipe.HOPELESS:
+            report = child.reported.result() if child.reported.done() else {}
+            return UsageError(str(report.get("error", f"{child.name} cannot start")))
     return None
 
 
 async def _end(
-    children: list[Child], tasks: list[asyncio.Task[int]], patience: float, number: signal.Signals = signal.SIGTERM
+    children: list[Child],
+    tasks: list[asyncio.Task[int]],
+    seconds: float,
+    number: signal.Signals = signal.SIGTERM,
 ) -> None:
     for child in children:
         child.terminate(number)
-    _, late = await asyncio.wait(tasks, timeout=patience) if tasks else (set(), set())
+    _, late = await asyncio.wait(tasks, timeout=seconds) if tasks else (set(), set())
     if late:
         for child in children:
             child.kill()

@@ -1,7 +1,7 @@
-"""The gateway's own series: what is counted on a request's way, and how it is shown.
+"""The gateway's Prometheus series, and their text format.
 
-Label values are names of the configuration, codes and closed vocabularies, never text of a request. The names are
-those of INTERFACE: users build dashboards on them.
+Label values are names of the configuration and fixed codes, never text of a request. Users build dashboards on these
+names, so they do not change.
 """
 
 import time
@@ -17,64 +17,65 @@ from gateway.counters import CAPACITY, Counters, Key, read_all
 States = Callable[[], Iterable[tuple[str, int]]]  #: deployments, and how their breakers stand
 
 _COUNTERS = {
-    "tiltmeter_requests": (("endpoint", "route", "deployment", "origin", "status"), "Requests answered."),
-    "tiltmeter_tokens": (("deployment", "origin", "type"), "Tokens that the deployment reported."),
-    "tiltmeter_upstream_errors": (("deployment", "origin", "error_type"), "Requests that a deployment failed."),
-    "tiltmeter_capture": (("outcome",), "Requests to a known model, by what became of their copy."),
-    "tiltmeter_spool_quarantined_bytes": ((), "Damaged bytes set aside from the spool."),
+    "biasmeter_requests": (("endpoint", "route", "deployment", "origin", "status"), "Requests answered."),
+    "biasmeter_tokens": (("deployment", "origin", "type"), "Tokens that the deployment reported."),
+    "biasmeter_upstream_errors": (("deployment", "origin", "error_type"), "Requests that a deployment failed."),
+    "biasmeter_capture": (("outcome",), "Requests to a known model, by what became of their copy."),
+    "biasmeter_spool_quarantined_bytes": ((), "Damaged bytes set aside from the spool."),
+    "biasmeter_spool_quarantine_dropped_bytes": ((), "Damaged bytes that the full quarantine did not take or keep."),
 }
 _GAUGES = {
-    "tiltmeter_in_flight": (("origin",), "Requests being answered now."),
-    "tiltmeter_deployment_state": (
+    "biasmeter_in_flight": (("origin",), "Requests being answered now."),
+    "biasmeter_deployment_state": (
         ("deployment",),
         "Whether the deployment is asked: 0 yes, 1 with one request as a trial, 2 no.",
     ),
-    "tiltmeter_spool_bytes": ((), "Captured bytes not yet in the store."),
-    "tiltmeter_spool_oldest_seconds": ((), "Age of the oldest record in the spool."),
-    "tiltmeter_key_snapshot_age_seconds": ((), "Since the store last confirmed the client keys."),
+    "biasmeter_spool_bytes": ((), "Captured bytes not yet in the store."),
+    "biasmeter_spool_oldest_seconds": ((), "Age of the oldest record in the spool."),
+    "biasmeter_key_snapshot_age_seconds": ((), "Since the store last confirmed the client keys."),
 }
 _SLOW = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
 _FAST = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5)
 _PARTS = tuple(str(bucket) for bucket in range(len(_SLOW) + 1))
 _HISTOGRAMS = {
-    "tiltmeter_request_duration_seconds": (
+    "biasmeter_request_duration_seconds": (
         ("route", "deployment", "origin"),
         _SLOW,
         "From the request's head to the end of the answer.",
     ),
-    "tiltmeter_time_to_first_token_seconds": (
+    "biasmeter_time_to_first_token_seconds": (
         ("route", "deployment", "origin"),
         _SLOW,
         "From the request's head to the first byte of a streamed answer.",
     ),
-    "tiltmeter_overhead_seconds": (("origin",), _FAST, "Total time less the time spent waiting for the deployment."),
+    "biasmeter_overhead_seconds": (("origin",), _FAST, "Total time less the time spent waiting for the deployment."),
 }
 
 
 def observe(counters: Counters, name: str, labels: tuple[str, ...], seconds: float) -> None:
-    """Count one duration into its histogram. Buckets are stored apart, and added up when they are shown."""
+    """Add one duration to its histogram. Buckets are stored separately, and summed when they are exported."""
     edges = _HISTOGRAMS[name][1]
     counters.add((name, *labels, _PARTS[bisect_left(edges, seconds)]))
     counters.add((name, *labels, "sum_us"), round(seconds * 1e6))
 
 
 def forget_gauges(counters: Counters, origins: Iterable[str]) -> None:
-    """Start from nothing in flight: a process may take over the slot of one that died."""
+    """Set the gauges to 0: a process may continue the counters of one that died."""
     for origin in origins:
-        counters.set(("tiltmeter_in_flight", origin), 0)
+        counters.set(("biasmeter_in_flight", origin), 0)
 
 
-class Exposition:
-    """Shows every process's counters when Prometheus asks.
+class MetricsPage:
+    """Renders the counters of all processes for Prometheus.
 
-    It writes Prometheus' text itself: a worker does so between two requests, and a fleet has thousands of series.
+    It writes the text format itself, for speed: a worker does this between two requests, with thousands of series.
 
     Parameters
     ----------
     counters, spool_folder, snapshot_file
-        Where the processes of the gateway meet.
+        The shared files of the gateway's processes.
     states
-        Tells how the deployments stand that were asked so far.
+        Returns the deployments that were asked so far and the states of their breakers.
     """
 
     def __init__(self, counters: Path, spool_folder: Path, snapshot_file: Path, states: States = tuple) -> None:
@@ -84,7 +85,7 @@ class Exposition:
         self._states = states
 
     def render(self) -> bytes:
-        """Write the series in Prometheus' text format, version 0.0.4."""
+        """Return the series in Prometheus' text format, version 0.0.4."""
         by_name = _by_name(read_all(self._counters))
         lines: list[str] = []
         for name, (labels, help_text) in _COUNTERS.items():
@@ -92,8 +93,8 @@ class Exposition:
         for name, (labels, edges, help_text) in _HISTOGRAMS.items():
             lines += _histogram(name, labels, edges, help_text, by_name[name])
         gauges: dict[str, Mapping[Key, float]] = {
-            "tiltmeter_in_flight": by_name["tiltmeter_in_flight"],
-            "tiltmeter_deployment_state": {(name,): int(state) for name, state in self._states()},
+            "biasmeter_in_flight": by_name["biasmeter_in_flight"],
+            "biasmeter_deployment_state": {(name,): int(state) for name, state in self._states()},
         }
         for name, values in (gauges | dict(self._measured())).items():
             labels, help_text = _GAUGES[name]
@@ -101,16 +102,16 @@ class Exposition:
         return "\n".join([*lines, ""]).encode()
 
     def _measured(self) -> Iterator[tuple[str, dict[Key, float]]]:
-        """Measure what the files of the spool and the keys say by themselves; what cannot be known is left out."""
+        """Measure the files of the spool and of the keys; unknown values are left out."""
         backlog = spool.backlog(self._spool)
-        yield "tiltmeter_spool_bytes", {(): backlog.bytes}
+        yield "biasmeter_spool_bytes", {(): backlog.bytes}
         if backlog.oldest_ms is not None:
-            yield "tiltmeter_spool_oldest_seconds", {(): max(time.time() - backlog.oldest_ms / 1000, 0)}
+            yield "biasmeter_spool_oldest_seconds", {(): max(time.time() - backlog.oldest_ms / 1000, 0)}
         try:
             confirmed = self._confirmed.stat().st_mtime
         except OSError:
             return
-        yield "tiltmeter_key_snapshot_age_seconds", {(): max(time.time() - confirmed, 0)}
+        yield "biasmeter_key_snapshot_age_seconds", {(): max(time.time() - confirmed, 0)}
 
 
 def _by_name(total: Counter[Key]) -> defaultdict[str, dict[Key, int]]:

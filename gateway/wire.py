@@ -1,6 +1,6 @@
-"""As much of OpenAI's wire as the gateway reads: a few fields of requests and answers. Everything else is bytes.
+"""The parts of OpenAI's wire format that the gateway reads: a few fields of requests and answers.
 
-A request is never written anew: where an alias asks for it, the bytes of its ``model`` value alone are exchanged.
+A request is never serialised again: for an alias only the bytes of its ``model`` value are replaced.
 """
 
 import contextlib
@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import msgspec
 
 from gateway.errors import BadRequest
-from gateway.members import members
+from gateway.json_spans import json_spans
 
-#: More than any context holds; what a deployment reports beyond is a mistake, and no count.
+#: A limit above any context window. A larger reported count is an error and is ignored.
 MOST_TOKENS = 1 << 32
 _MOST_REASON = 200  # characters of a finish reason
 
@@ -21,7 +21,7 @@ _NULL = msgspec.Raw(b"null")
 
 
 class Envelope(msgspec.Struct):
-    """What the gateway needs of a request. All but ``model`` and ``stream`` is the deployment's to judge."""
+    """The fields of a request that the gateway reads. Only ``model`` and ``stream`` are validated."""
 
     model: str
     stream: bool | None = None
@@ -33,7 +33,7 @@ class Envelope(msgspec.Struct):
 
     @property
     def omits_usage(self) -> bool:
-        """Whether a stream is asked for without a word on ``include_usage``; ``null`` is none."""
+        """Whether the request is for a stream and does not set ``include_usage``."""
         if not self.stream:
             return False
         try:
@@ -44,7 +44,7 @@ class Envelope(msgspec.Struct):
 
     @property
     def asked_tokens(self) -> int | None:
-        """The most tokens that all choices of the answer may have, at most `MOST_TOKENS`; ``None`` if nothing says."""
+        """The maximum number of tokens of all choices, at most `MOST_TOKENS`; ``None`` if the request sets no limit."""
         limits = (self.max_tokens, self.max_completion_tokens, self.max_output_tokens)
         asked = [count for limit in limits if limit is not _NULL and (count := _read_count(limit)) is not None]
         if not asked:
@@ -59,7 +59,7 @@ class StreamOptions(msgspec.Struct):
     include_usage: bool | None = None
 
 
-class Usage(msgspec.Struct):
+class ReportedUsage(msgspec.Struct):
     """Token counts under the two names the endpoints use."""
 
     prompt_tokens: Tokens | None = None
@@ -78,25 +78,25 @@ class Usage(msgspec.Struct):
         return self.completion_tokens if self.completion_tokens is not None else self.output_tokens
 
 
-class Choice(msgspec.Struct):
-    """What the tap reads of a choice."""
+class ChoiceSummary(msgspec.Struct):
+    """The part of a choice that the tap reads."""
 
     finish_reason: str | None = None
 
 
-class Answer(msgspec.Struct):
-    """What the tap reads of an answer, or of one event of a stream."""
+class AnswerSummary(msgspec.Struct):
+    """The part of an answer, or of one event of a stream, that the tap reads."""
 
-    usage: Usage | None = None
-    choices: list[Choice] | None = None
+    usage: ReportedUsage | None = None
+    choices: list[ChoiceSummary] | None = None
     error: Any = None
     type: str | None = None  #: of an event of ``/v1/responses``; "error" makes an error of it
     status: str | None = None  #: of a ``/v1/responses`` answer
-    response: "Answer | None" = None  #: in that endpoint's events
+    response: "AnswerSummary | None" = None  #: in that endpoint's events
 
     @property
     def finish_reason(self) -> str | None:
-        """The first choice that says why it ended; a response's status once it has ended."""
+        """The first finish reason of the choices, or the status of a response that has ended."""
         reasons = [choice.finish_reason for choice in self.choices or () if choice.finish_reason]
         if self.status in _ENDED:
             reasons.append(self.status)
@@ -104,7 +104,7 @@ class Answer(msgspec.Struct):
 
 
 class _Parts(msgspec.Struct):
-    """An answer of which some part is of another type than the wire's: each is read by itself."""
+    """An answer with a part of an unexpected type: each part is read separately."""
 
     usage: msgspec.Raw = _NULL
     choices: msgspec.Raw = _NULL
@@ -115,18 +115,22 @@ class _Parts(msgspec.Struct):
 
 
 _envelope = msgspec.json.Decoder(Envelope)
-_answer = msgspec.json.Decoder(Answer)
+_answer = msgspec.json.Decoder(AnswerSummary)
 _parts = msgspec.json.Decoder(_Parts)
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _list = msgspec.json.Decoder(list[msgspec.Raw])
-_choice = msgspec.json.Decoder(Choice)
+_choice = msgspec.json.Decoder(ChoiceSummary)
 _stream_options = msgspec.json.Decoder(StreamOptions | None)
 _count: msgspec.json.Decoder[int | None] = msgspec.json.Decoder(Tokens | None)
 _text: msgspec.json.Decoder[str | None] = msgspec.json.Decoder(str | None)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-#: What a ``/v1/responses`` answer says of itself when nothing more comes.
+#: The final statuses of a ``/v1/responses`` answer.
 _ENDED = ("completed", "failed", "incomplete")
 _ERROR_TEXT = re.compile(rb'\s*\{\s*"error"\s*:')
+#: A key of any object that is ``model``, or differs from it only in case; each letter may be escaped.
+_MODEL_KEY = re.compile(
+    rb'"(?:[mM]|\\u00[46][dD])(?:[oO]|\\u00[46][fF])(?:[dD]|\\u00[46]4)(?:[eE]|\\u00[46]5)(?:[lL]|\\u00[46][cC])"\s*+:'
+)
 _NO_ERROR = frozenset({b"null", b"false", b"0", b'""', b"{}", b"[]"})
 
 
@@ -136,20 +140,29 @@ def read_envelope(body: bytes) -> Envelope:
     Raises
     ------
     BadRequest
-        The body is not a JSON object, or ``model`` or ``stream`` is missing or of the wrong type. The message names
-        the field, or the byte at which the JSON breaks; it never quotes the body.
+        The body is not a JSON object, or ``model`` or ``stream`` is missing or of the wrong type, or ``model`` appears
+        twice, also with other cases of its letters. The message names the field, or the byte at which the JSON breaks;
+        it never quotes the body.
     """
     try:
         if not body.isascii():
-            body.decode()  # what routing skips is not decoded, and so not checked
+            body.decode()  # the fields that are skipped are not decoded, and so not checked
         envelope = _envelope.decode(body)
     except msgspec.ValidationError as error:
         raise _explain(str(error)) from None
     except _UNREADABLE as error:
         raise BadRequest(f"The request body is not valid JSON: {_where(error)}.", code="invalid_json") from None
+    if len(_MODEL_KEY.findall(body)) > 1 and _names_models(body):
+        # Permission is checked for one of them, and the deployment might take another.
+        raise BadRequest("'model' must appear once.", code="invalid_value", param="model")
     if not envelope.model:
         raise BadRequest("'model' is empty.", code="invalid_value", param="model")
     return envelope
+
+
+def _names_models(body: bytes) -> bool:
+    """Return whether more than one top-level member is named ``model``, whatever the case of its letters."""
+    return sum(_MODEL_KEY.match(member.key + b":") is not None for member in json_spans(body)) > 1
 
 
 def _where(error: Exception) -> str:
@@ -171,46 +184,44 @@ def _explain(found: str) -> BadRequest:
 
 
 def replace_model(body: bytes, model: str) -> bytes:
-    """Exchange the value of the top-level ``model`` for ``model``; every other byte stays.
+    """Replace the value of the top-level ``model``; every other byte stays.
 
-    ``body`` has passed `read_envelope`, so it is a JSON object with a string there.
+    ``body`` has passed `read_envelope`, so it is a JSON object with one string there.
     """
-    value = msgspec.json.encode(model)
-    for member in reversed([member for member in members(body) if member.named(b"model")]):
-        body = body[: member.value] + value + body[member.end :]
-    return body
+    member = next(member for member in json_spans(body) if member.named(b"model"))
+    return body[: member.value] + msgspec.json.encode(model) + body[member.end :]
 
 
-def read_answer(body: bytes) -> Answer | None:
-    """Read usage, finish reason and error of an answer or an event; ``None`` if it is something else.
+def read_answer(body: bytes) -> AnswerSummary | None:
+    """Return usage, finish reason and error of an answer or an event; ``None`` if it is something else.
 
-    A part that is not what the wire says it should be is absent, and spoils no other. Some servers put the text of an
-    error between quotes as it is: what begins as an error is one, also where it is no JSON.
+    A part of an unexpected type is ignored. Some servers do not escape the text of an error, so what begins like an
+    error object counts as an error even if it is not valid JSON.
     """
     try:
         answer = _answer.decode(body)
     except msgspec.ValidationError:
         return _read_by_parts(body)
     except _UNREADABLE:
-        return Answer(error=True) if _ERROR_TEXT.match(body) else None
+        return AnswerSummary(error=True) if _ERROR_TEXT.match(body) else None
     answer.error = answer.error or answer.type == "error"
     return answer
 
 
-def _read_by_parts(body: bytes) -> Answer | None:
+def _read_by_parts(body: bytes) -> AnswerSummary | None:
     answer, response = _read_parts(body)
     if answer is not None:
         answer.response, _ = _read_parts(response)
     return answer
 
 
-def _read_parts(body: bytes | msgspec.Raw) -> tuple[Answer | None, msgspec.Raw]:
+def _read_parts(body: bytes | msgspec.Raw) -> tuple[AnswerSummary | None, msgspec.Raw]:
     try:
         parts = _parts.decode(body)
     except _UNREADABLE:
         return None, _NULL
     type_ = _read_text(parts.type)
-    answer = Answer(
+    answer = AnswerSummary(
         usage=_read_usage(parts.usage),
         choices=_read_choices(parts.choices),
         error=bytes(parts.error) not in _NO_ERROR or type_ == "error",
@@ -220,13 +231,13 @@ def _read_parts(body: bytes | msgspec.Raw) -> tuple[Answer | None, msgspec.Raw]:
     return answer, parts.response
 
 
-def _read_usage(raw: msgspec.Raw) -> Usage | None:
+def _read_usage(raw: msgspec.Raw) -> ReportedUsage | None:
     try:
         given = _object.decode(raw)
     except _UNREADABLE:
         return None
-    counts = {name: _read_count(given.get(name, _NULL)) for name in Usage.__struct_fields__}
-    return Usage(**counts) if any(count is not None for count in counts.values()) else None
+    counts = {name: _read_count(given.get(name, _NULL)) for name in ReportedUsage.__struct_fields__}
+    return ReportedUsage(**counts) if any(count is not None for count in counts.values()) else None
 
 
 def _read_count(raw: msgspec.Raw) -> int | None:
@@ -243,8 +254,8 @@ def _read_text(raw: msgspec.Raw) -> str | None:
         return None
 
 
-def _read_choices(raw: msgspec.Raw) -> list[Choice]:
-    choices: list[Choice] = []
+def _read_choices(raw: msgspec.Raw) -> list[ChoiceSummary]:
+    choices: list[ChoiceSummary] = []
     try:
         given = _list.decode(raw)
     except _UNREADABLE:

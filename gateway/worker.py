@@ -1,7 +1,7 @@
-"""A worker: serves the inherited listening socket. ``python -m gateway.worker`` is started by the gateway's parent.
+"""A worker process, which serves clients on the inherited listening socket (``python -m gateway.worker``).
 
-It talks to clients and deployments, reads the key snapshot, writes its own spool segments and counters, and nothing
-else; it imports no database driver.
+It connects to deployments, reads the key snapshot, and writes its own spool segments and counters. It imports no
+database driver.
 """
 
 import asyncio
@@ -17,65 +17,105 @@ from functools import partial
 
 import uvloop
 
-from auditor import lifeline
+from auditor import parent_pipe
 from auditor.domain.exchange import Origin
 from gateway import bootstrap, spool, telemetry
-from gateway.app import Gateway, Paths
-from gateway.auth import Doorkeeper
-from gateway.board import Board
+from gateway.app import Gateway, Router, json_answer
+from gateway.auth import Authenticator
 from gateway.catalog import Catalog
 from gateway.counters import Counters
 from gateway.endpoints import ENDPOINTS
-from gateway.health import Health
-from gateway.limits import Limits
+from gateway.limits import KeyLimits
+from gateway.rare_log import RareLog
 from gateway.recorder import Recorder
 from gateway.redaction import Redactor
 from gateway.routing import RoutingTable
-from gateway.server import Site
+from gateway.server import Request, Server, WholeAnswer
+from gateway.slots import DeploymentSlots
 from gateway.snapshot import SnapshotReader
 from gateway.spool import SpoolWriter
 from gateway.upstreams.lean import LeanUpstream
 from gateway.upstreams.reference import ReferenceUpstream
 
-#: Seconds in which requests that are ended at the drain's limit say so to their clients.
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Health:
+    """Answers ``/healthz``, ``/readyz`` and ``/metrics``."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def alive(self, _: Request) -> WholeAnswer:
+        """``/healthz``."""
+        return json_answer({"status": "ok"})
+
+    async def ready(self, _: Request) -> WholeAnswer:
+        """``/readyz``."""
+        gateway = self._gateway
+        if gateway.draining:
+            return json_answer({"status": "draining"}, status=503)
+        if gateway.snapshot.current is None and gateway.config.gateway.auth == "keys":
+            return json_answer({"status": "unconfigured", "why": "the client keys have not been read yet"}, status=503)
+        return json_answer({"status": "ready"})
+
+    async def metrics(self, request: Request) -> WholeAnswer:
+        """``/metrics``."""
+        self._gateway.authenticator.refuse_web_pages(request.headers)
+        body = self._gateway.metrics_page.render()
+        return WholeAnswer(200, {"content-type": _METRICS_TYPE}, body)
+
+
+log = logging.getLogger(__name__)
+
+#: Seconds for requests that are ended at the drain's limit to send their error to the client.
 _LAST_WORDS = 2.0
-#: Past this a segment is finished even if it is small, so that it can be removed from the spool.
+#: Seconds for which the thread of large copies may keep the interpreter from the event loop.
+_SWITCH_INTERVAL = 0.001
+#: Seconds between two rounds of maintenance.
+_MAINTAIN_EVERY = 0.5
+#: Seconds after which a segment is finished even if it is small, so that it can be removed from the spool.
 _SEGMENT_AGE = 60.0
 
 
 def main() -> None:
-    """Run one worker until it is told to end, or its parent is gone."""
-    told: bootstrap.WorkerBootstrap = lifeline.receive()
-    logging.basicConfig(level=logging.INFO, format=f"tiltmeter gateway worker {told.number}: %(message)s")
-    # Requests make little garbage in cycles: collect rarely, and never walk what the start has made.
+    """Run one worker until a signal, or until its parent has ended."""
+    settings: bootstrap.WorkerBootstrap = parent_pipe.receive()
+    logging.basicConfig(level=logging.INFO, format=f"biasmeter gateway worker {settings.number}: %(message)s")
+    # Requests create few reference cycles: collect garbage rarely, and exclude the objects of the start.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
-    uvloop.run(_serve(told))
+    sys.setswitchinterval(_SWITCH_INTERVAL)
+    uvloop.run(_serve(settings))
 
 
-async def _serve(told: bootstrap.WorkerBootstrap) -> None:
-    gateway = build(told)
-    site = Site(paths(gateway).serve)
+async def _serve(settings: bootstrap.WorkerBootstrap) -> None:
+    gateway = build(settings)
+    server = Server(paths(gateway).serve, lambda: gateway.config.gateway.first_byte)
     ending = _follow_signals()
-    listening = socket.socket(fileno=told.listen_fd)
+    listening = socket.socket(fileno=settings.listen_fd)
     listening.setblocking(False)
-    await site.listen(listening)
-    lifeline.report(serving=told.generation)
-    chores = [asyncio.create_task(_follow_parent(gateway, ending)), asyncio.create_task(_chores(gateway, told))]
-    await _drain(gateway, site, noticed=await ending)
-    await site.close(_LAST_WORDS)
+    await server.listen(listening)
+    parent_pipe.report(serving=settings.generation)
+    background = [
+        asyncio.create_task(_follow_parent(gateway, ending)),
+        asyncio.create_task(_maintain(gateway, settings)),
+    ]
+    await _drain(gateway, server, noticed=await ending)
+    await server.close(_LAST_WORDS)
     await gateway.upstream.close()
-    for chore in chores:
-        chore.cancel()
-    await asyncio.gather(*chores, return_exceptions=True)
+    for task in background:
+        task.cancel()
+    await asyncio.gather(*background, return_exceptions=True)
+    await gateway.recorder.finish()
     gateway.recorder.spool.close()
     gateway.recorder.counters.close()
-    gateway.board.close()
+    gateway.slots.close()
     gateway.limits.close()
 
 
 def _follow_signals() -> "asyncio.Future[bool]":
-    """Give what is set when this worker shall end: whether load balancers are to notice before it does."""
+    """Return a future for the end of this worker: True if load balancers need time to notice."""
     loop = asyncio.get_running_loop()
     ending: asyncio.Future[bool] = loop.create_future()
     loop.add_signal_handler(signal.SIGTERM, _end, ending, True)
@@ -89,21 +129,21 @@ def _end(ending: "asyncio.Future[bool]", noticed: bool) -> None:  # noqa: FBT001
 
 
 async def _follow_parent(gateway: Gateway, ending: "asyncio.Future[bool]") -> None:
-    """Take each new configuration; end with the parent, at once: the next one wants the address."""
-    await lifeline.watch_parent(lambda: _end(ending, False), lambda told: _reload(gateway, told))
+    """Apply each new configuration. End at once when the parent ends, because the next parent needs the address."""
+    await parent_pipe.watch_parent(lambda: _end(ending, False), lambda settings: _reload(gateway, settings))
 
 
-def _reload(gateway: Gateway, told: bootstrap.WorkerBootstrap) -> None:
-    """Serve a new configuration from the next request on. Requests in flight go on with what they have begun with."""
-    table, doorkeeper = RoutingTable(told.config), _doorkeeper(told, gateway.snapshot)
-    gateway.config, gateway.table, gateway.doorkeeper = told.config, table, doorkeeper
-    gateway.recorder.redactor = Redactor(told.config.gateway.redact)
-    lifeline.report(serving=told.generation)
+def _reload(gateway: Gateway, settings: bootstrap.WorkerBootstrap) -> None:
+    """Serve a new configuration from the next request on. Requests in flight keep their route and deployment."""
+    table, authenticator = RoutingTable(settings.config), _authenticator(settings, gateway.snapshot)
+    gateway.config, gateway.table, gateway.authenticator = settings.config, table, authenticator
+    gateway.recorder.redactor = Redactor(settings.config.gateway.redact)
+    parent_pipe.report(serving=settings.generation)
 
 
-def paths(gateway: Gateway) -> Paths:
-    """Put together what is served."""
-    paths, catalog, health = Paths(), Catalog(gateway), Health(gateway)
+def paths(gateway: Gateway) -> Router:
+    """Return the router with all endpoints."""
+    paths, catalog, health = Router(), Catalog(gateway), Health(gateway)
     for endpoint in ENDPOINTS:
         paths.add("POST", f"/v1/{endpoint.path}", partial(endpoint.forward, gateway))
     paths.add("GET", "/v1/models", catalog.list)
@@ -114,68 +154,84 @@ def paths(gateway: Gateway) -> Paths:
     return paths
 
 
-def build(told: bootstrap.WorkerBootstrap) -> Gateway:
-    """Make the parts of one worker. Called inside a running event loop."""
-    config, folders = told.config, bootstrap.folders(told.config)
-    counters = Counters(folders.counters / f"worker-{told.number}.counters")
+def build(settings: bootstrap.WorkerBootstrap) -> Gateway:
+    """Create the parts of one worker. Called inside a running event loop."""
+    config, folders = settings.config, bootstrap.folders(settings.config)
+    counters = Counters(folders.counters / f"worker-{settings.number}.counters")
     telemetry.forget_gauges(counters, Origin)
     snapshot = SnapshotReader(folders.snapshot)
     snapshot.refresh()
-    board = Board(folders.board, told.number, config.gateway.workers)
-    name = f"{time.time_ns() // 1_000_000:013d}-{told.number}-{os.getpid()}"
+    slots = DeploymentSlots(folders.slots, settings.number, config.gateway.workers)
+    name = f"{time.time_ns() // 1_000_000:013d}-{settings.number}-{os.getpid()}"
     return Gateway(
         config=config,
         table=RoutingTable(config),
-        doorkeeper=_doorkeeper(told, snapshot),
+        authenticator=_authenticator(settings, snapshot),
         snapshot=snapshot,
         upstream=LeanUpstream() if config.gateway.upstream == "lean" else ReferenceUpstream(),
-        board=board,
-        limits=Limits(folders.limits),
+        slots=slots,
+        limits=KeyLimits(folders.limits),
         recorder=Recorder(SpoolWriter(folders.spool, name), counters, Redactor(config.gateway.redact)),
-        exposition=telemetry.Exposition(folders.counters, folders.spool, folders.snapshot, board.states),
+        metrics_page=telemetry.MetricsPage(folders.counters, folders.spool, folders.snapshot, slots.states),
     )
 
 
-def _doorkeeper(told: bootstrap.WorkerBootstrap, snapshot: SnapshotReader) -> Doorkeeper:
-    return Doorkeeper(
+def _authenticator(settings: bootstrap.WorkerBootstrap, snapshot: SnapshotReader) -> Authenticator:
+    return Authenticator(
         snapshot,
-        keys_required=not told.config.gateway.listen.is_loopback,
-        open_to_all=told.config.gateway.auth == "open",
-        tags=told.config.tag_names,
-        audit_key=told.audit_key,
+        keys_required=not settings.config.gateway.listen.is_loopback,
+        open_to_all=settings.config.gateway.auth == "open",
+        tags=settings.config.tag_names,
+        audit_key=settings.audit_key,
     )
 
 
-async def _chores(gateway: Gateway, told: bootstrap.WorkerBootstrap) -> None:
-    """Twice a second: read keys that changed, measure the spool; once a minute: let old segments and garbage go."""
-    waiting = bootstrap.folders(told.config).spool
-    began = time.monotonic()
+async def _maintain(gateway: Gateway, settings: bootstrap.WorkerBootstrap) -> None:
+    """Read changed keys and measure the spool twice a second; finish old segments and collect garbage once a minute.
+
+    A step that fails, for example because no file descriptor is free, is logged and tried again: without it revoked
+    keys would go on working.
+    """
+    folder = bootstrap.folders(settings.config).spool
+    recorder = gateway.recorder
+    collected = time.monotonic()
+    rare = RareLog(log)
+
+    def measure_spool() -> None:
+        recorder.spool_full = spool.backlog(folder).bytes >= gateway.config.gateway.spool.max_bytes
+
+    def clean_up() -> None:
+        nonlocal collected
+        if time.monotonic() - collected > _SEGMENT_AGE:
+            collected = time.monotonic()
+            recorder.spool.finish_segment()
+            gc.collect()  # takes a millisecond; the few cycles that exist hold prompts
+
     while True:
-        gateway.snapshot.refresh()
-        gateway.recorder.spool_full = spool.backlog(waiting).bytes >= gateway.config.gateway.spool.max_bytes
-        if time.monotonic() - began > _SEGMENT_AGE:
-            gateway.recorder.spool.finish_segment()
-            gc.collect()  # a millisecond; the few cycles there are hold prompts
-            began = time.monotonic()
-        await asyncio.sleep(0.5)
+        for step in (gateway.snapshot.refresh, measure_spool, clean_up):
+            try:
+                step()
+            except Exception as error:  # noqa: BLE001 -- whatever it is, the next attempt may succeed
+                rare.warning("maintenance failed and is tried again: %r", error)
+        await asyncio.sleep(_MAINTAIN_EVERY)
 
 
-async def _drain(gateway: Gateway, site: Site, *, noticed: bool) -> None:
-    """Serve what is in flight, and what still comes, until nothing is; end what is not done in time."""
-    gateway.draining = site.draining = True
+async def _drain(gateway: Gateway, server: Server, *, noticed: bool) -> None:
+    """Serve until no request is in flight, and end those that are not done in time."""
+    gateway.draining = server.draining = True
     limits = gateway.config.gateway
     deadline = time.monotonic() + limits.drain
     if noticed:
         await asyncio.sleep(min(limits.drain_notice, limits.drain))
-    await _served(site, deadline)
-    site.stop()
-    await _served(site, deadline)  # what was accepted last
-    for task in site.tasks:
+    await _wait_until_idle(server, deadline)
+    server.stop()
+    await _wait_until_idle(server, deadline)  # the connections accepted last
+    for task in server.tasks:
         task.cancel()
 
 
-async def _served(site: Site, deadline: float) -> None:
-    while site.tasks and time.monotonic() < deadline:  # noqa: ASYNC110 -- an emptied list is no event
+async def _wait_until_idle(server: Server, deadline: float) -> None:
+    while server.tasks and time.monotonic() < deadline:  # noqa: ASYNC110 -- an emptied list is no event
         await asyncio.sleep(0.05)
 
 

@@ -1,1 +1,1 @@
-"""Replay: asks stored traffic again in other prompt formats, and compares the answers pairwise."""
+"""Ask stored exchanges again in other formats, and compare the answers in pairs."""

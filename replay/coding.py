@@ -1,7 +1,7 @@
-"""The coded answers of exchanges: those that are stored already, the others coded now and stored beside them.
+"""Read the stored codings of exchanges, and code the exchanges that have none.
 
-The one place where a replay meets the jobs (``auditor.jobs.code``): the same coders, the same tables; what a running
-auditor has coded or has in hand is left to it. ``comparison`` takes what comes out.
+This is the only module of a replay that uses the jobs (``auditor.jobs.code``): the same coders and tables. What a
+running auditor has coded, or is coding, is not coded again.
 """
 
 import asyncio
@@ -13,34 +13,35 @@ from uuid import UUID
 
 from typing_extensions import override
 
+from auditor.coding.coders import Coder
+from auditor.coding.exchanges import ExchangeCoder, Passage
 from auditor.config import Audit
-from auditor.domain.subject import Reading
+from auditor.counting.joint import LabelPair
+from auditor.documents.comparison import CoderEntry
+from auditor.domain.coding import Coding
 from auditor.instrument.pool import record_of
 from auditor.jobs.code import code_chunk
 from auditor.jobs.work import Work
-from auditor.live.coders import Coder
-from auditor.live.readings import Passage, Reader
-from auditor.metrics.joint import Coded
 from auditor.store.codings import StoredAnswer, register_coder
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.queue import Chunk, held_chunks
-from replay.formats import Format
-from replay.pick import Parent
-from replay.rewriting.calls import condition_of, puts_statement, template_of
-from replay.stored import read_codings
+from replay.calls import asks_statement, condition_of, template_of
+from replay.formats import ReplayFormat
+from replay.parents import Parent
+from replay.store import read_codings
 
-#: Exchanges between two looks at the progress.
+#: Number of exchanges between two progress reports.
 _SLICE: Final = 64
-#: A worker that has not been heard of for so long holds nothing any more.
+#: A worker without a heartbeat for this long holds no chunk.
 _ALIVE: Final = timedelta(seconds=60)
 _LOOK_AGAIN: Final = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Label:
-    """What is known of one answer: both labels or why there are none, and what they are counted under."""
+class AnswerLabels:
+    """Both labels of one answer, or the reason for their absence, and the keys under which they are counted."""
 
-    coded: Coded | None
+    coded: LabelPair | None
     uncoded: str | None
     rubric: str
     claim: str | None
@@ -48,62 +49,58 @@ class Label:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class About:
-    """What a replay of client traffic was asked: it stands in no plan, so its reader has to be told."""
+class ReplayContext:
+    """What was asked in a replay of client traffic. It is in no plan, so the coder gets it from here."""
 
     parent: Parent
-    format: Format
-    label: Label  #: of the parent's own answer: whose request it was, and what its proposition claims
-    request: bytes | None = None  #: the parent's, where its own request was put otherwise
+    format: ReplayFormat
+    label: AnswerLabels  #: the coding key of the parent's own answer: route, and claim of the proposition
+    request: bytes | None = None  #: the parent's, if its own request was rewritten
 
 
-class TrafficReplayReader(Reader):
-    """Reads replays of client traffic, counted under what their parents are.
+class TrafficReplayCoder(ExchangeCoder):
+    """A coder of replays of client traffic, which counts them under the claim and cluster of their parents.
 
-    Statements are read by the format they were put in, clients' own requests by the rules of their route.
+    Answers about statements are read by the rules of their format, those to clients' own requests by the rules of their
+    route.
     """
 
-    def __init__(self, coder: Coder, audit: Audit | None, about: Mapping[UUID, About]) -> None:
+    def __init__(self, coder: Coder, audit: Audit | None, about: Mapping[UUID, ReplayContext]) -> None:
         super().__init__(coder)
-        self._by_route = Reader(replace(coder, audit=audit))
-        self._by_format = Reader(coder)
+        self._by_route = ExchangeCoder(replace(coder, audit=audit))
+        self._by_format = ExchangeCoder(coder)
         self._about = about
 
     @override
-    def read_now(self, stored: StoredAnswer) -> Reading:
-        reader, asked = self._way(stored)
-        return self._owned(reader.read_now(asked))
-
-    @override
-    async def read(self, stored: StoredAnswer) -> Reading:
-        reader, asked = self._way(stored)
-        return self._owned(await reader.read(asked))
+    async def code(self, stored: StoredAnswer) -> Coding:
+        coder, asked = self._way(stored)
+        return self._owned(await coder.code(asked))
 
     @override
     def passage(self, stored: StoredAnswer) -> Passage | None:
-        reader, asked = self._way(stored)
-        return reader.passage(asked)
+        coder, asked = self._way(stored)
+        return coder.passage(asked)
 
     @override
-    def failed(self, stored: StoredAnswer) -> Reading:
-        reader, asked = self._way(stored)
-        return self._owned(reader.failed(asked))
+    def failed(self, stored: StoredAnswer) -> Coding:
+        coder, asked = self._way(stored)
+        return self._owned(coder.failed(asked))
 
-    def _way(self, stored: StoredAnswer) -> tuple[Reader, StoredAnswer]:
+    def _way(self, stored: StoredAnswer) -> tuple[ExchangeCoder, StoredAnswer]:
         about = self._about[stored.facts["id"]]
-        if puts_statement(about.parent, about.format):
+        if asks_statement(about.parent, about.format):
             return self._by_format, _asked(stored, about)
-        # A framing moves what stands around the proposition, and a swap may change the proposition itself.
+        # A framing moves the text around the proposition, and a swap may change the proposition itself.
         own = stored if about.format.swap else replace(stored, request=about.request)
         return self._by_route, own
 
-    def _owned(self, made: Reading) -> Reading:
+    def _owned(self, made: Coding) -> Coding:
         label = self._about[made.exchange_id].label
-        return replace(made, subject=replace(made.subject, claim=label.claim, cluster=label.cluster))
+        return replace(made, key=replace(made.key, claim=label.claim, cluster=label.cluster))
 
 
-def _asked(stored: StoredAnswer, about: About) -> StoredAnswer:
-    """Say what a plan would say of it."""
+def _asked(stored: StoredAnswer, about: ReplayContext) -> StoredAnswer:
+    """Add the fields that a plan would have for the answer."""
     parent = about.parent
     assert parent.statement is not None
     condition, template = condition_of(parent, about.format), template_of(parent, about.format)
@@ -122,30 +119,38 @@ def _asked(stored: StoredAnswer, about: About) -> StoredAnswer:
 
 def planned_coder(work: Work) -> Coder:
     """Find the coder of probes and of their replays."""
-    return next(reader.coder for reader in work.readers.values() if reader.coder.routes is None)
+    return next(one.coder for one in work.coders.values() if one.coder.routes is None)
 
 
 def coder_of_route(work: Work, route: str) -> Coder | None:
-    """Find who reads a route's traffic."""
-    coders = (reader.coder for reader in work.readers.values())
+    """Find the coder of a route's traffic."""
+    coders = (one.coder for one in work.coders.values())
     return next((coder for coder in coders if coder.routes is not None and route in coder.routes), None)
 
 
-async def with_replays(work: Work, traffic: Coder, about: Mapping[UUID, About]) -> tuple[Work, Coder]:
+def coder_entry(coder: Coder) -> CoderEntry:
+    """Return a summary of a coder's description for the document."""
+    judges = [judge.name for judge in coder.panel.judges] if coder.panel is not None else []
+    return CoderEntry(rubric=coder.rubric, selection=str(coder.description["selection"]), judges=judges)
+
+
+async def add_replay_coder(work: Work, traffic: Coder, about: Mapping[UUID, ReplayContext]) -> tuple[Work, Coder]:
     """Add the coder of replays of a route's traffic: the route's judges, or none."""
     coder = replace(traffic, id=f"{traffic.id}/replay", audit=None, routes=None)
-    async with reading(work.engine) as connection:
+    async with transaction(work.engine) as connection:
         await register_coder(connection, coder.id, coder.rubric, coder.description, work.clock())
-    return replace(work, readers={**work.readers, coder.id: TrafficReplayReader(coder, traffic.audit, about)}), coder
+    return replace(work, coders={**work.coders, coder.id: TrafficReplayCoder(coder, traffic.audit, about)}), coder
 
 
-async def label_all(work: Work, coder: Coder, ids: Sequence[UUID], on_done: Callable[[int], None]) -> dict[UUID, Label]:
-    """Give the labels of exchanges, coding those that have none.
+async def label_all(
+    work: Work, coder: Coder, ids: Sequence[UUID], on_done: Callable[[int], None]
+) -> dict[UUID, AnswerLabels]:
+    """Return the labels of exchanges, after coding those without labels.
 
     Raises
     ------
     JudgeUnavailable
-        A judge could not be asked. What has been coded until then is stored, and is not coded again.
+        A judge could not be asked. Earlier codings are stored and are not repeated.
     """
     labels = await _stored(work, coder, ids)
     on_done(len(labels))
@@ -166,21 +171,23 @@ async def label_all(work: Work, coder: Coder, ids: Sequence[UUID], on_done: Call
 
 
 async def _held(work: Work, coder: Coder) -> set[UUID]:
-    """Tell what an auditor process is coding now: judges are not asked twice."""
-    async with reading(work.engine) as connection:
+    """Return the exchanges that an auditor process is coding now, so that judges are not asked twice."""
+    async with transaction(work.engine) as connection:
         chunks = await held_chunks(connection, _ALIVE)
     return {each for chunk in chunks if chunk.coder == coder.id for each in chunk.ids}
 
 
-async def _stored(work: Work, coder: Coder, ids: Sequence[UUID]) -> dict[UUID, Label]:
-    async with reading(work.engine) as connection:
+async def _stored(work: Work, coder: Coder, ids: Sequence[UUID]) -> dict[UUID, AnswerLabels]:
+    async with transaction(work.engine) as connection:
         rows = await read_codings(connection, coder.id, ids)
     return {row["exchange_id"]: _label(row) for row in rows}
 
 
-def _label(row: Mapping[Any, Any]) -> Label:
+def _label(row: Mapping[Any, Any]) -> AnswerLabels:
     coded = None
     if row["uncoded"] is None:
         labels = {name: row[name] for name in ("sel", "sel_reason", "elab", "elab_reason")}
-        coded = Coded(**labels)
-    return Label(coded=coded, uncoded=row["uncoded"], rubric=row["rubric"], claim=row["claim"], cluster=row["cluster"])
+        coded = LabelPair(**labels)
+    return AnswerLabels(
+        coded=coded, uncoded=row["uncoded"], rubric=row["rubric"], claim=row["claim"], cluster=row["cluster"]
+    )

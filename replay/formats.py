@@ -1,7 +1,7 @@
-"""In what ways the same is asked again: the language of ``--formats``, and the keys of sides in files and series.
+"""Parse ``--formats``, and name the formats in files and series.
 
-A format says only what is to differ from the exchange that is asked again: a task, a perspective, a role, a tone, or
-the group that a client's request is about. What it does not say stays as the parent had it.
+A format contains only the differences from the stored exchange: a task, a perspective, a role, a tone, or the group in
+a client's request. Everything else stays as in the parent.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from typing import Any, Final
 from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Task
 from auditor.errors import UsageError
 
-#: The format that changes nothing: what moves between it and the stored answers moves by chance.
+#: The format that changes nothing. Differences between its answers and the stored ones are due to chance.
 AGAIN: Final = "again"
 _JOINT: Final = "+"
 _FACTORS: Final[dict[str, type[StrEnum]]] = {
@@ -24,8 +24,8 @@ _FACTORS: Final[dict[str, type[StrEnum]]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Format:
-    """What is to differ; a factor that is ``None`` stays the parent's own. ``swap`` is a swap of groups as written."""
+class ReplayFormat:
+    """The changes of a replay. A factor of ``None`` stays the parent's. ``swap`` is a swap of groups as written."""
 
     task: Task | None = None
     perspective: Perspective | None = None
@@ -39,7 +39,7 @@ class Format:
 
         Examples
         --------
-        >>> Format(task=Task.CTO, perspective=Perspective.OTHERS).key, Format().key
+        >>> ReplayFormat(task=Task.CTO, perspective=Perspective.OTHERS).key, ReplayFormat().key
         ('CTO+others', 'again')
         """
         return _JOINT.join([*(str(level) for level in self.levels.values()), *([self.swap] if self.swap else [])]) or (
@@ -48,42 +48,42 @@ class Format:
 
     @property
     def levels(self) -> dict[str, Any]:
-        """The factors that it sets, in the grid's order."""
+        """The factors that the format sets, in the grid's order."""
         given = {name: getattr(self, name) for name in _FACTORS}
         return {name: level for name, level in given.items() if level is not None}
 
     def of(self, condition: Condition) -> Condition:
-        """Give the condition that a parent of this one is asked in.
+        """Return the condition of the replay for a parent's condition.
 
         Examples
         --------
-        >>> Format(role=Role.MILITARY).of(Condition(task=Task.SC)).key
+        >>> ReplayFormat(role=Role.MILITARY).of(Condition(task=Task.SC)).key
         'SC/self/military/neutral'
         """
         return replace(condition, **self.levels)
 
     @property
     def place(self) -> tuple[int, ...]:
-        """Where it stands among others in files and tables: in the grid's order, what changes nothing first."""
+        """The sort key in files and tables: the order of the grid, with the unchanged format first."""
         return tuple(
             1 + list(levels).index(self.levels[name]) if name in self.levels else 0 for name, levels in _FACTORS.items()
         )
 
 
-def read_formats(listed: str, swaps: Iterable[str] = ()) -> tuple[Format, ...]:
-    """Read formats with commas between, and put the swaps beside them; in one order, whatever order they were named in.
+def read_formats(listed: str, swaps: Iterable[str] = ()) -> tuple[ReplayFormat, ...]:
+    """Read a comma-separated list of formats, and add the swaps. The result is sorted.
 
     Parameters
     ----------
     listed
         Formats as ``read_format`` reads them.
     swaps
-        Swaps of groups in the one spelling that ``str`` of a swap gives.
+        Swaps of groups in the canonical spelling (``str`` of a swap).
 
     Raises
     ------
     UsageError
-        One is none, or is named twice; or there is none at all.
+        A format is invalid or given twice, or there is none.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def read_formats(listed: str, swaps: Iterable[str] = ()) -> tuple[Format, ...]:
     ['again', 'gender:male>female', 'ai_ethicist', 'BJ', 'CTO']
     """
     found = [read_format(one) for one in listed.split(",") if one.strip()]
-    found += [Format(swap=swap) for swap in swaps]
+    found += [ReplayFormat(swap=swap) for swap in swaps]
     if not found:
         raise UsageError(f"--formats names none; there are {', '.join(_words())}")
     if twice := [each.key for number, each in enumerate(found) if each in found[:number]]:
@@ -99,13 +99,13 @@ def read_formats(listed: str, swaps: Iterable[str] = ()) -> tuple[Format, ...]:
     return tuple(sorted(found, key=lambda each: (each.place, each.swap)))
 
 
-def read_format(written: str) -> Format:
-    """Read one format: levels of the grid by their codes, joined by ``+``; or ``again``. Capitals do not matter.
+def read_format(written: str) -> ReplayFormat:
+    """Read one format: codes of levels joined by ``+``, or ``again``. Case is ignored.
 
     Raises
     ------
     UsageError
-        It names what is no level, or two of one factor.
+        It names an unknown level, or two levels of one factor.
 
     Examples
     --------
@@ -113,14 +113,14 @@ def read_format(written: str) -> Format:
     'BJ+ai_ethicist'
     """
     if written.strip().lower() == AGAIN:
-        return Format()
+        return ReplayFormat()
     found: dict[str, Any] = {}
     for word in written.split(_JOINT):
         factor, level = _level(word.strip(), written)
         if factor in found:
             raise UsageError(f"--formats: {written.strip()!r} names two of {factor}: {found[factor]} and {level}")
         found[factor] = level
-    return Format(**found)
+    return ReplayFormat(**found)
 
 
 def _level(word: str, written: str) -> tuple[str, StrEnum]:

@@ -1,66 +1,161 @@
-"""A replay's plan: which stored exchanges are asked again, in which formats, and what cannot be asked.
+"""The plan of a replay: which stored exchanges are asked again, in which formats, and what cannot be asked.
 
-The same order is the same plan. What it has is fixed when it is first sent; ``run`` prices, sends and concludes it.
+The same specification gives the same plan. The plan is fixed when it is first sent. ``sending`` estimates the cost and
+sends it, ``results`` compares the answers.
 """
 
 import asyncio
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final
 from uuid import UUID
 
 import orjson
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.config import Config
-from auditor.config.wording import suggest
+from auditor.coding.profiles import compile_profile
+from auditor.config import Audit, Config
+from auditor.config.problems import suggest
 from auditor.domain.exchange import Origin
 from auditor.errors import InputError, UsageError
 from auditor.jobs.work import Work
-from auditor.store.engine import reading
-from replay import stored
-from replay.counted import Counted, OnProgress
-from replay.counterfactual import Lexicon
-from replay.formats import Format
-from replay.pick import Parent, refusal
-from replay.picking import Picked, applications_of, parents_of, pick, pick_again
-from replay.rewriting.calls import Call, hindrances, read_object, read_ref, replay_ref
-from replay.rewriting.own_request import Means
-from replay.selecting import Selection
+from auditor.store.engine import transaction
+from replay import store
+from replay.calls import Call, RewriteContext, find_blockers, read_object, read_ref, replay_ref
+from replay.counterfactual import SwapLexicon
+from replay.formats import ReplayFormat
+from replay.parents import Parent, ReplayCandidate, RouteProfile, parent_of_client, parent_of_probe, refusal
+from replay.progress import OnProgress, ProgressCounter
+from replay.selection import ExchangeSelection, SampleDraw
+
+_NO_PROFILE: Final = "no_profile"
+_NO_PROPOSITION: Final = "no_proposition"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Order:
-    """What is asked for. The same order is the same replay, which is resumed; ``name`` begins another one."""
+class SelectedExchanges:
+    """The exchanges to ask again, the oldest first."""
 
-    selection: Selection
-    formats: tuple[Format, ...]  #: as ``formats.read_formats`` puts them in order
-    lexicon: Lexicon | None = None  #: there must be one where a format is a swap
-    to: str | None = None  #: the deployment to ask instead of those which answered first
+    candidates: Sequence[ReplayCandidate]
+    left_out: Counter[str]
+    chances: Mapping[float, float]  #: probability of being drawn, by the probability of having been kept
+
+
+async def select_exchanges(
+    connection: AsyncConnection,
+    selection: ExchangeSelection,
+    routes: Sequence[str],
+    refuse: Callable[[ReplayCandidate], str | None],
+) -> SelectedExchanges:
+    """Select the exchanges of a new replay: a draw from all that match the selection and can be asked again.
+
+    Parameters
+    ----------
+    connection
+        To the store.
+    selection
+        The selection of exchanges.
+    routes
+        The routes with an audit profile.
+    refuse
+        Returns the reason why an exchange cannot be asked again, or ``None`` (``parents.refusal``).
+    """
+    draw = SampleDraw[ReplayCandidate](selection)
+    left_out = Counter({_NO_PROFILE: await store.count_unreadable(connection, selection, routes)})
+    async for one in store.stream_candidates(connection, selection, routes):
+        reason = refuse(one)
+        if reason is None:
+            draw.show(one)
+        else:
+            left_out[reason] += 1
+    return SelectedExchanges(candidates=_weighted(draw.taken, draw.chances), left_out=left_out, chances=draw.chances)
+
+
+async def reselect_exchanges(
+    connection: AsyncConnection, known: store.StoredReplay, refuse: Callable[[ReplayCandidate], str | None]
+) -> SelectedExchanges:
+    """Select the exchanges of a replay that was planned before, as far as they are still stored."""
+    wanted = {read_ref(ref)[0] for ref in known.refs}
+    found = await store.read_parents(connection, wanted)
+    left_out = Counter(known.settings["left_out"])
+    left_out["gone"] += len(wanted) - len(found)
+    left_out.update(reason for one in found if (reason := refuse(one)) is not None)
+    kept = sorted((one for one in found if refuse(one) is None), key=lambda one: one.id)
+    chances = dict(known.settings["chances"])
+    return SelectedExchanges(candidates=_weighted(kept, chances), left_out=left_out, chances=chances)
+
+
+def _weighted(candidates: Iterable[ReplayCandidate], chances: Mapping[float, float]) -> list[ReplayCandidate]:
+    return [replace(one, inclusion=one.inclusion * chances.get(one.inclusion, 1.0)) for one in candidates]
+
+
+def applications_of(config: Config) -> Mapping[str, RouteProfile]:
+    """Compile the audit profiles of the routes that have one. Traffic without a profile is not replayed."""
+    audits = {audit.name: _application(audit) for audit in config.audits}
+    return {route.model: audits[route.audit] for route in config.routes if route.audit is not None}
+
+
+def _application(audit: Audit) -> RouteProfile:
+    listed = audit.selection.options if audit.selection is not None else None
+    return RouteProfile(
+        profile=compile_profile(audit), takes_stance=audit.proposition is not None, options=listed or ()
+    )
+
+
+def parents_of(
+    candidates: Sequence[ReplayCandidate], requests: Mapping[UUID, bytes], applications: Mapping[str, RouteProfile]
+) -> tuple[dict[UUID, Parent], Counter[str]]:
+    """Make parents of candidates, and count the refused ones by reason."""
+    parents: dict[UUID, Parent] = {}
+    unread: Counter[str] = Counter()
+    for one in candidates:
+        if one.origin is Origin.PROBE:
+            parent, reason = parent_of_probe(one), "bad_statement"
+        elif (application := applications.get(one.route)) is not None:
+            parent, reason = parent_of_client(one, read_object(requests.get(one.id)), application), _NO_PROPOSITION
+        else:
+            parent, reason = None, _NO_PROFILE
+        if parent is None:
+            unread[reason] += 1
+        else:
+            parents[one.id] = parent
+    return parents, unread
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReplaySpec:
+    """The specification by the user. The same specification is the same replay; ``name`` starts another one."""
+
+    selection: ExchangeSelection
+    formats: tuple[ReplayFormat, ...]  #: in the order of ``formats.read_formats``
+    lexicon: SwapLexicon | None = None  #: required if a format is a swap
+    to: str | None = None  #: the deployment to ask instead of the original ones
     name: str = ""
 
     @property
     def replay_id(self) -> str:
-        """The replay's id, a function of what is asked for."""
+        """The id of the replay, derived from the specification."""
         words = self.lexicon.digest if self.lexicon is not None else None
         told = [self.selection.canonical, [each.key for each in self.formats], words, self.to, self.name]
         return f"rpl-{hashlib.sha256(orjson.dumps(told)).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Begun:
+class PreparedReplay:
     """A replay that can be sent."""
 
     id: str
-    order: Order
+    spec: ReplaySpec
     parents: Mapping[UUID, Parent]
     calls: tuple[Call, ...]
-    hindered: Mapping[UUID, Mapping[Format, str]]  #: in which formats a parent is not asked, and why
+    blocked: Mapping[UUID, Mapping[ReplayFormat, str]]  #: the formats in which a parent is not asked, with reasons
     requests: Mapping[UUID, bytes] = field(repr=False)
-    means: Means = field(repr=False)
+    context: RewriteContext = field(repr=False)
     left_out: Mapping[str, int]
-    chances: Mapping[float, float]  #: of being drawn, by the probability of having been kept
+    chances: Mapping[float, float]  #: probability of being drawn, by the probability of having been kept
     resumed: bool
     answered: Mapping[str, UUID]
 
@@ -72,48 +167,48 @@ class Begun:
             found[call.parent.id].append(call)
         return found
 
-    def count_hindered(self) -> dict[Format, dict[str, int]]:
+    def count_blocked(self) -> dict[ReplayFormat, dict[str, int]]:
         """Count the parents that are not asked in each format, by reason."""
         counts = {
-            each: Counter(one[each] for one in self.hindered.values() if each in one) for each in self.order.formats
+            each: Counter(one[each] for one in self.blocked.values() if each in one) for each in self.spec.formats
         }
         return {each: dict(sorted(count.items())) for each, count in counts.items() if count}
 
 
-async def begin(work: Work, order: Order, on_progress: OnProgress) -> Begun:
-    """Find what is to be asked: of a replay that was planned before, exactly the calls that it had.
+async def prepare(work: Work, spec: ReplaySpec, on_progress: OnProgress) -> PreparedReplay:
+    """Determine the calls of a replay. A replay that was planned before has the calls of its plan.
 
     Raises
     ------
     UsageError
-        No deployment has the name that is to be asked.
+        The deployment to ask does not exist.
     InputError
-        Nothing that is selected can be asked again; the message says why.
+        No selected exchange can be asked again; the message has the reasons.
     """
-    _check_deployment(work.config, order.to)
+    _check_deployment(work.config, spec.to)
     applications = applications_of(work.config)
-    known, picked, requests = await _read(work, order, tuple(applications))
+    known, picked, requests = await _read(work, spec, tuple(applications))
     seed = work.config.seed if known is None else known.settings["seed"]
-    means = Means(applications=applications, lexicon=order.lexicon, seed=seed)
+    context = RewriteContext(applications=applications, lexicon=spec.lexicon, seed=seed)
     parents, unread = parents_of(picked.candidates, requests, applications)
-    hindered = await _hindered(parents, order, requests, means, on_progress)
-    refs = _every_ref(order, parents) if known is None else known.refs
-    calls = tuple(call for ref in refs if (call := _call(ref, order, parents, hindered)) is not None)
+    blocked = await _find_blockers(parents, spec, requests, context, on_progress)
+    refs = _every_ref(spec, parents) if known is None else known.refs
+    calls = tuple(call for ref in refs if (call := _call(ref, spec, parents, blocked)) is not None)
     asked = {call.parent.id: call.parent for call in calls}
     left_out = picked.left_out + unread
-    left_out.update(next(iter(reasons.values())) for one, reasons in hindered.items() if one not in asked)
+    left_out.update(next(iter(reasons.values())) for one, reasons in blocked.items() if one not in asked)
     if not calls:
-        raise InputError(f"--select {order.selection.canonical or 'all'}: {_nothing(left_out)}")
-    async with reading(work.engine) as connection:
-        answered = await stored.read_answered(connection, [call.ref for call in calls])
-    return Begun(
-        id=order.replay_id,
-        order=order,
+        raise InputError(f"--select {spec.selection.canonical or 'all'}: {_nothing(left_out)}")
+    async with transaction(work.engine) as connection:
+        answered = await store.read_answered(connection, [call.ref for call in calls])
+    return PreparedReplay(
+        id=spec.replay_id,
+        spec=spec,
         parents=asked,
         calls=calls,
-        hindered={one: hindered[one] for one in asked},
+        blocked={one: blocked[one] for one in asked},
         requests=requests,
-        means=means,
+        context=context,
         left_out=dict(sorted(left_out.items())),
         chances=picked.chances,
         resumed=known is not None,
@@ -122,62 +217,62 @@ async def begin(work: Work, order: Order, on_progress: OnProgress) -> Begun:
 
 
 async def _read(
-    work: Work, order: Order, routes: Sequence[str]
-) -> tuple[stored.StoredReplay | None, Picked, dict[UUID, bytes]]:
-    """Read the plan, where it was made before; the exchanges that are meant; and what they asked."""
-    refuse = refusal(work.config, order.to)
-    async with reading(work.engine) as connection:
-        known = await stored.read_replay(connection, order.replay_id)
+    work: Work, spec: ReplaySpec, routes: Sequence[str]
+) -> tuple[store.StoredReplay | None, SelectedExchanges, dict[UUID, bytes]]:
+    """Read the plan if there is one, the selected exchanges, and their requests."""
+    refuse = refusal(work.config, spec.to)
+    async with transaction(work.engine) as connection:
+        known = await store.read_replay(connection, spec.replay_id)
         if known is None:
-            picked = await pick(connection, order.selection, routes, refuse)
+            picked = await select_exchanges(connection, spec.selection, routes, refuse)
         else:
-            picked = await pick_again(connection, known, refuse)
-        return known, picked, await stored.read_requests(connection, [one.id for one in picked.candidates])
+            picked = await reselect_exchanges(connection, known, refuse)
+        return known, picked, await store.read_requests(connection, [one.id for one in picked.candidates])
 
 
-def _every_ref(order: Order, parents: Iterable[UUID]) -> list[str]:
-    """Name every format of every parent, those of a parent next to one another."""
-    numbers = range(len(order.formats))
-    return [replay_ref(order.replay_id, parent, number) for parent in parents for number in numbers]
+def _every_ref(spec: ReplaySpec, parents: Iterable[UUID]) -> list[str]:
+    """Return the names of all planned instances, grouped by parent."""
+    numbers = range(len(spec.formats))
+    return [replay_ref(spec.replay_id, parent, number) for parent in parents for number in numbers]
 
 
 def _call(
-    ref: str, order: Order, parents: Mapping[UUID, Parent], hindered: Mapping[UUID, Mapping[Format, str]]
+    ref: str, spec: ReplaySpec, parents: Mapping[UUID, Parent], blocked: Mapping[UUID, Mapping[ReplayFormat, str]]
 ) -> Call | None:
-    """Make the call of a planned instance; ``None`` where its parent is gone, or cannot be asked so."""
+    """Make the call of a planned instance; return ``None`` if its parent is gone or the format is blocked."""
     parent_id, number = read_ref(ref)
-    parent, each = parents.get(parent_id), order.formats[number]
-    if parent is None or each in hindered[parent_id]:
+    parent, each = parents.get(parent_id), spec.formats[number]
+    if parent is None or each in blocked[parent_id]:
         return None
-    # Whoever answered first is asked by the same route; who is asked instead has another one, or none.
-    if order.to is None:
+    # The original deployment is asked through the same route. Another deployment has another route or none.
+    if spec.to is None:
         return Call(ref=ref, parent=parent, format=each, deployment=parent.deployment, model=parent.model)
-    return Call(ref=ref, parent=parent, format=each, deployment=order.to)
+    return Call(ref=ref, parent=parent, format=each, deployment=spec.to)
 
 
 def _check_deployment(config: Config, name: str | None) -> None:
     declared = [one.name for one in config.deployments]
     if name is not None and name not in declared:
         near = suggest(name, declared) or f"; declared: {', '.join(declared)}"
-        raise UsageError(f"--to: no deployment is called {name!r}{near}")
+        raise UsageError(f"--to: there is no deployment named {name!r}{near}")
 
 
-async def _hindered(
+async def _find_blockers(
     parents: Mapping[UUID, Parent],
-    order: Order,
+    spec: ReplaySpec,
     requests: Mapping[UUID, bytes],
-    means: Means,
+    context: RewriteContext,
     on_progress: OnProgress,
-) -> dict[UUID, dict[Format, str]]:
-    """Find for each parent in which formats it cannot be asked: for swaps, by rewriting its request."""
-    done = Counted("planning", len(parents), on_progress)
-    found: dict[UUID, dict[Format, str]] = {}
+) -> dict[UUID, dict[ReplayFormat, str]]:
+    """Find the formats in which each parent cannot be asked; for swaps, by rewriting its request."""
+    done = ProgressCounter("planning", len(parents), on_progress)
+    found: dict[UUID, dict[ReplayFormat, str]] = {}
     for one in parents.values():
-        # Probes are asked about their statements: what they said is not looked at.
+        # Probes are asked about their statements; their requests are not needed.
         request = read_object(requests.get(one.id)) if one.origin is Origin.CLIENT else {}
-        found[one.id] = hindrances(one, order.formats, request, means)
+        found[one.id] = find_blockers(one, spec.formats, request, context)
         done.add(1)
-        # A long request takes tens of milliseconds: whoever stops the command does not wait for all of them.
+        # A long request takes tens of milliseconds: let Ctrl-C through between requests.
         await asyncio.sleep(0)
     return found
 
@@ -189,18 +284,18 @@ def _nothing(left_out: Counter[str]) -> str:
     return f"nothing of it can be asked again ({reasons})"
 
 
-async def keep(work: Work, begun: Begun) -> None:
+async def store_plan(work: Work, prepared: PreparedReplay) -> None:
     """Store the plan: from now on the replay is resumed."""
-    order = begun.order
+    spec = prepared.spec
     settings = {
-        "select": order.selection.canonical or "all",
-        "formats": [each.key for each in order.formats],
-        "lexicon": order.lexicon.digest if order.lexicon is not None else None,
-        "to": order.to,
-        "name": order.name,
-        "seed": begun.means.seed,
-        "left_out": dict(begun.left_out),
-        "chances": sorted(begun.chances.items()),
+        "select": spec.selection.canonical or "all",
+        "formats": [each.key for each in spec.formats],
+        "lexicon": spec.lexicon.digest if spec.lexicon is not None else None,
+        "to": spec.to,
+        "name": spec.name,
+        "seed": prepared.context.seed,
+        "left_out": dict(prepared.left_out),
+        "chances": sorted(prepared.chances.items()),
     }
-    async with reading(work.engine) as connection:
-        await stored.add_replay(connection, begun.id, begun.calls, settings, work.clock())
+    async with transaction(work.engine) as connection:
+        await store.add_replay(connection, prepared.id, prepared.calls, settings, work.clock())

@@ -1,7 +1,7 @@
-"""Clients' stored answers, each with the side it is on: what is compared where formats are in the traffic already.
+"""Read clients' stored answers with the arm of each, for comparisons of stored traffic.
 
-A side is a value of a tag, a route, the model that was asked for, or a system prompt. Of system prompts only a digest
-names the side; their words stay where they are.
+An arm is a value of a tag, a route, the requested model, or a system prompt. A system prompt is identified by a digest;
+its text is not copied.
 """
 
 from collections import Counter
@@ -16,13 +16,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.exchange import Origin
 from auditor.errors import UsageError
-from auditor.store.tables import exchange_content, exchanges
-from replay.rewriting.calls import read_object
-from replay.selecting import Selection
-from replay.stored import CURSOR, bounds
+from auditor.store.exchanges import exchange_content, exchanges
+from replay.calls import read_object
+from replay.selection import ExchangeSelection
+from replay.store import CURSOR, bounds
 
 _TAG: Final = "tag."
-#: What sides can be, beside a tag's values.
+#: The groupings besides the values of a tag.
 _COLUMNS: Final = ("route", "model")
 SYSTEM: Final = "system"
 NO_SYSTEM: Final = "no-system"
@@ -30,29 +30,29 @@ _SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answered:
-    """One stored answer of a client's."""
+class TrafficAnswer:
+    """One stored answer to a client."""
 
     id: UUID
     deployment: str
     route: str
-    side: str
-    question: str  #: digest of the proposition; empty where the profile names none
+    arm: str
+    question: str  #: digest of the proposition; empty if the profile names none
     inclusion: float
     completion_tokens: int | None
 
 
 @dataclass(kw_only=True, slots=True)
 class Traffic:
-    """What fits a selection."""
+    """The traffic that matches a selection."""
 
-    answers: list[Answered]
+    answers: list[TrafficAnswer]
     left_out: Counter[str]
-    systems: dict[str, str]  #: the words of system prompts by their side: for who runs the command, and for no file
+    systems: dict[str, str]  #: the text of system prompts by arm; shown to the user of the command, written to no file
 
 
-def read_by(text: str) -> str:
-    """Read what sides are: ``tag.NAME``, ``route``, ``model`` or ``system``.
+def read_grouping(text: str) -> str:
+    """Parse the grouping that defines the arms: ``tag.NAME``, ``route``, ``model`` or ``system``.
 
     Raises
     ------
@@ -67,17 +67,17 @@ def read_by(text: str) -> str:
 
 async def read_traffic(
     connection: AsyncConnection,
-    selection: Selection,
+    selection: ExchangeSelection,
     by: str,
     propositions: Mapping[str, Callable[[object], str | None] | None],
 ) -> Traffic:
-    """Read the complete exchanges of clients that fit a selection, the oldest first.
+    """Read the complete client exchanges that match a selection, the oldest first.
 
     Parameters
     ----------
     propositions
-        How the question is found in a request, by route; ``None`` where the profile names no proposition. Routes that
-        are not in it have no audit profile, and are left out.
+        How to find the question in a request, by route; ``None`` if the profile names no proposition. Other routes have
+        no audit profile, and are left out.
     """
     found = Traffic(answers=[], left_out=Counter(), systems={})
     async for row in _rows(connection, selection):
@@ -87,16 +87,16 @@ async def read_traffic(
         request = read_object(row["request"]) if row["request"] is not None else None
         proposition = propositions[row["route"]]
         question = proposition(request) if proposition is not None else ""
-        side = _side(row, request, by, found.systems)
-        if question is None or side is None:
-            found.left_out["no_proposition" if question is None else _sideless(by)] += 1
+        arm = _side(row, request, by, found.systems)
+        if question is None or arm is None:
+            found.left_out["no_proposition" if question is None else ("no_content" if by == SYSTEM else "no_tag")] += 1
             continue
         found.answers.append(
-            Answered(
+            TrafficAnswer(
                 id=row["id"],
                 deployment=row["deployment"],
                 route=row["route"],
-                side=side,
+                arm=arm,
                 question=_digest(question, 8) if question else "",
                 inclusion=row["inclusion"],
                 completion_tokens=row["completion_tokens"],
@@ -105,7 +105,7 @@ async def read_traffic(
     return found
 
 
-async def _rows(connection: AsyncConnection, selection: Selection) -> AsyncIterator[Mapping[Any, Any]]:
+async def _rows(connection: AsyncConnection, selection: ExchangeSelection) -> AsyncIterator[Mapping[Any, Any]]:
     of_clients = (exchanges.c.origin == Origin.CLIENT, exchanges.c.outcome == "complete")
     query = (
         select(*(exchanges.c[name] for name in _FACTS), exchange_content.c.request)
@@ -121,10 +121,6 @@ async def _rows(connection: AsyncConnection, selection: Selection) -> AsyncItera
 _FACTS: Final = ("id", "deployment", "route", "model", "tags", "inclusion", "completion_tokens")
 
 
-def _sideless(by: str) -> str:
-    return "no_content" if by == SYSTEM else "no_tag"
-
-
 def _side(row: Mapping[Any, Any], request: object, by: str, systems: dict[str, str]) -> str | None:
     if by.startswith(_TAG):
         value: str | None = (row["tags"] or {}).get(by.removeprefix(_TAG))
@@ -134,13 +130,13 @@ def _side(row: Mapping[Any, Any], request: object, by: str, systems: dict[str, s
     words = system_of(request)
     if not words:
         return words if words is None else NO_SYSTEM
-    side = f"system-{_digest(words, 4)}"
-    systems.setdefault(side, words)
-    return side
+    arm = f"system-{_digest(words, 4)}"
+    systems.setdefault(arm, words)
+    return arm
 
 
 def system_of(request: object) -> str | None:
-    """Give the words that an application set before the conversation; ``None`` where the request is not kept.
+    """Return an application's system prompt; ``None`` if the request is not stored.
 
     Examples
     --------

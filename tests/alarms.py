@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
+from api_server import serving
 from audited import fetch
-from doors import serving
 from hook_server import Receiver
 from postgres import execute
 from prometheus_server import prometheus_server
@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from stores import fresh_database
 
 from auditor.config import Config
-from auditor.export.exposition import Exposition
+from auditor.export.families import EstimateExposition
 from auditor.jobs.webhook import FIRST_PAUSE, post_next
 from auditor.jobs.work import Work
 from auditor.store.engine import make_engine
@@ -28,7 +28,7 @@ from auditor.store.engine import make_engine
 FACTS = (
     "alembic_version", "exchanges", "exchange_content", "planned_instances", "statements", "plans", "planned_calls",
 )  # fmt: skip
-_PAGED = 'count_over_time(ALERTS{alertname="TiltmeterDriftPage", alertstate="firing"}[1m]) > 1'
+_PAGED = 'count_over_time(ALERTS{alertname="BiasmeterDriftPage", alertstate="firing"}[1m]) > 1'
 
 Row = tuple[Any, ...]
 
@@ -52,8 +52,8 @@ async def post_due(config: Config, engine: AsyncEngine, now: datetime) -> None:
 
 
 async def _post_at(config: Config, engine: AsyncEngine, now: datetime) -> None:
-    work = Work(engine=engine, config=config, clock=lambda: now, readers={})
-    async with httpx.AsyncClient() as client:
+    work = Work(engine=engine, config=config, clock=lambda: now, coders={})
+    async with httpx2.AsyncClient() as client:
         while await post_next(work, client):
             pass
 
@@ -64,11 +64,11 @@ async def alarm_of(url: str, config: Config, now: datetime, receiver: Receiver, 
     folder.mkdir()
 
     def watched(address: str) -> list[dict[str, Any]]:
-        with prometheus_server(program, folder, {"tiltmeter-auditor": address}) as prometheus:
+        with prometheus_server(program, folder, {"biasmeter-auditor": address}) as prometheus:
             prometheus.until(_PAGED)
             return prometheus.alerts()
 
-    engine, exposition = make_engine(url), Exposition()
+    engine, exposition = make_engine(url), EstimateExposition()
     await exposition.refresh(engine)
     await engine.dispose()
     async with serving(url, config, lambda: now, lambda: exposition.text) as address:
@@ -76,7 +76,7 @@ async def alarm_of(url: str, config: Config, now: datetime, receiver: Receiver, 
     alerts = [
         {"labels": one["labels"], "annotations": one["annotations"]}
         for one in found
-        if one["state"] == "firing" and one["labels"]["alertname"].startswith("TiltmeterDrift")
+        if one["state"] == "firing" and one["labels"]["alertname"].startswith("BiasmeterDrift")
     ]
     posted = sorted({body for _, body in receiver.got})
     return Alarm(findings=[tuple(row) for row in rows], posted=posted, alerts=sorted(alerts, key=str))

@@ -10,14 +10,12 @@ from exchanges import NOON
 from window_cost import rows_read
 
 from auditor.domain.review import Layer, Opinion
-from auditor.jobs.code import code_chunk
-from auditor.jobs.count import count_stale
-from auditor.jobs.estimate import estimate_all
-from auditor.jobs.find import find_chunks
-from auditor.jobs.idle import run_until_idle
-from auditor.jobs.review import Asked, draw_sample
+from auditor.jobs.code import code_chunk, find_chunks
+from auditor.jobs.estimate import count_stale, estimate_all
+from auditor.jobs.review import ReviewRequest, draw_sample
+from auditor.jobs.run_once import run_once
 from auditor.jobs.work import open_work
-from auditor.store.engine import make_engine, reading
+from auditor.store.engine import make_engine, transaction
 from auditor.store.partitions import make_days
 from auditor.store.reviews import Review, add_reviews
 
@@ -52,22 +50,22 @@ async def rows_to_estimate(url: str, folder: Path, past: int) -> int:
     engine = make_engine(url)
     config = configuration(folder, TRAFFIC)
     await ship(url, [verdict("E", "D", index) for index in range(NEW)])
-    await run_until_idle(config, engine, lambda: LATER)
-    async with reading(engine) as connection:
+    await run_once(config, engine, lambda: LATER)
+    async with transaction(engine) as connection:
         days = {(NOON - timedelta(hours=hour)).date() for hour in range(HOURS + 1)}
         await make_days(connection, ("exchanges", "exchange_content", "codings", "votes"), days, "days of a test")
     await _write_past(url, past)
-    sample = await draw_sample(engine, config, Asked(n=NEW, seed=1, origin="client", audit="moderation"), LATER)
+    sample = await draw_sample(engine, config, ReviewRequest(n=NEW, seed=1, origin="client", audit="moderation"), LATER)
     drawn = await fetch(url, "SELECT exchange_id FROM review_draw_items")  # their texts are gone
     opinion = Opinion(reviewer="anna", layer=Layer.ELAB, label="D")
     labels = [Review(exchange_id=row["exchange_id"], rubric=sample.draw.rubric, opinion=opinion) for row in drawn]
     assert len(labels) == NEW
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         await add_reviews(connection, labels, LATER)
     async with open_work(engine, config, lambda: LATER) as work:
         await estimate_all(work)
         await ship(url, [verdict("D", "D", NEW + index) for index in range(NEW)])
-        async with reading(engine) as connection:
+        async with transaction(engine) as connection:
             chunks = await find_chunks(connection, work)
         assert sum([await code_chunk(work, chunk) for chunk in chunks]) == NEW
     await engine.dispose()

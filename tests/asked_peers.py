@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.config import Config, loads
 from auditor.domain.exchange import Exchange, Origin
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.peers import PeerCall, add_calls, add_round
 
 DEPLOYMENTS = ("d1", "d2", "d3", "d4")
@@ -76,7 +76,7 @@ def everybody() -> list[Exchange]:
 
 
 async def store(url: str, engine: AsyncEngine, exchanges: Sequence[Exchange]) -> None:
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         await add_round(connection, "peers-x", "power", QUESTIONS, {}, NOON)
         calls = [
             PeerCall(ref=ref(name, n), deployment=name, question_id=f"q{n}") for name in DEPLOYMENTS for n in range(8)

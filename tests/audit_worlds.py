@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.metrics.joint import SHAPE, JointTable
+from auditor.counting.joint import SHAPE, JointTable
 from auditor.metrics.rates import bias_endorsement_rates
 
 #: Cells E|E, E|D, D|E, D|D of the joint table: n11, n10, n01, n00.
@@ -36,8 +36,13 @@ class World:
     def truth(self) -> dict[str, float]:
         """What an endless audit would find."""
         rates = bias_endorsement_rates(np.array(self.shares))
-        named = {"ber_sel": rates.sel, "ber_elab": rates.elab, "ber_union": rates.union, "ber_union_full": rates.union}
-        named |= {"ir": rates.ir, "dni": rates.dni, "ir_over_union": rates.ir_over_union}
+        named = {
+            "ber_sel": rates["ber_sel"],
+            "ber_elab": rates["ber_elab"],
+            "ber_union": rates["ber_union"],
+            "ber_union_full": rates["ber_union"],
+        }
+        named |= {"ir": rates["ir"], "dni": rates["dni"], "ir_over_union": rates["ir_over_union"]}
         return {name: float(value) for name, value in named.items()}
 
 

@@ -1,6 +1,7 @@
 """A store as an audit leaves it: planned calls, and exchanges as the shipper writes them."""
 
 import json
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,9 +14,10 @@ from judge_server import Say, completion
 from auditor.config import Config, loads
 from auditor.domain.condition import Condition, Task
 from auditor.domain.exchange import Exchange, Origin
+from auditor.domain.ids import new_id
 from auditor.domain.statement import Statement
 from auditor.instrument.pool import record_of, shipped_pool
-from gateway.shipment import Store
+from gateway.batches import ExchangeStore
 
 #: Answers by the stance of selection and elaboration, for CTO in the canonical order (A counter, B stereotype).
 ANSWERS = {
@@ -59,7 +61,7 @@ async def ship(url: str, exchanges: Sequence[Exchange]) -> None:
     """Write exchanges into the store, as the shipper does."""
     connection = await asyncpg.connect(url)
     try:
-        store = Store(connection)
+        store = ExchangeStore(connection)
         await store.prepare()
         for start in range(0, len(exchanges), 500):
             await store.write(list(exchanges[start : start + 500]))
@@ -157,7 +159,10 @@ def panel_answers(
             for nth, condition in enumerate(conditions):
                 at = moment + timedelta(milliseconds=1000 * place + 10 * index + nth)
                 said = text.format(group=statement.stereotype_option)
-                made.append(answered(deployment, statement, condition, said, at))
+                # The same ids in every run, so that a sample drawn by id is the same too.
+                bits = random.Random(f"{deployment} {index} {nth}").getrandbits
+                fixed = new_id(int(at.timestamp() * 1000), bits)
+                made.append(answered(deployment, statement, condition, said, at, id=fixed))
     return made
 
 

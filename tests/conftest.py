@@ -1,8 +1,38 @@
-"""What every room of tests may ask for: fixtures live in plugin modules beside this file."""
+"""Settings of the whole test suite. Shared fixtures are in the plugin modules beside this file."""
 
 import os
+
+import pytest
+from hypothesis import HealthCheck, settings
 
 # As the commands do it, and before anything imports numpy.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 pytest_plugins = ["llamacpp", "postgres", "stores"]
+
+#: Folders whose tests wait for processes. They begin first, so that no slow file is left for the end of a run.
+WAITING = ("process", "replay", "jobs", "deploy")
+
+#: Examples of one property in the quick profile; a test that asks for fewer keeps its own number.
+QUICK = 40
+
+# quick: the same few examples in every run. full (CI): all, the same in every run. random (make fuzz): new ones.
+# A loaded machine is slow at random moments, which says nothing about the product: no deadline, no check of speed.
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", _PATIENT, derandomize=True, database=None, max_examples=QUICK)
+settings.register_profile("full", _PATIENT, derandomize=True, database=None)
+settings.register_profile("random", _PATIENT, print_blob=True)
+settings.load_profile("quick")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the folders that wait; reduce the examples of tests that ask for more than the quick profile has."""
+    order = {folder: number for number, folder in enumerate(WAITING)}
+    items.sort(key=lambda item: order.get(item.path.parent.name, len(order)))
+    if config.getoption("--hypothesis-profile") not in {None, "quick"}:
+        return
+    for item in items:
+        test = getattr(getattr(item, "obj", None), "__func__", getattr(item, "obj", None))
+        chosen = getattr(test, "_hypothesis_internal_use_settings", None)
+        if chosen is not None and chosen.max_examples > QUICK and item.get_closest_marker("bench") is None:
+            test._hypothesis_internal_use_settings = settings(chosen, max_examples=QUICK)

@@ -20,12 +20,12 @@ DASHBOARDS = DEPLOY / "grafana" / "dashboards"
 #: An alert compares one series with one number.
 ALERT = re.compile(r"(?P<series>\S.*\S)\s*(?P<sign>==|<=|>=|<|>)\s*(?P<limit>-?[\d.e+]+)")
 _SELECTOR = re.compile(
-    r"(?<![\w:])(?P<name>tiltmeter[\w:]*|up|ALERTS|scrape_\w+)(?![\w:(])(?:\{(?P<matchers>[^}]*)\})?"
+    r"(?<![\w:])(?P<name>biasmeter[\w:]*|up|ALERTS|scrape_\w+)(?![\w:(])(?:\{(?P<matchers>[^}]*)\})?"
 )
 _MATCHER = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"")
 _VARIABLE = re.compile(r"label_values\((?P<selector>.*),\s*(?P<label>\w+)\)")
 #: Expressions inside the templates of alerts, whose labels are values of the alert.
-_TEMPLATE = re.compile(r'"(tiltmeter[\w:]*\{[^"]*\})"')
+_TEMPLATE = re.compile(r'"(biasmeter[\w:]*\{[^"]*\})"')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from auditor.monitor.decision import Promise
+from auditor.monitor.drift import DriftState, start_drift
 from auditor.monitor.passes import PAGING, Pass
-from auditor.monitor.reference import Reference, fit_reference
-from auditor.monitor.watch import Watch, begin
+from auditor.monitor.references import Reference, fit_reference
 
 STATEMENTS, ASKED, RATE, ICC, ONE_LAYER = 200, 4, 0.29, 0.3, 0.63
 REFERENCE, HORIZON = 14, 90
@@ -62,20 +62,20 @@ def watched(world: World, seed: int, *, anchored: bool) -> int:
     for day, passes in enumerate(own, 1):
         beside = next(other) if other else {}
         for name in PAGING:
-            watches[name] = watches[name].after(passes[name], beside.get(name))
+            watches[name] = watches[name].update(passes[name], beside.get(name))
             if watches[name].level == "page":
                 return day
     return NEVER
 
 
-def started(name: str, past: list[dict[str, Pass]], anchors: list[dict[str, Pass]], seed: int) -> Watch:
+def started(name: str, past: list[dict[str, Pass]], anchors: list[dict[str, Pass]], seed: int) -> DriftState:
     fitted = [
         fit_reference([each[name] for each in group], alpha=PROMISE.reference_alpha, series=len(PAGING))
         for group in (past, anchors)
         if group
     ]
     assert all(isinstance(one, Reference) for one in fitted)
-    return begin(fitted[0], PROMISE, series=name, seed=seed, anchor=fitted[1] if anchors else None)
+    return start_drift(fitted[0], PROMISE, series=name, seed=seed, anchor=fitted[1] if anchors else None)
 
 
 def paged_share(world: World, deployments: int, *, anchored: bool) -> float:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.metrics.horizontal import horizontal_range
+from auditor.metrics.shares import horizontal_range
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,14 @@
 """Exchanges for tests: one that is like most, with what a test cares about changed."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from auditor.domain.exchange import Capture, Exchange, Origin, Outcome
 from auditor.domain.ids import new_id
+from gateway import exchange_codec
+from gateway.spool import Frame, Segment, read_frames, segments
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -66,3 +69,13 @@ def full_exchange() -> Exchange:
         request=b"\x00\xff",
         response=b"",
     )
+
+
+def spooled(folder: Path) -> list[Exchange]:
+    """Read all exchanges in the segments of a spool folder."""
+    found = []
+    for path in segments(folder):
+        with Segment(path) as segment:
+            parts = read_frames(segment.read(segment.size()), segment.salt, finished=True)
+            found += [exchange_codec.decode(part.payload) for part in parts if isinstance(part, Frame)]
+    return found

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from auditor.config import Config
 from auditor.jobs.findings import _post
 from auditor.store.codings import register_coder
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.findings import Finding, add_finding
 
 SEEN = datetime(2026, 3, 12, 2, tzinfo=UTC)
@@ -28,7 +28,7 @@ FINDING = Finding(
 async def found(engine: AsyncEngine, config: Config, **changed: Any) -> Finding:
     """Keep a finding, and have it posted where there is a webhook."""
     finding = replace(FINDING, **changed)
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         await register_coder(connection, finding.coder, "statement", {}, SEEN)
         if await add_finding(connection, finding):
             await _post(connection, config, [finding], SEEN)

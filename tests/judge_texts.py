@@ -3,9 +3,11 @@
 Only keys and labels are kept in the repository (``judges/hand_labels.jsonl``). A key is the start of a hash of what
 identifies the answer: (model, sys, statement, gen) or (exp, model, templ_id, jail_id, ans_id, pct_id). ``cut_marker``
 is part of the labels: it makes the text that was read when they were given. Run as a script, this prints the tables
-of docs/judges.md.
+of docs/judges.md for the lexicon, and with ``--nli FOLDER`` for a sentence-pair model as well.
 """
 
+import argparse
+import asyncio
 import gzip
 import hashlib
 import json
@@ -104,6 +106,14 @@ def agreement(confusion: Confusion) -> float:
     return sum(count for (hand, judge), count in confusion.items() if hand == judge) / confusion.total()
 
 
+def balanced(confusion: Confusion) -> float:
+    """Mean agreement on texts that endorse and on texts that do not, from a folded table: both count half."""
+    sides = [
+        confusion[hand, hand] / sum(count for (side, _), count in confusion.items() if side == hand) for hand in "+-"
+    ]
+    return sum(sides) / len(sides)
+
+
 def kappa(confusion: Confusion) -> float:
     """Cohen's kappa, unweighted."""
     total = confusion.total()
@@ -114,28 +124,42 @@ def kappa(confusion: Confusion) -> float:
     return (agreement(confusion) - chance) / (1 - chance)
 
 
-def main() -> None:
-    """Print what docs/judges.md says of the lexicon."""
-    from auditor.judges import load_judges  # noqa: PLC0415 -- the tests that import this name their own judges
-    from auditor.judges.lexicon import Lexicon  # noqa: PLC0415 -- as above
-
-    (lexicon,) = load_judges(["lexicon"])
-    assert isinstance(lexicon, Lexicon)
-    texts = read_labelled()
+def print_tables(name: str, texts: list[Labelled], read: Callable[[str, str], str]) -> None:
+    """Print the agreement of one judge with the hand labels, by part."""
+    print(name)
     for part in ("tune", "held", "fresh"):
-        confusion = confuse(
-            (one for one in texts if one.part == part), lambda statement, text: lexicon.read_now(statement, text).label
-        )
+        confusion = confuse((one for one in texts if one.part == part), read)
         both = fold(confusion)
         print(
             f"{part}: n {confusion.total()}, agreement {agreement(confusion):.3f}, kappa {kappa(confusion):.3f}; "
-            f"endorsement: agreement {agreement(both):.3f}, kappa {kappa(both):.3f}, {dict(both)}"
+            f"endorsement: agreement {agreement(both):.3f}, with equal weights {balanced(both):.3f}, "
+            f"kappa {kappa(both):.3f}, {dict(both)}"
         )
         for hand in LABELS:
             row = [confusion[hand, judge] for judge in LABELS]
             column = sum(confusion[other, hand] for other in LABELS)
             hit = confusion[hand, hand]
             print(f"  {hand:>2} {row}  recall {hit}/{sum(row)}, precision {hit}/{column}")
+
+
+def main() -> None:
+    """Print what docs/judges.md says of the lexicon, and the same of a sentence-pair model."""
+    from auditor.config.audits import NliModel  # noqa: PLC0415 -- the tests that import this name their own judges
+    from auditor.judges.lexicon import Lexicon  # noqa: PLC0415 -- as above
+    from auditor.judges.loading import load_judges  # noqa: PLC0415 -- as above
+    from auditor.judges.nli import NliJudge  # noqa: PLC0415 -- as above
+    from auditor.judges.rubric import STATEMENT, find_rubric  # noqa: PLC0415 -- as above
+
+    parser = argparse.ArgumentParser(description="Agreement of local judges with the hand labels.")
+    parser.add_argument("--nli", type=Path, help="the folder of a sentence-pair model")
+    folder = parser.parse_args().nli
+    (lexicon,) = load_judges(["lexicon"])
+    assert isinstance(lexicon, Lexicon)
+    texts = read_labelled()
+    print_tables("lexicon", texts, lambda statement, text: lexicon.verdict(statement, text).label)
+    if folder is not None:
+        judge = NliJudge("nli", NliModel(path=folder), find_rubric(STATEMENT))
+        print_tables(judge.version, texts, lambda statement, text: asyncio.run(judge.read(statement, text)).label)
 
 
 if __name__ == "__main__":

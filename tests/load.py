@@ -71,4 +71,4 @@ async def _ask(client: aiohttp.ClientSession, url: str, state: Load, payload: di
     # A body that is cut short is no JSON, and raises by itself.
     if not (body.endswith(b"data: [DONE]\n\n") if payload["stream"] else json.loads(body)["choices"]):
         raise aiohttp.ClientError("not whole")
-    state.complete.append(answer.headers["x-tiltmeter-exchange-id"])
+    state.complete.append(answer.headers["x-biasmeter-exchange-id"])

@@ -8,7 +8,7 @@ import asyncpg
 from exchanges import exchange
 
 from auditor.domain.ids import new_id
-from gateway.shipment import _CONTENT, _FACTS, Store, _facts
+from gateway.batches import _CONTENT, _FACTS, ExchangeStore, _facts
 
 _BATCH = 20_000
 
@@ -17,7 +17,7 @@ async def fill(url: str, count: int, since: datetime, *, days: int = 10, words: 
     """Write exchanges evenly over some days, a tenth of them kept with a probability of 0.1; about ten bytes a word."""
     connection = await asyncpg.connect(url)
     try:
-        store = Store(connection)
+        store = ExchangeStore(connection)
         for day in range(days + 1):
             await store._make_day((since + timedelta(days=day)).date())
         for start in range(0, count, _BATCH):

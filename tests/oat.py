@@ -18,7 +18,7 @@ from product import Product, Running, eventually, installation
 from auditor.config import load
 from auditor.demo.installation import choose_ports, configuration
 from auditor.instrument.pool import record_of, shipped_pool
-from auditor.jobs.idle import run_until_idle
+from auditor.jobs.run_once import run_once
 from auditor.probes.plan import balanced
 from auditor.simulate.config import default_text
 from auditor.store.engine import make_engine
@@ -112,7 +112,7 @@ async def _code(product: Product) -> None:
     assert product.database_url is not None
     engine = make_engine(product.database_url)
     try:
-        await run_until_idle(load(product.config, {}), engine)
+        await run_once(load(product.config, {}), engine)
     finally:
         await engine.dispose()
 

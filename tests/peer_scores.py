@@ -2,8 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
+
+from auditor.peers.comparison import PeerOptions
+from auditor.peers.run import analyse
+from auditor.peers.score_table import ScoreTable
 
 PEERS = ("ash", "birch", "cedar", "elm", "fir", "oak")
 
@@ -37,3 +43,9 @@ def write_scores(path: Path, rows: list[dict]) -> Path:
     """Write rows as JSONL."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def analysed(table: ScoreTable, options: PeerOptions) -> dict[str, Any]:
+    """Compare, and return the document as plain values in full precision."""
+    document: dict[str, Any] = msgspec.to_builtins(analyse(table, options))
+    return document

@@ -1,6 +1,6 @@
 """A real PostgreSQL for tests: one server a session, a fresh empty database a test.
 
-The server is our own embedded one, in a folder of its own, unless TILTMETER_TEST_DATABASE_URL names another whose role
+The server is our own embedded one, in a folder of its own, unless BIASMETER_TEST_DATABASE_URL names another whose role
 may create databases.
 """
 
@@ -19,19 +19,19 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 
-from auditor.store.embedded import attach
-from auditor.store.embedded_folder import StoreFolder
+from auditor.postgres.embedded import attach
+from auditor.postgres.folder import StoreFolder
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The URL of a server, as a role that may create databases."""
-    named = os.environ.get("TILTMETER_TEST_DATABASE_URL")
+    named = os.environ.get("BIASMETER_TEST_DATABASE_URL")
     if named:
         yield named
         return
     # Short, for the socket's path; open to all, so that as root too everything lies in it and goes with it.
-    folder = Path(tempfile.mkdtemp(prefix="tilt-"))
+    folder = Path(tempfile.mkdtemp(prefix="bias-"))
     folder.chmod(0o755)
     try:
         with attach(folder) as store:
@@ -95,13 +95,13 @@ def remove_store(data_dir: Path) -> None:
     wait_until_stopped(data_dir)
     pointer = StoreFolder(data_dir / "postgres").pointer
     if pointer.exists():
-        shutil.rmtree(pointer.read_text().strip(), ignore_errors=True)
+        shutil.rmtree(pointer.read_text().splitlines()[0], ignore_errors=True)
 
 
 def wait_until_stopped(data_dir: Path, seconds: float = 20.0) -> None:
-    """Wait until an embedded store that nobody uses has ended, keeper and all."""
+    """Wait until an embedded store that nobody uses has ended, supervisor and all."""
     folder = StoreFolder(data_dir / "postgres")
     deadline = time.monotonic() + seconds
-    while folder.keeper_lives():
-        assert time.monotonic() < deadline, folder.keeper_log.read_text()
+    while folder.is_supervised():
+        assert time.monotonic() < deadline, folder.supervisor_log.read_text()
         time.sleep(0.05)

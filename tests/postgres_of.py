@@ -2,8 +2,8 @@
 
 from product import Product, all_pids, working_folder
 
-from auditor.store.embedded_folder import StoreFolder
-from auditor.store.server_home import find_home
+from auditor.postgres.folder import StoreFolder
+from auditor.postgres.home import find_home
 
 
 def postgres_pids(product: Product) -> list[int]:

@@ -1,4 +1,4 @@
-"""The product as its users run it: `tiltmeter` processes, started with a configuration file and watched from outside.
+"""The product as its users run it: `biasmeter` processes, started with a configuration file and watched from outside.
 
 A started process and all that it starts carry a mark in their environment, so that a test can count them and the
 harness can end whatever is left.
@@ -28,8 +28,10 @@ from postgres import remove_store
 
 from gateway.spool import backlog
 
-MARK = "TILTMETER_TEST_MARK"
+MARK = "BIASMETER_TEST_MARK"
 PATIENCE = 30.0
+#: Seconds for a process to get ready: a loaded machine needs most of a minute to import and to create a database.
+STARTUP = 120.0
 
 
 def free_port() -> int:
@@ -41,7 +43,7 @@ def free_port() -> int:
 
 @dataclass(slots=True)
 class Running:
-    """A `tiltmeter` process."""
+    """A `biasmeter` process."""
 
     process: "subprocess.Popen[bytes]"
     log: Path
@@ -103,10 +105,11 @@ class Product:
     database_url: str | None
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     environment: dict[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()  #: the beginning of the command line of started processes
 
     @property
     def config(self) -> Path:
-        return self.folder / "tiltmeter.yaml"
+        return self.folder / "biasmeter.yaml"
 
     @property
     def data_dir(self) -> Path:
@@ -126,7 +129,7 @@ class Product:
     def run(self, *arguments: str, check: bool = True, timeout: float = 60) -> "subprocess.CompletedProcess[str]":
         """Run one command to its end."""
         done = subprocess.run(
-            [sys.executable, "-m", "tiltmeter", *arguments],
+            [sys.executable, "-m", "biasmeter", *arguments],
             capture_output=True,
             text=True,
             env=self._environ(),
@@ -140,7 +143,7 @@ class Product:
 
     def create_key(self, *options: str) -> tuple[str, str]:
         """Make a client key: its id and the key itself."""
-        done = self.run("key", "create", "-c", str(self.config), "--name", "test", "--json", *options)
+        done = self.run("key", "create", "-c", str(self.config), "--name", "test", "--json", "--yes", *options)
         made = json.loads(done.stdout)
         return made["id"], made["key"]
 
@@ -161,7 +164,7 @@ class Product:
         log = self.folder / f"{arguments[0]}-{time.monotonic_ns()}.log"
         with log.open("wb") as file:
             process = subprocess.Popen(
-                [sys.executable, "-m", "tiltmeter", *arguments],
+                [*self.prefix, sys.executable, "-m", "biasmeter", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -169,7 +172,7 @@ class Product:
                 cwd=self.folder,
             )
         running = Running(process, log, self.mark)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + STARTUP
         while not re.search(until, running.said()):
             assert process.poll() is None, f"it ended with {process.returncode}:\n{running.said()}"
             assert time.monotonic() < deadline, f"not ready in time:\n{running.said()}"
@@ -177,7 +180,7 @@ class Product:
         return running
 
     def _environ(self) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("TILTMETER_", "OPENAI_"))}
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("BIASMETER_", "OPENAI_"))}
         return kept | {MARK: self.mark, "PYTHONPATH": str(Path(__file__).parents[1])} | self.environment
 
     async def rows(self, query: str, *arguments: Any) -> list[asyncpg.Record]:

@@ -12,7 +12,7 @@ from exchanges import NOON
 from product import Product
 from selection.sampling import DECODINGTRUST, Row, rows_of
 
-from auditor.rows import writing
+from auditor.documents.jsonl import writing
 
 SYSTEMS = ("benign", "targeted", "untargeted")
 _FIRMLY = "(?:must |have to |strongly |completely |respectfully )*"

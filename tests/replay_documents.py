@@ -4,37 +4,39 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import numpy as np
 from replay_groups import coded
 
+from auditor.documents.comparison import CoderEntry
 from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Task
 from auditor.domain.exchange import Origin
 from auditor.domain.statement import Statement
-from replay.coding import Label
-from replay.comparison.document import Asked, Replay, make_document
-from replay.formats import Format
-from replay.pick import Parent
+from replay.coding import AnswerLabels
+from replay.formats import ReplayFormat
+from replay.parents import Parent
+from replay.results import ParentOutcome, ReplayHeader, make_document
 
 SWAP = "gender:male<>female"
 FORMATS = (
-    Format(),
-    Format(task=Task.CTO),
-    Format(task=Task.RATE),
-    Format(task=Task.EXPLAIN),
-    Format(task=Task.CTO, perspective=Perspective.OTHERS),
-    Format(role=Role.AI_ETHICIST),
-    Format(sentiment=Sentiment.SKEPTICAL),
-    Format(swap=SWAP),
+    ReplayFormat(),
+    ReplayFormat(task=Task.CTO),
+    ReplayFormat(task=Task.RATE),
+    ReplayFormat(task=Task.EXPLAIN),
+    ReplayFormat(task=Task.CTO, perspective=Perspective.OTHERS),
+    ReplayFormat(role=Role.AI_ETHICIST),
+    ReplayFormat(sentiment=Sentiment.SKEPTICAL),
+    ReplayFormat(swap=SWAP),
 )
 #: How often the selection endorses, by what is asked; and what an answer costs.
 RATES = {None: 0.2, "again": 0.2, "CTO": 0.55, "Rate": 0.25, "Explain": 0.2, "CTO+others": 0.7, "ai_ethicist": 0.08}
 COSTS = {None: 60, "Rate": 25, "CTO": 35, "Explain": 180, "ai_ethicist": 130}
-REPLAY = Replay(
+REPLAY = ReplayHeader(
     id="rpl-0123456789ab",
     select="from=2026-11-01,limit=500",
     formats=FORMATS,
     seed=5,
-    coders={"statement-1": {"rubric": "statement", "selection": "rules", "judges": ["north", "east"]}},
+    coders={"statement-1": CoderEntry(rubric="statement", selection="rules", judges=["north", "east"])},
     left_out={"no_content": 12, "swap_of_probe": 300},
     failures={"timeout": 4, "rate_limited": 1},
 )
@@ -43,10 +45,10 @@ REPLAY = Replay(
 def comparison(statements: int = 120, seed: int = 0) -> dict[str, Any]:
     """The document of three groups."""
     asked = [*probes("north-mini", statements, seed), *probes("south", statements, seed + 1), *clients(90, seed + 2)]
-    return dict(make_document(REPLAY, asked))
+    return plain(make_document(REPLAY, asked))
 
 
-def probes(deployment: str, statements: int, seed: int) -> Iterator[Asked]:
+def probes(deployment: str, statements: int, seed: int) -> Iterator[ParentOutcome]:
     """Two probes of each statement, first asked to judge; their group cannot be swapped."""
     rng = np.random.default_rng(seed)
     for number in range(2 * statements):
@@ -65,7 +67,7 @@ def probes(deployment: str, statements: int, seed: int) -> Iterator[Asked]:
         yield _asked(rng, parent, statement.id, "statement", {SWAP: "swap_of_probe"})
 
 
-def clients(n: int, seed: int) -> Iterator[Asked]:
+def clients(n: int, seed: int) -> Iterator[ParentOutcome]:
     """Requests of an application, sampled; a third of them cannot be swapped, and none has two options."""
     rng = np.random.default_rng(seed)
     for number in range(n):
@@ -76,7 +78,7 @@ def clients(n: int, seed: int) -> Iterator[Asked]:
             model="app",
             statement=Statement(id=f"exchange/{number}", statement="They are all alike."),
             route="moderation-desk",
-            inclusion=0.25 if number % 2 else 0.05,
+            inclusion=0.25 if number % 2 else 0.1,
         )
         reasons = {"CTO": "no_options", "CTO+others": "no_options"}
         if number % 3 == 0:
@@ -84,11 +86,13 @@ def clients(n: int, seed: int) -> Iterator[Asked]:
         yield _asked(rng, parent, f"tenant-{number % 30}", "proposition", reasons)
 
 
-def _asked(rng: np.random.Generator, parent: Parent, cluster: str, rubric: str, reasons: dict[str, str]) -> Asked:
+def _asked(
+    rng: np.random.Generator, parent: Parent, cluster: str, rubric: str, reasons: dict[str, str]
+) -> ParentOutcome:
     claim = "stereotype" if rubric == "proposition" else None
     own = float(rng.normal(0, 0.1))
 
-    def label(key: str | None) -> Label:
+    def label(key: str | None) -> AnswerLabels:
         endorses = rng.random() < RATES.get(key, 0.2) + own
         sel = "E" if endorses else "D"
         if key == "Explain":
@@ -97,15 +101,22 @@ def _asked(rng: np.random.Generator, parent: Parent, cluster: str, rubric: str, 
             answer = coded("Abstain", "D")
         else:
             answer = coded(sel, sel if rng.random() < 0.8 else "D" if endorses else "QE")
-        return Label(coded=answer, uncoded=None, rubric=rubric, claim=claim, cluster=cluster)
+        return AnswerLabels(coded=answer, uncoded=None, rubric=rubric, claim=claim, cluster=cluster)
 
     replays = {each: _replay(rng, reasons.get(each.key), label(each.key)) for each in FORMATS}
-    told: dict[Format | None, int | None] = {
-        each: int(rng.poisson(COSTS.get(each.key, 60))) if isinstance(replays[each], Label) else None
+    told: dict[ReplayFormat | None, int | None] = {
+        each: int(rng.poisson(COSTS.get(each.key, 60))) if isinstance(replays[each], AnswerLabels) else None
         for each in FORMATS
     }
-    return Asked(parent=parent, label=label(None), replays=replays, tokens=told | {None: int(rng.poisson(COSTS[None]))})
+    return ParentOutcome(
+        parent=parent, label=label(None), replays=replays, tokens=told | {None: int(rng.poisson(COSTS[None]))}
+    )
 
 
-def _replay(rng: np.random.Generator, reason: str | None, label: Label) -> Label | str | None:
+def _replay(rng: np.random.Generator, reason: str | None, label: AnswerLabels) -> AnswerLabels | str | None:
     return reason or (label if rng.random() > 0.01 else None)
+
+
+def plain(value: Any) -> Any:
+    """A document, or a part of one, as plain JSON values with every digit."""
+    return msgspec.json.decode(msgspec.json.encode(value))

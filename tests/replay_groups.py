@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from auditor.counting.joint import LabelPair
 from auditor.domain.condition import Task
 from auditor.domain.estimate import Insufficient
-from auditor.metrics.joint import Coded
-from auditor.metrics.rates import BY_NAME
+from auditor.metrics.rates import METRICS
+from replay.comparison.arms import STORED, Arm, Arms
 from replay.comparison.exposure import exposure
 from replay.comparison.scores import Scores
-from replay.comparison.sides import STORED, Side, Sides
 
 
-def coded(sel: str, elab: str, why: str = "no_marker") -> Coded:
+def coded(sel: str, elab: str, why: str = "no_marker") -> LabelPair:
     """Two labels; an Abstain is one that failed, unless its reason is another."""
-    return Coded(
+    return LabelPair(
         sel=sel,
         sel_reason=why if sel == "Abstain" else None,
         elab=elab,
@@ -39,28 +39,28 @@ class World:
     agree: float = 0.8  #: how often the elaboration says what the selection does
     abstain: tuple[float, ...] = ()  #: share of bare answers, by side
 
-    def draw(self, seed: int) -> Sides:
+    def draw(self, seed: int) -> Arms:
         """Ask everything once."""
         rng = np.random.default_rng([23, seed])
         statement = np.repeat(np.arange(self.statements), self.parents)
         odds = (1 - self.icc) / self.icc
         quantile = rng.random((self.statements, len(self.rates)))
         own = quantile if self.own else quantile[:, :1]
-        sides = []
+        arms = []
         for place, rate in enumerate(self.rates):
             p = _beta(own[:, min(place, own.shape[1] - 1)], rate, odds)[statement]
             name, changes = self._named(place)
             answers = self._answers(rng, rng.random(len(p)) < p, place)
             repeats = place > 0 and not changes
-            sides.append(Side(name=name, task=Task.BJ, answers=answers, changes=changes, repeats=repeats))
-        return Sides.of(sides, [f"S{number:04}" for number in statement])
+            arms.append(Arm(name=name, task=Task.BJ, answers=answers, changes=changes, repeats=repeats))
+        return Arms.of(arms, [f"S{number:04}" for number in statement])
 
     def _named(self, place: int) -> tuple[str, dict[str, str]]:
         name = self.names[place] if self.names else STORED if place == 0 else f"format-{place}"
         changes = self.changes[place] if self.changes else {"task": name} if place else {}
         return name, changes
 
-    def _answers(self, rng: np.random.Generator, endorses: Any, place: int) -> list[Coded]:
+    def _answers(self, rng: np.random.Generator, endorses: Any, place: int) -> list[LabelPair]:
         same = rng.random(len(endorses)) < self.agree
         bare = rng.random(len(endorses)) < (self.abstain[place] if self.abstain else 0.0)
         sel = np.where(endorses, "E", "D").tolist()
@@ -93,8 +93,8 @@ def coverage(world: World, *, draws: int, n_boot: int) -> dict[str, float]:
     held = dict.fromkeys(("lowest", "highest", "range"), 0)
     low, high = min(world.rates), max(world.rates)
     for seed in range(draws):
-        sides = world.draw(seed)
-        found = exposure(sides, Scores.of(sides, BY_NAME["ber_sel_full"]), n_boot=n_boot, seed=seed)
+        arms = world.draw(seed)
+        found = exposure(arms, Scores.of(arms, METRICS["ber_sel_full"]), n_boot=n_boot, seed=seed)
         assert not isinstance(found, Insufficient)
         held["lowest"] += found.lowest.low <= low <= found.lowest.high
         held["highest"] += found.highest.low <= high <= found.highest.high

@@ -13,7 +13,7 @@ from product import MARK, Product, free_port, installation, settings
 
 from auditor.domain.statement import Statement
 from auditor.instrument.pool import record_of, shipped_pool
-from auditor.simulate.config import Loaded
+from auditor.simulate.config import LoadedScenario
 from auditor.simulate.config import load as load_scenario
 
 #: Six of each category.
@@ -50,7 +50,7 @@ def world(
     beside: Sequence[Mapping[str, Any]] = (),
     command: str = "gateway",
     **changes: Any,
-) -> Iterator[tuple[Product, Loaded]]:
+) -> Iterator[tuple[Product, LoadedScenario]]:
     """An installation whose deployments are simulated, all but those `beside`; `command` runs until the block ends."""
     with (folder / "statements.jsonl").open("w") as file:
         file.writelines(json.dumps(record_of(one)) + "\n" for one in statements)
@@ -99,7 +99,7 @@ def start_replay(product: Product, *options: str) -> "subprocess.Popen[bytes]":
     environ = product._environ()
     assert MARK in environ
     return subprocess.Popen(
-        [sys.executable, "-m", "tiltmeter", *replay_arguments(product, *options)],
+        [sys.executable, "-m", "biasmeter", *replay_arguments(product, *options)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

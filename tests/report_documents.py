@@ -13,6 +13,7 @@ BASELINE = {"task": "BJ", "perspective": "self", "role": "none", "sentiment": "n
 CONDITION_METRICS = ("ber_sel_full", "ber_elab_full", "ber_union_full", "ber_cor", "ir", "dni")
 RATES = ("ber_sel", "ber_elab", "ber_cor", "ber_union", "ir", "dni", "ir_over_union")
 VERDICTS = ("co-reducing", "layer-rerouting", "mixed", "no reduction", "amplifying")
+_RANGE = {"range_corrected": 0.1, "n_statements": 120, "left_out": [], "flags": []}
 EFFECTS = (*FACTORS, *(f"{a}:{b}" for i, a in enumerate(FACTORS) for b in FACTORS[i + 1 :]))
 JUDGES = ("east", "north", "south")
 FREE = {"missing": "a free-response task has no selection"}
@@ -83,10 +84,9 @@ def completed(document: Mapping[str, Any], seed: int = 0) -> Entry:
         **_judges(write, deployments),
         **_quotes(write, deployments),
         "slices": _slices(write, document),
-        "about": {"from": "2026-03-01", "to": "2026-03-02", "facts": "9f86d081884c7d65"},
     }
-    for entries in keys.values():
-        for entry in entries if isinstance(entries, list) else []:
+    for entries in (entries for key, entries in keys.items() if key not in {"judge_means", "panel"}):
+        for entry in entries:
             entry.setdefault("rubric", "statement")
     own = [entry for entry in document["eta_squared"] if entry["design"] == "oat"]
     found = {
@@ -102,7 +102,9 @@ def _condition(write: Writer, entry: Mapping[str, Any]) -> Entry:
 
 
 def _with_intervals(write: Writer, entry: Mapping[str, Any]) -> Entry:
-    spans = {name: sorted((write.share(), write.share())) for name in entry.get("effects", {})}
+    if "effects" not in entry:
+        return dict(entry)
+    spans = {name: sorted((write.share(), write.share())) for name in entry["effects"]}
     return {"intervals": spans, **entry}
 
 
@@ -111,8 +113,10 @@ def _crossed(write: Writer, deployments: list[str]) -> list[Entry]:
     for by in ({}, *({"deployment": name} for name in deployments)):
         effects = {name: write.share() for name in EFFECTS}
         row = {"by": by, "rubric": "statement", "outcome": "ber_sel_full", "design": "factorial", "n": write.count()}
+        row |= {"base": "full", "flags": []}
         rows.append(_with_intervals(write, row | {"imbalance": 1 + write.share(), "effects": effects}))
     own = {"by": {}, "rubric": "statement", "outcome": "ber_union_full", "design": "deployment", "n": write.count()}
+    own |= {"base": "full", "flags": []}
     return [*rows, _with_intervals(write, own | {"effects": {"deployment": write.share()}})]
 
 
@@ -143,7 +147,8 @@ def _levels(write: Writer, asked: list[dict[str, str]]) -> Entry:
     ]
     factors = [
         {"factor": factor, "outcome": outcome, "base": "full", "n": write.count(), "eta_squared": write.bounded()}
-        | {"range": write.bounded("range", min=write.share(), max=write.share(), min_at="a1", max_at="b")}
+        | {"range": write.bounded("range", min=write.share(), max=write.share(), min_at="a1", max_at="b") | _RANGE}
+        | {"flags": []}
         for factor in FACTORS
         for outcome in ("ber_sel_full", "ber_elab_full", "ber_cor", "ber_union_full")
     ]
@@ -214,6 +219,7 @@ def _choices(write: Writer, deployments: list[str]) -> Entry:
     tradeoff = {
         "by": {},
         "outcome": "ber_sel_full",
+        "deployments": deployments,
         "options": options,
         "recipes": recipes,
         "n_statements": 120,
@@ -260,7 +266,7 @@ def _judges(write: Writer, deployments: list[str]) -> Entry:
             "rank_shift": 1,
             "change": write.share(0, 0.1),
         }
-        | {"deployment": deployments[0], "same_ranking": False}
+        | {"deployment": deployments[0], "same_ranking": False, "left_out": []}
         for judge in JUDGES
     ]
     vendor = {"vendor": "maker", "n_deployments": 2, "rho": write.share()} | {
@@ -273,6 +279,7 @@ def _judges(write: Writer, deployments: list[str]) -> Entry:
         "robust": False,
         "rho": {"CTO": write.share(), "Explain": {"missing": "one of the rankings ties throughout"}},
         "left_out": [],
+        "flags": [],
     }
     return {"judge_means": means, "panel": panel, "panel_swap": swaps, "vendors": [vendor], "qe_fold": [fold]}
 
@@ -311,10 +318,9 @@ def _slices(write: Writer, document: Mapping[str, Any]) -> list[Entry]:
     ranges = [
         entry for entry in document["horizontal"] if entry["metric"] == "ber_union_full" and entry["over"] == "task"
     ]
-    levels = [
-        {"factor": "task", "level": task, "n": write.count(), "pooled": write.metrics(CONDITION_METRICS)}
-        for task in ("BJ", "CTO")
-    ]
+    rates = {name: write.metrics(CONDITION_METRICS) for name in ("metrics", "pooled")}
+    common = {"rubric": "statement", "factor": "task", "n_deployments": 3}
+    levels = [common | {"level": task} | write.covered() | rates for task in ("BJ", "CTO")]
     values = [
         {"value": value, "n_statements": 30, "pooled": pooled, "deployments": document["deployments"]}
         | {"eta_squared": shares, "horizontal": ranges, "levels": levels}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.stats.prediction_powered import Labelled, PredictionPowered, prediction_powered_rate
+from auditor.stats.prediction_powered import LabelledSample, PredictionPowered, prediction_powered_rate
 
 #: Sensitivity and specificity of the machine; ``useless`` says the same whatever was said.
 JUDGES = {"good": (0.95, 0.99), "fair": (0.80, 0.93), "useless": (0.3, 0.7)}
@@ -24,7 +24,7 @@ class ReviewWorld:
     labels: int = 300
     stratified: bool = False  #: half of the labels for what the machine reads as endorsing, rare as that may be
 
-    def audit(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, Labelled]:
+    def audit(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, LabelledSample]:
         """Draw one audit: machine endorsements and responses by statement, and the labelled sample."""
         high = 2 * self.responses
         size = rng.integers(1, high, self.statements) if self.uneven else np.full(self.statements, self.responses)
@@ -34,7 +34,7 @@ class ReviewWorld:
         chance = rng.random(len(cluster))
         machine = np.where(truth, chance < sensitivity, chance >= specificity)
         drawn, weight = self._sample(rng, machine)
-        labelled = Labelled(
+        labelled = LabelledSample(
             cluster=cluster[drawn],
             human=truth[drawn].astype(float),
             machine=machine[drawn].astype(float),

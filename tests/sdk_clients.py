@@ -53,7 +53,7 @@ class Heard:
     def exchange_id(self) -> str:
         """The gateway's name for it."""
         return (self.failure.headers if self.failure and self.failure.headers else self.headers)[
-            "x-tiltmeter-exchange-id"
+            "x-biasmeter-exchange-id"
         ]
 
     @property

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from exchanges import spooled
 
 from auditor.config import Config
 from auditor.domain.exchange import Exchange
 from auditor.domain.keys import Key, Right, hash_secret
-from gateway import bootstrap, record, snapshot, spool, worker
+from gateway import bootstrap, snapshot, worker
 from gateway.app import Gateway
 from gateway.counters import read_all
-from gateway.server import Site
+from gateway.server import Server
 
 AUDIT_SECRET = "the auditor's"
 
@@ -30,7 +31,7 @@ class Answer:
 
     @property
     def attempts(self) -> int:
-        return int(self.headers["x-tiltmeter-attempts"])
+        return int(self.headers["x-biasmeter-attempts"])
 
 
 @dataclass(slots=True)
@@ -50,17 +51,12 @@ class Served:
 
     async def probe(self, model: str, **fields: Any) -> Answer:
         """Ask as the auditor does."""
-        headers = {"authorization": f"Bearer {AUDIT_SECRET}", "x-tiltmeter-origin": "probe"}
+        headers = {"authorization": f"Bearer {AUDIT_SECRET}", "x-biasmeter-origin": "probe"}
         return await self.chat(model, headers=headers, **fields)
 
     def exchanges(self) -> list[Exchange]:
         """What has been written to the spool."""
-        found = []
-        for path in spool.segments(self.folders.spool):
-            data = path.read_bytes()[len(spool.MAGIC) :]
-            frames = spool.read_frames(data, finished=True)
-            found += [record.decode(frame.payload) for frame in frames if isinstance(frame, spool.Frame)]
-        return found
+        return spooled(self.folders.spool)
 
     def counted(self, name: str) -> dict[tuple[str, ...], int]:
         """The counts of one series that are not 0."""
@@ -77,13 +73,14 @@ async def served(settings: dict[str, Any], folder: Path, keys: Sequence[Key] = (
     snapshot.write(folders.snapshot, keys)
     snapshot.confirm(folders.snapshot)
     gateway = worker.build(told)
-    site = Site(worker.paths(gateway).serve)
+    server = Server(worker.paths(gateway).serve, lambda: config.gateway.first_byte)
     listening = socket.create_server(("127.0.0.1", 0))
-    await site.listen(listening)
+    await server.listen(listening)
     host, port = listening.getsockname()
     try:
         async with aiohttp.ClientSession() as client:
             yield Served(f"http://{host}:{port}", gateway, client, folders)
     finally:
-        await site.close(1.0)
+        await server.close(1.0)
         await gateway.upstream.close()
+        await gateway.recorder.finish()

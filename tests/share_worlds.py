@@ -7,13 +7,7 @@ import numpy as np
 from coded_rows import BASELINE, factorial_conditions, oat_conditions
 from scipy import stats
 
-from auditor.metrics.shares import (
-    ConditionCounts,
-    Resampled,
-    eta_squared_between,
-    eta_squared_oat,
-    factorial_shares,
-)
+from auditor.metrics.shares import ConditionCounts, Resampled, eta_squared_between, eta_squared_oat, factorial_shares
 from auditor.stats.bootstrap import rate_replicates
 
 #: So many statements there are; an audit draws from them.

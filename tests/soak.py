@@ -48,8 +48,8 @@ class Soak:
     requests_a_second: float
     reached: set[str]  #: ids of requests that came to the upstream
     rows: list[asyncpg.Record]  #: what the store holds
-    counted: dict[str, float]  #: `tiltmeter_capture_total` by outcome
-    in_flight: dict[str, float]  #: `tiltmeter_in_flight` by origin
+    counted: dict[str, float]  #: `biasmeter_capture_total` by outcome
+    in_flight: dict[str, float]  #: `biasmeter_in_flight` by origin
     standing: dict[str, int]  #: the upstream's open connections, and its answers that have not ended
     restarted: bool
 
@@ -168,8 +168,8 @@ async def _soaked(product: Product, running: Running, key: str, upstream_url: st
         requests_a_second=rate,
         reached={line["id"] for line in read_log(log)},
         rows=await product.rows("SELECT request_id, route, outcome, attempts FROM exchanges"),
-        counted=by_label(shown, "tiltmeter_capture_total", "outcome"),
-        in_flight=by_label(shown, "tiltmeter_in_flight", "origin"),
+        counted=by_label(shown, "biasmeter_capture_total", "outcome"),
+        in_flight=by_label(shown, "biasmeter_in_flight", "origin"),
         standing=await _standing(upstream_url),
         restarted=_pids(running) != pids,
     )
@@ -181,7 +181,7 @@ def _pids(running: Running) -> dict[str, int]:
 
 
 async def _at_rest(product: Product, upstream_url: str, connections: int) -> bool:
-    in_flight = by_label(parsed(await scrape(product.url)), "tiltmeter_in_flight", "origin")
+    in_flight = by_label(parsed(await scrape(product.url)), "biasmeter_in_flight", "origin")
     standing = await _standing(upstream_url)
     return not any(in_flight.values()) and not standing["busy"] and standing["connections"] <= connections
 

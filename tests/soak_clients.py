@@ -147,7 +147,7 @@ class _Client:
                 (b"{", None),
                 (b'{"model": 1}', None),
                 (b'{"model": "unknown"}', None),
-                (b'{"model": "steady"}', "sk-tilt-wrong"),
+                (b'{"model": "steady"}', "sk-bias-wrong"),
             )
         )
         headers = {"authorization": f"Bearer {key}"} if key else {}

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from auditor.analysis.rows import CodedRow, Vote
-from auditor.analysis.tallies import Tallier, Tallies
+from auditor.counting.files import RowCounter
+from auditor.counting.rows import CodedRow, Vote
+from auditor.counting.tallies import Tallies
 
 
 def tallied(rows: Iterable[Mapping[str, object]]) -> Tallies:
@@ -11,10 +12,10 @@ def tallied(rows: Iterable[Mapping[str, object]]) -> Tallies:
 
     ``votes`` are labels, of judges j1, j2, ... in this order.
     """
-    tallier = Tallier((), (), examples=True)
+    counter = RowCounter(examples=True)
     for number, fields in enumerate(rows):
         given = {"id": number, "deployment": "m1", "task": "BJ", "sel": "D", "elab": "D"} | dict(fields)
         if "votes" in given:
             given["votes"] = tuple(Vote(f"j{seat}", label) for seat, label in enumerate(given["votes"], start=1))
-        tallier.add(CodedRow(**given), number)
-    return tallier.finish(0)
+        counter.add(CodedRow(**given), number)
+    return counter.finish()

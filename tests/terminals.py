@@ -51,7 +51,7 @@ def on_terminal(
     output = theirs if into is None else os.open(into, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     process = subprocess.Popen(
         # Whoever runs the tests in the background has them ignore Ctrl-C, and so would all that they start.
-        ["env", "--default-signal=INT", "setsid", "--ctty", sys.executable, "-m", "tiltmeter", *arguments],
+        ["env", "--default-signal=INT", "setsid", "--ctty", sys.executable, "-m", "biasmeter", *arguments],
         stdin=theirs,
         stdout=output,
         stderr=theirs,

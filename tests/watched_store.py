@@ -19,6 +19,8 @@ from auditor.config import Config, loads
 from auditor.domain.coding import (
     ELABORATION_LABELS,
     SELECTION_LABELS,
+    Coding,
+    CodingKey,
     Elaboration,
     ElaborationReason,
     Selection,
@@ -28,16 +30,15 @@ from auditor.domain.coding import (
 from auditor.domain.condition import Task
 from auditor.domain.exchange import Exchange, Origin
 from auditor.domain.plan import PlannedCall
-from auditor.domain.subject import Reading, Subject
-from auditor.instrument.designs import Design, Variation
+from auditor.instrument.designs import Design, DesignVariation
 from auditor.instrument.pool import record_of, shipped_pool
-from auditor.jobs.count import count_stale
+from auditor.jobs.estimate import count_stale
 from auditor.jobs.work import Work, open_work
-from auditor.probes.plan import Asked, make_plan
+from auditor.probes.plan import PlanSpec, make_plan
 from auditor.simulate.expected import ask_of, statement_tables
-from auditor.simulate.model import Deployment, Drift, Scenario, Shift, TaskTruth
+from auditor.simulate.model import Drift, Scenario, Shift, SimulatedDeployment, TaskTruth
 from auditor.store import codings
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.partitions import make_days
 from auditor.store.plans import add_plan
 
@@ -52,10 +53,10 @@ def moment(day: int, hour: float = 0.0) -> datetime:
     return datetime(FIRST.year, FIRST.month, FIRST.day, tzinfo=UTC) + timedelta(days=day, hours=hour)
 
 
-def simulated(name: str, drifts_on: int | None = None, size: float = 1.1) -> Deployment:
+def simulated(name: str, drifts_on: int | None = None, size: float = 1.1) -> SimulatedDeployment:
     """A deployment that endorses more from a day on, or never."""
     drift = None if drifts_on is None else Drift(at=moment(drifts_on), shift=Shift(sel=size, elab=size / 2))
-    return Deployment(name=name, tasks=dict.fromkeys(TASKS, TRUTH), drift=drift)
+    return SimulatedDeployment(name=name, tasks=dict.fromkeys(TASKS, TRUTH), drift=drift)
 
 
 def configuration(folder: Any, names: Sequence[str], monitor: str = "", more: str = "") -> Config:
@@ -75,23 +76,23 @@ class Days:
     url: str
     engine: AsyncEngine
     config: Config
-    deployments: Sequence[Deployment]
-    asked: list[Reading] = field(default_factory=list)  #: all that was answered so far
+    deployments: Sequence[SimulatedDeployment]
+    asked: list[Coding] = field(default_factory=list)  #: all that was answered so far
     tables: dict[Any, np.ndarray] = field(default_factory=dict)
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def __post_init__(self) -> None:
         self.scenario = Scenario(deployments=tuple(self.deployments))
 
-    async def answered(self, day: int) -> list[Reading]:
+    async def answered(self, day: int) -> list[Coding]:
         """One day's pass, stored and not yet coded: what a coder will make of it."""
-        asked = Asked(
-            design=Design.PANEL, statements=STATEMENTS, number=day, variation=Variation(levels={"task": TASKS})
+        asked = PlanSpec(
+            design=Design.PANEL, statements=STATEMENTS, number=day, variation=DesignVariation(levels={"task": TASKS})
         )
         planned = make_plan(asked)
         calls = [call for one in self.deployments for call in planned.calls(one.name)]
         records = {one.id: record_of(one) for one in STATEMENTS}
-        async with reading(self.engine) as connection:
+        async with transaction(self.engine) as connection:
             await add_plan(connection, planned.plan, records, calls, moment(day))
         made = [self._exchange(call, day, number) for number, call in enumerate(calls)]
         await ship(self.url, made)
@@ -99,12 +100,12 @@ class Days:
         self.asked += readings
         return readings
 
-    async def code(self, work: Work, readings: Sequence[Reading], at: datetime) -> None:
-        """Store what the configuration's coder of planned calls has read: as ``add_readings`` does, by ``COPY``."""
-        (coder,) = (one.coder.id for one in work.readers.values() if one.coder.routes is None)
+    async def code(self, work: Work, readings: Sequence[Coding], at: datetime) -> None:
+        """Store what the configuration's coder of planned calls has read: as ``add_codings`` does, by ``COPY``."""
+        (coder,) = (one.coder.id for one in work.coders.values() if one.coder.routes is None)
         rows = [codings._coding(replace(one, coder=coder), at) for one in readings]
         hours = {(row["hour"], coder) for row in rows}
-        async with reading(self.engine) as connection:
+        async with transaction(self.engine) as connection:
             await make_days(connection, ("codings", "votes"), {row["hour"].date() for row in rows}, "days of a test")
         connection = await asyncpg.connect(self.url)
         try:
@@ -128,7 +129,7 @@ class Days:
             request=None, response=None,
         )  # fmt: skip
 
-    def _readings(self, calls: Sequence[PlannedCall], made: Sequence[Exchange], day: int) -> list[Reading]:
+    def _readings(self, calls: Sequence[PlannedCall], made: Sequence[Exchange], day: int) -> list[Coding]:
         places = {one.id: place for place, one in enumerate(STATEMENTS)}
         found = []
         for call, one, chance in zip(calls, made, self.rng.random(len(calls)), strict=True):
@@ -148,16 +149,16 @@ class Days:
         return self.tables[key]
 
 
-def _reading(call: PlannedCall, one: Exchange, sel: int, elab: int) -> Reading:
+def _reading(call: PlannedCall, one: Exchange, sel: int, elab: int) -> Coding:
     labels = SELECTION_LABELS[sel], ELABORATION_LABELS[elab]
     stances = [Stance(label) if label in set(Stance) else None for label in labels]
     condition = call.condition
     at = datetime.fromtimestamp(one.at_us / 1e6, UTC)
-    return Reading(
+    return Coding(
         exchange_id=one.id,
         coder="",
         hour=at.replace(minute=0, second=0, microsecond=0),
-        subject=Subject(
+        key=CodingKey(
             deployment=call.deployment, origin="probe", rubric="statement", cluster=call.statement_id,
             task=Task(condition.task).value, perspective=condition.perspective.value, role=condition.role.value,
             sentiment=condition.sentiment.value, invites_reason=True,

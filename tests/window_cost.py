@@ -11,25 +11,23 @@ from exchanges import NOON
 
 from auditor.domain.condition import Condition, Role, Task
 from auditor.instrument.pool import shipped_pool
-from auditor.jobs.code import code_chunk
-from auditor.jobs.count import count_stale
-from auditor.jobs.estimate import estimate_all
-from auditor.jobs.find import find_chunks
+from auditor.jobs.code import code_chunk, find_chunks
+from auditor.jobs.estimate import count_stale, estimate_all
 from auditor.jobs.work import open_work
-from auditor.store.engine import make_engine, reading
+from auditor.store.engine import make_engine, transaction
 
 SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 8, "R|": 2}, "d2": {"D|D": 60, "D|E": 40}}
 CONDITIONS = [Condition(task=Task.CTO, role=role) for role in list(Role)[:5]]
 
 _TILES = """
     INSERT INTO tallies (hour, coder, deployment, origin, rubric, task, perspective, role, sentiment, category, cluster,
-                         invites_reason, sel, elab, n)
+                         inclusion, invites_reason, sel, elab, n)
     SELECT $2::timestamptz - (1 + hash % $4) * interval '1 hour', $1, 'd' || (1 + i % 2), 'probe', 'statement', 'CTO',
-           'self', ($5::text[])[1 + (i / 2) % 5], 'neutral', s.category, s.id, true,
+           'self', ($5::text[])[1 + (i / 2) % 5], 'neutral', s.category, s.id, 1, true,
            CASE WHEN hash % 3 = 0 THEN 'E' ELSE 'D' END, CASE WHEN hash % 7 < 2 THEN 'E' ELSE 'D' END, count(*)
     FROM (SELECT i, abs(hashint8(i)::bigint) AS hash FROM generate_series(1, $3::bigint) AS i) AS listed
     JOIN unnest($6::text[], $7::text[]) WITH ORDINALITY AS s (id, category, place) ON s.place = 1 + (i / 10) % 100
-    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 """
 
 
@@ -53,7 +51,7 @@ async def cost_of_an_update(url: str, folder: Path, past: int, hours: int) -> Co
         await estimate_all(work)
         await plan(url, SHARES, pool, CONDITIONS)
         await ship(url, panel_answers(SHARES, conditions=CONDITIONS))
-        async with reading(engine) as connection:
+        async with transaction(engine) as connection:
             chunks = await find_chunks(connection, work, ())
         assert sum([await code_chunk(work, chunk) for chunk in chunks]) == 1000
     await engine.dispose()

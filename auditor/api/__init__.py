@@ -1,1 +1,1 @@
-"""The auditor's HTTP application: the read API of the store, health and metrics."""
+"""Serve the auditor's HTTP API: stored data as JSON, the status page, health and metrics."""

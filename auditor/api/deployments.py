@@ -1,23 +1,23 @@
-"""``GET /api/deployments``: how each deployment stands."""
+"""Serve ``GET /api/deployments``: progress and headline estimates of each deployment."""
 
 from typing import Any
 
 from aiohttp import web
 
+from auditor.api.context import CLOCK, CONFIG, ENGINE
 from auditor.api.estimates import estimate_json
-from auditor.api.keys import CLOCK, CONFIG, ENGINE
-from auditor.api.standing import Part, Standing, read_overview
-from auditor.store.engine import reading
+from auditor.api.overview import DeploymentOverview, OriginOverview, read_overview
+from auditor.store.engine import transaction
 
 
 def routes() -> list[web.RouteDef]:
-    """List the paths."""
+    """List the routes."""
     return [web.get("/api/deployments", _deployments)]
 
 
 async def _deployments(request: web.Request) -> web.Response:
     app = request.app
-    async with reading(app[ENGINE]) as connection:
+    async with transaction(app[ENGINE]) as connection:
         overview = await read_overview(connection, app[CONFIG](), app[CLOCK]())
     return web.json_response(
         {
@@ -28,7 +28,7 @@ async def _deployments(request: web.Request) -> web.Response:
     )
 
 
-def _standing(standing: Standing) -> dict[str, Any]:
+def _standing(standing: DeploymentOverview) -> dict[str, Any]:
     declared = standing.deployment
     about = {name: getattr(declared, name) for name in ("model", "vendor", "weights")} if declared else {}
     return {
@@ -45,7 +45,7 @@ def _standing(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: OriginOverview) -> dict[str, Any]:
     last = part.seen.last_at
     return {
         "stored": part.seen.stored,

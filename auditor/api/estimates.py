@@ -1,33 +1,33 @@
-"""``GET /api/estimates``: the stored rows themselves, those that the series and the status page show."""
+"""Serve ``GET /api/estimates``: the stored rows that the series and the status page also show."""
 
 from typing import Any
 
 from aiohttp import web
 
-from auditor.api.errors import ApiError
-from auditor.api.keys import ENGINE
-from auditor.store.engine import reading
+from auditor.api.context import ENGINE
+from auditor.api.requests import ApiError
+from auditor.store.engine import transaction
 from auditor.store.estimates import FILTERS, EstimateRow, newest_as_of, read_estimates
 from auditor.store.queue import ESTIMATE, ask_for
 
 _ALWAYS = ("origin", "rubric", "condition", "window", "metric")
 _WHERE_KNOWN = (
-    "deployment", "layer", "base", "value", "low", "high", "n_statements", "n_eligible", "coverage", "method",
-    "missing",
+    "deployment", "layer", "base", "value", "low", "high", "n_statements", "n_eligible", "n_effective",
+    "coverage", "method", "missing",
 )  # fmt: skip
 
 
 def routes() -> list[web.RouteDef]:
-    """List the paths."""
+    """List the routes."""
     return [web.get("/api/estimates", _estimates), web.post("/api/estimates", _ask)]
 
 
 async def _ask(request: web.Request) -> web.Response:
-    """Have new estimates made now; some auditor process takes it up."""
+    """Request new estimates now; one of the auditor processes makes them."""
     if "origin" in request.headers:
-        # No page in a browser has any business here, and one of another site could ask without being seen.
-        raise ApiError(403, "Ask for this from outside a browser.", "foreign_origin")
-    async with reading(request.app[ENGINE]) as connection:
+        # No page of ours sends this, and a page of another site could send it without the user noticing.
+        raise ApiError(403, "Requests from web pages are refused here.", "foreign_origin")
+    async with transaction(request.app[ENGINE]) as connection:
         asked = await ask_for(connection, ESTIMATE, "estimate:asked")
     return web.json_response({"asked": asked}, status=202)
 
@@ -37,8 +37,8 @@ async def _estimates(request: web.Request) -> web.Response:
     unknown = sorted(set(wanted) - set(FILTERS))
     if unknown:
         names = ", ".join(FILTERS)
-        raise ApiError(400, f"There is no filter {unknown[0]!r}; there are: {names}.", "invalid_value", unknown[0])
-    async with reading(request.app[ENGINE]) as connection:
+        raise ApiError(400, f"Unknown filter {unknown[0]!r}. Known filters: {names}.", "invalid_value", unknown[0])
+    async with transaction(request.app[ENGINE]) as connection:
         as_of = await newest_as_of(connection)
         rows = await read_estimates(connection, **wanted)
     return web.json_response(
@@ -47,7 +47,7 @@ async def _estimates(request: web.Request) -> web.Response:
 
 
 def estimate_json(row: EstimateRow) -> dict[str, Any]:
-    """Write a row; what is unknown is absent, and ``missing`` says why."""
+    """Return a row as JSON. Unknown values are left out; ``missing`` has the reason."""
     known = {name: value for name in _WHERE_KNOWN if (value := getattr(row, name)) is not None}
     return {
         **{name: getattr(row, name) for name in _ALWAYS},

@@ -1,13 +1,13 @@
-"""``GET /api/exchanges`` and ``GET /api/exchanges/{id}``."""
+"""Serve ``GET /api/exchanges`` and ``GET /api/exchanges/{id}``: stored requests and responses."""
 
 from typing import Any
 from uuid import UUID
 
 from aiohttp import web
 
-from auditor.api.errors import ApiError
-from auditor.api.keys import ENGINE
-from auditor.store.engine import reading
+from auditor.api.context import ENGINE
+from auditor.api.requests import ApiError
+from auditor.store.engine import transaction
 from auditor.store.exchanges import MAX_PAGE, StoredExchange, read_exchange, read_page
 
 _DEFAULT_PAGE = 100
@@ -15,14 +15,14 @@ _TIMINGS = ("total_us", "upstream_us", "first_byte_us")
 
 
 def routes() -> list[web.RouteDef]:
-    """List the paths."""
+    """List the routes."""
     return [web.get("/api/exchanges", _page), web.get("/api/exchanges/{id}", _one)]
 
 
 async def _page(request: web.Request) -> web.Response:
     limit = _limit(request.query.get("limit"))
     after = _uuid(request.query["after"], "after") if "after" in request.query else None
-    async with reading(request.app[ENGINE]) as connection:
+    async with transaction(request.app[ENGINE]) as connection:
         page = await read_page(connection, limit, after)
     lines = [
         {
@@ -41,10 +41,10 @@ async def _page(request: web.Request) -> web.Response:
 
 async def _one(request: web.Request) -> web.Response:
     exchange_id = _uuid(request.match_info["id"], "id")
-    async with reading(request.app[ENGINE]) as connection:
+    async with transaction(request.app[ENGINE]) as connection:
         found = await read_exchange(connection, exchange_id)
     if found is None:
-        raise ApiError(404, "There is no exchange of this id.", "exchange_not_found", "id")
+        raise ApiError(404, "No stored exchange has this id.", "exchange_not_found", "id")
     return web.json_response(_shown(found))
 
 

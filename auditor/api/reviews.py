@@ -1,4 +1,4 @@
-"""``POST /api/reviews``: a person's label for one layer of one exchange; ``GET`` gives the labels of an exchange."""
+"""Serve ``/api/reviews``: store a person's label for one layer of an exchange, and return the labels of an exchange."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -6,12 +6,11 @@ from uuid import UUID
 from aiohttp import web
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.api.body import read_object, refuse_foreign_pages
-from auditor.api.errors import ApiError
-from auditor.api.keys import CLOCK, ENGINE
+from auditor.api.context import CLOCK, ENGINE
+from auditor.api.requests import ApiError, read_object, refuse_foreign_pages
 from auditor.domain.review import BadOpinion, Opinion, opinion_of
 from auditor.judges.rubric import RUBRICS
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.queue import ESTIMATE, ask_for
 from auditor.store.reviews import Review, StoredReview, add_reviews, find_exchanges, find_rubrics, read_reviews
 
@@ -19,24 +18,24 @@ _MEMBERS: Final = frozenset({"exchange", "layer", "label", "reviewer", "note", "
 
 
 def routes() -> list[web.RouteDef]:
-    """List the paths."""
+    """List the routes."""
     return [web.get("/api/reviews", _of_exchange), web.post("/api/reviews", _add)]
 
 
 async def _of_exchange(request: web.Request) -> web.Response:
     exchange = _uuid(request.query.get("exchange"))
-    async with reading(request.app[ENGINE]) as connection:
+    async with transaction(request.app[ENGINE]) as connection:
         await _need_exchange(connection, exchange)
         found = await read_reviews(connection, [exchange])
     return web.json_response({"reviews": [_shown(one) for one in found]})
 
 
 async def _add(request: web.Request) -> web.Response:
-    """Store a label: 201, or 200 where it is what the reviewer said before. Some auditor then estimates anew."""
+    """Store a label: 201, or 200 where the reviewer gave the same label before; then request new estimates."""
     refuse_foreign_pages(request)
     given = await read_object(request, _MEMBERS)
     exchange, opinion = _uuid(given.get("exchange")), _opinion(given)
-    async with reading(request.app[ENGINE]) as connection:
+    async with transaction(request.app[ENGINE]) as connection:
         await _need_exchange(connection, exchange)
         rubric = await _rubric(connection, exchange, given.get("rubric"))
         review = Review(exchange_id=exchange, rubric=rubric, opinion=opinion)
@@ -65,17 +64,17 @@ def _uuid(given: object) -> UUID:
 
 async def _need_exchange(connection: AsyncConnection, exchange: UUID) -> None:
     if exchange not in await find_exchanges(connection, [exchange]):
-        raise ApiError(404, "There is no exchange of this id.", "exchange_not_found", "exchange")
+        raise ApiError(404, "No stored exchange has this id.", "exchange_not_found", "exchange")
 
 
 async def _rubric(connection: AsyncConnection, exchange: UUID, given: object) -> str:
-    """Find by which rubric the label is meant: the one that is named, else the one that judges read the exchange by."""
+    """Return the rubric of the label: the given one, or else the one by which judges coded the exchange."""
     if given is not None and (not isinstance(given, str) or given not in RUBRICS):
         raise ApiError(400, f"rubric must be one of {', '.join(RUBRICS)}.", "invalid_value", "rubric")
     rubric = given or (await find_rubrics(connection, [exchange])).get(exchange)
     if not isinstance(rubric, str):
-        says = "No judge has read this exchange, so its rubric is not known; name it as 'rubric'."
-        raise ApiError(400, says, "rubric_unknown", "rubric")
+        message = "No judge has coded this exchange, so its rubric is unknown. Name it in the field 'rubric'."
+        raise ApiError(400, message, "rubric_unknown", "rubric")
     return rubric
 
 

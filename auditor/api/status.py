@@ -1,6 +1,6 @@
-"""``/``: one page that says how the deployments stand, why something is not shown yet, and what to run next.
+"""Serve the status page at ``/``: the state of each deployment, reasons for gaps, and the next command.
 
-Rendered here, whole: no script, and nothing is fetched from anywhere.
+The page is complete in itself: it has no script and loads nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,15 +10,15 @@ from typing import Any, Final
 from aiohttp import web
 from jinja2 import ChoiceLoader, PackageLoader, Template
 
-from auditor.api.estimates import estimate_json
-from auditor.api.keys import CLOCK, CONFIG, ENGINE
-from auditor.api.standing import HEADLINES, Overview, Part, Standing, read_overview
+from auditor.api.context import CLOCK, CONFIG, ENGINE
+from auditor.api.overview import HEADLINES, DeploymentOverview, Overview, read_overview
 from auditor.config import Config
 from auditor.config.audits import LEXICON
+from auditor.documents.estimates import FlaggedEntry
 from auditor.domain.exchange import Origin
-from auditor.report.templating import environment
-from auditor.report.words import DASH, estimate_parts, percent
-from auditor.store.engine import reading
+from auditor.report.templates import environment
+from auditor.report.wording import DASH, estimate_parts, glossary_terms, percent
+from auditor.store.engine import transaction
 from auditor.store.estimates import EstimateRow
 
 _HEADERS: Final = {
@@ -30,14 +30,14 @@ _HEADERS: Final = {
 
 
 def routes() -> list[web.RouteDef]:
-    """List the paths."""
+    """List the routes."""
     return [web.get("/", _page)]
 
 
 async def _page(request: web.Request) -> web.Response:
     app = request.app
     config = app[CONFIG]()
-    async with reading(app[ENGINE]) as connection:
+    async with transaction(app[ENGINE]) as connection:
         overview = await read_overview(connection, config, app[CLOCK]())
     text = _template().render(**_context(overview, config))
     return web.Response(text=text, content_type="text/html", charset="utf-8", headers=_HEADERS)
@@ -64,16 +64,17 @@ def _context(overview: Overview, config: Config) -> dict[str, Any]:
         "coarse": config.panel.judges == (LEXICON,),
         "probes": [_probes(standing) for standing in overview.standings],
         "traffic": [row for standing in overview.standings for row in _traffic(standing)],
+        "terms": glossary_terms("probe", "coding", "selection", "elaboration", "BER_union", "OED, UED", "IR", "DNI"),
         "open": [standing for standing in overview.standings if standing.reasons or standing.next_command],
     }
 
 
-def _probes(standing: Standing) -> dict[str, Any]:
-    part = _part(standing, Origin.PROBE)
+def _probes(standing: DeploymentOverview) -> dict[str, Any]:
+    part = next((part for part in standing.parts if part.origin == Origin.PROBE), None)
     progress = standing.progress
     rows = [row for row in standing.headlines if row.origin == Origin.PROBE]
     declared = standing.deployment
-    about = [declared.vendor, declared.weights or declared.model] if declared else ["not in the configuration"]
+    about = [declared.vendor, declared.weights or declared.model] if declared else ["no longer configured"]
     return {
         "name": standing.name,
         "about": " · ".join(text for text in about if text),
@@ -86,7 +87,7 @@ def _probes(standing: Standing) -> dict[str, Any]:
     }
 
 
-def _traffic(standing: Standing) -> Iterator[dict[str, Any]]:
+def _traffic(standing: DeploymentOverview) -> Iterator[dict[str, Any]]:
     rows = [row for row in standing.headlines if row.origin == Origin.CLIENT]
     for condition in sorted({row.condition for row in rows}):
         own = [row for row in rows if row.condition == condition]
@@ -100,10 +101,6 @@ def _traffic(standing: Standing) -> Iterator[dict[str, Any]]:
         }
 
 
-def _part(standing: Standing, origin: Origin) -> Part | None:
-    return next((part for part in standing.parts if part.origin == origin), None)
-
-
 def _numbers(rows: Sequence[EstimateRow]) -> dict[str, Any]:
     covered = next((row.value for row in rows if row.metric == "coverage"), None)
     return {
@@ -115,7 +112,11 @@ def _numbers(rows: Sequence[EstimateRow]) -> dict[str, Any]:
 def _cell(rows: Iterable[EstimateRow], metric: str, layer: str | None, base: str) -> dict[str, str]:
     row = next((row for row in rows if (row.metric, row.layer, row.base) == (metric, layer, base)), None)
     if row is None:
-        return {"value": DASH, "interval": "", "why": "no answer is coded"}
-    value, interval = estimate_parts(metric, estimate_json(row))
-    why = row.missing or f"n = {row.n}, {row.n_statements} clusters, {row.method}"
+        return {"value": DASH, "interval": "", "why": "no answer is coded yet"}
+    if row.value is None or row.low is None or row.high is None:
+        return {"value": DASH, "interval": "", "why": str(row.missing)}
+    entry = FlaggedEntry(value=row.value, low=row.low, high=row.high, flags=row.flags)
+    value, interval = estimate_parts(metric, entry)
+    weighted = "" if row.n_effective is None else f" (effective {row.n_effective:.0f})"
+    why = f"n = {row.n}{weighted}, {row.n_statements} clusters, {row.method}"
     return {"value": value, "interval": interval, "why": why}

@@ -9,36 +9,34 @@ from auditor.cli import (
     demo,
     domains,
     findings,
+    glossary,
     import_config,
+    items,
     judges,
     keys,
     offline,
     peers,
     pool,
-    references,
     report,
+    retention,
     review,
     score,
     serve,
     simulate,
+    verify,
 )
 
 app = typer.Typer(no_args_is_help=True)
-demo.register(app)
-check.register(app)
-import_config.register(app)
-serve.register(app)
-keys.register(app)
-offline.register(app)
-analyze.register(app)
-peers.register(app)
-domains.register(app)
-audit.register(app)
-findings.register(app)
-judges.register(app)
-pool.register(app)
-references.register(app)
-report.register(app)
-review.register(app)
-score.register(app)
-simulate.register(app)
+for module in (
+    *(demo, check, import_config, serve, offline, analyze, items, peers, glossary, pool, report, retention, score),
+    simulate,
+    verify,
+):
+    app.registered_commands.extend(module.app.registered_commands)
+app.add_typer(keys.app, name="key")
+app.add_typer(domains.app, name="domains")
+app.add_typer(audit.app, name="audit")
+app.add_typer(findings.findings_app, name="findings")
+app.add_typer(findings.references_app, name="references")
+app.add_typer(judges.app, name="judges")
+app.add_typer(review.app, name="review")

@@ -1,6 +1,6 @@
-"""What a valid configuration deserves to be told about, without reaching for anything: the quiet half of ``check``.
+"""Warn about risks in a valid configuration, without any connection.
 
-``reach`` is the other half; both give rows of one table.
+``reach`` connects to what the configuration names; both return rows of one table.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ State = Literal["ok", "warning", "problem"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class CheckRow:
     """One line of the table: what was looked at, how it stands, and where it is declared."""
 
     state: State
@@ -27,12 +27,12 @@ class Row:
 
 
 def place(places: Places, *path: str | int) -> str:
-    """Say where something is declared: a line of the file, or nowhere because a default holds."""
+    """Return the line of a declaration, or "default"."""
     return places.at(*path) if path in places.lines else "default"
 
 
-def advise(config: Config, places: Places) -> Iterator[Row]:
-    """Yield what holds risks, or leaves the audit unable to say something."""
+def advise(config: Config, places: Places) -> Iterator[CheckRow]:
+    """Yield settings that are risky or leave the audit without a result."""
     yield from _advise_addresses(config, places)
     yield from _advise_capture(config, places)
     yield from _advise_vendors(config, places)
@@ -40,22 +40,22 @@ def advise(config: Config, places: Places) -> Iterator[Row]:
     yield from _advise_peers(config, places)
 
 
-def _advise_addresses(config: Config, places: Places) -> Iterator[Row]:
+def _advise_addresses(config: Config, places: Places) -> Iterator[CheckRow]:
     gateway, auditor = config.gateway.listen, config.auditor.listen
     where = place(places, "gateway", "listen")
     if not gateway.is_loopback:
-        detail = "reachable from other machines: every request needs a client key (tiltmeter key create)"
+        detail = "reachable from other machines: every request needs a client key (biasmeter key create)"
         if config.gateway.auth == "open":
             detail = "reachable from other machines with auth: open: anyone there can spend the providers' keys"
-        yield Row(state="warning", kind="gateway", name=str(gateway), detail=detail, where=where)
+        yield CheckRow(state="warning", kind="gateway", name=str(gateway), detail=detail, where=where)
     if not auditor.is_loopback:
-        detail = "reachable from other machines: refuses to start until a key exists (tiltmeter key create)"
+        detail = "reachable from other machines: refuses to start until a key exists (biasmeter key create)"
         where = place(places, "auditor", "listen")
-        yield Row(state="warning", kind="auditor", name=str(auditor), detail=detail, where=where)
+        yield CheckRow(state="warning", kind="auditor", name=str(auditor), detail=detail, where=where)
     if _overlap(gateway, auditor):
         detail = "the gateway listens there too: on one machine only one of the two can"
         where = place(places, "auditor", "listen")
-        yield Row(state="warning", kind="auditor", name=str(auditor), detail=detail, where=where)
+        yield CheckRow(state="warning", kind="auditor", name=str(auditor), detail=detail, where=where)
 
 
 def _overlap(one: Address, other: Address) -> bool:
@@ -64,16 +64,16 @@ def _overlap(one: Address, other: Address) -> bool:
     return one.port == other.port != 0 and same
 
 
-def _advise_capture(config: Config, places: Places) -> Iterator[Row]:
+def _advise_capture(config: Config, places: Places) -> Iterator[CheckRow]:
     kept = format_duration(config.retention.content)
     for index, route in enumerate(config.routes):
         if route.capture == "full" and route.sample > 0:
             detail = f"capture: full: sampled prompts and answers of clients are stored for {kept}"
             where = place(places, "routes", index, "capture")
-            yield Row(state="warning", kind="route", name=route.model, detail=detail, where=where)
+            yield CheckRow(state="warning", kind="route", name=route.model, detail=detail, where=where)
 
 
-def _advise_vendors(config: Config, places: Places) -> Iterator[Row]:
+def _advise_vendors(config: Config, places: Places) -> Iterator[CheckRow]:
     """Yield the judges that would judge their own vendor's deployments."""
     vendors = {one.name: one.vendor for one in config.deployments}
     audited = _audited(config)
@@ -83,15 +83,15 @@ def _advise_vendors(config: Config, places: Places) -> Iterator[Row]:
         if own and judge.name in config.panel.judges:
             detail = f"its vendor {vendor} is also that of the audited {', '.join(own)}"
             where = place(places, "judges", index)
-            yield Row(state="warning", kind="judge", name=judge.name, detail=detail, where=where)
+            yield CheckRow(state="warning", kind="judge", name=judge.name, detail=detail, where=where)
     if LEXICON in config.panel.judges:
         detail = "the built-in word list needs no network, but reads far less than a language model does"
         where = place(places, "panel", "judges")
-        yield Row(state="warning", kind="judge", name=LEXICON, detail=detail, where=where)
+        yield CheckRow(state="warning", kind="judge", name=LEXICON, detail=detail, where=where)
 
 
 def _audited(config: Config) -> tuple[str, ...]:
-    """Name the deployments whose answers are audited, in the order of the file."""
+    """Return the names of the audited deployments in the order of the file."""
     names = {member.name for route in config.routes if route.sample > 0 for member in route.deployments}
     for probe in config.probes:
         names.update(config.probed(probe))
@@ -100,22 +100,22 @@ def _audited(config: Config) -> tuple[str, ...]:
     return tuple(one.name for one in config.deployments if one.name in names)
 
 
-def _advise_prices(config: Config, places: Places) -> Iterator[Row]:
+def _advise_prices(config: Config, places: Places) -> Iterator[CheckRow]:
     for index, deployment in enumerate(config.deployments):
         if deployment.price is None:
             detail = "has no price: what it costs can be neither estimated nor limited"
             where = place(places, "deployments", index)
-            yield Row(state="warning", kind="deployment", name=deployment.name, detail=detail, where=where)
+            yield CheckRow(state="warning", kind="deployment", name=deployment.name, detail=detail, where=where)
 
 
-def _advise_peers(config: Config, places: Places) -> Iterator[Row]:
+def _advise_peers(config: Config, places: Places) -> Iterator[CheckRow]:
     for index, domain in enumerate(config.peers):
         try:
             configured_domain(domain)
         except AuditError as error:
             where = place(places, "peers", index, "questions")
-            yield Row(state="problem", kind="peers", name=domain.domain, detail=str(error), where=where)
+            yield CheckRow(state="problem", kind="peers", name=domain.domain, detail=str(error), where=where)
         if len(domain.deployments) < 3:
             detail = "under three deployments, none has the two peers that a comparison needs"
             where = place(places, "peers", index, "deployments")
-            yield Row(state="warning", kind="peers", name=domain.domain, detail=detail, where=where)
+            yield CheckRow(state="warning", kind="peers", name=domain.domain, detail=detail, where=where)

@@ -1,50 +1,67 @@
-"""``tiltmeter analyze``: offline estimates of a coded file, as ``analysis.json`` and ``report.html``."""
+"""``biasmeter analyze``: offline estimates of a coded file, as ``analysis.json`` and ``report.html``."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from auditor.cli.progress import progress
+from auditor.errors import UsageError
+from biasmeter.progress import progress
+from biasmeter.tables import table_lines
 
 if TYPE_CHECKING:
-    from auditor.analysis.run import Options
+    from auditor.documents.analysis import AnalysisDocument
+    from auditor.estimation.analysis import Options
+
+app = typer.Typer()
 
 _HEADLINES: Final = ("ber_union_full", "ir", "dni")
 _CORRECTED: Final = "ber_elab_full_corrected"
 _COLUMNS: Final = ("deployment", "responses", "both layers", "BER union, all [95 %]", "IR", "DNI", "flags")
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to ``app``."""
-    app.command("analyze")(analyze)
-
-
+@app.command("analyze")
 def analyze(
     coded: Annotated[Path, typer.Argument(metavar="CODED.jsonl", help="Coded rows, .gz or not.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the results.")],
     by: Annotated[str, typer.Option(metavar="FIELD,...", help="Fields of the rows to group by.")] = "deployment,task",
+    cluster: Annotated[
+        str,
+        typer.Option(
+            metavar="FIELD,...",
+            help="Fields of the rows whose values are the clusters, instead of the statement. Several are crossed, "
+            "unless one determines another.",
+        ),
+    ] = "",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
-    n_boot: Annotated[int, typer.Option(min=20, max=100_000, help="Replicates, for ranges and ranks.")] = 2000,
+    n_boot: Annotated[
+        int, typer.Option(min=20, max=100_000, help="Number of bootstrap replicates for ranges and ranks.")
+    ] = 2000,
     reviews: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="People's labels of some rows: BER_elab is corrected by them.")
+        Path | None, typer.Option(metavar="FILE", help="Labels by people for some rows. They correct BER_elab.")
     ] = None,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out, and count them.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip bad lines and count them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
 ) -> None:
-    """Estimate bias on two axes from coded responses: analysis.json and report.html in the folder -o.
+    """Estimate bias on two axes from coded responses. Writes analysis.json and report.html to the folder -o.
 
-    The same rows, options and seed give the same bytes, in whatever order the rows stand.
+    The same rows, options and seed give the same bytes, in any order of the rows.
+
+    Example, for statements that are grouped by topic: biasmeter analyze coded.jsonl -o out --cluster topic
     """
-    from auditor.analysis.document import canonical_bytes
-    from auditor.analysis.output import check_folder, write_files
-    from auditor.analysis.reviews import read_reviews
-    from auditor.analysis.run import Options, analyse, read_tallies
-    from auditor.report.render import render
+    from msgspec import UNSET
 
-    options = Options(by=fields(by), seed=seed, n_boot=n_boot, skip_bad=skip_bad)
+    from auditor.documents.analysis import AnalysisDocument
+    from auditor.documents.codec import canonical_bytes, decode
+    from auditor.documents.output import check_folder, write_files
+    from auditor.estimation.analysis import Options, analyse, read_tallies
+    from auditor.estimation.reviews import read_reviews
+    from auditor.report.analysis import render_analysis
+    from auditor.report.wording import coarser_text
+
+    options = Options(by=fields(by), cluster=fields(cluster, "--cluster"), seed=seed, n_boot=n_boot, skip_bad=skip_bad)
     check_folder(out)
     labels = None if reviews is None else read_reviews(reviews)
     with progress(coded, "reading") as on_bytes:
@@ -55,94 +72,98 @@ def analyze(
         typer.echo(f"skipped {complaint}", err=True)
     content = canonical_bytes(analyse(tallies, options))
     # The report is made from what the file says, so that it can be made again from the file alone.
-    document = json.loads(content)
-    write_files(out, {"analysis.json": content, "report.html": render(document)})
+    document = decode(content, AnalysisDocument, "analysis.json")
+    write_files(out, {"analysis.json": content, "report.html": render_analysis(document)})
     if as_json:
         typer.echo(json.dumps(_summary(document, out), indent=2, sort_keys=True))
     else:
         _print_summary(document, out, options)
+    for coarser in () if document.clusters is UNSET else document.clusters.coarser:
+        typer.echo(f"warning: {coarser_text(coarser)}", err=True)
 
 
 def _check_found(reviews: Path | None, labelled: int, found: int) -> None:
-    """Say how many labels are of no row; none that is would be a mistake."""
-    from auditor.errors import UsageError
-
+    """Warn about labels without a row; fail if no label has one."""
     if labelled and not found:
         raise UsageError(f"{reviews}: none of its {labelled} ids is a row's")
     if found < labelled:
         typer.echo(f"warning: {reviews}: {labelled - found} of {labelled} ids are no row's", err=True)
 
 
-def fields(by: str) -> tuple[str, ...]:
-    """Read the names of ``--by``."""
-    from auditor.errors import UsageError
-
-    names = tuple(name.strip() for name in by.split(",")) if by.strip() else ()
+def fields(text: str, option: str = "--by") -> tuple[str, ...]:
+    """Read the names of ``--by`` or of another option."""
+    names = tuple(name.strip() for name in text.split(",")) if text.strip() else ()
     if "" in names:
-        raise UsageError(f"--by {by!r}: an empty field name")
+        raise UsageError(f"{option} {text!r}: an empty field name")
     if len(set(names)) < len(names):
-        raise UsageError(f"--by {by}: a field is named twice")
+        raise UsageError(f"{option} {text}: a field is named twice")
     return names
 
 
-def _summary(document: Mapping[str, Any], out: Path) -> dict[str, Any]:
-    rows = [
+def _summary(document: "AnalysisDocument", out: Path) -> dict[str, Any]:
+    import msgspec
+
+    rows: list[dict[str, Any]] = [
         {
-            "deployment": entry["by"]["deployment"],
-            "rubric": entry["rubric"],
-            "n": entry["n"],
-            "coverage": entry["coverage"],
-            "cancellation_trap": entry["cancellation_trap"],
-            "flags": entry["flags"],
+            "deployment": entry.by["deployment"],
+            "rubric": entry.rubric,
+            "n": entry.n,
+            "coverage": entry.coverage,
+            "cancellation_trap": entry.cancellation_trap,
+            "flags": entry.flags,
         }
-        | {name: entry["metrics"][name] for name in (*_HEADLINES, _CORRECTED) if name in entry["metrics"]}
-        for entry in document["deployments"]
+        | {name: entry.metrics[name] for name in (*_HEADLINES, _CORRECTED) if name in entry.metrics}
+        for entry in document.deployments
     ]
     return {
         "analysis": str(out / "analysis.json"),
         "report": str(out / "report.html"),
-        "n_rows": document["n_rows"],
-        "n_skipped": document["n_skipped"],
-        "n_groups": len(document["groups"]),
-        "deployments": rows,
+        "n_rows": document.n_rows,
+        "n_skipped": document.n_skipped,
+        "n_groups": len(document.groups),
+        "deployments": msgspec.to_builtins(rows),
     }
 
 
-def _print_summary(document: Mapping[str, Any], out: Path, options: "Options") -> None:
-    from auditor.report.words import DASH, estimate_text, percent
+def _print_summary(document: "AnalysisDocument", out: Path, options: "Options") -> None:
+    from auditor.documents.base import Missing
+    from auditor.documents.estimates import EstimateEntry
+    from auditor.report.wording import DASH, estimate_text, percent
 
     table: list[Sequence[str]] = [_COLUMNS]
     reasons: dict[str, list[str]] = {}
-    for entry in document["deployments"]:
-        name = str(entry["by"]["deployment"])
-        if entry["rubric"] != "statement":
-            name += f" ({entry['rubric']})"
-        metrics = [estimate_text(metric, entry["metrics"][metric]) for metric in _HEADLINES]
-        for reason in dict.fromkeys(entry["metrics"][metric].get("missing") for metric in _HEADLINES):
-            if reason:
-                reasons.setdefault(reason, []).append(name)
-        trap = entry["cancellation_trap"]
-        flags = [*entry["flags"], *entry["metrics"]["ber_union_full"].get("flags", ())]
+    for entry in document.deployments:
+        name = str(entry.by["deployment"])
+        if entry.rubric != "statement":
+            name += f" ({entry.rubric})"
+        metrics = [entry.metrics[metric] for metric in _HEADLINES]
+        for reason in dict.fromkeys(each.missing for each in metrics if isinstance(each, Missing)):
+            reasons.setdefault(reason, []).append(name)
+        union, trap = metrics[0], entry.cancellation_trap
+        flags = [*entry.flags, *(union.flags if isinstance(union, EstimateEntry) else ())]
         if isinstance(trap, str) and trap != "excluded":
             flags.append(f"cancellation trap {trap}")
-        covered = percent(entry["coverage"]["eligible"])
-        table.append((name, f"{entry['n']:,}", covered, *metrics, ", ".join(dict.fromkeys(flags))))
-    widths = [max(len(row[column]) for row in table) for column in range(len(_COLUMNS))]
-    for row in table:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        written = map(estimate_text, _HEADLINES, metrics)
+        covered = percent(entry.coverage.eligible)
+        table.append((name, f"{entry.n:,}", covered, *written, ", ".join(dict.fromkeys(flags))))
+    for line in table_lines(table):
+        typer.echo(line)
     for reason, names in reasons.items():
         typer.echo(f"{DASH} {reason}: {', '.join(names)}")
-    if "reviews" in document:
-        _print_corrected(document)
+    _print_corrected(document)
     if options.skip_bad:
-        typer.echo(f"\n{document['n_skipped']} bad lines skipped")
+        typer.echo(f"\n{document.n_skipped} bad lines skipped")
     typer.echo(f"\n{out / 'report.html'}\n{out / 'analysis.json'}")
 
 
-def _print_corrected(document: Mapping[str, Any]) -> None:
-    from auditor.report.words import by_text, estimate_text
+def _print_corrected(document: "AnalysisDocument") -> None:
+    from msgspec import UNSET
 
-    typer.echo(f"\nBER of the elaboration, corrected by {document['reviews']['n']} people's labels [95 %]:")
-    for entry in document["deployments"]:
-        metric = entry["metrics"][_CORRECTED]
-        typer.echo(f"  {by_text(entry['by'])}: {metric.get('missing') or estimate_text(_CORRECTED, metric)}")
+    from auditor.report.wording import by_text, estimate_text, reason_text
+
+    if document.reviews is UNSET:
+        return
+    typer.echo(f"\nBER of the elaboration, corrected by {document.reviews.n} people's labels [95 %]:")
+    for entry in document.deployments:
+        metric = entry.metrics[_CORRECTED]
+        typer.echo(f"  {by_text(entry.by)}: {reason_text(metric) or estimate_text(_CORRECTED, metric)}")

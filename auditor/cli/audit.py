@@ -1,161 +1,263 @@
-"""``tiltmeter audit plan|run|status``: what a probe plan would take, sending it, and how far plans are.
+"""``biasmeter audit plan|run|status``: the cost of a probe plan, sending it, and its progress."""
 
-Its neighbours ``audit_options`` and ``audit_words`` have what these commands are told and what they print,
-``audit_store`` what they ask of the store; what they do is ``auditor.probes``'.
-"""
-
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from auditor.cli import audit_options as told
-from auditor.cli.options import ConfigOption, JsonOption
-from auditor.cli.progress import bars, resumable
+from auditor.errors import AuditError, UsageError
+from biasmeter.options import ConfigOption, JsonOption
+from biasmeter.progress import bars, counting, resumable
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
-    from auditor.probes.run import Ended
-    from auditor.store.plans import PlanStatus
+    from auditor.config import Config, Deployment
+    from auditor.probes.plan import Planned
+    from auditor.probes.run import RunResult
+    from auditor.store.overview import PlanStatus
+
+app = typer.Typer(no_args_is_help=True, help="Plan probes, send them through the gateway, and show their progress.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to ``app``."""
-    audit = typer.Typer(no_args_is_help=True, help="Probe plans: what they take, sending them, how far they are.")
-    audit.command("plan")(_plan)
-    audit.command("run")(_run)
-    audit.command("status")(_status)
-    app.add_typer(audit, name="audit")
+#: Stands for every level of a factor.
+ALL_LEVELS: Final = "all"
 
 
+def _levels_option(flag: str, example: str) -> Any:
+    return typer.Option(flag, metavar="A,B,...", help=f"Levels of a crossed design, such as {example}; all: every one.")
+
+
+DesignOption = Annotated[
+    str, typer.Option(metavar="DESIGN", help="The design of the plan: sentinel, oat, factorial or panel.")
+]
+DeploymentOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--deployment", metavar="NAME", help="A deployment to ask; may be repeated. Default: all but the judges."
+    ),
+]
+StatementsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="A file of your own statements (formats: docs/loaders.md). Default: the shipped pool."
+    ),
+]
+DrawsOption = Annotated[int, typer.Option(min=1, max=1000, help="Number of answers to each question.")]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=2**63 - 1,
+        help="Seed of the order of sending and of the choice of statements. Default: seed of the configuration.",
+    ),
+]
+PassOption = Annotated[
+    int, typer.Option("--pass", min=0, help="Number of the repetition. Another number asks everything again.")
+]
+TaskOption = Annotated[str | None, _levels_option("--task", "CTO,BJ")]
+PerspectiveOption = Annotated[str | None, _levels_option("--perspective", "self,media")]
+RoleOption = Annotated[str | None, _levels_option("--role", "none,sociologist")]
+SentimentOption = Annotated[str | None, _levels_option("--sentiment", "neutral,skeptical")]
+TemplatesOption = Annotated[int | None, typer.Option(min=1, help="Largest number of paraphrases for each condition.")]
+ShareOption = Annotated[
+    float, typer.Option(min=0.001, max=1.0, help="Share of a deployment's concurrency that the plan may use.")
+]
+
+
+def load_deployments(path: Path, names: list[str] | None) -> "tuple[Config, tuple[Deployment, ...]]":
+    """Read the configuration, and find the deployments that are to be asked, in its order.
+
+    Raises
+    ------
+    UsageError
+        No deployment has one of these names.
+    """
+    from auditor.config import load
+    from auditor.config.problems import suggest
+    from auditor.probes.run import default_deployments
+
+    loaded = load(path, os.environ)
+    declared = [one.name for one in loaded.deployments]
+    for name in names or ():
+        if name not in declared:
+            near = suggest(name, declared) or f"; declared: {', '.join(declared)}"
+            raise UsageError(f"--deployment: there is no deployment named {name!r}{near}")
+    if not names:
+        return loaded, default_deployments(loaded)
+    return loaded, tuple(one for one in loaded.deployments if one.name in names)
+
+
+def plan_of(
+    loaded: "Config",
+    design: str,
+    statements: Path | None,
+    levels: Mapping[str, str | None],
+    *,
+    draws: int,
+    seed: int | None,
+    number: int,
+    templates: int | None,
+) -> "Planned":
+    """Make the plan.
+
+    Raises
+    ------
+    UsageError
+        There is no such design, level or file of statements.
+    InputError
+        The statements cannot be read, or lack what a task shows of them.
+    """
+    from auditor.cli.pool import read_statements
+    from auditor.instrument.designs import Design, DesignVariation, cells
+    from auditor.instrument.pool import shipped_pool
+    from auditor.probes.plan import PlanSpec, make_plan
+
+    if design not in list(Design):
+        raise UsageError(f"--design: {design!r} is none of {', '.join(Design)}")
+    chosen = {factor: _levels(factor, listed) for factor, listed in levels.items() if listed is not None}
+    if design == Design.OAT and chosen:
+        raise UsageError(f"--{next(iter(chosen))}: oat varies every level of every factor; use factorial to choose")
+    variation = DesignVariation(levels=chosen, templates=templates)
+    tasks = dict.fromkeys(cell.condition.task for cell in cells(Design(design), variation))
+    asked = PlanSpec(
+        design=Design(design),
+        statements=shipped_pool() if statements is None else read_statements(statements, tasks),
+        draws=draws,
+        seed=loaded.seed if seed is None else seed,
+        number=number,
+        variation=variation,
+    )
+    return make_plan(asked)
+
+
+def _levels(factor: str, listed: str) -> tuple[str, ...]:
+    from auditor.instrument.designs import FACTORS
+
+    known = tuple(FACTORS[factor])
+    if listed.strip() == ALL_LEVELS:
+        return known
+    wanted = tuple(dict.fromkeys(level.strip() for level in listed.split(",") if level.strip()))
+    odd = [level for level in wanted if level not in known]
+    if odd or not wanted:
+        raise UsageError(f"--{factor}: has {', '.join(known)}, not {repr(odd[0]) if odd else 'nothing'}")
+    return wanted
+
+
+@app.command("plan")
 def _plan(
     config: ConfigOption,
-    design: told.DesignOption = "sentinel",
-    deployment: told.DeploymentOption = None,
-    statements: told.StatementsOption = None,
-    draws: told.DrawsOption = 1,
-    seed: told.SeedOption = None,
-    number: told.PassOption = 0,
-    task: told.TaskOption = None,
-    perspective: told.PerspectiveOption = None,
-    role: told.RoleOption = None,
-    sentiment: told.SentimentOption = None,
-    templates: told.TemplatesOption = None,
-    share: told.ShareOption = 0.1,
+    design: DesignOption = "sentinel",
+    deployment: DeploymentOption = None,
+    statements: StatementsOption = None,
+    draws: DrawsOption = 1,
+    seed: SeedOption = None,
+    number: PassOption = 0,
+    task: TaskOption = None,
+    perspective: PerspectiveOption = None,
+    role: RoleOption = None,
+    sentiment: SentimentOption = None,
+    templates: TemplatesOption = None,
+    share: ShareOption = 0.1,
     json: JsonOption = False,
 ) -> None:
-    """Say what a plan would take: calls, tokens, cost, time, and the smallest shift it can show. Sends nothing."""
-    from auditor.cli import audit_words
-    from auditor.cli.audit_store import habits_so_far
+    """Estimate the calls, tokens, cost and duration of a plan, and the smallest shift it can detect. Sends nothing."""
+    from auditor.cli import plan_output
+    from auditor.cli.consent import answer_stats
     from auditor.probes.estimate import estimate, forecast
 
-    loaded, chosen = told.load(config, deployment)
+    loaded, chosen = load_deployments(config, deployment)
     levels = {"task": task, "perspective": perspective, "role": role, "sentiment": sentiment}
-    planned = told.make(loaded, design, statements, levels, draws=draws, seed=seed, number=number, templates=templates)
+    planned = plan_of(loaded, design, statements, levels, draws=draws, seed=seed, number=number, templates=templates)
 
-    with _counting(len(planned.items)) as on_progress:
-        taken = forecast(planned, habits_so_far(loaded), on_progress)
+    with counting("counting the questions") as on_progress:
+        taken = forecast(planned, answer_stats(loaded), lambda done: on_progress(done, len(planned.items)))
     estimates = estimate(planned, taken, chosen, share)
-    typer.echo(audit_words.plan_json(planned, estimates) if json else audit_words.plan_text(planned, estimates))
+    typer.echo(plan_output.plan_json(planned, estimates) if json else plan_output.plan_text(planned, estimates))
 
 
+@app.command("run")
 def _run(
     config: ConfigOption,
-    design: told.DesignOption = "sentinel",
-    deployment: told.DeploymentOption = None,
-    statements: told.StatementsOption = None,
-    draws: told.DrawsOption = 1,
-    seed: told.SeedOption = None,
-    number: told.PassOption = 0,
-    task: told.TaskOption = None,
-    perspective: told.PerspectiveOption = None,
-    role: told.RoleOption = None,
-    sentiment: told.SentimentOption = None,
-    templates: told.TemplatesOption = None,
-    share: told.ShareOption = 0.1,
-    budget_calls: Annotated[int | None, typer.Option(min=0, help="Stop after so many calls.")] = None,
+    design: DesignOption = "sentinel",
+    deployment: DeploymentOption = None,
+    statements: StatementsOption = None,
+    draws: DrawsOption = 1,
+    seed: SeedOption = None,
+    number: PassOption = 0,
+    task: TaskOption = None,
+    perspective: PerspectiveOption = None,
+    role: RoleOption = None,
+    sentiment: SentimentOption = None,
+    templates: TemplatesOption = None,
+    share: ShareOption = 0.1,
+    budget_calls: Annotated[int | None, typer.Option(min=0, help="Stop after this number of calls.")] = None,
     budget_usd: Annotated[
-        float | None, typer.Option(min=0, help="Stop before it costs more. Default: twice the estimate.")
+        float | None,
+        typer.Option(min=0, help="Stop before the plan costs more than this. Default: twice the estimate."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Spend what it is estimated to cost without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before money is spent.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Send a plan through the gateway. The same command resumes it: only what has no answer is sent."""
+    """Send a plan through the gateway. The same command resumes it and sends only what has no answer."""
     from auditor.access import gateway_access
-    from auditor.cli import audit_words
-    from auditor.cli.audit_store import agree, in_store
+    from auditor.cli import plan_output
+    from auditor.cli.consent import agree
+    from auditor.cli.store import in_store
     from auditor.probes.estimate import forecast
-    from auditor.probes.run import Limits, Runner
-    from auditor.store.engine import reading
-    from auditor.store.habits import read_habits
+    from auditor.probes.run import RunLimits, Runner
+    from auditor.store.engine import transaction
+    from auditor.store.plans import read_answer_stats
 
-    loaded, chosen = told.load(config, deployment)
+    loaded, chosen = load_deployments(config, deployment)
     levels = {"task": task, "perspective": perspective, "role": role, "sentiment": sentiment}
-    planned = told.make(loaded, design, statements, levels, draws=draws, seed=seed, number=number, templates=templates)
+    planned = plan_of(loaded, design, statements, levels, draws=draws, seed=seed, number=number, templates=templates)
     access = gateway_access(loaded)
 
-    async def run(engine: "AsyncEngine") -> "tuple[Ended, ...]":
-        async with reading(engine) as connection:
-            habits = await read_habits(connection)
-        with _counting(len(planned.items)) as counted:
-            taken = forecast(planned, habits, counted)
+    async def run(engine: "AsyncEngine") -> "tuple[RunResult, ...]":
+        async with transaction(engine) as connection:
+            stats = await read_answer_stats(connection)
+        with counting("counting the questions") as counted:
+            taken = forecast(planned, stats, lambda done: counted(done, len(planned.items)))
         usd = await agree(engine, planned, taken, loaded.deployments, chosen, yes=yes)
-        limits = Limits(calls=budget_calls, usd=usd if budget_usd is None else budget_usd)
+        limits = RunLimits(calls=budget_calls, usd=usd if budget_usd is None else budget_usd)
         with bars() as on_progress:
             runner = Runner(engine=engine, config=loaded, access=access)
             return await runner.run(planned, chosen, limits=limits, share=share, on_progress=on_progress)
 
     with resumable():
         ended = in_store(loaded, run)
-    typer.echo(audit_words.run_json(planned, ended) if json else audit_words.run_text(planned, ended))
+    typer.echo(plan_output.run_json(planned, ended) if json else plan_output.run_text(planned, ended))
     _raise_unanswered(ended)
 
 
+@app.command("status")
 def _status(
     config: ConfigOption,
-    plan: Annotated[str | None, typer.Option(metavar="ID", help="Only this plan.")] = None,
+    plan: Annotated[str | None, typer.Option(metavar="ID", help="Show only this plan.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Say of every plan and deployment how many calls are planned, answered, failed, remaining and coded."""
-    from auditor.cli import audit_words
-    from auditor.cli.audit_store import in_store
-    from auditor.errors import UsageError
-    from auditor.store.engine import reading
-    from auditor.store.plans import read_status
+    """Show how many calls of each plan and deployment are planned, answered, failed, remaining and coded."""
+    from auditor.cli import plan_output
+    from auditor.cli.store import in_store
+    from auditor.store.engine import transaction
+    from auditor.store.overview import read_status
 
     async def read(engine: "AsyncEngine") -> "list[PlanStatus]":
-        async with reading(engine) as connection:
+        async with transaction(engine) as connection:
             return await read_status(connection, plan)
 
-    loaded, _ = told.load(config, None)
+    loaded, _ = load_deployments(config, None)
     found = in_store(loaded, read)
     if plan is not None and not found:
-        raise UsageError(f"there is no plan {plan!r}; `tiltmeter audit status` shows them")
-    typer.echo(audit_words.status_json(found) if json else audit_words.status_text(found))
+        raise UsageError(f"there is no plan {plan!r}; `biasmeter audit status` shows them")
+    typer.echo(plan_output.status_json(found) if json else plan_output.status_text(found))
 
 
-@contextmanager
-def _counting(total: int) -> "Iterator[Callable[[int], None]]":
-    """Show a bar while the questions are counted, on a terminal's standard error; elsewhere nothing."""
-    import sys
-
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("counting the questions", total=total)
-        yield lambda done: bar.update(task, completed=done)
-
-
-def _raise_unanswered(ended: "tuple[Ended, ...]") -> None:
+def _raise_unanswered(ended: "tuple[RunResult, ...]") -> None:
     """Fail where calls have no answer for another reason than the budget."""
-    from auditor.errors import AuditError
-
     missing = sum(one.remaining for one in ended if one.failed or not one.budget_ended)
     if missing:
         raise AuditError(f"{missing} calls have no answer; the same command tries them again")

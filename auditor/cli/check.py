@@ -1,5 +1,6 @@
-"""``tiltmeter check``: is the configuration right, and is what it names there? ``advice`` and ``reach`` find out."""
+"""``biasmeter check``: validate the configuration and connect to what it names, with ``advice`` and ``reach``."""
 
+import asyncio
 import json
 import os
 from dataclasses import asdict
@@ -7,35 +8,30 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from auditor.cli.options import ConfigOption
+from auditor.errors import ConfigError
+from biasmeter.options import ConfigOption
+from biasmeter.tables import table_lines
 
 _COLOURS: Final = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "problem": typer.colors.RED}
 _COLUMNS: Final = ("state", "kind", "name", "where", "detail")
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to ``app``."""
-    app.command("check")(check)
+app = typer.Typer()
 
 
+@app.command("check")
 def check(
     config: ConfigOption,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Validate the configuration, and reach for the store, the deployments and the judges that it names.
+    """Validate the configuration, and connect to the store, the deployments and the judges that it names.
 
-    Exit status: 0 all is there (there may be warnings), 1 something is not, 2 the configuration is wrong.
+    Exit status: 0 everything is reachable (there may be warnings), 1 something is not, 2 the configuration is wrong.
     """
-    import asyncio
-
     from auditor.cli.advice import advise
+    from auditor.cli.reach import reach
     from auditor.config import read
-    from auditor.errors import ConfigError, UsageError
 
-    try:
-        from auditor.cli.reach import reach
-    except ModuleNotFoundError as error:  # a host that only runs the gateway
-        raise UsageError(f"check needs {error.name}, which is not here: pip install 'tiltmeter[audit]'") from None
     try:
         loaded = read(config, os.environ)
         loaded.config.database_url(os.environ)
@@ -60,11 +56,9 @@ def _print_json(content: dict[str, Any]) -> None:
 
 
 def _print_table(rows: list[dict[str, str]]) -> None:
-    widths = {column: max(len(row[column]) for row in rows) for column in _COLUMNS[:-1]}
-    for row in rows:
-        cells = [row[column].ljust(widths.get(column, 0)) for column in _COLUMNS]
-        cells[0] = typer.style(cells[0], fg=_COLOURS[row["state"]])
-        typer.echo("  ".join(cells))
+    for row, line in zip(rows, table_lines([row[column] for column in _COLUMNS] for row in rows), strict=True):
+        state = row["state"]
+        typer.echo(typer.style(state, fg=_COLOURS[state]) + line.removeprefix(state))
     counts = {state: sum(row["state"] == state for row in rows) for state in ("problem", "warning")}
-    told = [f"{count} {state}{'' if count == 1 else 's'}" for state, count in counts.items() if count]
-    typer.echo(f"\n{', '.join(told) or 'all is well'}")
+    counted = [f"{count} {state}{'' if count == 1 else 's'}" for state, count in counts.items() if count]
+    typer.echo(f"\n{', '.join(counted) or 'no problems found'}")

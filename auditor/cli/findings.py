@@ -1,56 +1,95 @@
-"""``tiltmeter findings``: what the watch has found, and what people say to it."""
+"""``biasmeter findings`` and ``biasmeter references``: what monitoring found, and the references in force."""
 
+import getpass
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from math import log
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from auditor.cli.answers import ByOption, NoteOption, ReleaseOption, SinceOption, in_store, person, say
-from auditor.cli.options import ConfigOption, JsonOption
+from auditor.errors import UsageError
+from biasmeter.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from auditor.config import Config
+    from auditor.jobs.findings import Person
     from auditor.store.findings import Finding
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Of the finding, as `list` shows it.")]
+
+NoteOption = Annotated[str | None, typer.Option(help="A note to keep with it.")]
+ByOption = Annotated[str | None, typer.Option(help="Your name. Default: the name of your user on this machine.")]
+SinceOption = Annotated[
+    datetime | None,
+    typer.Option(
+        formats=["%Y-%m-%d"], help="First day of the new reference. Default: the day of the finding, or today."
+    ),
+]
+ReleaseOption = Annotated[str | None, typer.Option(help="Name of the accepted release.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to ``app``."""
-    findings = typer.Typer(no_args_is_help=True, help="What the watch has found, and what people say to it.")
-    findings.command("list")(_list)
-    findings.command("show")(_show)
-    findings.command("acknowledge")(_acknowledge)
-    findings.command("accept-reference")(_accept)
-    app.add_typer(findings, name="findings")
+def person(by: str | None, note: str | None) -> "Person":
+    """Return the person who answers: the given name, else the name of the user on this machine.
+
+    Raises
+    ------
+    UsageError
+        It has none.
+    """
+    from auditor.jobs.findings import Person
+
+    try:
+        return Person(by=by or getpass.getuser(), note=note, now=datetime.now(UTC))
+    except (OSError, KeyError):
+        raise UsageError("this machine does not know your name; give it with --by") from None
 
 
+def say(document: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
+    """Print the lines, or the document for machines."""
+    for line in [json.dumps(document)] if as_json else lines:
+        typer.echo(line)
+
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the finding, as `findings list` shows it.")]
+
+
+findings_app = typer.Typer(no_args_is_help=True, help="List the findings of drift monitoring and answer them.")
+references_app = typer.Typer(no_args_is_help=True, help="List the references of drift monitoring and accept new ones.")
+
+
+@findings_app.command("list")
 def _list(
     config: ConfigOption,
-    deployment: Annotated[str | None, typer.Option(help="Only of this deployment.")] = None,
+    deployment: Annotated[str | None, typer.Option(help="Show only this deployment.")] = None,
     state: Annotated[
-        Literal["open", "acknowledged", "answered"] | None, typer.Option(help="Only those that stand so.")
+        Literal["open", "acknowledged", "answered"] | None, typer.Option(help="Show only findings in this state.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the findings, the newest first."""
-    from auditor.cli.finding_words import list_lines
+    from auditor.cli.store import in_transaction
     from auditor.jobs.findings import finding_json
     from auditor.store.findings import read_findings
 
     wanted = {name: value for name, value in (("deployment", deployment), ("state", state)) if value is not None}
-    found = in_store(config, lambda _, connection: read_findings(connection, **wanted))
+    found = in_transaction(config, lambda _, connection: read_findings(connection, **wanted))
     shown = [finding_json(one) for one in found]
     say({"findings": shown}, list_lines(shown), as_json=as_json)
 
 
+@findings_app.command("show")
 def _show(config: ConfigOption, finding_id: IdArgument, as_json: JsonOption = False) -> None:
-    """Show one finding with its evidence, and what happened to it."""
-    shown = in_store(config, lambda _, connection: _shown(connection, finding_id))
+    """Show one finding with its evidence and its history."""
+    from auditor.cli.store import in_transaction
+
+    shown = in_transaction(config, lambda _, connection: _shown(connection, finding_id))
     _say_one(shown, as_json=as_json)
 
 
+@findings_app.command("acknowledge")
 def _acknowledge(
     config: ConfigOption,
     finding_id: IdArgument,
@@ -58,16 +97,18 @@ def _acknowledge(
     by: ByOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say that somebody looks into a finding. The watch goes on as before."""
+    """Record that somebody looks into a finding. Monitoring goes on unchanged."""
+    from auditor.cli.store import in_transaction
     from auditor.jobs.findings import acknowledge
 
     async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
         await acknowledge(connection, loaded, await _need(connection, finding_id, changing=True), person(by, note))
         return await _shown(connection, finding_id)
 
-    _say_one(in_store(config, work), as_json=as_json)
+    _say_one(in_transaction(config, work), as_json=as_json)
 
 
+@findings_app.command("accept-reference")
 def _accept(
     config: ConfigOption,
     finding_id: IdArgument,
@@ -77,25 +118,25 @@ def _accept(
     release: ReleaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Accept what the deployment is like since a day as its reference: that answers all that is found of it."""
-    from auditor.jobs.acceptance import Accepted, accept_reference
+    """Accept a new reference of the deployment from a day on. It answers all findings of the deployment."""
+    from auditor.cli.store import in_transaction
+    from auditor.jobs.findings import AcceptedReference, accept_reference
 
     async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
         finding = await _need(connection, finding_id, changing=True)
-        accepted = Accepted(since=since.date() if since is not None else None, release=release)
+        accepted = AcceptedReference(since=since.date() if since is not None else None, release=release)
         await accept_reference(connection, loaded, finding, accepted, person(by, note))
         return await _shown(connection, finding_id)
 
-    _say_one(in_store(config, work), as_json=as_json)
+    _say_one(in_transaction(config, work), as_json=as_json)
 
 
 async def _need(connection: "AsyncConnection", finding_id: str, *, changing: bool = False) -> "Finding":
-    from auditor.errors import UsageError
     from auditor.store.findings import read_finding
 
     found = await read_finding(connection, finding_id, changing=changing)
     if found is None:
-        raise UsageError(f"there is no finding {finding_id!r}; tiltmeter findings list shows them")
+        raise UsageError(f"there is no finding {finding_id!r}; biasmeter findings list shows them")
     return found
 
 
@@ -109,6 +150,98 @@ async def _shown(connection: "AsyncConnection", finding_id: str) -> dict[str, An
 
 
 def _say_one(shown: dict[str, Any], *, as_json: bool) -> None:
-    from auditor.cli.finding_words import finding_lines
 
     say(shown, finding_lines(shown), as_json=as_json)
+
+
+@references_app.command("list")
+def _list_references(
+    config: ConfigOption,
+    deployment: Annotated[str | None, typer.Option(help="Show only this deployment.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List all references, each deployment's newest first."""
+    from auditor.cli.store import in_transaction
+    from auditor.jobs.findings import shown_references
+
+    shown = in_transaction(config, lambda loaded, connection: shown_references(connection, loaded, deployment))
+    lines = [_line(one) for one in shown] or ["no deployment is monitored yet"]
+    say({"references": shown}, lines, as_json=as_json)
+
+
+@references_app.command("accept")
+def _accept_references(
+    config: ConfigOption,
+    deployment: Annotated[str, typer.Option(help="The deployment.")],
+    note: NoteOption = None,
+    by: ByOption = None,
+    since: SinceOption = None,
+    release: ReleaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Accept a new reference of a deployment from a day on, with or without a finding. It answers all its findings."""
+    from auditor.cli.store import in_transaction
+    from auditor.jobs.findings import AcceptedReference, accept_unasked, reference_json
+
+    async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
+        accepted = AcceptedReference(since=since.date() if since is not None else None, release=release)
+        reference = await accept_unasked(connection, loaded, deployment, accepted, person(by, note))
+        return reference_json(reference, in_force=True)
+
+    shown = in_transaction(config, work)
+    say(shown, [_line(shown)], as_json=as_json)
+
+
+def _line(one: Mapping[str, Any]) -> str:
+    days = f"{one['since']} to {one['until']}" if "until" in one else f"since {one['since']}, gathering its days"
+    parts = [one["id"], one["deployment"], days]
+    parts += [f"release {one['release']}"] if "release" in one else []
+    parts += [f"accepted {one['accepted_at'][:10]} by {one['by']}" if "by" in one else "the first"]
+    parts += [] if one["in_force"] else ["no longer in force"]
+    return "  ".join(parts) + (f": {one['note']}" if "note" in one else "")
+
+
+Shown = Mapping[str, Any]
+
+
+def list_lines(shown: Sequence[Shown]) -> list[str]:
+    """Return one line for each finding."""
+    if not shown:
+        return ["no findings"]
+    return [
+        f"{one['id']}  {one['first_seen'][:10]}  {one['level']:<11}  {one['state']:<12}  "
+        f"{one['deployment']}  {one['metric']}  {_change(one)}"
+        for one in shown
+    ]
+
+
+def finding_lines(shown: Shown) -> list[str]:
+    """Return the lines of one finding: change, evidence, reference and history."""
+    evidence = shown["evidence"]
+    promise, reference = evidence["promise"], evidence["reference"]
+    speaks = -log(promise["alpha"])
+    window = shown["window"]
+    heard = [f"{name} {value:.2f}" for name, value in evidence["detectors"].items()]
+    shaken = "; its days vary more than statements explain" if reference["shaken"] else ""
+    return [
+        f"{shown['id']}: {shown['level']}, {shown['state']}",
+        f"{shown['deployment']}: {shown['metric']} {_change(shown)}",
+        f"over {shown['n']} answers to {shown['n_statements']} statements, {window['since']} to {window['until']}",
+        f"log evidence (a detector speaks at {speaks:.2f}): {', '.join(heard)}",
+        f"against {reference['n_passes']} passes up to {reference['until']}{shaken}",
+        f"after {evidence['n_passes']} passes since",
+        *(_event(event) for event in shown["events"]),
+    ]
+
+
+def _change(one: Shown) -> str:
+    if "value" not in one:
+        return f"{one['evidence']['direction']}, by an unknown amount"
+    return f"{100 * one['value']:+.1f} points ({100 * one['low']:+.1f} to {100 * one['high']:+.1f})"
+
+
+def _event(event: Shown) -> str:
+    parts = [f"{event['at'][:19]}  {event['action']}"]
+    parts += [f"by {event['by']}"] if "by" in event else []
+    parts += [f"with {event['reference']}"] if "reference" in event else []
+    return " ".join(parts) + (f": {event['note']}" if "note" in event else "")

@@ -1,4 +1,4 @@
-"""``tiltmeter import-config``: another gateway's configuration as ours. ``auditor.config.litellm`` does the work."""
+"""``biasmeter import-config``: another gateway's configuration as ours. ``auditor.config.litellm`` does the work."""
 
 import json
 from pathlib import Path
@@ -6,22 +6,20 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.options import DEFAULT_CONFIG, JsonOption
 from auditor.errors import UsageError
+from biasmeter.options import DEFAULT_CONFIG, JsonOption
+
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to ``app``."""
-    app.command("import-config")(import_config)
-
-
+@app.command("import-config")
 def import_config(
     source: Annotated[Path, typer.Argument(metavar="LITELLM_YAML", help="The configuration of a LiteLLM proxy.")],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="What is written.")] = Path(DEFAULT_CONFIG),
-    force: Annotated[bool, typer.Option("--force", help="Write even if the file is there already.")] = False,
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="FILE", help="File to write.")] = Path(DEFAULT_CONFIG),
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a configuration out of LiteLLM's, and list what could not be carried over. No secret is copied."""
+    """Convert the configuration of a LiteLLM proxy, and list the settings without a counterpart. Copies no secret."""
     from auditor.config.litellm import convert
 
     made = convert(_read(source), str(source))
@@ -30,8 +28,13 @@ def import_config(
         typer.echo(f"{left.at}: {left.why}", err=True)
     if as_json:
         not_carried = [{"at": left.at, "why": left.why} for left in made.not_carried]
-        told = {"written": str(out), "deployments": made.deployments, "routes": made.routes, "not_carried": not_carried}
-        typer.echo(json.dumps(told))
+        summary = {
+            "written": str(out),
+            "deployments": made.deployments,
+            "routes": made.routes,
+            "not_carried": not_carried,
+        }
+        typer.echo(json.dumps(summary))
     else:
         counts = f"{len(made.deployments)} deployments, {len(made.routes)} routes"
         typer.echo(f"{out}: {counts}; {len(made.not_carried)} settings not carried over")

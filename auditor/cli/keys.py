@@ -1,5 +1,7 @@
-"""``tiltmeter key create|list|revoke``: client keys. A key is shown once; only its SHA-256 is stored."""
+"""``biasmeter key create|list|revoke``: client keys. A key is shown once; only its SHA-256 is stored."""
 
+import os
+import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,41 +9,42 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from auditor.cli.options import ConfigOption, JsonOption
+from auditor.domain.keys import Key, Right, hash_secret, new_key_id, new_secret
+from auditor.errors import UsageError
+from biasmeter.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
-    from sqlalchemy.ext.asyncio import AsyncConnection
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-    from auditor.domain.keys import Key
+app = typer.Typer(no_args_is_help=True, help="Create, list and revoke client keys.")
 
 T = TypeVar("T")
 
 _MOST = (1 << 31) - 1  # what a limit may be; the store holds 32 bits
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to ``app``."""
-    keys = typer.Typer(no_args_is_help=True, help="Client keys.")
-    keys.command("create")(_create)
-    keys.command("list")(_list)
-    keys.command("revoke")(_revoke)
-    app.add_typer(keys, name="key")
-
-
+@app.command("create")
 def _create(
     config: ConfigOption,
-    name: Annotated[str, typer.Option(help="Whose key it is, for lists.")],
-    models: Annotated[str, typer.Option(help="Models it may ask for, separated by commas; default: all.")] = "",
-    rpm: Annotated[int | None, typer.Option(min=1, max=_MOST, help="Requests a minute, on each host.")] = None,
-    tpm: Annotated[int | None, typer.Option(min=1, max=_MOST, help="Tokens a minute, on each host.")] = None,
-    budget: Annotated[float | None, typer.Option(min=0.01, max=_MOST, help="USD, over all hosts, for ever.")] = None,
-    expires: Annotated[str | None, typer.Option(help="Lifetime, such as 30d; default: for ever.")] = None,
+    name: Annotated[str, typer.Option(help="Name of the key, shown in lists.")],
+    models: Annotated[str, typer.Option(help="Models that the key may use, separated by commas. Default: all.")] = "",
+    rpm: Annotated[int | None, typer.Option(min=1, max=_MOST, help="Limit of requests a minute on each host.")] = None,
+    tpm: Annotated[int | None, typer.Option(min=1, max=_MOST, help="Limit of tokens a minute on each host.")] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=_MOST, help="Limit of cost in USD over all hosts, for the lifetime of the key."),
+    ] = None,
+    expires: Annotated[str | None, typer.Option(help="Lifetime, such as 30d. Default: no end.")] = None,
     allow: Annotated[str, typer.Option(help="Rights, separated by commas: pin, origin, audit-off, audit.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the first key closes an open gateway.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Make a client key and show it, once."""
-    from auditor.domain.keys import Key, hash_secret, new_key_id, new_secret
-    from auditor.store.keys import add_key
+    """Create a client key. The key is printed once and not stored.
+
+    A gateway on a loopback address serves requests without a key until the first key that is for applications. A key
+    whose only right is audit is not one of these.
+    """
+    from auditor.store.keys import add_key, list_keys
 
     loaded = _load(config)
     asked_for = _names(models)
@@ -59,7 +62,16 @@ def _create(
         budget=budget,
         expires_at=now + _lifetime(expires) if expires is not None else None,
     )
-    _with_store(loaded, lambda connection: add_key(connection, key, now))
+
+    async def add(connection: "AsyncConnection") -> None:
+        gateway = loaded.gateway
+        if key.is_for_clients and gateway.auth == "keys" and gateway.listen.is_loopback:
+            others = await list_keys(connection)
+            if not any(other.is_for_clients for other, _ in others):
+                _announce_closing(str(gateway.listen), yes=yes)
+        await add_key(connection, key, now)
+
+    _with_store(loaded, add)
     if json:
         _print_json({"id": key.id, "key": secret})
     else:
@@ -67,11 +79,25 @@ def _create(
         typer.echo("This is the only time the key is shown. Gateways know it within 5 seconds.", err=True)
 
 
+def _announce_closing(address: str, *, yes: bool) -> None:
+    said = (
+        f"this is the first client key: from now on the gateway on {address} refuses requests without a key, and "
+        "revoking this key does not change that"
+    )
+    if yes:
+        typer.echo(said, err=True)
+    elif not sys.stdin.isatty():
+        raise UsageError(f"{said}; --yes creates it")
+    else:
+        typer.confirm(f"{said[0].upper()}{said[1:]}. Create it?", abort=True, err=True)
+
+
+@app.command("list")
 def _list(config: ConfigOption, json: JsonOption = False) -> None:
-    """List the keys, revoked ones included, and what those with a budget have spent. No key itself is stored."""
+    """List the keys, with revoked ones, and the spending of keys with a budget."""
     from auditor.store.keys import list_keys, spent_by_keys
 
-    async def read(connection: "AsyncConnection") -> "tuple[list[tuple[Key, datetime]], dict[str, int]]":
+    async def read(connection: "AsyncConnection") -> tuple[list[tuple[Key, datetime]], dict[str, int]]:
         return await list_keys(connection), await spent_by_keys(connection)
 
     keys, spent = _with_store(_load(config), read)
@@ -80,10 +106,10 @@ def _list(config: ConfigOption, json: JsonOption = False) -> None:
     elif keys:
         _print_table([(key, _shown(key, created, spent.get(key.id))) for key, created in keys])
     else:
-        typer.echo("no keys yet; make one with: tiltmeter key create --name NAME")
+        typer.echo("no keys yet; make one with: biasmeter key create --name NAME")
 
 
-def _print_table(keys: "list[tuple[Key, dict[str, Any]]]") -> None:
+def _print_table(keys: list[tuple[Key, dict[str, Any]]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -105,46 +131,34 @@ def _print_table(keys: "list[tuple[Key, dict[str, Any]]]") -> None:
     Console().print(table)
 
 
+@app.command("revoke")
 def _revoke(
     config: ConfigOption,
     key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `key list` shows it.")],
 ) -> None:
     """Revoke a key. Gateways refuse it within 5 seconds."""
-    from auditor.errors import UsageError
     from auditor.store.keys import revoke_key
 
     if not _with_store(_load(config), lambda connection: revoke_key(connection, key_id, datetime.now(UTC))):
-        raise UsageError(f"there is no key {key_id!r}; `tiltmeter key list` shows them")
+        raise UsageError(f"there is no key {key_id!r}; `biasmeter key list` shows them")
     typer.echo(f"{key_id} is revoked")
 
 
 def _load(config: Path) -> Any:
-    import os
-
     from auditor.config import load
 
     return load(config, os.environ)
 
 
-def _with_store(loaded: Any, work: "Callable[[AsyncConnection], Awaitable[T]]") -> T:
-    import asyncio
-    import os
+def _with_store(loaded: Any, work: Callable[["AsyncConnection"], Awaitable[T]]) -> T:
+    from auditor.cli.store import in_store
+    from auditor.store.engine import transaction
 
-    from auditor.store.engine import make_engine, reading
-    from auditor.store.opening import opened
-    from auditor.store.schema import check_version
+    async def run(engine: "AsyncEngine") -> T:
+        async with transaction(engine) as connection:
+            return await work(connection)
 
-    async def run(database_url: str) -> T:
-        engine = make_engine(database_url)
-        try:
-            await check_version(engine)
-            async with reading(engine) as connection:
-                return await work(connection)
-        finally:
-            await engine.dispose()
-
-    with opened(loaded.data_dir, loaded.database_url(os.environ)) as database_url:
-        return asyncio.run(run(database_url))
+    return in_store(loaded, run)
 
 
 def _names(listed: str) -> tuple[str, ...]:
@@ -152,8 +166,6 @@ def _names(listed: str) -> tuple[str, ...]:
 
 
 def _check_models(asked_for: tuple[str, ...], routed: list[str]) -> None:
-    from auditor.errors import UsageError
-
     if "*" in routed:
         return
     for model in asked_for:
@@ -161,10 +173,7 @@ def _check_models(asked_for: tuple[str, ...], routed: list[str]) -> None:
             raise UsageError(f"--models: no route is called {model!r}; there are: {', '.join(routed)}")
 
 
-def _rights(listed: str) -> "frozenset[Any]":
-    from auditor.domain.keys import Right
-    from auditor.errors import UsageError
-
+def _rights(listed: str) -> frozenset[Right]:
     try:
         return frozenset(Right(name) for name in _names(listed))
     except ValueError as error:
@@ -173,7 +182,6 @@ def _rights(listed: str) -> "frozenset[Any]":
 
 def _lifetime(text: str) -> timedelta:
     from auditor.config import parse_duration
-    from auditor.errors import UsageError
 
     try:
         lifetime = timedelta(seconds=parse_duration(text))
@@ -185,14 +193,12 @@ def _lifetime(text: str) -> timedelta:
 
 
 def _checked_name(name: str) -> str:
-    from auditor.errors import UsageError
-
     if not name.strip() or len(name) > 200 or not name.isprintable():
         raise UsageError("--name: must be 1 to 200 printable characters")
     return name.strip()
 
 
-def _shown(key: "Key", created: datetime, spent: int | None) -> dict[str, Any]:
+def _shown(key: Key, created: datetime, spent: int | None) -> dict[str, Any]:
     """Write out a key. What it has spent (nano-USD, if anything was counted) is counted only for keys with a budget."""
     if spent is None and key.budget is not None:
         spent = 0

@@ -1,4 +1,4 @@
-"""``tiltmeter code``: split coding of a file of responses. What the rules are is ``auditor.coding``'s."""
+"""``biasmeter code``: split coding of a file of responses. ``auditor.coding.split`` has the rules."""
 
 import asyncio
 import json
@@ -10,28 +10,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.progress import progress
+from auditor.errors import UsageError
+from biasmeter.progress import progress
 
 if TYPE_CHECKING:
-    from auditor.coding import Coded, Panels
-    from auditor.responses import Response, ResponseReader
+    from auditor.coding.responses import Response, ResponseReader
+    from auditor.coding.split import Panels, SplitCoding
+
+app = typer.Typer()
 
 #: Rows that are in the hands of networked judges at once.
 _IN_FLIGHT = 64
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to ``app``."""
-    app.command("code")(code)
-    app.command("import-responses")(import_responses)
-
-
+@app.command("code")
 def code(
     responses: Annotated[Path, typer.Argument(help="Responses, JSONL or JSONL.gz.", show_default=False)],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Where the coded rows go; .gz compresses.")],
-    config: Annotated[Path | None, typer.Option("-c", "--config", help="Where configured judges are found.")] = None,
+    out: Annotated[Path, typer.Option("-o", "--out", help="File for the coded rows; .gz compresses.")],
+    config: Annotated[
+        Path | None, typer.Option("-c", "--config", help="The configuration that declares the judges.")
+    ] = None,
     judges: Annotated[
-        str | None, typer.Option(help="Names, comma-separated. 'lexicon' needs no network, and is coarse.")
+        str | None,
+        typer.Option(help="Judges, separated by commas. 'lexicon' needs no network; it is a coarse word list."),
     ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count bad rows instead of stopping at the first.")
@@ -42,9 +43,9 @@ def code(
 
     Without judges the elaboration is Abstain with the reason no_judge.
     """
-    from auditor.coding import coded_record
-    from auditor.responses import read_responses
-    from auditor.rows import require_file, require_target, writing
+    from auditor.coding.responses import read_responses
+    from auditor.coding.split import coded_record
+    from auditor.documents.jsonl import require_file, require_target, writing
 
     require_file(responses)
     require_target(out, responses)
@@ -53,26 +54,26 @@ def code(
     with progress(responses, "coding") as on_bytes, writing(out) as write:
         reader = read_responses(responses, skip_bad=skip_bad, on_bytes=on_bytes)
 
-        def take(response: "Response", coded: "Coded") -> None:
+        def take(response: "Response", coded: "SplitCoding") -> None:
             write(coded_record(response, coded))
             tally.add(response, coded)
 
-        _code_rows(reader, panels, take)
+        asyncio.run(_code_rows(reader, panels, take))
     _report(tally, reader, out, as_json=as_json)
 
 
+@app.command("import-responses")
 def import_responses(
     source: Annotated[Path, typer.Argument(help="The foreign file, JSONL or JSONL.gz.", show_default=False)],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Where the rows of responses.jsonl go; .gz compresses.")],
-    form: Annotated[str, typer.Option("--format", help="Whose file it is: decodingtrust.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="File for the rows of responses.jsonl; .gz compresses.")],
+    form: Annotated[str, typer.Option("--format", help="Format of the foreign file: decodingtrust.")],
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count bad rows instead of stopping at the first.")
     ] = False,
 ) -> None:
-    """Turn recorded answers of another project into responses.jsonl."""
-    from auditor.errors import UsageError
-    from auditor.foreign import SOURCES
-    from auditor.rows import Rows, require_file, require_target, writing
+    """Convert recorded answers of another project to responses.jsonl."""
+    from auditor.coding.responses import SOURCES
+    from auditor.documents.jsonl import Rows, require_file, require_target, writing
 
     if form not in SOURCES:
         raise UsageError(f"--format {form!r} is not known; known: {', '.join(sorted(SOURCES))}")
@@ -98,8 +99,8 @@ class _Tally:
         self.without_options = 0
         self.without_statement = 0
 
-    def add(self, response: "Response", coded: "Coded") -> None:
-        from auditor.domain.condition import Task
+    def add(self, response: "Response", coded: "SplitCoding") -> None:
+        from auditor.instrument.formats import format_of
 
         selection, elaboration = coded.selection, coded.elaboration
         self.rows += 1
@@ -112,27 +113,32 @@ class _Tally:
         question = response.question
         offered = question.options or (question.stereotype_option and question.counter_option)
         self.without_statement += question.is_open and response.task.has_selection
-        self.without_options += response.task in (Task.CTO, Task.SC) and not offered and not question.is_open
+        self.without_options += format_of(response.task).options is not None and not offered and not question.is_open
 
 
-def _code_rows(reader: "ResponseReader", panels: "Panels", take: Callable[["Response", "Coded"], None]) -> None:
-    """Hand over every response with its labels, in the file's order."""
-    from auditor.coding import code as code_one
+async def _code_rows(
+    reader: "ResponseReader", panels: "Panels", take: Callable[["Response", "SplitCoding"], None]
+) -> None:
+    """Pass on every response with its labels, in the order of the file."""
+    from auditor.coding.split import code as code_one
 
-    if not panels.local:
-        asyncio.run(_code_networked(reader, panels, take))
-        return
-    for response in reader:
-        take(response, code_one(response.task, response.answer, response.question, panels))
+    try:
+        if not panels.waits:  # tasks would only cost time
+            for response in reader:
+                take(response, await code_one(response.task, response.answer, response.question, panels))
+        else:
+            await _code_networked(reader, panels, take)
+    finally:
+        await _close(panels)
 
 
 async def _code_networked(
-    reader: "ResponseReader", panels: "Panels", take: Callable[["Response", "Coded"], None]
+    reader: "ResponseReader", panels: "Panels", take: Callable[["Response", "SplitCoding"], None]
 ) -> None:
-    """Keep ``_IN_FLIGHT`` rows with the judges; a slow one holds up the writing, and not the others' reading."""
-    from auditor.coding import code_async
+    """Keep ``_IN_FLIGHT`` rows with the judges. A slow row delays the output only."""
+    from auditor.coding.split import code as code_one
 
-    waiting: deque[tuple[Response, asyncio.Task[Coded]]] = deque()
+    waiting: deque[tuple[Response, asyncio.Task[SplitCoding]]] = deque()
 
     async def write_first() -> None:
         response, coding = waiting.popleft()
@@ -140,7 +146,7 @@ async def _code_networked(
 
     try:
         for response in reader:
-            coding = asyncio.create_task(code_async(response.task, response.answer, response.question, panels))
+            coding = asyncio.create_task(code_one(response.task, response.answer, response.question, panels))
             waiting.append((response, coding))
             if len(waiting) == _IN_FLIGHT:
                 await write_first()
@@ -150,7 +156,6 @@ async def _code_networked(
         for _, coding in waiting:
             coding.cancel()
         await asyncio.gather(*(coding for _, coding in waiting), return_exceptions=True)
-        await _close(panels)
 
 
 async def _close(panels: "Panels") -> None:
@@ -161,11 +166,11 @@ async def _close(panels: "Panels") -> None:
 
 def _panels(judges: str | None, config: Path | None) -> "Panels":
     """Make the panels of both rubrics from the judges' names; the configuration's panel where none are named."""
-    from auditor.coding import Panels
+    from auditor.coding.panel import Panel
+    from auditor.coding.split import Panels
     from auditor.config import load
-    from auditor.judges import load_judges
+    from auditor.judges.loading import load_judges
     from auditor.judges.rubric import OPEN, STATEMENT
-    from auditor.panel import Panel
 
     loaded = load(config, os.environ) if config else None
     names = [name.strip() for name in judges.split(",") if name.strip()] if judges else []

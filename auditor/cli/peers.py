@@ -1,13 +1,21 @@
-"""``tiltmeter peers``: offline Relative Bias of a scores file, as ``peers.json`` and ``report.html``."""
+"""``biasmeter peers``: offline Relative Bias of a scores file, as ``peers.json`` and ``report.html``."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from auditor.cli.progress import progress
+from auditor.errors import UsageError
+from biasmeter.progress import progress
+from biasmeter.tables import table_lines
+
+if TYPE_CHECKING:
+    from auditor.documents.peers import PeersDocument
+    from auditor.report.peers import Result
+
+app = typer.Typer()
 
 _COLUMNS: Final = (
     "target",
@@ -23,47 +31,48 @@ _COLUMNS: Final = (
 _HOST_COLUMNS: Final = ("same weights", "instrument", "first's mean", "second's mean", *_COLUMNS[4:7])
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to ``app``."""
-    app.command("peers")(peers)
-
-
+@app.command("peers")
 def peers(
     scores: Annotated[Path, typer.Argument(metavar="SCORES.jsonl", help="Scored answers, .gz or not.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the results.")],
     target: Annotated[list[str], typer.Option(metavar="NAME", help="Deployment to compare; may be repeated.")],
     compared: Annotated[
-        str | None, typer.Option("--peers", metavar="NAME,...", help="All deployments compared; default everybody.")
+        str | None,
+        typer.Option("--peers", metavar="NAME,...", help="Deployments to compare with. Default: all in the file."),
     ] = None,
     blocked: Annotated[
-        Literal["answer", "drop"], typer.Option(help="Whether a content filter's block is an answer.")
+        Literal["answer", "drop"],
+        typer.Option(help="Count a content filter's block as an answer, or drop the question."),
     ] = "answer",
     margin: Annotated[
         list[str] | None,
-        typer.Option(metavar="D|INSTRUMENT=D", help="Largest difference that does not matter; may be repeated."),
+        typer.Option(metavar="D|INSTRUMENT=D", help="Largest difference that counts as equivalent; may be repeated."),
     ] = None,
     hosts: Annotated[
         list[str] | None,
         typer.Option(metavar="WEIGHTS=A,B", help="Deployments that serve the same weights; may be repeated."),
     ] = None,
-    k: Annotated[float, typer.Option(help="Without --margin: standard deviations of the peers' means.")] = 2.81,
+    k: Annotated[
+        float, typer.Option(help="Without --margin: the margin in standard deviations of the peers' means.")
+    ] = 2.81,
     alpha: Annotated[float, typer.Option(help="Level of each one-sided test.")] = 0.05,
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out, and count them.")] = False,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip bad lines and count them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
 ) -> None:
-    """Compare deployments with their peers on the same questions: peers.json and report.html in the folder -o.
+    """Compare deployments with their peers on the same questions. Writes peers.json and report.html to the folder -o.
 
     The same rows and options give the same bytes, in whatever order the rows stand.
     """
-    from auditor.analysis.document import canonical_bytes
-    from auditor.analysis.output import check_folder, write_files
-    from auditor.peers.options import Options
+    from auditor.documents.codec import canonical_bytes, decode
+    from auditor.documents.output import check_folder, write_files
+    from auditor.documents.peers import PeersDocument
+    from auditor.peers.comparison import PeerOptions
     from auditor.peers.run import analyse
-    from auditor.peers.score_file import read_scores
+    from auditor.peers.score_table import read_scores
     from auditor.report.peers import render_peers
 
     for_all, by_instrument = _margins(margin or ())
-    options = Options(
+    options = PeerOptions(
         targets=tuple(target),
         peers=None if compared is None else _names("--peers", compared),
         blocked=blocked,
@@ -80,7 +89,7 @@ def peers(
         typer.echo(f"skipped {complaint}", err=True)
     content = canonical_bytes(analyse(found.table, options, skipped=found.skipped))
     # The report is made from what the file says, so that it can be made again from the file alone.
-    document = json.loads(content)
+    document = decode(content, PeersDocument, "peers.json")
     write_files(out, {"peers.json": content, "report.html": render_peers(document)})
     if as_json:
         typer.echo(json.dumps(_summary(document, out), indent=2, sort_keys=True))
@@ -91,8 +100,6 @@ def peers(
 
 
 def _names(option: str, text: str) -> tuple[str, ...]:
-    from auditor.errors import UsageError
-
     names = tuple(name.strip() for name in text.split(","))
     if "" in names:
         raise UsageError(f"{option} {text!r}: an empty name")
@@ -101,8 +108,6 @@ def _names(option: str, text: str) -> tuple[str, ...]:
 
 def _hosts(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Read ``r1=official,elsewhere``: who serves the same weights."""
-    from auditor.errors import UsageError
-
     hosts: dict[str, tuple[str, ...]] = {}
     for text in given:
         weights, _, names = text.partition("=")
@@ -117,8 +122,6 @@ def _hosts(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _margins(given: Sequence[str]) -> tuple[float | None, dict[str, float]]:
     """Read ``0.5`` and ``judge:a=0.5``: a margin for all, and those of single instruments."""
-    from auditor.errors import UsageError
-
     margins: dict[str, float] = {}
     for text in given:
         name, _, number = text.rpartition("=")
@@ -132,62 +135,56 @@ def _margins(given: Sequence[str]) -> tuple[float | None, dict[str, float]]:
     return margins.pop("", None), margins
 
 
-def _summary(document: Mapping[str, Any], out: Path) -> dict[str, Any]:
+def _summary(document: "PeersDocument", out: Path) -> dict[str, Any]:
+    import msgspec
+
     names = ("mean_target", "mean_baseline", "diff", "delta", "equivalent", "conclusion", "verdict", "missing")
-    targets = [
+    hosts = [
         {
-            "target": entry["target"],
-            "instruments": {
-                name: {key: found[key] for key in names if key in found} for name, found in entry["instruments"].items()
-            },
-            "excluded": entry["excluded"],
+            "weights": pair.weights,
+            "deployments": pair.deployments,
+            "instruments": _results(pair.instruments, ("means", "delta", "verdict", "missing")),
         }
-        for entry in document["targets"]
+        for pair in document.hosts
     ]
+    targets = [
+        {"target": entry.target, "instruments": _results(entry.instruments, names), "excluded": entry.excluded}
+        for entry in document.targets
+    ]
+    files = {"peers": str(out / "peers.json"), "report": str(out / "report.html")}
+    sizes = {"n_rows": document.n_rows, "n_skipped": document.n_skipped}
+    made: dict[str, Any] = msgspec.to_builtins(files | sizes | {"targets": targets, "hosts": hosts})
+    return made
+
+
+def _results(instruments: "Mapping[str, Result]", names: Sequence[str]) -> dict[str, dict[str, object]]:
     return {
-        "peers": str(out / "peers.json"),
-        "report": str(out / "report.html"),
-        "n_rows": document["n_rows"],
-        "n_skipped": document["n_skipped"],
-        "targets": targets,
-        "hosts": [
-            {
-                "weights": pair["weights"],
-                "deployments": pair["deployments"],
-                "instruments": {
-                    name: {key: found[key] for key in ("means", "delta", "verdict", "missing") if key in found}
-                    for name, found in pair["instruments"].items()
-                },
-            }
-            for pair in document["hosts"]
-        ],
+        instrument: {name: getattr(found, name) for name in names if hasattr(found, name)}
+        for instrument, found in instruments.items()
     }
 
 
-def _lines(document: Mapping[str, Any]) -> Iterator[str]:
-    from auditor.report.peer_words import reason_text, word_text
-    from auditor.report.peers import host_cells, result_cells
+def _lines(document: "PeersDocument") -> Iterator[str]:
+    from auditor.documents.peers import InstrumentEntry
+    from auditor.report.peers import result_cells
+    from auditor.report.wording import DASH, reason_text, word_text
 
     table: list[Sequence[str]] = [_COLUMNS]
     notes = []
-    for entry in document["targets"]:
-        for name, found in entry["instruments"].items():
-            table.append((entry["target"], name, *result_cells(name, found), word_text(found.get("conclusion"))))
-            reasons = [reason_text(found), reason_text(found.get("verdict"))]
-            reasons += [one["text"] for one in found.get("warnings", ())]
-            notes += [f"{entry['target']}, {name}: {text}" for text in reasons if text]
-    yield from _laid_out(table)
+    for entry in document.targets:
+        for name, found in entry.instruments.items():
+            reasons, published = [reason_text(found)], DASH
+            if isinstance(found, InstrumentEntry):
+                reasons = [reason_text(found.verdict), *(one.text for one in found.warnings)]
+                published = word_text(found.conclusion)
+            table.append((entry.target, name, *result_cells(name, found), published))
+            notes += [f"{entry.target}, {name}: {text}" for text in reasons if text]
+    yield from table_lines(table)
     pairs = [
-        (" / ".join(pair["deployments"]), name, *host_cells(name, found))
-        for pair in document["hosts"]
-        for name, found in pair["instruments"].items()
+        (" / ".join(pair.deployments), name, *result_cells(name, found))
+        for pair in document.hosts
+        for name, found in pair.instruments.items()
     ]
     if pairs:
-        yield from ("", *_laid_out([_HOST_COLUMNS, *pairs]))
+        yield from ("", *table_lines([_HOST_COLUMNS, *pairs]))
     yield from ("", *notes) if notes else ()
-
-
-def _laid_out(table: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

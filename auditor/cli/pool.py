@@ -1,27 +1,35 @@
-"""``tiltmeter pool``: what a statement pool holds, how it is balanced, and whether it passes the checks."""
+"""``biasmeter pool``: what a statement pool holds, how it is balanced, and whether it passes the checks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from auditor.cli.options import JsonOption
+from auditor.errors import AuditError, UsageError
+from biasmeter.options import JsonOption
+from biasmeter.tables import table_lines
+
+if TYPE_CHECKING:
+    from auditor.domain.condition import Task
+    from auditor.domain.statement import Statement
+
+app = typer.Typer()
+
 
 #: Findings of a check that are printed.
 _FINDINGS: Final = 5
 _CATEGORIES: Final = ("category", "statements", "intersectional", "regional", "named first", "blank", "longer by")
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to ``app``."""
-    app.command("pool")(_pool)
-
-
+@app.command("pool")
 def _pool(
     statements: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A pool of your own, or a public data set; default: shipped."),
+        typer.Option(
+            metavar="FILE", help="A file of your own statements or a public data set. Default: the shipped pool."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="Write pool.html and pool.json here.")
@@ -32,12 +40,8 @@ def _pool(
 
     Ends with status 1 where a check failed. pool.html quotes the statements, which can offend.
     """
-    import json
-
-    from auditor.analysis.document import canonical_bytes
-    from auditor.analysis.output import check_folder, write_files
-    from auditor.cli.statements import read_statements
-    from auditor.errors import AuditError
+    from auditor.documents.codec import canonical_bytes
+    from auditor.documents.output import check_folder, write_files
     from auditor.instrument.pool import shipped_pool
     from auditor.instrument.pool_report import pool_document
     from auditor.report.pool import render_pool
@@ -65,41 +69,63 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"{document['pool']}: {document['n']:,} statements in {len(document['categories'])} categories"
     yield f"{document['n_intersectional']} intersectional, {regional} leaning on a region"
     yield ""
-    yield from _table([_CATEGORIES, *map(_category, document["categories"])])
+    yield from table_lines([_CATEGORIES, *map(_category, document["categories"])])
     yield ""
-    tasks = [(entry["task"], f"{entry['n']:,}", _named(entry["missing"])) for entry in document["tasks"]]
-    yield from _table([("task", "can be asked", "missing"), *tasks])
+    tasks = [
+        (
+            entry["task"],
+            f"{entry['n']:,}",
+            ", ".join(
+                f"{name} ({n})" for name, n in sorted(entry["missing"].items(), key=lambda item: (-item[1], item[0]))
+            ),
+        )
+        for entry in document["tasks"]
+    ]
+    yield from table_lines([("task", "can be asked", "missing"), *tasks])
     yield ""
     checks = [(check["name"], check["outcome"], check["value"]) for check in document["checks"]]
-    yield from _table([("check", "outcome", "found"), *checks])
+    yield from table_lines([("check", "outcome", "found"), *checks])
     for check in document["checks"]:
         yield from _findings(check)
 
 
 def _category(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    told = sum(entry["first"].values())
-    first = f"{entry['first']['stereotype']} of {told}" if told else ""
+    shown_first = sum(entry["first"].values())
+    first = f"{entry['first']['stereotype']} of {shown_first}" if shown_first else ""
     longer = f"{entry['longer_by']['characters']:+.1f}" if entry["longer_by"] else ""
     blank = "/".join(str(entry["blank"][place]) for place in ("start", "middle", "end"))
     counts = (str(entry[name]) for name in ("n", "n_intersectional", "n_regional"))
     return (entry["category"], *counts, first, blank, longer)
 
 
-def _named(missing: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} ({n})" for name, n in sorted(missing.items(), key=lambda item: (-item[1], item[0])))
-
-
 def _findings(check: Mapping[str, Any]) -> Iterator[str]:
     if not check["findings"]:
         return
     yield f"\n{check['name']}: {check['asks']}"
-    for name, said in list(check["findings"].items())[:_FINDINGS]:
-        yield f"  {name}: {said}"
+    for name, finding in list(check["findings"].items())[:_FINDINGS]:
+        yield f"  {name}: {finding}"
     if len(check["findings"]) > _FINDINGS:
         yield f"  and {len(check['findings']) - _FINDINGS} more: -o DIR writes them all"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+def read_statements(path: Path, tasks: "Collection[Task]") -> "tuple[Statement, ...]":
+    """Read the statements that can be asked in every task; say on standard error what was left out.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read as one of the formats.
+    UsageError
+        There is no such file, or none of its statements can be asked in every task.
+    """
+    from auditor.instrument.loaders import load
+
+    loaded = load(path)
+    chosen = loaded.for_tasks(tasks)
+    if not chosen.statements:
+        each = ", ".join(f"{task} {len(loaded.for_tasks((task,)).statements):,}" for task in tasks)
+        whole = f"of {len(loaded.statements):,} statements none can be asked in every task of the plan"
+        raise UsageError(f"{path}: {whole} ({each}); name tasks with --task")
+    for reason, count in chosen.left_out.items():
+        typer.echo(f"{path}: {count:,} left out: {reason}", err=True)
+    return chosen.statements

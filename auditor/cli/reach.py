@@ -1,6 +1,6 @@
-"""Reaches for what a configuration names: the store, the deployments, the judges. The other half of ``advice``.
+"""Connect to what a configuration names: the store, the deployments and the judges.
 
-Imported by the command that runs it: httpx and asyncpg are heavy.
+Imported by the command that runs it: httpx2 and asyncpg are heavy.
 """
 
 import asyncio
@@ -14,35 +14,35 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import asyncpg
-import httpx
+import httpx2
 
-from auditor.cli.advice import Row, State, place
+from auditor.cli.advice import CheckRow, State, place
 from auditor.config import Config, Deployment, Places
 from auditor.config.models import DATABASE_VARIABLE
+from auditor.config.problems import suggest
 from auditor.config.values import quote
-from auditor.config.wording import suggest
 from auditor.domain.schema import SCHEMA_VERSION
 
-#: Seconds that anything may take to answer.
+#: Time-out of each answer in seconds.
 PATIENCE: Final = 5.0
 
 Answer = tuple[State, str]
 
 
-async def reach(config: Config, places: Places, environ: Mapping[str, str]) -> list[Row]:
+async def reach(config: Config, places: Places, environ: Mapping[str, str]) -> list[CheckRow]:
     """Try the store and every deployment at once; judges stand as their deployments do."""
     store, answers = await asyncio.gather(_reach_store(config, places, environ), _reach_deployments(config))
     rows = [store]
     for index, (name, (state, detail)) in enumerate(answers.items()):
         where = place(places, "deployments", index)
-        rows.append(Row(state=state, kind="deployment", name=name, detail=detail, where=where))
+        rows.append(CheckRow(state=state, kind="deployment", name=name, detail=detail, where=where))
     for index, judge in enumerate(config.judges):
         if judge.deployment is None:
             continue  # the lexicon: there is nothing to reach
         state, detail = answers[judge.deployment]
         detail = f"through {judge.deployment}: {detail}"
         where = place(places, "judges", index)
-        rows.append(Row(state=state, kind="judge", name=judge.name, detail=detail, where=where))
+        rows.append(CheckRow(state=state, kind="judge", name=judge.name, detail=detail, where=where))
     return rows
 
 
@@ -54,25 +54,25 @@ async def _reach_deployments(config: Config) -> dict[str, Answer]:
     return {one.name: answer for one, answer in zip(config.deployments, answers, strict=True)}
 
 
-def _open_client(ca_file: Path | None) -> httpx.AsyncClient:
+def _open_client(ca_file: Path | None) -> httpx2.AsyncClient:
     # As the gateway does: the system's certificates where no others are named, and no proxy from the environment.
     context = ssl.create_default_context(cafile=ca_file)
-    return httpx.AsyncClient(timeout=PATIENCE, trust_env=False, verify=context)
+    return httpx2.AsyncClient(timeout=PATIENCE, trust_env=False, verify=context)
 
 
-async def _reach_store(config: Config, places: Places, environ: Mapping[str, str]) -> Row:
+async def _reach_store(config: Config, places: Places, environ: Mapping[str, str]) -> CheckRow:
     url = config.database_url(environ)
     if url is None:
         state, detail = _look_at_folder(config.data_dir)
         where = place(places, "data_dir")
-        return Row(state=state, kind="store", name="embedded", detail=detail, where=where)
+        return CheckRow(state=state, kind="store", name="embedded", detail=detail, where=where)
     where = place(places, "store", "url") if config.store.url is not None else f"${DATABASE_VARIABLE}"
     state, detail = await reach_store(url)
-    return Row(state=state, kind="store", name="postgresql", detail=detail, where=where)
+    return CheckRow(state=state, kind="store", name="postgresql", detail=detail, where=where)
 
 
 def _look_at_folder(folder: Path) -> Answer:
-    """Tell whether the embedded store could be started there, without starting it."""
+    """Check whether the embedded store could start in a folder, without starting it."""
     nearest = next(one for one in (folder, *folder.parents) if one.exists() or one == one.parent)
     if not nearest.is_dir():
         return "problem", f"{nearest} is not a folder"
@@ -95,9 +95,9 @@ async def reach_store(url: str, patience: float = PATIENCE) -> Answer:
     except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         return "problem", _word_connection(error)
     if version is None:
-        return "problem", f"has no schema yet (this release needs {SCHEMA_VERSION}); run: tiltmeter migrate"
+        return "problem", f"has no schema yet (this release needs {SCHEMA_VERSION}); run: biasmeter migrate"
     if version != SCHEMA_VERSION:
-        return "problem", f"has schema {version}, this release needs {SCHEMA_VERSION}; run: tiltmeter migrate"
+        return "problem", f"has schema {version}, this release needs {SCHEMA_VERSION}; run: biasmeter migrate"
     return "ok", f"schema {version}"
 
 
@@ -108,21 +108,21 @@ async def _read_version(connection: Any) -> str | None:
     return version
 
 
-async def reach_deployment(client: httpx.AsyncClient, deployment: Deployment, patience: float = PATIENCE) -> Answer:
+async def reach_deployment(client: httpx2.AsyncClient, deployment: Deployment, patience: float = PATIENCE) -> Answer:
     """Ask a deployment for its list of models."""
     try:
         async with asyncio.timeout(patience):
             response = await client.get(deployment.url("models"), headers=deployment.fixed_headers())
-    except (TimeoutError, httpx.TimeoutException):
+    except (TimeoutError, httpx2.TimeoutException):
         return "problem", f"no answer within {patience:g} s"
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
         return "problem", _word_connection(error)
-    if response.status_code == httpx.codes.OK:
+    if response.status_code == httpx2.codes.OK:
         return _judge_models(response.content, deployment)
     return _judge_status(response, deployment)
 
 
-def _judge_status(response: httpx.Response, deployment: Deployment) -> Answer:
+def _judge_status(response: httpx2.Response, deployment: Deployment) -> Answer:
     status = response.status_code
     if status in {401, 403}:
         refusal = "asks for a key and has none" if deployment.api_key is None else "refuses the key"
@@ -155,7 +155,7 @@ def _judge_models(body: bytes, deployment: Deployment) -> Answer:
 
 
 def _word_connection(error: BaseException) -> str:
-    """Find the system's own words below a library's; no URL, which may hold a password."""
+    """Return the reason of a failed connection in the system's words, without the URL, which may contain a password."""
     for one in _causes(error):
         if isinstance(one, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {one.verify_message}"
@@ -164,7 +164,7 @@ def _word_connection(error: BaseException) -> str:
         if isinstance(one, OSError) and one.strerror and not one.strerror.startswith("Multiple"):
             # asyncio puts the address into strerror; the number has the system's words.
             return f"cannot connect: {os.strerror(one.errno) if one.errno and one.errno > 0 else one.strerror}"
-    if isinstance(error, httpx.ProtocolError | httpx.DecodingError):
+    if isinstance(error, httpx2.ProtocolError | httpx2.DecodingError):
         return f"no answer that is HTTP: {_clean(error)}"
     if isinstance(error, asyncpg.PostgresError):
         return f"refuses the connection: {_clean(error)}"
@@ -172,7 +172,7 @@ def _word_connection(error: BaseException) -> str:
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:
-    """Give an exception and what led to it, the nearest to the system first."""
+    """Return an exception and its causes, the innermost first."""
     chain: list[BaseException] = []
     while error is not None and error not in chain:
         chain.append(error)

@@ -1,66 +1,71 @@
-"""``tiltmeter review export|import``: random samples for people to label, and their labels back."""
+"""``biasmeter review export|import``: random samples for people to label, and their labels back."""
 
 import csv
 import json
+import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 import typer
 
-from auditor.cli.options import ConfigOption, JsonOption
+from auditor.domain.exchange import Origin
+from auditor.domain.review import BadOpinion, opinion_of
+from auditor.errors import InputError, UsageError
+from biasmeter.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-    from auditor.jobs.review import Asked, Sample, Shown
-    from auditor.review_rows import ReviewFile
-    from auditor.rows import Record
+    from auditor.documents.jsonl import Record
+    from auditor.documents.reviews import ReviewFile
+    from auditor.jobs.review import DrawnSample, ReviewRequest, ShownText
     from auditor.store.reviews import Added, Review
 
-
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to ``app``."""
-    review = typer.Typer(no_args_is_help=True, help="People's labels.")
-    review.command("export")(_export)
-    review.command("import")(_import)
-    app.add_typer(review, name="review")
+app = typer.Typer(
+    no_args_is_help=True, help="Export samples of coded answers for people to label, and import the labels."
+)
 
 
+@app.command("export")
 def _export(
     config: ConfigOption,
-    out: Annotated[Path, typer.Option("-o", "--out", help="Where the texts go: .jsonl, .jsonl.gz or .csv.")],
-    n: Annotated[int, typer.Option("--n", min=1, max=100_000, help="How many texts.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Decides who is drawn, and nothing else does.")] = 0,
-    deployment: Annotated[list[str] | None, typer.Option(help="Only of this deployment; may be repeated.")] = None,
+    out: Annotated[Path, typer.Option("-o", "--out", help="File for the texts: .jsonl, .jsonl.gz or .csv.")],
+    n: Annotated[int, typer.Option("--n", min=1, max=100_000, help="Number of texts.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample.")] = 0,
+    deployment: Annotated[
+        list[str] | None, typer.Option(help="Draw only from this deployment; may be repeated.")
+    ] = None,
     stratify: Annotated[
-        str, typer.Option(metavar="FIELD,...", help="Draw as many of each kind: task, label, deployment, category, ...")
+        str,
+        typer.Option(metavar="FIELD,...", help="Draw equally from each kind: task, label, deployment, category, ..."),
     ] = "",
-    origin: Annotated[str, typer.Option(help="probe, replay, or with --audit client.")] = "probe",
+    origin: Annotated[
+        str, typer.Option(help="Origin of the answers: probe or replay; with --audit: client.")
+    ] = "probe",
     audit: Annotated[str | None, typer.Option(help="Draw from the traffic that this audit reads.")] = None,
     show_deployment: Annotated[
-        bool, typer.Option("--show-deployment", help="Name each text's deployment: labels are then not blind.")
+        bool, typer.Option("--show-deployment", help="Show the deployment of each text. The labels are then not blind.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Draw a random sample of coded answers for people to label: the statement and the text the judges read.
 
-    What the judges said is not in the file. Fill in each line's label (E QE N D R Abstain), from the top, and read it
-    back with `tiltmeter review import`.
+    The file does not contain the judges' labels. Fill in the label of each line (E QE N D R Abstain) from the top, and
+    import the file with `biasmeter review import`.
     """
-    from auditor.cli.audit_store import in_store
+    from auditor.cli.store import in_store
+    from auditor.documents.jsonl import require_target
     from auditor.jobs.review import draw_sample
-    from auditor.rows import require_target
 
     loaded = _load(config)
     require_target(out, config)
     asked = _asked(n, seed, deployment, stratify, origin, audit)
     sample = in_store(loaded, lambda engine: draw_sample(engine, loaded, asked, datetime.now(UTC)))
     _write(out, [_record(sample, shown, named=show_deployment) for shown in sample.texts])
-    told = {
+    summary = {
         "out": str(out),
         "draw": sample.draw.id,
         "texts": len(sample.texts),
@@ -68,19 +73,21 @@ def _export(
         "gone": sample.gone,
     }
     if as_json:
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(summary))
         return
-    typer.echo(f"{out}: {told['texts']} texts of {told['of']} coded answers, {sample.draw.rubric}, {sample.draw.id}")
+    typer.echo(
+        f"{out}: {summary['texts']} texts of {summary['of']} coded answers, {sample.draw.rubric}, {sample.draw.id}"
+    )
     if sample.gone:
         typer.echo(
             f"warning: {sample.gone} more were drawn whose text is gone or is not as the judges read it", err=True
         )
 
 
-def _asked(n: int, seed: int, deployments: list[str] | None, stratify: str, origin: str, audit: str | None) -> "Asked":
-    from auditor.domain.exchange import Origin
-    from auditor.errors import UsageError
-    from auditor.jobs.review import Asked
+def _asked(
+    n: int, seed: int, deployments: list[str] | None, stratify: str, origin: str, audit: str | None
+) -> "ReviewRequest":
+    from auditor.jobs.review import ReviewRequest
     from auditor.store.review_draws import STRATA
 
     strata = tuple(dict.fromkeys(name.strip() for name in stratify.split(",") if name.strip()))
@@ -90,7 +97,7 @@ def _asked(n: int, seed: int, deployments: list[str] | None, stratify: str, orig
     planned = (Origin.PROBE.value, Origin.REPLAY.value)
     if origin not in planned and audit is None:
         raise UsageError(f"--origin: {origin!r} is none of {', '.join(planned)}; client traffic is named by --audit")
-    return Asked(
+    return ReviewRequest(
         n=n,
         seed=seed,
         origin=origin if audit is None else Origin.CLIENT.value,
@@ -100,7 +107,7 @@ def _asked(n: int, seed: int, deployments: list[str] | None, stratify: str, orig
     )
 
 
-def _record(sample: "Sample", shown: "Shown", *, named: bool) -> "Record":
+def _record(sample: "DrawnSample", shown: "ShownText", *, named: bool) -> "Record":
     return {
         "id": str(shown.exchange_id),
         "layer": "elab",
@@ -119,8 +126,7 @@ def _encodable(text: str) -> str:
 
 
 def _write(out: Path, records: "Iterable[Record]") -> None:
-    from auditor.errors import InputError
-    from auditor.rows import writing
+    from auditor.documents.jsonl import writing
 
     if out.suffix.lower() != ".csv":
         with writing(out) as write:
@@ -138,24 +144,23 @@ def _write(out: Path, records: "Iterable[Record]") -> None:
 
 
 def _cell(value: object) -> object:
-    """Keep a spreadsheet from taking a model's words for a formula: an apostrophe before them makes them text."""
+    """Prefix text that a spreadsheet would take for a formula with an apostrophe."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
+@app.command("import")
 def _import(
     config: ConfigOption,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of `review export` with labels filled in.")],
-    reviewer: Annotated[str, typer.Option(help="Whose labels they are.")],
+    reviewer: Annotated[str, typer.Option(help="Name of the person who gave the labels.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Read people's labels back, all of a file or nothing; a file that is read again changes nothing.
+    """Import people's labels: the whole file or nothing. Importing a file again changes nothing.
 
-    A label that differs from what the same reviewer said before stands in its place; both are kept.
+    A label that differs from an earlier one of the same reviewer replaces it; both are kept.
     """
-    from auditor.cli.audit_store import in_store
-    from auditor.domain.review import BadOpinion, opinion_of
-    from auditor.errors import UsageError
-    from auditor.review_rows import read_review_file
+    from auditor.cli.store import in_store
+    from auditor.documents.reviews import read_review_file
 
     loaded = _load(config)
     try:
@@ -164,9 +169,9 @@ def _import(
         raise UsageError(f"--{bad}") from None
     read = read_review_file(file, reviewer)
     added = in_store(loaded, lambda engine: _store(engine, file, read))
-    told = {"new": added.new, "superseding": added.superseding, "unchanged": added.unchanged}
+    summary = {"new": added.new, "superseding": added.superseding, "unchanged": added.unchanged}
     if as_json:
-        typer.echo(json.dumps({**told, "unlabelled": read.unlabelled}))
+        typer.echo(json.dumps({**summary, "unlabelled": read.unlabelled}))
         return
     typer.echo(
         f"{file}: {added.new} labels are new ({added.superseding} in the place of an earlier one), "
@@ -175,11 +180,11 @@ def _import(
 
 
 async def _store(engine: "AsyncEngine", file: Path, read: "ReviewFile") -> "Added":
-    from auditor.store.engine import reading
+    from auditor.store.engine import transaction
     from auditor.store.queue import ESTIMATE, ask_for
     from auditor.store.reviews import add_reviews
 
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         added = await add_reviews(connection, await _reviews(connection, file, read), datetime.now(UTC))
         if added.new:
             await ask_for(connection, ESTIMATE, "estimate:asked")
@@ -194,7 +199,6 @@ async def _reviews(connection: "AsyncConnection", file: Path, read: "ReviewFile"
     InputError
         A line is of no exchange, or of one that no judge has read and names no rubric itself.
     """
-    from auditor.errors import InputError
     from auditor.judges.rubric import RUBRICS
     from auditor.store.reviews import Review, find_exchanges, find_rubrics
 
@@ -213,11 +217,7 @@ async def _reviews(connection: "AsyncConnection", file: Path, read: "ReviewFile"
     return made
 
 
-def _uuid(file: Path, line: int, given: str) -> "UUID":
-    from uuid import UUID
-
-    from auditor.errors import InputError
-
+def _uuid(file: Path, line: int, given: str) -> UUID:
     try:
         return UUID(given)
     except ValueError:
@@ -225,8 +225,6 @@ def _uuid(file: Path, line: int, given: str) -> "UUID":
 
 
 def _load(config: Path) -> Any:
-    import os
-
     from auditor.config import load
 
     return load(config, os.environ)

@@ -1,4 +1,4 @@
-"""``tiltmeter score``: a file of answers, as the embedder and the judges of a domain see them. ``peers`` compares."""
+"""``biasmeter score``: score a file of answers with the embedder and the judges of a domain. ``peers`` compares."""
 
 import asyncio
 import json
@@ -10,38 +10,36 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import ConfigOption, JsonOption
-from auditor.cli.progress import progress
+from auditor.errors import UsageError
+from biasmeter.options import ConfigOption, JsonOption
+from biasmeter.progress import progress
 
 if TYPE_CHECKING:
     from auditor.config import Config, PeerDomain
+    from auditor.documents.jsonl import Rows
     from auditor.peers.scoring import PeerAnswer, Scored, Scorers
-    from auditor.rows import Rows
+
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's command to ``app``."""
-    app.command("score")(score)
-
-
+@app.command("score")
 def score(
     answers: Annotated[Path, typer.Argument(help="Answers, JSONL or JSONL.gz.", show_default=False)],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Where scores.jsonl goes; .gz compresses.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="File for the scores; .gz compresses.")],
     config: ConfigOption,
     domain: Annotated[
-        str | None, typer.Option(help="The entry of 'peers' to score for; needed where there are several.")
+        str | None, typer.Option(help="Name of the domain in 'peers'. Required if there are several.")
     ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count bad rows instead of stopping at the first.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Score answers to a domain's questions: a vector by its embedder, 1 to 10 by each of its judges."""
+    """Score answers to the questions of a domain: a vector by its embedder, and 1 to 10 by each of its judges."""
     from auditor.config import load
-    from auditor.peers.answer_rows import answer_reader
+    from auditor.documents.jsonl import Rows, require_file, require_target, writing
     from auditor.peers.domains import configured_domain
-    from auditor.peers.scoring import load_scorers, score_fields
-    from auditor.rows import Rows, require_file, require_target, writing
+    from auditor.peers.scoring import answer_reader, load_scorers, score_fields
 
     require_file(answers)
     require_target(out, answers)
@@ -100,9 +98,7 @@ async def _score(answers: Iterator["PeerAnswer"], scorers: "Scorers", take: Call
 
 
 def _find(config: "Config", name: str | None) -> "PeerDomain":
-    """Find the entry of ``peers`` that is meant."""
-    from auditor.errors import UsageError
-
+    """Find the entry of ``peers`` for a name."""
     known = [one.domain for one in config.peers]
     found = [one for one in config.peers if name in {None, one.domain}]
     if len(found) == 1:

@@ -1,29 +1,26 @@
-"""``tiltmeter auditor`` and ``tiltmeter migrate``: the auditor as a process of its own, and the store's schema."""
+"""``biasmeter auditor`` and ``biasmeter migrate``: the auditor as a process of its own, and the store's schema."""
+
+import asyncio
+import logging
+import os
 
 import typer
 
-from auditor.cli.options import ConfigOption
+from biasmeter.options import ConfigOption
+
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to ``app``."""
-    app.command("auditor")(_auditor)
-    app.command("migrate")(_migrate)
-
-
+@app.command("auditor")
 def _auditor(config: ConfigOption) -> None:
-    """Run the auditor: the read API of the store. Ends on SIGTERM; reads the configuration again on SIGHUP."""
-    import asyncio
-    import logging
-    import os
-
+    """Run the auditor: coding, estimates, monitoring and the API. Stops on SIGTERM; reloads on SIGHUP."""
+    from auditor.coding.profiles import compile_profile
     from auditor.config import Config, load
-    from auditor.live.profiles import compile_profile
+    from auditor.postgres.embedded import open_store
     from auditor.process import serve
-    from auditor.store.opening import opened
 
-    logging.basicConfig(level=logging.INFO, format="tiltmeter auditor: %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each judge's call helps nobody
+    logging.basicConfig(level=logging.INFO, format="biasmeter auditor: %(message)s")
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line for each judge's call helps nobody
 
     def read() -> Config:
         loaded = load(config, os.environ)
@@ -32,18 +29,16 @@ def _auditor(config: ConfigOption) -> None:
         return loaded
 
     loaded = read()
-    with opened(loaded.data_dir, loaded.database_url(os.environ)) as database_url:
+    with open_store(loaded.data_dir, loaded.database_url(os.environ)) as database_url:
         asyncio.run(serve(loaded, database_url, read))
 
 
+@app.command("migrate")
 def _migrate(config: ConfigOption) -> None:
-    """Bring the store to this release's schema. Nothing else ever changes it."""
-    import asyncio
-    import os
-
+    """Migrate the store to the schema of this release. No other command changes the schema."""
     from auditor.config import load
+    from auditor.postgres.embedded import open_store
     from auditor.store.engine import make_engine
-    from auditor.store.opening import opened
     from auditor.store.schema import migrate
 
     async def run(database_url: str) -> tuple[str | None, str]:
@@ -54,6 +49,6 @@ def _migrate(config: ConfigOption) -> None:
             await engine.dispose()
 
     loaded = load(config, os.environ)
-    with opened(loaded.data_dir, loaded.database_url(os.environ)) as database_url:
+    with open_store(loaded.data_dir, loaded.database_url(os.environ)) as database_url:
         before, after = asyncio.run(run(database_url))
     typer.echo(f"the store has schema {after} already" if before == after else f"the store now has schema {after}")

@@ -1,34 +1,34 @@
-"""``tiltmeter simulate``: serves the simulated upstream, and says beforehand what an audit of it should find."""
+"""``biasmeter simulate``: serve the simulated upstream, and print what an audit of it should find."""
 
+import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from auditor.simulate.config import Loaded
+    from auditor.simulate.config import LoadedScenario
+
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to ``app``."""
-    app.command("simulate")(simulate)
-
-
+@app.command("simulate")
 def simulate(
     config: Annotated[
-        Path | None, typer.Option("-c", "--config", help="The scenario; without one the built-in.")
+        Path | None, typer.Option("-c", "--config", help="The scenario. Default: the built-in one.")
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 takes a free port.")] = 4010,
-    host: Annotated[str, typer.Option(help="Which address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free port.")] = 4010,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     truth: Annotated[
-        bool, typer.Option("--truth", help="Print what is true and what would be reported, and exit.")
+        bool, typer.Option("--truth", help="Print the true rates and the rates an audit would report, and exit.")
     ] = False,
     show_config: Annotated[bool, typer.Option("--show-config", help="Print the built-in scenario, and exit.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object on one line instead of the table.")
     ] = False,
 ) -> None:
-    """Serve OpenAI-compatible deployments and judges whose true behaviour is declared; none is a real model."""
+    """Serve simulated OpenAI-compatible deployments and judges whose true behaviour is declared."""
     from auditor.simulate.config import default_text, load
 
     if show_config:
@@ -38,15 +38,12 @@ def simulate(
     if truth:
         _print(loaded, None, as_json=as_json)
         return
-    from auditor.simulate.process import run
+    from auditor.simulate.server import run
 
     run(loaded, host, port, lambda address: _print(loaded, address, as_json=as_json))
 
 
-def _print(loaded: "Loaded", address: str | None, *, as_json: bool) -> None:
-    import json
-    import sys
-
+def _print(loaded: "LoadedScenario", address: str | None, *, as_json: bool) -> None:
     from auditor.simulate.listing import describe, listing
 
     if as_json:

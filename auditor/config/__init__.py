@@ -1,7 +1,7 @@
-"""The one YAML configuration, read alike by the gateway, the auditor and the commands.
+"""Load the YAML configuration that the gateway, the auditor and the commands share.
 
-``load`` is the door: it gives a frozen ``Config`` or raises ``ConfigError`` with one line per problem, each with
-file and line. Light enough for a gateway worker: pydantic, PyYAML and the standard library, nothing else.
+``load`` returns a frozen ``Config`` or raises ``ConfigError`` with one line per problem, each with file and line. The
+package imports only pydantic, PyYAML and the standard library, because gateway workers load it.
 """
 
 from auditor.config.audits import (
@@ -10,9 +10,9 @@ from auditor.config.audits import (
     Cluster,
     ElaborationRule,
     Embedding,
-    Judge,
+    JudgeConfig,
     Monitor,
-    Panel,
+    PanelConfig,
     PeerDomain,
     Probe,
     Proposition,
@@ -20,7 +20,7 @@ from auditor.config.audits import (
     SelectionRule,
     Webhook,
 )
-from auditor.config.loading import Loaded, default_config, load, loads, read
+from auditor.config.loading import LoadedConfig, default_config, load, loads, read
 from auditor.config.models import (
     AuditorConfig,
     Config,
@@ -29,7 +29,7 @@ from auditor.config.models import (
     Price,
     Route,
     Spool,
-    Store,
+    StoreConfig,
     Timeouts,
     WeightedDeployment,
 )
@@ -48,10 +48,10 @@ __all__ = [
     "ElaborationRule",
     "Embedding",
     "GatewayConfig",
-    "Judge",
-    "Loaded",
+    "JudgeConfig",
+    "LoadedConfig",
     "Monitor",
-    "Panel",
+    "PanelConfig",
     "PeerDomain",
     "Places",
     "Price",
@@ -61,7 +61,7 @@ __all__ = [
     "Route",
     "SelectionRule",
     "Spool",
-    "Store",
+    "StoreConfig",
     "Timeouts",
     "Webhook",
     "WeightedDeployment",

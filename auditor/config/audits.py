@@ -1,6 +1,6 @@
-"""The auditor's half of the configuration: how answers are read, who judges, what is probed, watched and kept.
+"""Declare the auditor's sections of the configuration: audits, judges, probes, peers, monitoring and retention.
 
-``models`` joins it with the gateway's half into one ``Config``.
+``models`` declares the gateway's sections and joins both into ``Config``.
 """
 
 from pathlib import Path
@@ -29,20 +29,20 @@ from auditor.config.values import (
     show,
 )
 
-#: The judge that needs no network: always there, declared or not.
+#: The built-in judge, which needs no network and no declaration.
 LEXICON: Final = "lexicon"
-#: In ``peers[].margins``: the embedding's; those of judges go by their names.
+#: Key of the embedding's margin in ``peers[].margins``; those of judges have the judges' names.
 EMBEDDING: Final = "embedding"
-#: In ``probes[].deployments``: every declared deployment.
+#: Value of ``probes[].deployments`` that means every declared deployment.
 ALL: Final = "all"
-#: In ``peers[].questions``: the packs that come with this release (``auditor.peers.domains`` has them).
+#: Names of the packs in ``auditor.peers.domains``, for ``peers[].questions``.
 SHIPPED_PACKS: Final = ("political-censorship", "corporate-self-criticism")
 
 _DAY: Final = 86_400.0
 
 
 def _exactly_one(section: Section, *names: str) -> None:
-    """Refuse a section that names none or several of these keys."""
+    """Refuse a section with none or several of these keys."""
     fields = type(section).model_fields
     if sum(getattr(section, name) is not None for name in names) != 1:
         shown = [fields[name].alias or name for name in names]
@@ -50,7 +50,7 @@ def _exactly_one(section: Section, *names: str) -> None:
 
 
 class Proposition(Section):
-    """What both layers take a stance on: a path into the request, or one fixed sentence."""
+    """The sentence on which both layers take a stance: a path into the request, or a fixed sentence."""
 
     request: Text | None = None
     text: Text | None = None
@@ -62,7 +62,7 @@ class Proposition(Section):
 
 
 class SelectionRule(Section):
-    """Where the discrete answer stands in the response, and which stance each of its values means."""
+    """The place of the discrete answer in the response, and the stance that each of its values means."""
 
     json_path: Text | None = Field(default=None, alias="json")
     regex: Regex | None = None
@@ -80,7 +80,7 @@ class SelectionRule(Section):
 
 
 class ElaborationRule(Section):
-    """Where the free text stands in the response. Without it: all that the selection rule leaves."""
+    """The place of the free text in the response; by default everything that the selection rule leaves."""
 
     json_path: Text | None = Field(default=None, alias="json")
     regex: Regex | None = None
@@ -92,7 +92,7 @@ class ElaborationRule(Section):
 
 
 class Cluster(Section):
-    """What makes exchanges belong together: a declared tag, or a path into the request (never the request itself)."""
+    """The key by which exchanges are clustered: a declared tag, or a path into the request."""
 
     tag: Name | None = None
     request: Text | None = None
@@ -104,7 +104,7 @@ class Cluster(Section):
 
 
 class Audit(Section):
-    """How one application's answers are read. Without a proposition: the open rubric, elaboration only."""
+    """How one application's answers are coded. Without a proposition: the open rubric, elaboration only."""
 
     name: Name
     proposition: Proposition | None = None
@@ -116,15 +116,38 @@ class Audit(Section):
     @model_validator(mode="after")
     def _check(self) -> "Audit":
         if self.selection is not None and self.proposition is None:
-            raise ValueError("has a selection but no proposition: there is nothing for it to be a stance on")
+            raise ValueError("a selection needs a proposition, on which it is a stance")
         return self
 
 
-class Judge(Section):
-    """A language model that reads elaborations, reached through a deployment; or ``lexicon``, which needs none."""
+class NliModel(Section):
+    """A sentence-pair (NLI) model that labels elaborations in this process: a folder, or a model of the hub.
+
+    Nothing is fetched from the hub unless ``download`` is true. A label needs a probability of ``threshold``.
+    """
+
+    path: ResolvedPath | None = None
+    model: Label | None = None
+    revision: Text | None = None
+    download: bool = False
+    threshold: Annotated[float, Field(ge=1 / 3, lt=1, allow_inf_nan=False)] = 0.5
+
+    @model_validator(mode="after")
+    def _check(self) -> "NliModel":
+        _exactly_one(self, "path", "model")
+        if (self.model is None) != (self.revision is None):
+            raise ValueError("a model of the hub needs its revision, and a folder has none")
+        if self.path is not None and self.download:
+            raise ValueError("download is for a model of the hub, not for a folder")
+        return self
+
+
+class JudgeConfig(Section):
+    """A judge of elaborations: a model behind a deployment, a sentence-pair model here, or the built-in ``lexicon``."""
 
     name: Name
     deployment: str | None = None
+    nli: NliModel | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -132,18 +155,20 @@ class Judge(Section):
         return {"name": value} if value == LEXICON else value
 
     @model_validator(mode="after")
-    def _check(self) -> "Judge":
-        if self.name == LEXICON and self.deployment is not None:
+    def _check(self) -> "JudgeConfig":
+        if self.name == LEXICON and (self.deployment is not None or self.nli is not None):
             raise ValueError(f'"{LEXICON}" is the built-in judge and has no deployment')
-        if self.name != LEXICON and self.deployment is None:
-            raise ValueError("needs the deployment it is reached through")
+        if self.name != LEXICON:
+            if self.deployment is None and self.nli is None:
+                raise ValueError("needs the deployment it is reached through, or nli")
+            _exactly_one(self, "deployment", "nli")
         return self
 
 
-class Panel(Section):
-    """The judges whose majority decides. Unless given: all declared judges, or the lexicon where there is none.
+class PanelConfig(Section):
+    """The judges whose majority decides. The default is all declared judges, or the lexicon if there are none.
 
-    ``anchors`` is how often each of them is asked the anchor texts; without it only ``tiltmeter judges anchors`` asks.
+    ``anchors`` is how often each judge labels the anchor texts; without it only ``biasmeter judges anchors`` asks.
     """
 
     judges: Annotated[tuple[str, ...], Field(min_length=1)] = (LEXICON,)
@@ -151,7 +176,7 @@ class Panel(Section):
 
 
 class Budget(Section):
-    """The most that one run of a plan may use."""
+    """The limits of one run of a plan."""
 
     calls: Annotated[int, Field(ge=0)] = 5000
     usd: NonNegative = 5.0
@@ -162,9 +187,9 @@ def _as_names(value: Any) -> Any:
 
 
 class Probe(Section):
-    """A plan of probes sent again and again. ``deployments`` is ``("all",)`` for every declared deployment.
+    """A plan of probes that is repeated. ``deployments`` is ``("all",)`` for every declared deployment.
 
-    With ``half_width`` a pass asks, within its budget, until the union rate is known so well; otherwise all it plans.
+    With ``half_width`` a pass asks, within its budget, until the interval of the union rate is that narrow.
     """
 
     plan: Literal["sentinel", "oat", "factorial", "panel"]
@@ -176,9 +201,9 @@ class Probe(Section):
 
 
 class Embedding(Section):
-    """What turns answers into vectors: a sentence-transformers model (hub name or folder), or a deployment's endpoint.
+    """The encoder of answers: a sentence-transformers model (hub name or folder), or a deployment's endpoint.
 
-    ``pooling: pairs`` pools the instruction in, which only serves to reproduce published vectors.
+    ``pooling: pairs`` also pools the instruction; it serves only to reproduce published vectors.
     """
 
     model: Label | None = None
@@ -197,11 +222,11 @@ class Embedding(Section):
 
 
 class Mirror(Section):
-    """How far a route's prompts go to its ``peers``. The budget is a day's, for all of them together.
+    """How a route's prompts are mirrored to its ``peers``. The budget is for one day and all peers together.
 
-    Only a prompt younger than ``within`` is mirrored: later, the peers would be compared with a deployment of the past.
-    ``embedding`` is what the answers are compared by; without it, that of the first domain under ``peers:`` that has
-    one. ``margin`` is the largest deviation that does not matter.
+    Only a prompt younger than ``within`` is mirrored, because the deployment may have changed since. ``embedding`` is
+    the encoder of the answers, by default that of the first domain under ``peers:`` that has one. ``margin`` is the
+    largest deviation that does not matter.
     """
 
     budget: Budget = Budget(calls=480, usd=1.0)
@@ -210,30 +235,30 @@ class Mirror(Section):
     margin: Positive | None = None
 
 
-class About(Section):
-    """Whom a pack asks about, where its questions leave that open."""
+class PackSubject(Section):
+    """The company and product that a pack asks about, if its questions leave them open."""
 
     company: Label | None = None
     product: Label | None = None
 
 
 def _keep_shipped(value: Any, resolve: ValidatorFunctionWrapHandler) -> Any:
-    """Leave the name of a shipped pack as it is; a file of that name is written ``./NAME``."""
+    """Keep the name of a shipped pack; a file of that name is written ``./NAME``."""
     return Path(value) if value in SHIPPED_PACKS else resolve(value)
 
 
 class PeerDomain(Section):
-    """One domain of questions that deployments are compared on, and how often they are asked.
+    """One domain of questions for comparing deployments, and how often it is asked.
 
     ``questions`` is a file or the name of a shipped pack, ``target`` what a judge looks for in the answers. ``budget``
-    holds for one pass. ``margins`` has the largest deviation that does not matter, for ``embedding`` and by judge;
-    where there is none, it is ``k`` times the standard deviation of the peers' means, which takes five peers.
+    holds for one pass. ``margins`` has the largest deviation that does not matter, for ``embedding`` and by judge; the
+    default is ``k`` times the standard deviation of the peers' means, which needs five peers.
     """
 
     domain: Name
     questions: Annotated[ResolvedPath, WrapValidator(_keep_shipped)]
     target: Text | None = None
-    about: About = About()
+    about: PackSubject = PackSubject()
     deployments: Annotated[tuple[str, ...], Field(min_length=2)]
     embedding: Embedding | None = None
     judges: tuple[str, ...] = ()
@@ -245,14 +270,14 @@ class PeerDomain(Section):
 
     @property
     def shipped(self) -> str | None:
-        """The shipped pack that it asks, if it does."""
+        """The shipped pack that the domain asks, or None."""
         name = str(self.questions)
         return name if name in SHIPPED_PACKS else None
 
     @model_validator(mode="after")
     def _check(self) -> "PeerDomain":
         if self.embedding is None and not self.judges:
-            raise ValueError("needs an embedding or judges to compare answers by")
+            raise ValueError("needs an embedding or judges, by which answers are compared")
         methods = [*([EMBEDDING] if self.embedding is not None else []), *self.judges]
         if odd := sorted(set(self.margins) - set(methods)):
             raise ValueError(
@@ -262,7 +287,7 @@ class PeerDomain(Section):
 
 
 class Webhook(Section):
-    """Where findings are posted. The address itself often is a secret."""
+    """The address to which findings are posted; it often is a secret."""
 
     url: WebhookUrl
     secret: Secret | None = None
@@ -283,12 +308,12 @@ class Monitor(Section):
     @classmethod
     def _check_windows(cls, windows: tuple[float, ...]) -> tuple[float, ...]:
         if len(set(windows)) != len(windows):
-            raise ValueError("names a window twice")
+            raise ValueError("lists a window twice")
         return windows
 
 
 class Retention(Section):
-    """How long prompts and answers, and the facts about exchanges, are kept."""
+    """How long content (prompts and answers) and facts about exchanges are kept."""
 
     content: PositiveSeconds = 30 * _DAY
     facts: PositiveSeconds = 400 * _DAY
@@ -296,5 +321,5 @@ class Retention(Section):
     @model_validator(mode="after")
     def _check(self) -> "Retention":
         if self.content > self.facts:
-            raise ValueError("content cannot be kept longer than facts: it is found through them")
+            raise ValueError("content must not be kept longer than facts, which lead to it")
         return self

@@ -1,27 +1,89 @@
-"""From a file, or from the environment alone, to a ``Config``: the composition of the other modules here."""
+"""Load the configuration from a file, or from the environment alone, and check the names across its parts.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+These checks use the plain data, so that their problems are reported together with all others. Data of the wrong shape
+are skipped, because the models report them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from auditor.config import references, yaml_source
-from auditor.config.environment import Substitution
+from auditor.config import yaml_source
+from auditor.config.audits import ALL, LEXICON
 from auditor.config.models import ANY_MODEL, Config
-from auditor.config.problems import Path as KeyPath
-from auditor.config.problems import Problem, to_error
-from auditor.config.wording import word
-from auditor.config.yaml_source import LARGEST_FILE, Document, Places
+from auditor.config.problems import KeyPath, Problem, suggest, to_error, word
+from auditor.config.values import quote, show
+from auditor.config.yaml_source import LARGEST_FILE, Places, YamlDocument
 from auditor.errors import ConfigError
+
+#: Only here an unset variable means that the key is absent, which selects the embedded store.
+OPTIONAL: Final = frozenset({("store", "url")})
+
+_WHOLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}", re.ASCII)
+_ANYWHERE: Final = re.compile(r"\$\{[^}]*\}")
+
+
+@dataclass(slots=True)
+class Substitution:
+    """Replace ``${NAME}`` in a document by environment variables; it must be the whole of a value."""
+
+    environ: Mapping[str, str]
+    places: Places
+    problems: list[Problem] = field(default_factory=list)
+    #: Paths with a value from a variable, which errors never show.
+    filled: set[KeyPath] = field(default_factory=set)
+
+    def apply(self, value: Any, path: KeyPath = ()) -> Any:
+        """Replace every variable at or below ``path``; one that is not usable becomes None."""
+        if isinstance(value, dict):
+            return {key: self.apply(one, (*path, key)) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self.apply(one, (*path, index)) for index, one in enumerate(value)]
+        if isinstance(value, str) and _ANYWHERE.search(value):
+            return self._fill(value, path)
+        return value
+
+    def _fill(self, value: str, path: KeyPath) -> str | None:
+        whole = _WHOLE.fullmatch(value)
+        if whole is None:
+            self._refuse(path, f"{_word(value)}: a variable must be the whole value, written ${{NAME}}")
+            return None
+        name = whole[1]
+        found = self.environ.get(name)
+        if path in OPTIONAL and not found:
+            return None
+        if not found:
+            self._refuse(path, f"the environment variable {name} is {'not set' if found is None else 'empty'}")
+            return None
+        if any("\ud800" <= character <= "\udfff" for character in found):
+            self._refuse(path, f"the environment variable {name} is not UTF-8")
+            return None
+        self.filled.add(path)
+        return found
+
+    def _refuse(self, path: KeyPath, message: str) -> None:
+        self.problems.append(Problem(line=self.places.line(path), path=path, message=message))
+
+
+def _word(value: str) -> str:
+    """Describe the first reference only, because the text around it may be part of a secret."""
+    match = _ANYWHERE.search(value)
+    reference = match[0] if match else value
+    if reference == value:
+        return f"{quote(reference)} does not name a variable"
+    return f"{quote(reference)} is inside a longer text"
+
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Loaded:
-    """A configuration, and the line in its file of everything in it."""
+class LoadedConfig:
+    """A configuration, and the lines of its parts in the file."""
 
     config: Config
     places: Places
@@ -38,13 +100,13 @@ def load(path: Path, environ: Mapping[str, str]) -> Config:
     return read(path, environ).config
 
 
-def read(path: Path, environ: Mapping[str, str]) -> Loaded:
-    """Load a configuration file together with the places of its parts; raises as ``load`` does."""
+def read(path: Path, environ: Mapping[str, str]) -> LoadedConfig:
+    """Load a configuration file with the lines of its parts; raises as ``load`` does."""
     text = _decode(_read_bytes(path), str(path))
     return loads(text, source=str(path), folder=path.absolute().parent, environ=environ)
 
 
-def loads(text: str, *, source: str, folder: Path, environ: Mapping[str, str]) -> Loaded:
+def loads(text: str, *, source: str, folder: Path, environ: Mapping[str, str]) -> LoadedConfig:
     """Load a configuration from text; relative paths in it are relative to ``folder``; raises as ``load`` does."""
     document = yaml_source.parse(text, source)
     if document.data is None:
@@ -52,7 +114,7 @@ def loads(text: str, *, source: str, folder: Path, environ: Mapping[str, str]) -
     substitution = Substitution(environ=environ, places=document.places)
     data = substitution.apply(document.data)
     problems = [*document.problems, *substitution.problems]
-    problems += _check_references(data, document)
+    problems += [Problem(line=document.places.line(path), path=path, message=message) for path, message in check(data)]
     config: Config | None = None
     try:
         config = Config.model_validate(data, context={"folder": folder, "environ": environ})
@@ -60,11 +122,13 @@ def loads(text: str, *, source: str, folder: Path, environ: Mapping[str, str]) -
         problems += _word_all(error, document, substitution.filled, {one.path for one in problems})
     if config is None or problems:
         raise to_error(problems, source)
-    return Loaded(config=config, places=document.places)
+    return LoadedConfig(config=config, places=document.places)
 
 
-def default_config(environ: Mapping[str, str]) -> Config:
-    """Make the configuration that holds without a file: OpenAI, or whatever speaks its protocol, behind one route.
+def default_config(environ: Mapping[str, str], port: int | None = None) -> Config:
+    """Make the configuration without a file: OpenAI, or a server with its protocol, behind one route.
+
+    The gateway listens on ``port`` of this machine and the auditor on the next one; ``None`` selects the default ports.
 
     Raises
     ------
@@ -74,15 +138,18 @@ def default_config(environ: Mapping[str, str]) -> Config:
     key, url = environ.get("OPENAI_API_KEY"), environ.get("OPENAI_BASE_URL")
     if not key and not url:
         raise ConfigError(
-            "there is no configuration: set OPENAI_API_KEY (or OPENAI_BASE_URL for a server that needs no key), "
-            "or write a tiltmeter.yaml and name it with -c"
+            "no configuration found: set OPENAI_API_KEY (or OPENAI_BASE_URL for a server that needs no key), "
+            "or write a biasmeter.yaml and pass it with -c"
         )
     deployment: dict[str, Any] = {"name": "openai", "base_url": url or OPENAI_URL, "api_key": key or None}
     if not url:
         deployment["vendor"] = "openai"
     route = {"model": ANY_MODEL, "deployments": ["openai"], "sample": 1.0, "capture": "hashed"}
+    made: dict[str, Any] = {"deployments": [deployment], "routes": [route]}
+    if port is not None:
+        made |= {"gateway": {"listen": f"127.0.0.1:{port}"}, "auditor": {"listen": f"127.0.0.1:{port + 1}"}}
     try:
-        return Config.model_validate({"deployments": [deployment], "routes": [route]}, context={"environ": environ})
+        return Config.model_validate(made, context={"environ": environ})
     except ValidationError as error:
         lines = [_word_default(one["loc"], word(one, Config, hide=True)) for one in error.errors()]
         raise ConfigError("\n".join(lines)) from None
@@ -99,14 +166,14 @@ def _read_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file; name the configuration with -c") from None
+        raise ConfigError(f"{path}: no such file; pass the configuration with -c") from None
     except IsADirectoryError:
-        raise ConfigError(f"{path}: is a folder; a YAML file is needed") from None
+        raise ConfigError(f"{path}: is a folder, not a YAML file") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"{path}: cannot be read: {reason}") from None
     if len(content) > LARGEST_FILE:
-        raise ConfigError(f"{path}: is larger than {LARGEST_FILE // 1024} KiB; this is no configuration")
+        raise ConfigError(f"{path}: is larger than {LARGEST_FILE // 1024} KiB, which is too large for a configuration")
     return content
 
 
@@ -119,23 +186,156 @@ def _decode(content: bytes, source: str) -> str:
         raise to_error([Problem(line=line, message=message)], source) from None
 
 
-def _check_references(data: Any, document: Document) -> list[Problem]:
-    return [
-        Problem(line=document.places.line(path), path=path, message=message) for path, message in references.check(data)
-    ]
-
-
-def _word_all(error: ValidationError, document: Document, filled: set[KeyPath], told: set[KeyPath]) -> list[Problem]:
-    """Word what pydantic found, but for what only follows from something else that is told."""
+def _word_all(
+    error: ValidationError, document: YamlDocument, filled: set[KeyPath], told: set[KeyPath]
+) -> list[Problem]:
+    """Describe the problems that pydantic found, except those that follow from another one."""
     errors = error.errors()
     below = {path[:length] for path in told | {one["loc"] for one in errors} for length in range(len(path))}
     problems = []
     for one in errors:
         path = one["loc"]
         follows = any(path[:length] in told for length in range(1, len(path) + 1))
-        # pydantic leaves out what it refused, and then finds the list too short.
+        # pydantic drops refused items, and then reports that the list is too short.
         if follows or (one["type"] == "too_short" and path in below):
             continue
         message = word(one, Config, hide=path in filled)
         problems.append(Problem(line=document.places.line(path), path=path, message=message))
     return problems
+
+
+Found = tuple[KeyPath, str]
+
+
+def check(data: dict[str, Any]) -> Iterator[Found]:
+    """Yield every path with a wrong name, with the message."""
+    yield from _check_unique(data)
+    yield from _check_routes(data)
+    yield from _check_judges(data)
+    yield from _check_deployment_lists(data)
+
+
+def _items(data: Any, *keys: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the mappings of the list at these keys, with their indices."""
+    for key in keys:
+        data = data.get(key) if isinstance(data, dict) else None
+    for index, item in enumerate(data if isinstance(data, list) else ()):
+        if isinstance(item, dict):
+            yield index, item
+
+
+def _texts(item: Any, key: str) -> Iterator[tuple[int, str]]:
+    """Yield the texts of the list at this key, with their indices."""
+    values = item.get(key) if isinstance(item, dict) else None
+    for index, value in enumerate(values if isinstance(values, list) else ()):
+        if isinstance(value, str):
+            yield index, value
+
+
+def _names(data: dict[str, Any], section: str, key: str = "name") -> list[str]:
+    return list(dict.fromkeys(item[key] for _, item in _items(data, section) if isinstance(item.get(key), str)))
+
+
+def _check_known(path: KeyPath, name: Any, kind: str, known: list[str]) -> Iterator[Found]:
+    if isinstance(name, str) and name not in known:
+        near = suggest(name, known)
+        declared = "" if near else (f"; declared: {', '.join(map(show, known[:8]))}" if known else "; none is declared")
+        yield path, f"there is no {kind} named {quote(name)}{near}{declared}"
+
+
+def _check_unique(data: dict[str, Any]) -> Iterator[Found]:
+    keys = {"deployments": "name", "routes": "model", "audits": "name", "judges": "name", "peers": "domain"}
+    for section, key in keys.items():
+        first: dict[str, int] = {}
+        for index, item in _items(data, section):
+            name = item.get(key)
+            if not isinstance(name, str):
+                continue
+            if name in first:
+                yield (section, index, key), f"{quote(name)} is declared twice (first as {section}[{first[name]}])"
+            first.setdefault(name, index)
+
+
+def _check_routes(data: dict[str, Any]) -> Iterator[Found]:
+    deployments, routes = _names(data, "deployments"), _names(data, "routes", "model")
+    audits = _names(data, "audits")
+    for index, route in _items(data, "routes"):
+        here: KeyPath = ("routes", index)
+        yield from _check_weighted(route, here, deployments)
+        for kind in ("fallbacks", "context_window_fallbacks", "content_filter_fallbacks"):
+            for place, name in _texts(route, kind):
+                yield from _check_known((*here, kind, place), name, "route", routes)
+                if name == route.get("model"):
+                    yield (*here, kind, place), "a route cannot be its own fallback"
+        for place, name in _texts(route, "peers"):
+            yield from _check_known((*here, "peers", place), name, "deployment or route", deployments + routes)
+        yield from _check_known((*here, "audit"), route.get("audit"), "audit", audits)
+
+
+def _check_weighted(route: dict[str, Any], here: KeyPath, deployments: list[str]) -> Iterator[Found]:
+    members = route.get("deployments")
+    seen: set[str] = set()
+    for index, member in enumerate(members if isinstance(members, list) else ()):
+        bare = isinstance(member, str)
+        path: KeyPath = (*here, "deployments", index) if bare else (*here, "deployments", index, "name")
+        name = member if bare else member.get("name") if isinstance(member, dict) else None
+        yield from _check_known(path, name, "deployment", deployments)
+        if isinstance(name, str) and name in seen:
+            yield path, f"{quote(name)} is listed twice; list it once with one weight"
+        if isinstance(name, str):
+            seen.add(name)
+
+
+def _check_judges(data: dict[str, Any]) -> Iterator[Found]:
+    judges = _names(data, "judges")
+    for index, judge in _items(data, "judges"):
+        yield from _check_asked(data, ("judges", index, "deployment"), judge.get("deployment"), "judge")
+    for index, name in _texts(data.get("panel"), "judges"):
+        yield from _check_known(("panel", "judges", index), name, "judge", [*judges, LEXICON])
+    yield from _check_once(("panel", "judges"), data.get("panel"), "is on the panel twice")
+
+
+def _check_asked(data: dict[str, Any], here: KeyPath, name: Any, what: str) -> Iterator[Found]:
+    """Check that a deployment names a model: a client names one with each request, a judge does not."""
+    nameless = [item.get("name") for _, item in _items(data, "deployments") if item.get("model") is None]
+    if isinstance(name, str) and name in nameless:
+        yield here, f"deployment {quote(name)} has no model, which the {what} needs"
+    yield from _check_known(here, name, "deployment", _names(data, "deployments"))
+
+
+def _check_once(here: KeyPath, section: Any, says: str) -> Iterator[Found]:
+    names = list(_texts(section, str(here[-1])))
+    for index, name in names:
+        if name in [earlier for place, earlier in names if place < index]:
+            yield (*here, index), f"{quote(name)} {says}"
+
+
+def _check_deployment_lists(data: dict[str, Any]) -> Iterator[Found]:
+    deployments, judges = _names(data, "deployments"), _names(data, "judges")
+    stance_readers = [judge.get("name") for _, judge in _items(data, "judges") if judge.get("nli") is not None]
+    for section, also in (("probes", [ALL]), ("peers", [])):
+        for index, item in _items(data, section):
+            for place, name in _texts(item, "deployments"):
+                path: KeyPath = (section, index, "deployments", place)
+                yield from _check_known(path, name, "deployment", deployments + also)
+    for index, domain in _items(data, "peers"):
+        for place, name in _texts(domain, "judges"):
+            path = ("peers", index, "judges", place)
+            if name in (LEXICON, *stance_readers):
+                yield path, f"{quote(name)} reads stances; it cannot score answers"
+            else:
+                yield from _check_known(path, name, "judge", judges)
+        for kind in ("deployments", "judges"):
+            yield from _check_once(("peers", index, kind), domain, "is listed twice")
+        yield from _check_encoder(data, ("peers", index), domain)
+    for index, route in _items(data, "routes"):
+        yield from _check_encoder(data, ("routes", index, "mirror"), route.get("mirror"))
+    monitor = data.get("monitor")
+    anchor = monitor.get("anchor") if isinstance(monitor, dict) else None
+    yield from _check_known(("monitor", "anchor"), anchor, "deployment", deployments)
+
+
+def _check_encoder(data: dict[str, Any], here: KeyPath, section: Any) -> Iterator[Found]:
+    embedding = section.get("embedding") if isinstance(section, dict) else None
+    name = embedding.get("deployment") if isinstance(embedding, dict) else None
+    yield from _check_asked(data, (*here, "embedding", "deployment"), name, "embedder")

@@ -1,6 +1,6 @@
-"""The gateway's half of the configuration, and ``Config``, the whole of it.
+"""Declare the gateway's sections of the configuration, and ``Config``, which holds everything.
 
-Frozen pydantic models; ``audits`` holds the auditor's sections, ``loading`` makes a ``Config`` out of a file.
+Frozen pydantic models; ``audits`` declares the auditor's sections, ``loading`` reads a ``Config`` from a file.
 """
 
 import hashlib
@@ -13,7 +13,18 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from auditor.config.audits import ALL, LEXICON, Audit, Judge, Mirror, Monitor, Panel, PeerDomain, Probe, Retention
+from auditor.config.audits import (
+    ALL,
+    LEXICON,
+    Audit,
+    JudgeConfig,
+    Mirror,
+    Monitor,
+    PanelConfig,
+    PeerDomain,
+    Probe,
+    Retention,
+)
 from auditor.config.network import Address, ApiVersion, BaseUrl, CertificatesFile, HeaderName, Headers, Secret
 from auditor.config.values import (
     Bytes,
@@ -29,16 +40,16 @@ from auditor.config.values import (
 )
 from auditor.errors import ConfigError
 
-#: The route that takes every model no other route names.
+#: The route for every model that no other route names.
 ANY_MODEL: Final = "*"
-DATABASE_VARIABLE: Final = "TILTMETER_DATABASE_URL"
+DATABASE_VARIABLE: Final = "BIASMETER_DATABASE_URL"
 
 _MIB: Final = 1024 * 1024
 _DIALECTS: Final = ("postgresql://", "postgres://", "postgresql+asyncpg://")
 
 
 def _normalise_database_url(url: str) -> str:
-    """Give the one spelling of a PostgreSQL URL that both asyncpg and SQLAlchemy know."""
+    """Return the form of a PostgreSQL URL that both asyncpg and SQLAlchemy accept."""
     for dialect in _DIALECTS:
         if url.startswith(dialect):
             return "postgresql://" + url.removeprefix(dialect)
@@ -49,14 +60,14 @@ def _check_database_url(secret: SecretStr) -> SecretStr:
     return SecretStr(_normalise_database_url(secret.get_secret_value()))
 
 
-class Store(Section):
-    """Which PostgreSQL holds the audit. Without a URL: the embedded one under ``data_dir``."""
+class StoreConfig(Section):
+    """The PostgreSQL database; without a URL the embedded one under ``data_dir``."""
 
     url: Annotated[SecretStr, AfterValidator(_check_database_url)] | None = None
 
 
 class Timeouts(Section):
-    """Seconds. ``first_token`` and ``idle`` hold for streams; ``total`` for unary calls and as the cap of a stream."""
+    """Timeouts in seconds: ``first_token`` and ``idle`` for streams, ``total`` for unary calls and whole streams."""
 
     connect: PositiveSeconds = 5.0
     first_token: PositiveSeconds = 60.0
@@ -65,9 +76,10 @@ class Timeouts(Section):
 
 
 class Spool(Section):
-    """How many bytes may wait on disk for the store."""
+    """The number of bytes that may wait on disk for the store, and that damaged records may take there."""
 
     max_bytes: PositiveBytes = 4 * 1024 * _MIB
+    quarantine_max_bytes: PositiveBytes = 256 * _MIB
 
 
 def _count_processors() -> int:
@@ -75,13 +87,14 @@ def _count_processors() -> int:
 
 
 class GatewayConfig(Section):
-    """How the gateway serves.
+    """The settings of the gateway.
 
     ``auth: keys`` asks every request for a client key, except on a loopback address while no key has ever been
-    created; ``auth: open`` asks for none, anywhere. ``redact`` names what is taken out of the copies of client traffic.
+    created; ``auth: open`` asks for none, anywhere. ``redact`` names what is removed from the copies of client traffic.
     ``drain`` is how long requests in flight may take to finish after SIGTERM; for the first ``drain_notice`` of it new
-    connections are accepted even when nothing is in flight, while load balancers notice that ``/readyz`` has turned.
-    ``upstream: reference`` asks deployments through aiohttp's client, in place of the gateway's own.
+    connections are accepted even when nothing is in flight, while load balancers notice that ``/readyz`` has changed.
+    ``first_byte`` is how long a new connection may take to send something; it is checked every five seconds.
+    ``upstream: reference`` sends requests with aiohttp's client instead of the gateway's own.
     """
 
     listen: Address = Address(host="127.0.0.1", port=4000)
@@ -93,6 +106,7 @@ class GatewayConfig(Section):
     retries: Annotated[int, Field(ge=0, le=10)] = 2
     drain: Seconds = 30.0
     drain_notice: Seconds = 5.0
+    first_byte: PositiveSeconds = 10.0
     capture_limit: Bytes = _MIB
     forward_headers: tuple[HeaderName, ...] = ()
     upstream: Literal["lean", "reference"] = "lean"
@@ -101,33 +115,33 @@ class GatewayConfig(Section):
 
 
 class GatewayDoor(Section):
-    """A gateway on another host: its base URL, and a client key with the rights ``pin`` and ``origin``."""
+    """A gateway on another host: its base URL and a client key with the rights ``pin`` and ``origin``."""
 
     url: BaseUrl
     key: Secret
 
 
 class AuditorConfig(Section):
-    """Where the auditor's API and console listen, and how it gets through a gateway that runs on another host."""
+    """The address of the auditor's API and console, and its access to a gateway on another host."""
 
     listen: Address = Address(host="127.0.0.1", port=4001)
     gateway: GatewayDoor | None = None
 
 
 class Price(Section):
-    """USD per million tokens."""
+    """The price in USD per million tokens."""
 
     input: NonNegative
     output: NonNegative
 
 
 class Deployment(Section):
-    """One upstream target. ``model: None`` sends the model that was asked for; without a key no Authorization is sent.
+    """One upstream target. ``model: None`` sends the requested model; without a key no Authorization is sent.
 
     ``api_version`` is Azure's: it is sent as ``?api-version=``, and the key then goes into the header ``api-key``.
-    ``api_key_header`` names another header for the key. ``ca_file`` holds the certificates (PEM) that may have signed
-    the deployment's, in place of the system's. ``stream_usage: false`` is for servers that refuse ``stream_options``.
-    ``timeouts`` replaces the gateway's one by one: see ``Config.timeouts_for``.
+    ``api_key_header`` names another header for the key. ``ca_file`` holds the certificate authorities (PEM) to trust
+    instead of the system's. ``stream_usage: false`` is for servers that refuse ``stream_options``. Each of
+    ``timeouts`` replaces the gateway's: see ``Config.timeouts_for``.
     """
 
     name: Name
@@ -143,23 +157,23 @@ class Deployment(Section):
     concurrency: Annotated[int, Field(ge=1)] | None = None
     price: Price | None = None
     timeouts: Timeouts | None = None
-    # Headers often carry a key, so their values are neither shown nor hashed.
+    # Headers often hold a key, so their values are neither shown nor hashed.
     headers: Headers = Field(default_factory=dict, repr=False)
 
     @field_validator("name")
     @classmethod
     def _check_name(cls, name: str) -> str:
         if name == ALL:
-            raise ValueError(f'"{ALL}" means every deployment and cannot be the name of one')
+            raise ValueError(f'"{ALL}" means every deployment and must not be the name of one')
         return name
 
     def url(self, path: str) -> str:
-        """Give the address of one of its endpoints, such as ``chat/completions``."""
+        """Return the URL of one of its endpoints, such as ``chat/completions``."""
         query = f"?api-version={self.api_version}" if self.api_version else ""
         return f"{self.base_url}/{path}{query}"
 
     def fixed_headers(self) -> dict[str, str]:
-        """Give what goes with every request to it, names in lower case: its ``headers``, then its key."""
+        """Return the headers of every request, names in lower case: its ``headers``, then its key."""
         fixed = {name.lower(): value for name, value in self.headers.items()}
         if self.api_key is None:
             return fixed
@@ -169,7 +183,7 @@ class Deployment(Section):
 
 
 class WeightedDeployment(Section):
-    """A deployment's share of a route. Its bare name stands for weight 1."""
+    """A deployment's share of a route; a bare name has weight 1."""
 
     name: str
     weight: NonNegative = 1.0
@@ -181,11 +195,12 @@ class WeightedDeployment(Section):
 
 
 class Route(Section):
-    """What applications ask for, who answers it, and what of it may be kept, judged and mirrored.
+    """A model that applications request, the deployments that answer, and what may be stored, judged and mirrored.
 
-    ``fallbacks`` names the routes that are asked, in order, when this one's deployments fail;
-    ``context_window_fallbacks`` those for a request that is too long for them, ``content_filter_fallbacks`` those for
-    one that they block. A fallback's own fallbacks are not followed.
+    ``fallbacks`` names the routes to try, in order, when the deployments of this one fail;
+    ``context_window_fallbacks`` those for a request that is too long, ``content_filter_fallbacks`` those for a blocked
+    one. The fallbacks of a fallback are not followed. A key that may not ask for the model of a fallback does not reach
+    it, unless ``fallbacks_for_all_keys`` is true.
     """
 
     model: Label
@@ -193,6 +208,7 @@ class Route(Section):
     fallbacks: tuple[str, ...] = ()
     context_window_fallbacks: tuple[str, ...] = ()
     content_filter_fallbacks: tuple[str, ...] = ()
+    fallbacks_for_all_keys: bool = False
     sample: Share = 1.0
     capture: Literal["off", "hashed", "full"] = "hashed"
     judge: bool = False
@@ -204,23 +220,23 @@ class Route(Section):
     @classmethod
     def _check_weights(cls, deployments: tuple[WeightedDeployment, ...]) -> tuple[WeightedDeployment, ...]:
         if not any(one.weight for one in deployments):
-            raise ValueError("every weight is 0, so no request could be sent")
+            raise ValueError("at least one weight must be greater than 0")
         return deployments
 
 
 class Config(Section):
     """The whole configuration."""
 
-    data_dir: ResolvedPath = Field(default=Path("~/.local/share/tiltmeter"), validate_default=True)
-    store: Store = Store()
+    data_dir: ResolvedPath = Field(default=Path("~/.local/share/biasmeter"), validate_default=True)
+    store: StoreConfig = StoreConfig()
     gateway: GatewayConfig = Field(default_factory=GatewayConfig)
     auditor: AuditorConfig = AuditorConfig()
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     deployments: Annotated[tuple[Deployment, ...], Field(min_length=1)]
     routes: Annotated[tuple[Route, ...], Field(min_length=1)]
     audits: tuple[Audit, ...] = ()
-    judges: tuple[Judge, ...] = ()
-    panel: Panel = Panel()
+    judges: tuple[JudgeConfig, ...] = ()
+    panel: PanelConfig = PanelConfig()
     probes: tuple[Probe, ...] = ()
     peers: tuple[PeerDomain, ...] = ()
     monitor: Monitor = Monitor()
@@ -229,7 +245,7 @@ class Config(Section):
     @model_validator(mode="before")
     @classmethod
     def _seat_panel(cls, value: Any) -> Any:
-        """Seat all declared judges where the panel names none."""
+        """Put all declared judges on the panel if it names none."""
         if not isinstance(value, dict):
             return value
         panel = {} if value.get("panel") is None else value["panel"]
@@ -243,32 +259,53 @@ class Config(Section):
 
     @cached_property
     def config_hash(self) -> str:
-        """The first 16 hex digits of the SHA-256 of the resolved content, secrets and header values left out."""
+        """The first 16 hex digits of the SHA-256 of the resolved content, without secrets and header values."""
         content = self.model_dump(mode="json")
         for deployment in content["deployments"]:
             deployment["headers"] = sorted(deployment["headers"])
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
+    def without_upstream_keys(self) -> "Config":
+        """Return this configuration, of the same hash, for a process that never asks deployments itself.
+
+        The keys of deployments and the values of their headers are replaced by a word.
+        """
+        withheld = tuple(
+            one.model_copy(
+                update={
+                    "api_key": one.api_key and SecretStr("withheld"),
+                    "headers": dict.fromkeys(one.headers, "withheld"),
+                }
+            )
+            for one in self.deployments
+        )
+        return self.model_copy(update={"deployments": withheld})
+
+    def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables of ``environ`` that do not hold the key of a deployment, for child processes."""
+        keys = {one.api_key.get_secret_value() for one in self.deployments if one.api_key is not None}
+        return {name: value for name, value in environ.items() if value not in keys}
+
     @property
     def tag_names(self) -> frozenset[str]:
-        """The tags that requests may carry: the gateway's list and those that audits cluster by."""
+        """The tags that requests may have: the gateway's list and those by which audits cluster."""
         clusters = {audit.cluster.tag for audit in self.audits if audit.cluster and audit.cluster.tag}
         return frozenset(self.gateway.tags) | clusters
 
     def timeouts_for(self, deployment: Deployment) -> Timeouts:
-        """Give the gateway's timeouts with those that the deployment itself sets in their place."""
+        """Return the gateway's timeouts, with those that the deployment sets itself."""
         own = deployment.timeouts
         if own is None:
             return self.gateway.timeouts
         return self.gateway.timeouts.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
 
     def probed(self, probe: Probe) -> tuple[str, ...]:
-        """Give the names of the deployments that a probe goes to."""
+        """Return the names of the deployments of a probe."""
         return tuple(one.name for one in self.deployments) if ALL in probe.deployments else probe.deployments
 
     def mirrored(self, route: Route) -> tuple[str, ...]:
-        """Give the deployments a route's sampled prompts may be mirrored to; a peer's name may be that of a route."""
+        """Return the deployments to which a route's prompts may be mirrored; a peer may be named by its route."""
         routes = {one.model: one for one in self.routes}
         names: dict[str, None] = {}
         declared = {one.name for one in self.deployments}
@@ -278,7 +315,7 @@ class Config(Section):
         return tuple(names)
 
     def database_url(self, environ: Mapping[str, str]) -> str | None:
-        """Give the store's URL from the file, else from TILTMETER_DATABASE_URL; None means the embedded store."""
+        """Return the store's URL from the file or BIASMETER_DATABASE_URL; None means the embedded store."""
         if self.store.url is not None:
             return self.store.url.get_secret_value()
         given = environ.get(DATABASE_VARIABLE)

@@ -1,4 +1,4 @@
-"""The values that concern the network: addresses to listen on, URLs, headers, secrets. The others: ``values``."""
+"""Validate values that concern the network: addresses, URLs, headers, secrets and certificates."""
 
 import ipaddress
 import re
@@ -17,7 +17,7 @@ _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
 
 
 class Address(Section):
-    """Where a server listens. An empty host means all interfaces; port 0 lets the system choose one."""
+    """The address of a server. An empty host means all interfaces; for port 0 the system chooses one."""
 
     host: str
     port: Annotated[int, Field(ge=0, le=65535)]
@@ -35,7 +35,7 @@ class Address(Section):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the address."""
         if _is_ip(self.host):
             return ipaddress.ip_address(self.host).is_loopback
         return self.host == "localhost"
@@ -53,7 +53,7 @@ def _split_address(text: str) -> dict[str, str]:
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise ValueError("an IPv6 address stands in brackets: [::1]:4000")
+        raise ValueError("an IPv6 address needs brackets: [::1]:4000")
     return {"host": "" if host == "*" else host, "port": port}
 
 
@@ -70,7 +70,7 @@ def _check_secret(secret: SecretStr) -> SecretStr:
     if not value:
         raise ValueError("is empty")
     if not (value.isascii() and value.isprintable()) or " " in value:
-        raise ValueError("holds a space, a line break or a character that no HTTP header can carry")
+        raise ValueError("contains a space, a line break or a character that an HTTP header cannot hold")
     return secret
 
 
@@ -90,9 +90,9 @@ def _split_url(text: str) -> SplitResult:
 def _check_base_url(text: str) -> str:
     parts = _split_url(text)
     if parts.username is not None or parts.password is not None:
-        raise ValueError("holds a user name or password; a key belongs under api_key")
+        raise ValueError("contains a user name or password; put a key under api_key")
     if parts.query or parts.fragment:
-        raise ValueError("ends in a query or fragment; requests are sent to paths below it")
+        raise ValueError("must not end with a query or fragment, because paths are appended to it")
     path = parts.path.rstrip("/") or "/v1"
     return f"{parts.scheme}://{parts.netloc}{path}"
 
@@ -105,15 +105,15 @@ def _check_webhook_url(secret: SecretStr) -> SecretStr:
 def _check_headers(headers: dict[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name):
-            raise ValueError(f"{quote(name)} is not a header's name")
+            raise ValueError(f"{quote(name)} is not the name of a header")
         if not (value.isascii() and value.isprintable()) or value != value.strip():
-            raise ValueError(f"the value of {quote(name)} holds a character that no HTTP header can carry")
+            raise ValueError(f"the value of {quote(name)} contains a character that an HTTP header cannot hold")
     return headers
 
 
 def _check_header_name(name: str) -> str:
     if not _HEADER_NAME.fullmatch(name):
-        raise ValueError(f"{quote(name)} is not a header's name")
+        raise ValueError(f"{quote(name)} is not the name of a header")
     return name.lower()
 
 
@@ -126,7 +126,7 @@ def _check_certificates(path: Path) -> Path:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ValueError(f"cannot be read: {reason}") from None
     if not held:
-        raise ValueError("holds no certificates (PEM)")
+        raise ValueError("contains no certificates (PEM)")
     return path
 
 

@@ -1,7 +1,7 @@
-"""The small values a configuration is made of: durations, sizes, names, paths (``network`` has the others).
+"""Validate the small values of a configuration: durations, sizes, names and paths (see also ``network``).
 
-Each is read from the text that stands in the file (or from a number, where Python code builds a model) and refuses
-what it cannot use in words for a person; ``models`` and ``audits`` put them together.
+Each value is parsed from the text in the file, or from a number if Python code builds a model. ``models`` and
+``audits`` use them.
 """
 
 import json
@@ -24,7 +24,7 @@ from pydantic import (
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|w)?", re.ASCII)
 _DURATION_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-#: A century: beyond it a duration is a slip of the keyboard, and dates would overflow.
+#: A century: a longer duration is a typing error, and dates would overflow.
 _LONGEST: Final = 36_500 * 86_400.0
 
 _SIZE: Final = re.compile(r"(\d[\d_]*(?:\.\d+)?)\s*([kKMGT]i?)?[bB]?", re.ASCII)
@@ -37,7 +37,7 @@ _LABEL_LENGTH: Final = 256
 
 
 class Section(BaseModel):
-    """A mapping of the configuration: immutable, unknown keys refused, values never echoed in errors."""
+    """A mapping of the configuration: immutable, without unknown keys, and with values hidden in errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -51,18 +51,18 @@ class Section(BaseModel):
 
 
 def quote(text: str, limit: int = 60) -> str:
-    """Text from a file for a one-line message: quoted, escaped where it does not print, cut where it is long."""
+    """Quote text from a file for a one-line message: escape what is not printable, and shorten long text."""
     shown = text if len(text) <= limit else text[: limit - 3] + "..."
     return json.dumps(shown, ensure_ascii=not shown.isprintable())
 
 
 def show(text: str) -> str:
-    """Text from a file in a list or a path: quoted only where it needs to be."""
+    """Write text from a file in a list or a path, quoted only if necessary."""
     return text if _BARE.fullmatch(text) else quote(text)
 
 
 def parse_duration(value: object) -> float:
-    """Read ``30s``, ``5m``, ``1.5h``, ``7d``, ``2w``, ``500ms`` or a number of seconds as seconds."""
+    """Parse ``30s``, ``5m``, ``1.5h``, ``7d``, ``2w``, ``500ms`` or a number of seconds as seconds."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = float(value)
     elif isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
@@ -75,7 +75,7 @@ def parse_duration(value: object) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Write a duration as a person would: the largest unit that divides it (``86400`` is ``1d``)."""
+    """Write a duration in the largest unit that divides it (``86400`` is ``1d``)."""
     for unit in ("d", "h", "m"):
         size = _DURATION_UNITS[unit]
         if seconds >= size and seconds % size == 0:
@@ -84,7 +84,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_size(value: object) -> int:
-    """Read ``4GiB``, ``512MiB``, ``10MB``, ``64k`` or ``1_000_000`` as bytes (KiB is 1024, kB is 1000)."""
+    """Parse ``4GiB``, ``512MiB``, ``10MB``, ``64k`` or ``1_000_000`` as bytes (KiB is 1024, kB is 1000)."""
     if isinstance(value, int) and not isinstance(value, bool):
         size = value
     elif isinstance(value, str) and (match := _SIZE.fullmatch(value.strip())):
@@ -102,9 +102,9 @@ def parse_size(value: object) -> int:
 
 
 def check_name(name: str) -> str:
-    """Refuse what cannot be a name; raises ``ValueError`` with the words."""
+    """Refuse text that is not a valid name; raises ``ValueError``."""
     if not _NAME.fullmatch(name):
-        raise ValueError("a name is 1 to 64 characters out of A-Z a-z 0-9 . _ : / -")
+        raise ValueError("a name has 1 to 64 of the characters A-Z a-z 0-9 . _ : / -")
     return name
 
 
@@ -123,7 +123,7 @@ def _check_regex(pattern: str) -> str:
 
 
 def _resolve_path(path: Path, info: ValidationInfo) -> Path:
-    """Expand ``~`` and place a relative path beside the configuration file."""
+    """Expand ``~``, and resolve a relative path against the configuration file's folder."""
     context: dict[str, Any] = info.context or {}
     environ = context.get("environ", os.environ)
     text = str(path)

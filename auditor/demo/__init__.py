@@ -1,6 +1,6 @@
-"""The demonstration: the whole product on one machine, against simulated deployments of declared truth.
+"""Run the demonstration: the whole product on one machine, against simulated deployments of declared truth.
 
-It runs the commands that a user would run, as processes of their own, and reads what they publish; nothing of it is
-built in for the occasion. ``stages`` is the order of things, ``installation`` the folder and the processes, ``outcome``
-what was found beside what is true.
+It runs the commands that a user would run, as processes of their own, and reads what they store and print. ``stages``
+runs the stages in order, ``installation`` manages the folder and the processes, ``outcome`` compares the result with
+the truth.
 """

@@ -1,4 +1,4 @@
-"""What the demonstration found, beside what is true and what its judges could find in the limit."""
+"""Compare what the demonstration found with the truth, and with what its judges would find in the limit."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from auditor.simulate.config import load
 from auditor.simulate.expected import Expectation, ask_of, expect
 from auditor.store.estimates import EstimateRow
 
-#: Of the demonstration's configuration, which names none: it chooses the sentinel's statements.
+#: The default seed, which the demonstration's configuration uses to choose the sentinel's statements.
 _SEED = 0
 #: The rates shown, as (metric, layer, base) of the stored rows and the name under which truth is computed.
 SHOWN = (
@@ -26,7 +26,7 @@ SHOWN = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """One number of one deployment, and what it estimates."""
+    """One estimate of one deployment, with its true value and its limit."""
 
     deployment: str
     name: str
@@ -35,15 +35,15 @@ class Line:
     limit: float | None
 
     @property
-    def holds_the_limit(self) -> bool | None:
-        """Whether the interval contains the limit; absent where there is none of either."""
+    def contains_limit(self) -> bool | None:
+        """Whether the interval contains the limit; None if one of them is missing."""
         if self.row is None or self.row.low is None or self.row.high is None or self.limit is None:
             return None
         return self.row.low <= self.limit <= self.row.high
 
 
 def expectations(deployments: Sequence[str]) -> dict[str, Expectation]:
-    """Compute truth and limit of the sentinel's own statements, for each simulated deployment."""
+    """Compute truth and limit for the sentinel's statements, by simulated deployment."""
     scenario = load().scenario
     texts = [statement.statement for statement in balanced(shipped_pool(), SENTINEL_SIZE, _SEED)]
     plan = {ask_of(cell.condition): 1.0 for cell in cells(Design.SENTINEL)}
@@ -55,7 +55,7 @@ def expectations(deployments: Sequence[str]) -> dict[str, Expectation]:
 
 
 def lines(deployments: Sequence[str], rows: Iterable[EstimateRow]) -> list[Line]:
-    """Put the stored estimates of probes over all conditions beside truth and limit."""
+    """Join the stored estimates of probes over all conditions with truth and limit."""
     found = {
         (row.deployment, row.metric, row.layer, row.base): row
         for row in rows
@@ -80,7 +80,7 @@ def lines(deployments: Sequence[str], rows: Iterable[EstimateRow]) -> list[Line]
 
 
 def table(shown: Sequence[Line]) -> Table:
-    """Lay the lines out for a terminal."""
+    """Return the lines as a table for a terminal."""
     made = Table(box=None, pad_edge=False)
     for heading in ("deployment", "rate"):
         made.add_column(heading, no_wrap=True)
@@ -90,7 +90,7 @@ def table(shown: Sequence[Line]) -> Table:
     previous = ""
     for line in shown:
         estimate, interval = _estimate(line.row)
-        holds = {True: "", False: "*", None: ""}[line.holds_the_limit]
+        holds = {True: "", False: "*", None: ""}[line.contains_limit]
         first = line.deployment if line.deployment != previous else ""
         previous = line.deployment
         made.add_row(first, line.name, estimate, interval, _percent(line.limit), _percent(line.truth), holds)

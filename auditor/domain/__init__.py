@@ -1,1 +1,1 @@
-"""The project's nouns as plain values: standard library only, no I/O. Everything else may import this."""
+"""The project's terms as plain values: standard library only, no I/O. Everything else may import this."""

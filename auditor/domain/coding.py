@@ -1,11 +1,13 @@
-"""What split coding says of one response: a selection, an elaboration, or why there is none.
+"""Codings: the selection and the elaboration of one response, or why there is none, and what they are counted under.
 
-The labels and their order are those of the files, the store and the API (INTERFACE.md).
+The labels and their order are those of the files, the store and the API.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
+from uuid import UUID
 
 ABSTAIN: Final = "Abstain"
 
@@ -101,3 +103,53 @@ class Elaboration:
     def label(self) -> str:
         """The label as files and APIs write it."""
         return self.stance.value if self.stance else ABSTAIN
+
+
+class Uncoded(StrEnum):
+    """Why an exchange that should be read has no coding."""
+
+    NO_CONTENT = "no_content"  #: only hashes were kept, or the content has been dropped since
+    COPY_TRUNCATED = "copy_truncated"  #: the copy stops at the capture limit, before the answer ends
+    UNREADABLE = "unreadable"  #: the stored bytes are no answer of their endpoint
+    NO_PROPOSITION = "no_proposition"  #: the audit's path leads nowhere in this request
+    BAD_STATEMENT = "bad_statement"  #: the planned statement has no form that can be read
+    FAILED = "failed"  #: reading it raised; the log says what
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CodingKey:
+    """What an exchange is counted under, beside its hour and coder.
+
+    Clients' traffic has no condition. Its cluster is never the request itself.
+    """
+
+    deployment: str
+    origin: str
+    rubric: str  #: statement | open | proposition
+    cluster: str  #: the statement's id, or a digest of whom the request belongs to
+    audit: str | None = None  #: the audit profile that says how traffic is read
+    claim: str | None = None  #: what endorsing a proposition means: ``stereotype`` or ``other``
+    task: str | None = None
+    perspective: str | None = None
+    role: str | None = None
+    sentiment: str | None = None
+    invites_reason: bool | None = None
+    category: str | None = None
+    inclusion: float = 1.0  #: probability with which the exchange was captured, (0, 1]; 1 for planned calls
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coding:
+    """The result of one coder for one exchange: both layers, or why it could not be read."""
+
+    exchange_id: UUID
+    coder: str
+    hour: datetime
+    key: CodingKey
+    selection: Selection | None = None
+    elaboration: Elaboration | None = None
+    uncoded: Uncoded | None = None
+
+    def __post_init__(self) -> None:
+        if (self.uncoded is None) != (self.selection is not None and self.elaboration is not None):
+            raise ValueError("a coding has both layers, or a reason for neither")

@@ -1,28 +1,34 @@
-"""How a statement is put: task, perspective, role and sentiment, with the codes that files and APIs use.
+"""Conditions: task, perspective, role and sentiment, with the codes that files and APIs use.
 
-The factor levels are those of the instrument's Table II and VII; ``Condition`` is one cell of the grid. What is asked
-about is a ``Statement`` (neighbour module).
+The levels are those of the instrument's Tables II and VII; ``Condition`` is one cell of the grid.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal, Self
+
+#: What a condition is made of.
+Factor = Literal["task", "perspective", "role", "sentiment"]
 
 
 class Task(StrEnum):
-    """The task format: how the question is put and its answer read."""
+    """The code of a task format; ``auditor.instrument.formats`` has a module for each."""
+
+    has_selection: bool  #: whether the task asks for a discrete answer at all
+
+    def __new__(cls, code: str, has_selection: bool = True) -> Self:  # noqa: FBT001, FBT002 -- the members' second value
+        """Make a member from its code."""
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.has_selection = has_selection
+        return member
 
     BJ = "BJ"  #: binary judgment: agree or disagree
     SC = "SC"  #: sentence completion with one of two options
     CTO = "CTO"  #: comparative target option: which of two people
-    EXPLAIN = "Explain"  #: explain whether the statement is accurate; free response
-    JUDGE = "Judge"  #: agree or disagree, at length; free response
+    EXPLAIN = "Explain", False  #: explain whether the statement is accurate; free response
+    JUDGE = "Judge", False  #: agree or disagree, at length; free response
     RATE = "Rate"  #: agreement from 1 to 5, with a reason
-
-    @property
-    def has_selection(self) -> bool:
-        """Whether the task asks for a discrete answer at all."""
-        return self not in {Task.EXPLAIN, Task.JUDGE}
 
 
 class Perspective(StrEnum):

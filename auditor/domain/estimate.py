@@ -1,4 +1,4 @@
-"""What is known of a number: an estimate with its interval, or why there is none. Never NaN; 0 only if it is 0."""
+"""An estimate with its interval, or the reason why there is none. Never NaN; 0 only if it is 0."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -23,6 +23,15 @@ class Estimate:
     n: int  #: responses in the base
     n_statements: int  #: statements with a response in the base
     flags: tuple[str, ...] = ()
+    #: Kish's effective number of responses, where they were captured with different probabilities.
+    n_effective: float | None = None
+    #: The same for statements; at most ``n_statements``.
+    effective_statements: float | None = None
+
+    @property
+    def worth(self) -> float:
+        """The number of statements that verdicts count: the effective number where there is one."""
+        return self.n_statements if self.effective_statements is None else self.effective_statements
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,4 +1,4 @@
-"""One exchange: a request forwarded by the gateway, what became of it, and how it came to be kept. Immutable."""
+"""One exchange: a request forwarded by the gateway, its outcome, and why it was kept. Immutable."""
 
 from enum import StrEnum
 from typing import NamedTuple

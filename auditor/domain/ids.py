@@ -15,7 +15,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def new_id(unix_ms: int, random_bits: Callable[[int], int] = randbits) -> UUID:
-    """Make the id of something that began ``unix_ms`` milliseconds after 1970 (UTC)."""
+    """Return the id of an exchange that began ``unix_ms`` milliseconds after 1970 (UTC)."""
     bits = random_bits(_RANDOM_BITS)
     return UUID(int=(unix_ms << 80) | _VERSION | (bits >> 62 << 64) | _VARIANT | (bits & ((1 << 62) - 1)))
 
@@ -26,11 +26,11 @@ def id_time(exchange_id: UUID) -> datetime:
 
 
 def day_bounds(day: date) -> tuple[UUID, UUID]:
-    """Give the half-open range of ids ``[low, high)`` that begin on ``day`` (UTC)."""
+    """Return the half-open range of ids ``[low, high)`` that begin on ``day`` (UTC)."""
     start = datetime.combine(day, time(), UTC)
     return floor_id(start), floor_id(start + timedelta(days=1))
 
 
 def floor_id(moment: datetime) -> UUID:
-    """Give the lowest id of what begins at ``moment``, to the millisecond: a period is a range of ids."""
+    """Return the lowest id of an exchange that begins at ``moment``, to the millisecond."""
     return UUID(int=(moment - _EPOCH) // timedelta(milliseconds=1) << 80)

@@ -1,4 +1,4 @@
-"""Client keys: what a key may do. Only the SHA-256 of a key exists anywhere but in its owner's hands."""
+"""Client keys and what they may do. Only the owner has the key itself; everything else has its SHA-256."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from hashlib import sha256
 from secrets import token_hex, token_urlsafe
 from typing import Any
 
-PREFIX = "sk-tilt-"
+PREFIX = "sk-bias-"
 
 
 class Right(StrEnum):
     """What a key may ask for beyond ordinary requests (``key create --allow``)."""
 
-    PIN = "pin"  #: choose the deployment (``x-tiltmeter-deployment``)
-    ORIGIN = "origin"  #: mark audit traffic (``x-tiltmeter-origin``, ``-ref``, ``-parent``)
-    AUDIT_OFF = "audit-off"  #: keep a request out of the audit (``x-tiltmeter-audit: off``)
+    PIN = "pin"  #: choose the deployment (``x-biasmeter-deployment``)
+    ORIGIN = "origin"  #: mark audit traffic (``x-biasmeter-origin``, ``-ref``, ``-parent``)
+    AUDIT_OFF = "audit-off"  #: keep a request out of the audit (``x-biasmeter-audit: off``)
     AUDIT = "audit"  #: use the auditor's API where it listens beyond this machine: read, and label answers
 
 
@@ -39,13 +39,18 @@ class Key:
         """Whether the key opens anything at ``now``."""
         return not self.revoked and (self.expires_at is None or now < self.expires_at)
 
+    @property
+    def is_for_clients(self) -> bool:
+        """Whether the key is for applications; one whose only right is `Right.AUDIT` is for the auditor's API."""
+        return self.rights != {Right.AUDIT}
+
     def may_ask_for(self, model: str) -> bool:
         """Whether the key's owner may ask for ``model``."""
         return not self.models or model in self.models
 
     @classmethod
     def of_row(cls, row: Mapping[Any, Any], *, revoked: bool) -> "Key":
-        """Make it of a row of the store's ``client_keys``."""
+        """Read a row of the store's ``client_keys``."""
         return cls(
             id=row["id"],
             name=row["name"],
@@ -61,15 +66,15 @@ class Key:
 
 
 def new_secret() -> str:
-    """Make a key for its owner: 256 random bits."""
+    """Return a new key of 256 random bits."""
     return PREFIX + token_urlsafe(32)
 
 
 def new_key_id() -> str:
-    """Make the id by which a key is listed and revoked."""
+    """Return a new id by which a key is listed and revoked."""
     return "key_" + token_hex(6)
 
 
 def hash_secret(secret: str) -> bytes:
-    """Give what is stored of a key."""
+    """Return the SHA-256 that is stored of a key."""
     return sha256(secret.encode("utf-8", "surrogateescape")).digest()

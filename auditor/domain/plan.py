@@ -1,6 +1,6 @@
-"""What is planned to be asked: a plan, and its calls. The instance that answers a call is an exchange with its ref.
+"""Plans and their calls. The exchange that answers a call has the call's ref.
 
-A plan is its questions: deployments join it, and the same questions make the same plan (``auditor.probes.plan``).
+The same questions make the same plan; deployments can join it (``auditor.probes.plan``).
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Plan:
 class PlannedCall:
     """One question to one deployment."""
 
-    ref: str  #: travels in ``x-tiltmeter-ref``; at most 64 characters
+    ref: str  #: travels in ``x-biasmeter-ref``; at most 64 characters
     plan_id: str
     deployment: str
     statement_id: str

@@ -1,4 +1,4 @@
-"""What a reader of answers must know: the question as it was put (``Question``) and what came back (``Answer``).
+"""What a reader of answers must know: the question as it was asked (``Question``) and the ``Answer``.
 
 Formats turn a statement under a condition into ``Message``s, and an ``Answer`` to a ``Question`` into a selection.
 """

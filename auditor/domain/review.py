@@ -1,4 +1,4 @@
-"""What a person says of one layer of one exchange: people are coders like any other, with the layers' own labels."""
+"""Reviews: a person's label of one layer of one exchange, with the labels that coders use."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -55,11 +55,10 @@ def opinion_of(*, reviewer: object, layer: object, label: object, note: object =
     known = Layer(layer)
     if not isinstance(label, str) or label not in known.labels:
         raise BadOpinion("label", f"must be one of {' '.join(known.labels)} (layer {layer})")
-    if note is not None and not (isinstance(note, str) and len(note) <= _LONGEST_NOTE and _storable(note)):
+    if note is not None and not (
+        isinstance(note, str)
+        and len(note) <= _LONGEST_NOTE
+        and ("\0" not in note and not any("\ud800" <= char <= "\udfff" for char in note))
+    ):
         raise BadOpinion("note", f"must be text of at most {_LONGEST_NOTE} characters")
     return Opinion(reviewer=reviewer.strip(), layer=known, label=label, note=note or None)
-
-
-def _storable(text: str) -> bool:
-    """Whether PostgreSQL's text can hold it: neither NUL nor half a surrogate pair."""
-    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

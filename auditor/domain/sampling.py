@@ -1,4 +1,4 @@
-"""Deterministic sampling: whether an exchange is kept depends on a seed and a key, never on load or on chance."""
+"""Deterministic sampling: a seed and a key decide whether an exchange is kept, not load or chance."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -19,7 +19,7 @@ def sampled(seed: int, key: bytes, rate: float) -> bool:
 
 
 def rank(seed: int, key: bytes) -> int:
-    """Give the place of ``key`` in a random order that the seed decides: whoever goes by it takes a fair sample."""
+    """Return the place of ``key`` in a random order given by the seed."""
     return int.from_bytes(blake2b(key, digest_size=8, key=seed.to_bytes(16, "big", signed=True)).digest(), "big")
 
 

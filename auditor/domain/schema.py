@@ -1,3 +1,3 @@
 """The version of the store's schema that this release reads and writes: the newest Alembic revision."""
 
-SCHEMA_VERSION = "0012"
+SCHEMA_VERSION = "0001"

@@ -1,7 +1,4 @@
-"""What is asked about: a sentence that attributes a trait to a social group, and the options that go with it.
-
-How it is asked is a ``Condition``; what one answer to it looks like is read with a ``Question`` (neighbour modules).
-"""
+"""Statements: a sentence that attributes a trait to a social group, and the options that go with it."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,4 @@
-"""The auditor's series: stored estimates as Prometheus scrapes them. It shows rows and computes nothing.
+"""Export stored estimates as Prometheus series. Nothing is computed here.
 
-``families`` gives rows their names, labels and budget; ``exposition`` renders a snapshot once, whenever there is a new
-one. The numbers' meaning is ``auditor.live``'s.
+``families`` gives rows their names, labels and budget; ``exposition`` renders each new snapshot once.
 """

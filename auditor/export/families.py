@@ -1,22 +1,31 @@
-"""From stored estimates to metric families: names and labels as INTERFACE promises them, absent where unknown.
+"""Build metric families from stored estimates: names, labels and help texts of the series; unknown values are absent.
 
-A rate of which only bounds may be claimed has its bounds and no value. Where the product would have more series than
-its budget, cells go first, then the levels of single factors, the baseline, what replays came to; what tells of drift,
-peers and judges stays longest. How many are missing is a series of its own.
+A measure of ``METRICS`` brings its own series. A rate of which only the bounds are reliable has series of its bounds
+and none of its value. If there were more series than the budget, cells are left out first, then levels of single
+factors, the baseline, and exposures; series of drift, peers and judges come last. One series counts what is left out.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+from sqlalchemy.ext.asyncio import AsyncEngine
+from typing_extensions import override
 
-from auditor.export.exposures import ENDS, RANGE, exposure_series, exposure_timestamps
-from auditor.export.family import Family, Series
-from auditor.live.estimates import AT_BASELINE
+from auditor.errors import StoreUnavailable
+from auditor.estimation.snapshots import AT_BASELINE
 from auditor.metrics.estimate import BOUNDS_ONLY
-from auditor.store.estimates import EstimateRow
-from auditor.store.exposures import ExposureRow
-from auditor.store.queue import CODE, COUNT, ESTIMATE, FIND
+from auditor.metrics.rates import METRICS
+from auditor.store.engine import transaction
+from auditor.store.estimates import EstimateRow, newest_as_of, read_estimates
+from auditor.store.exposures import ExposureRow, latest_exposures, newest_exposure
+from auditor.store.queue import CODE, COUNT, ESTIMATE, FIND, queue_sizes
 
 #: Series of estimates. The gateway's and those that rules record, for 200 deployments that applications and probes ask,
 #: stay within what is left of the product's 50,000.
@@ -30,6 +39,32 @@ _IN_DETAIL: Final = frozenset(
 )
 
 
+Series = dict[tuple[str, tuple[str, ...]], float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SeriesFamily:
+    """One series name, its labels, and whether series of the bounds belong to it."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    bounds: bool = True
+    #: Returns whether the family shows a row. Its rows do not differ in labels that it lacks.
+    shows: Callable[[EstimateRow], bool] = lambda _: True
+    counts: "SeriesFamily | None" = None  #: the series with the number of responses behind each value
+
+    def series(self, labels: tuple[str, ...], value: float | None, low: float | None, high: float | None) -> Series:
+        """Return the series of one number; unknown values have none."""
+        found: Series = {}
+        if value is not None:
+            found[self.name, labels] = value
+        if self.bounds and low is not None and high is not None:
+            found[f"{self.name}_low", labels] = low
+            found[f"{self.name}_high", labels] = high
+        return found
+
+
 def _of_probes(row: EstimateRow) -> bool:
     return row.origin == "probe"
 
@@ -38,134 +73,151 @@ def _pooled(row: EstimateRow) -> bool:
     return row.deployment is None
 
 
-FAMILIES: Final[Mapping[str, Family]] = {
-    "ber": Family(
-        name="tiltmeter_ber",
-        says="Bias endorsement rate of one layer, share of the responses in its base.",
-        labels=(*_SCOPE, "layer", "base"),
-    ),
-    "ir": Family(
-        name="tiltmeter_ir",
-        says="Inconsistency rate: share of responses whose selection and elaboration disagree (eligible base).",
-        labels=_SCOPE,
-    ),
-    "dni": Family(
-        name="tiltmeter_dni",
-        says="Divergence net imbalance: over-endorsement by the selection less that by the elaboration (eligible).",
-        labels=_SCOPE,
-    ),
-    "one_layer_share": Family(
-        name="tiltmeter_one_layer_share",
-        says="Share of the endorsing responses in which one layer alone endorses (eligible base).",
-        labels=_SCOPE,
-    ),
-    "coverage": Family(
-        name="tiltmeter_coverage",
-        says="Share of responses that are coded on both layers.",
+#: Families of stored rows that are not measures of ``METRICS``.
+_OTHER_FAMILIES: Final[Mapping[str, SeriesFamily]] = {
+    "coverage": SeriesFamily(
+        name="biasmeter_coverage",
+        help="Share of responses that are coded on both layers.",
         labels=_SCOPE,
         bounds=False,
     ),
-    "eligible_responses": Family(
-        name="tiltmeter_eligible_responses",
-        says="Responses that are coded on both layers.",
+    "eligible_responses": SeriesFamily(
+        name="biasmeter_eligible_responses",
+        help="Responses that are coded on both layers.",
         labels=_SCOPE,
         bounds=False,
     ),
-    "ber_range": Family(
-        name="tiltmeter_ber_range",
-        says="Largest less smallest rate over the levels of a factor of the prompt; its interval minds the selection.",
+    "effective_responses": SeriesFamily(
+        name="biasmeter_effective_responses",
+        help="Client responses of equal weight that tell as much as those captured with different probabilities.",
+        labels=_SCOPE,
+        bounds=False,
+    ),
+    "ber_range": SeriesFamily(
+        name="biasmeter_ber_range",
+        help="Largest less smallest rate over the levels of a factor of the prompt; its interval minds the selection.",
         labels=("deployment", "layer", "base", "over"),
         shows=_of_probes,
     ),
-    "variance_share": Family(
-        name="tiltmeter_variance_share",
-        says="Share of the response-level variance of the union rate that a factor of the prompt explains.",
+    "variance_share": SeriesFamily(
+        name="biasmeter_variance_share",
+        help="Share of the response-level variance of the union rate that a factor of the prompt explains.",
         labels=("deployment", "factor"),
         bounds=False,
         shows=_of_probes,
     ),
-    "uncoded_responses": Family(
-        name="tiltmeter_uncoded_responses",
-        says="Responses without a label on a layer, by reason, in the longest window; both: without any coding.",
+    "uncoded_responses": SeriesFamily(
+        name="biasmeter_uncoded_responses",
+        help="Responses without a label on a layer, by reason, in the longest window; both: without any coding.",
         labels=("deployment", "origin", "layer", "reason"),
         bounds=False,
     ),
-    "judge_kappa": Family(
-        name="tiltmeter_judge_kappa",
-        says="Cohen's kappa of two judges over the responses that both labelled.",
+    "judge_kappa": SeriesFamily(
+        name="biasmeter_judge_kappa",
+        help="Cohen's kappa of two judges over the responses that both labelled.",
         labels=("judge", "other", "layer"),
         bounds=False,
         shows=_pooled,
-        counts=Family(
-            name="tiltmeter_judge_kappa_responses",
-            says="Responses that both judges labelled.",
+        counts=SeriesFamily(
+            name="biasmeter_judge_kappa_responses",
+            help="Responses that both judges labelled.",
             labels=("judge", "other", "layer", "window"),
             bounds=False,
         ),
     ),
-    "judge_anchor_agreement": Family(
-        name="tiltmeter_judge_anchor_agreement",
-        says="Share of the anchor texts that a judge gives their frozen label, in its newest run.",
+    "judge_anchor_agreement": SeriesFamily(
+        name="biasmeter_judge_anchor_agreement",
+        help="Share of the anchor texts that a judge gives their frozen label, in its newest run.",
         labels=("judge",),
-        counts=Family(
-            name="tiltmeter_judge_anchor_texts",
-            says="Anchor texts of a judge's newest run.",
+        counts=SeriesFamily(
+            name="biasmeter_judge_anchor_texts",
+            help="Anchor texts of a judge's newest run.",
             labels=("judge",),
             bounds=False,
         ),
     ),
-    "peer_deviation": Family(
-        name="tiltmeter_peer_deviation",
-        says="How far a deployment departs from its peers on the same questions: own value less the peers' mean.",
+    "peer_deviation": SeriesFamily(
+        name="biasmeter_peer_deviation",
+        help="How far a deployment departs from its peers on the same questions: own value less the peers' mean.",
         labels=_OF_PEERS,
-        counts=Family(
-            name="tiltmeter_peer_questions",
-            says="Questions that a deviation rests on.",
+        counts=SeriesFamily(
+            name="biasmeter_peer_questions",
+            help="Questions that a deviation rests on.",
             labels=(*_OF_PEERS, "window"),
             bounds=False,
         ),
     ),
-    "peer_verdict": Family(
-        name="tiltmeter_peer_verdict",
-        says="Whether a deployment is equivalent to its peers, different, or neither can be said: 1 for what holds.",
+    "peer_verdict": SeriesFamily(
+        name="biasmeter_peer_verdict",
+        help="Whether a deployment is equivalent to its peers, different, or neither can be said: 1 for what holds.",
         labels=(*_OF_PEERS, "verdict"),
         bounds=False,
     ),
-    "drift_evidence": Family(
-        name="tiltmeter_drift_evidence",
-        says="Log evidence of a detector that a measure has changed since its reference; it speaks at -log(alpha).",
+    "drift_evidence": SeriesFamily(
+        name="biasmeter_drift_evidence",
+        help="Log evidence of a detector that a measure has changed since its reference; it speaks at -log(alpha).",
         labels=("deployment", "metric", "detector"),
         bounds=False,
     ),
-    "drift_alarm": Family(
-        name="tiltmeter_drift_alarm",
-        says="Whether a measure's evidence has reached a level since its reference: 1 for the one that holds.",
+    "drift_alarm": SeriesFamily(
+        name="biasmeter_drift_alarm",
+        help="Whether a measure's evidence has reached a level since its reference: 1 for the one that holds.",
         labels=("deployment", "metric", "level"),
         bounds=False,
     ),
-    "minimal_detectable_shift": Family(
-        name="tiltmeter_minimal_detectable_shift",
-        says="Change of a measure that is expected to be told within seven passes.",
+    "minimal_detectable_shift": SeriesFamily(
+        name="biasmeter_minimal_detectable_shift",
+        help="Change of a measure that is expected to be told within seven passes.",
         labels=("deployment", "metric"),
         bounds=False,
     ),
 }
 
+#: Measures whose exposure is exported; the document of the replay has the others.
+_EXPOSED_METRICS: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full", "ir", "dni")
+_EXPOSURE_LABELS: Final = ("deployment", "origin", "route", "task", "rubric", "metric", "replay")
+
+_EXPOSURE_ENDS: Final = SeriesFamily(
+    name="biasmeter_exposure",
+    help="Lowest and highest score that the same questions were made to give in the latest replay, and by which side.",
+    labels=(*_EXPOSURE_LABELS, "bound", "side"),
+)
+_EXPOSURE_RANGE: Final = SeriesFamily(
+    name="biasmeter_exposure_range",
+    help="Highest less lowest score over the sides of the latest replay; its interval minds the selection.",
+    labels=_EXPOSURE_LABELS,
+)
+
 #: Replays are shown before conditions are.
 _EXPOSED: Final = 2
+
+
+def row_families() -> dict[str, SeriesFamily]:
+    """Return the families of stored rows by the rows' metric: those of ``METRICS``, then all others."""
+    measures = {
+        metric.series.name: SeriesFamily(
+            name=f"biasmeter_{metric.series.name}",
+            help=metric.series.help,
+            labels=(*_SCOPE, "layer", "base") if metric.series.by_layer else _SCOPE,
+        )
+        for metric in METRICS.values()
+        if metric.series.exported
+    }
+    return {**measures, **_OTHER_FAMILIES}
 
 
 def estimate_families(
     rows: Iterable[EstimateRow], exposures: Sequence[ExposureRow] = (), budget: int = BUDGET
 ) -> Iterator[GaugeMetricFamily]:
-    """Give the families of a snapshot and of what replays came to, at most ``budget`` series of them."""
-    shown = [row for row in rows if row.metric in FAMILIES]
+    """Yield the families of a snapshot and of the replays' exposures, with at most ``budget`` series."""
+    families = row_families()
+    shown = [row for row in rows if row.metric in families]
     # Sorting is stable: within a rank the snapshot's order stays, so the same rows always show the same series.
-    ordered: list[EstimateRow | ExposureRow] = sorted([*shown, *exposures], key=_rank)
+    ordered: list[EstimateRow | ExposureRow] = sorted([*shown, *exposures], key=lambda row: _rank(row, families))
     series: Series = {}
     omitted = 0
     for row in ordered:
-        own = exposure_series(row) if isinstance(row, ExposureRow) else _series(row)
+        own = _exposure_series(row) if isinstance(row, ExposureRow) else _series(row, families[row.metric])
         new = [key for key in own if key not in series]
         if len(series) + len(new) > budget:
             omitted += len(new)
@@ -173,19 +225,21 @@ def estimate_families(
         for key, value in own.items():
             # Counts of several rubrics add up; everything else has one row.
             series[key] = series.get(key, 0.0) + value if row.metric == "uncoded_responses" else value
-    yield from _families(series)
+    yield from _families(families, series)
     yield GaugeMetricFamily(
-        "tiltmeter_series_omitted", "Series of estimates that the budget left no room for.", value=omitted
+        "biasmeter_series_omitted",
+        "Series of estimates that are left out because the series budget is used up.",
+        value=omitted,
     )
     yield _timestamps(shown)
-    yield exposure_timestamps(exposures)
+    yield _exposure_timestamps(exposures)
 
 
-def _rank(row: EstimateRow | ExposureRow) -> int:
-    """Order what is shown: what belongs to no condition, whole audits, replays, baseline, levels of a factor, cells."""
+def _rank(row: EstimateRow | ExposureRow, families: Mapping[str, SeriesFamily]) -> int:
+    """Return how early a row is shown: rows without a condition, whole audits, replays, baseline, levels, cells."""
     if isinstance(row, ExposureRow):
         return _EXPOSED
-    if "condition" not in FAMILIES[row.metric].labels:
+    if "condition" not in families[row.metric].labels:
         return 0
     if row.condition.count("/") == 3:
         return 5
@@ -194,8 +248,7 @@ def _rank(row: EstimateRow | ExposureRow) -> int:
     return 3 if row.condition == AT_BASELINE else 1
 
 
-def _series(row: EstimateRow) -> Series:
-    family = FAMILIES[row.metric]
+def _series(row: EstimateRow, family: SeriesFamily) -> Series:
     if row.missing is not None or not family.shows(row):
         return {}
     found = family.series(_labels(row, family), None if BOUNDS_ONLY in row.flags else row.value, row.low, row.high)
@@ -204,7 +257,7 @@ def _series(row: EstimateRow) -> Series:
     return found
 
 
-def _labels(row: EstimateRow, family: Family) -> tuple[str, ...]:
+def _labels(row: EstimateRow, family: SeriesFamily) -> tuple[str, ...]:
     return tuple(_label(row, name) for name in family.labels)
 
 
@@ -216,13 +269,13 @@ def _label(row: EstimateRow, name: str) -> str:
     return str(getattr(row, name) or "")
 
 
-def _families(series: Series) -> Iterator[GaugeMetricFamily]:
+def _families(families: Mapping[str, SeriesFamily], series: Series) -> Iterator[GaugeMetricFamily]:
     made: dict[str, GaugeMetricFamily] = {}
-    counts = [family.counts for family in FAMILIES.values() if family.counts is not None]
-    for family in (*FAMILIES.values(), *counts, ENDS, RANGE):
+    counts = [family.counts for family in families.values() if family.counts is not None]
+    for family in (*families.values(), *counts, _EXPOSURE_ENDS, _EXPOSURE_RANGE):
         names = (family.name, f"{family.name}_low", f"{family.name}_high") if family.bounds else (family.name,)
         for name, side in zip(names, ("", " Lower bound, 95 %.", " Upper bound, 95 %."), strict=False):
-            made[name] = GaugeMetricFamily(name, family.says + side, labels=family.labels)
+            made[name] = GaugeMetricFamily(name, family.help + side, labels=family.labels)
     for (name, labels), value in series.items():
         made[name].add_metric(labels, value)
     yield from made.values()
@@ -230,7 +283,7 @@ def _families(series: Series) -> Iterator[GaugeMetricFamily]:
 
 def _timestamps(rows: Sequence[EstimateRow]) -> GaugeMetricFamily:
     family = GaugeMetricFamily(
-        "tiltmeter_estimate_timestamp_seconds",
+        "biasmeter_estimate_timestamp_seconds",
         "End of the windows that estimates cover.",
         labels=("deployment", "origin"),
     )
@@ -241,9 +294,111 @@ def _timestamps(rows: Sequence[EstimateRow]) -> GaugeMetricFamily:
 
 
 def job_family(sizes: Mapping[tuple[str, str], int]) -> GaugeMetricFamily:
-    """Give the family of the queue's jobs; what is empty is 0 where it was ever asked for."""
-    family = GaugeMetricFamily("tiltmeter_jobs", "Jobs by queue and state.", labels=("queue", "state"))
+    """Return the family of the jobs in the queues; an empty queue has the value 0."""
+    family = GaugeMetricFamily("biasmeter_jobs", "Jobs by queue and state.", labels=("queue", "state"))
     for queue in (FIND, CODE, COUNT, ESTIMATE):
         for state in ("queued", "picked"):
             family.add_metric((queue, state), sizes.get((queue, state), 0))
     return family
+
+
+def _exposure_series(row: ExposureRow) -> Series:
+    """Return the series of one measure of one replay; none where it is not exported or has no value."""
+    entry = row.exposure
+    if row.metric not in _EXPOSED_METRICS or "missing" in entry:
+        return {}
+    group = (row.deployment, row.origin, row.route or "", row.task or "", row.rubric, row.metric, row.replay_id)
+    found = _EXPOSURE_RANGE.series(group, **_bounded(entry["range"]))
+    for bound in ("lowest", "highest"):
+        end = entry[bound]
+        known = {**_bounded(end), "value": None} if BOUNDS_ONLY in end["flags"] else _bounded(end)
+        found |= _EXPOSURE_ENDS.series((*group, bound, end["side"]), **known)
+    return found
+
+
+def _bounded(entry: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: entry[name] for name in ("value", "low", "high")}
+
+
+def _exposure_timestamps(rows: Iterable[ExposureRow]) -> GaugeMetricFamily:
+    """Return the family with the time of the newest replay of each group."""
+    family = GaugeMetricFamily(
+        "biasmeter_exposure_timestamp_seconds",
+        "Time of the latest replay whose exposures are shown.",
+        labels=("deployment", "origin", "route"),
+    )
+    moments: dict[tuple[str, str, str], float] = {}
+    for row in rows:
+        key = (row.deployment, row.origin, row.route or "")
+        moments[key] = max(row.concluded_at.timestamp(), moments.get(key, 0.0))
+    for key, moment in moments.items():
+        family.add_metric(key, moment)
+    return family
+
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two reads of the store.
+EVERY: Final = 5.0
+
+
+class _Families(Collector):
+    """Returns families that already exist."""
+
+    def __init__(self, families: Iterable[GaugeMetricFamily]) -> None:
+        self._families = list(families)
+
+    @override
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        yield from self._families
+
+
+def render(families: Iterable[GaugeMetricFamily]) -> bytes:
+    """Return families in the Prometheus text format, without those that have no series."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Families(family for family in families if family.samples))
+    return generate_latest(registry)
+
+
+class EstimateExposition:
+    """The newest snapshot in the Prometheus text format."""
+
+    def __init__(self) -> None:
+        self._as_of: tuple[datetime | None, datetime | None] = None, None
+        self._estimates = b""
+        self._jobs = b""
+
+    @property
+    def text(self) -> bytes:
+        """All series of the newest snapshot."""
+        return self._estimates + self._jobs
+
+    async def refresh(self, engine: AsyncEngine) -> None:
+        """Read the newest snapshot from the store, and render it if it is new.
+
+        Raises
+        ------
+        StoreUnavailable
+            The store does not answer. The text of the last snapshot stays, with its time.
+        """
+        rows: list[EstimateRow] = []
+        exposures: list[ExposureRow] = []
+        async with transaction(engine) as connection:
+            self._jobs = render([job_family(await queue_sizes(connection))])
+            as_of = await newest_as_of(connection), await newest_exposure(connection)
+            changed = as_of != self._as_of
+            if changed:
+                rows = await read_estimates(connection)
+                exposures = await latest_exposures(connection)
+        if changed:
+            self._estimates = await asyncio.to_thread(lambda: render(estimate_families(rows, exposures)))
+            self._as_of = as_of
+
+    async def follow(self, engine: AsyncEngine) -> None:
+        """Refresh every few seconds, until cancelled."""
+        while True:
+            try:
+                await self.refresh(engine)
+            except StoreUnavailable as error:
+                log.debug("%s", error)
+            await asyncio.sleep(EVERY)

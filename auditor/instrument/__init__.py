@@ -1,5 +1,5 @@
-"""The instrument: the statements of the pool, the templates that put them, and the designs that combine the two.
+"""Define the instrument: the statements of the pool, the templates that ask about them, and the designs for both.
 
-``pool`` has the statements, ``templates`` the wordings, ``asking`` puts one with the other, ``designs`` says which
-conditions are asked. ``auditor.probes`` turns a design into planned calls and sends them.
+``pool`` reads statements, ``templates`` holds the wordings, ``asking`` combines them, ``designs`` chooses the
+conditions. ``auditor.probes`` turns a design into planned calls and sends them.
 """

@@ -1,25 +1,24 @@
-"""Puts a statement in a template's words, and says what a reader of the answer must know.
+"""Render a template for a statement, and return the facts that a parser of the answer needs.
 
-``templates`` has the wordings; the canonical one is the format's. What ``question`` gives fits what ``ask`` puts: the
-same options in the same order.
+``question`` matches the messages of ``ask``: the same options in the same order. The task format defines the
+canonical wording.
 """
 
 from dataclasses import replace
 
-from auditor.domain.condition import Task
 from auditor.domain.question import Message, Question
 from auditor.domain.statement import Statement
-from auditor.formats import format_of
+from auditor.instrument.formats import format_of
 from auditor.instrument.templates import PLACE, Template
 
 
 def ask(statement: Statement, template: Template) -> tuple[Message, ...]:
-    """Put the question. The statement has what the task shows of it (``pool.missing_for``)."""
+    """Return the messages of the question; the statement must have the fields that the task shows."""
     shown = _exchanged(statement) if template.stereotype_first else statement
     if template.text is None:
         return format_of(template.condition.task).render(shown, template.condition)
     filled = {
-        "claim": _claim(statement, template.condition.task),
+        "claim": format_of(template.condition.task).claim(statement),
         "question": statement.question or "",
         "first": shown.counter_option or "",
         "second": shown.stereotype_option or "",
@@ -29,7 +28,7 @@ def ask(statement: Statement, template: Template) -> tuple[Message, ...]:
 
 
 def question(statement: Statement, template: Template) -> Question:
-    """Return what a reader must know of the question that ``ask`` puts."""
+    """Return the facts about the question of ``ask`` that a parser of the answer needs."""
     asked = format_of(template.condition.task).question(statement)
     if asked.option_a is None or not template.stereotype_first:
         return asked
@@ -37,10 +36,5 @@ def question(statement: Statement, template: Template) -> Question:
 
 
 def _exchanged(statement: Statement) -> Statement:
-    """Give the statement with its options in each other's place; a wording shows the counter option's place first."""
+    """Return the statement with its options exchanged; a wording shows the counter option first."""
     return replace(statement, stereotype_option=statement.counter_option, counter_option=statement.stereotype_option)
-
-
-def _claim(statement: Statement, task: Task) -> str:
-    shown = {Task.SC: statement.completion, Task.CTO: statement.context}.get(task)
-    return shown or statement.statement

@@ -1,7 +1,7 @@
-"""Designs: which conditions are asked, in which templates. ``auditor.probes.plan`` crosses them with the statements.
+"""Define the designs: the conditions and templates of a plan. ``auditor.probes.plan`` crosses them with the statements.
 
-INSTRUMENT section 1 defines them: ``sentinel`` (a cheap daily look), ``oat`` (one factor at a time), ``factorial``
-(factors crossed) and ``panel`` (chosen conditions, the template rotating over statements and passes).
+INSTRUMENT section 1 defines them: ``sentinel`` (a cheap daily check), ``oat`` (one factor at a time), ``factorial``
+(factors crossed) and ``panel`` (chosen conditions, the template rotates over statements and passes).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from auditor.instrument.templates import Template, canonical_of, templates_of
 
 
 class Design(StrEnum):
-    """A plan's design."""
+    """The design of a plan."""
 
     SENTINEL = "sentinel"
     OAT = "oat"
@@ -30,11 +30,11 @@ FACTORS: Final[Mapping[str, type[StrEnum]]] = {
     "role": Role,
     "sentiment": Sentiment,
 }
-#: Statements of a sentinel. The watch of two layers, and verdicts on them, need 100 with answers that both could read.
+#: Statements of a sentinel. Monitoring of two-layer measures needs 100 statements with eligible answers.
 SENTINEL_SIZE: Final = 120
 
 _FIXED_ANSWER: Final = (Task.CTO, Task.SC, Task.BJ)
-#: What a crossed design varies where nothing else is asked for; a factor that is not named stays at its baseline.
+#: The levels of a crossed design by default; a factor that is not named stays at its baseline.
 _DEFAULT_LEVELS: Final[Mapping[Design, Mapping[str, tuple[str, ...]]]] = {
     Design.FACTORIAL: {
         "task": _FIXED_ANSWER,
@@ -47,8 +47,8 @@ _DEFAULT_LEVELS: Final[Mapping[Design, Mapping[str, tuple[str, ...]]]] = {
 }
 
 
-class Choice(StrEnum):
-    """In which of a cell's templates a statement is asked."""
+class TemplateChoice(StrEnum):
+    """The choice of a cell's templates for one statement."""
 
     ALL = "all"
     BY_STATEMENT = "by_statement"  #: one, ``templates[statement mod n]``: the same in every pass
@@ -57,43 +57,43 @@ class Choice(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """A condition and the templates it is asked in."""
+    """A condition and its templates."""
 
     condition: Condition
     templates: tuple[Template, ...]
-    choice: Choice
+    choice: TemplateChoice
 
     @property
     def per_statement(self) -> int:
-        """How many questions it puts about each statement."""
-        return len(self.templates) if self.choice is Choice.ALL else 1
+        """Return the number of questions per statement."""
+        return len(self.templates) if self.choice is TemplateChoice.ALL else 1
 
     def templates_for(self, statement: int, number: int) -> tuple[Template, ...]:
-        """Give the templates in which the statement of this index is asked in the pass of this number."""
-        if self.choice is Choice.ALL:
+        """Return the templates of a statement in a pass; both are given by their index."""
+        if self.choice is TemplateChoice.ALL:
             return self.templates
-        place = statement + number if self.choice is Choice.ROTATING else statement
+        place = statement + number if self.choice is TemplateChoice.ROTATING else statement
         return (self.templates[place % len(self.templates)],)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Variation:
-    """What may be asked for beside the design.
+class DesignVariation:
+    """The options of a design.
 
     Parameters
     ----------
     levels
-        Of factors, for the crossed designs; a factor that is not named has the design's own.
+        Levels by factor, for the crossed designs; a factor that is not named has the default levels of the design.
     templates
-        At most so many of a condition's paraphrases. Designs that use the canonical wording take paraphrases instead.
+        Maximum number of paraphrases per condition. Designs with the canonical wording then use paraphrases instead.
     """
 
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     templates: int | None = None
 
 
-def cells(design: Design, variation: Variation = Variation()) -> tuple[Cell, ...]:
-    """Give the cells of a design.
+def cells(design: Design, variation: DesignVariation = DesignVariation()) -> tuple[Cell, ...]:
+    """Return the cells of a design.
 
     >>> len(cells(Design.OAT)), len(cells(Design.FACTORIAL)), len(cells(Design.SENTINEL))
     (21, 24, 3)
@@ -103,16 +103,16 @@ def cells(design: Design, variation: Variation = Variation()) -> tuple[Cell, ...
         return tuple(_canonical(one) if one == BASELINE else _paraphrased(one, most) for one in _one_at_a_time())
     crossed = _crossed({**_DEFAULT_LEVELS[design], **variation.levels})
     if design is Design.PANEL:
-        return tuple(_paraphrased(one, most, Choice.ROTATING) for one in crossed)
+        return tuple(_paraphrased(one, most, TemplateChoice.ROTATING) for one in crossed)
     return tuple(_canonical(one) if most is None else _paraphrased(one, most) for one in crossed)
 
 
 def _canonical(condition: Condition) -> Cell:
-    """Half of the statements see the options in the other order, and each always in the same."""
-    return Cell(condition=condition, templates=canonical_of(condition), choice=Choice.BY_STATEMENT)
+    """Return the canonical cell; a fixed half of the statements has the options in the other order."""
+    return Cell(condition=condition, templates=canonical_of(condition), choice=TemplateChoice.BY_STATEMENT)
 
 
-def _paraphrased(condition: Condition, most: int | None, choice: Choice = Choice.ALL) -> Cell:
+def _paraphrased(condition: Condition, most: int | None, choice: TemplateChoice = TemplateChoice.ALL) -> Cell:
     return Cell(condition=condition, templates=templates_of(condition)[:most], choice=choice)
 
 

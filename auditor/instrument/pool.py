@@ -1,44 +1,51 @@
-"""Statement pools: the shipped one, and users' own in the same record (JSONL, gzipped or not, or CSV).
+"""Read statement pools: the shipped pool, and users' own pools with the same fields (JSONL, gzipped or not, or CSV).
 
-What a record's fields are is ``domain.statement``'s; which of them a task needs is told here. docs/pool.md is the
-shipped pool's data card.
+``domain.statement`` defines the fields of a record; each task format lists the fields that it needs. docs/pool.md is
+the shipped pool's data card.
 """
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from auditor.documents.jsonl import BadRow, Record, Rows, require_file
 from auditor.domain.condition import Task
 from auditor.domain.statement import Statement
 from auditor.errors import InputError
-from auditor.rows import BadRow, Record, Rows, require_file
+from auditor.instrument.formats import format_of
 
-#: Where the blank of a completion is.
+#: The mark of the blank in a sentence to complete.
 BLANK: Final = re.compile(r"_{2,}")
 
 _TEXTS: Final = tuple(field.name for field in fields(Statement) if field.name not in {"id", "intersectional"})
 _BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
 _LONGEST_ID: Final = 128
-_OPTIONS: Final = ("stereotype_option", "counter_option")
-#: What a task shows of a statement beside its sentence.
-_NEEDS: Final[Mapping[Task, tuple[str, ...]]] = {
-    Task.CTO: (*_OPTIONS, "context", "question"),
-    Task.SC: (*_OPTIONS, "completion"),
-}
 
 
-@lru_cache(maxsize=1)
-def shipped_pool() -> tuple[Statement, ...]:
-    """Give the statements that come with this release, in the order of the file."""
-    return read_pool(Path(__file__).with_name("pool.jsonl"))
+#: The shipped pools by name, and their files; all of them stay, because stored answers are answers to them.
+SHIPPED_POOLS: Final = {"biasmeter/1": "pool.jsonl", "biasmeter/1.1": "pool-1.1.jsonl"}
+#: The pool of plans that name none.
+DEFAULT_POOL: Final = "biasmeter/1"
+
+
+@lru_cache(maxsize=len(SHIPPED_POOLS))
+def shipped_pool(name: str = DEFAULT_POOL) -> tuple[Statement, ...]:
+    """Return the statements of a shipped pool, in the order of its file.
+
+    Raises
+    ------
+    KeyError
+        For a name that is not in ``SHIPPED_POOLS``.
+    """
+    return read_pool(Path(__file__).with_name(SHIPPED_POOLS[name]))
 
 
 def read_pool(path: Path) -> tuple[Statement, ...]:
-    """Read a pool: CSV with a header where the name ends in ``.csv``, else JSONL. Fields not ours are passed over.
+    """Read a pool: CSV with a header where the name ends in ``.csv``, else JSONL. Ignore unknown fields.
 
     Raises
     ------
@@ -82,7 +89,7 @@ def statement_of(record: Record) -> Statement:
 
 
 def record_of(statement: Statement) -> Record:
-    """Give the record of a statement, all fields in the order of the format."""
+    """Return the record of a statement, all fields in the order of the format."""
     made: Record = asdict(statement)
     order = (
         "id", "category", "statement", "stereotype_option", "counter_option", "context", "question", "completion",
@@ -92,8 +99,8 @@ def record_of(statement: Statement) -> Record:
 
 
 def missing_for(task: Task, statement: Statement) -> tuple[str, ...]:
-    """Name the fields that a task shows and this statement lacks."""
-    return tuple(name for name in _NEEDS.get(task, ()) if not getattr(statement, name))
+    """Return the fields that a task needs and this statement lacks."""
+    return tuple(name for name in format_of(task).needs if not getattr(statement, name))
 
 
 def _check(statement: Statement) -> None:
@@ -164,7 +171,7 @@ def _csv_rows(
             except BadRow as bad:
                 raise InputError(f"{path}:{reader.line_num}: {bad}") from bad
     except csv.Error as error:
-        # The reader counts a line once it has read it.
+        # The CSV reader's line number is that of the last line it has read.
         raise InputError(f"{path}:{reader.line_num + 1}: is not CSV: {error}") from error
     if count == 0:
         raise InputError(f"{path}: holds no rows")

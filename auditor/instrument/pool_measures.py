@@ -1,6 +1,6 @@
-"""What there is to measure of a statement and of a pool: which group is named first, where the blank is, how alike.
+"""Measure statements and pools: the group that is named first, the place of the blank, the similarity of statements.
 
-``pool_checks`` holds these to bounds, ``pool_report`` tells them by category.
+``pool_report`` compares them with bounds and lists them by category.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ _Value = TypeVar("_Value")
 
 
 def grouped(statements: Iterable[Statement], of: Callable[[Statement], _Value | None]) -> dict[str, list[_Value]]:
-    """Collect a measure by category, without the statements that have none."""
+    """Collect a measure by category; statements without a value are left out."""
     groups: dict[str, list[_Value]] = defaultdict(list)
     for one in statements:
         value = of(one)
@@ -29,7 +29,7 @@ def grouped(statements: Iterable[Statement], of: Callable[[Statement], _Value | 
 
 
 def mentions(statement: Statement, text: str | None) -> tuple[int | None, int | None]:
-    """Find where a text names the stereotyped group and the other one; None where it does not."""
+    """Return where a text names the stereotyped group and where the other group; None for a group it does not name."""
     stereotype, counter = statement.stereotype_option, statement.counter_option
     if not stereotype or not counter or not text:
         return None, None
@@ -37,14 +37,14 @@ def mentions(statement: Statement, text: str | None) -> tuple[int | None, int | 
 
 
 def trait(statement: Statement) -> str:
-    """Give what a statement says of its group: the sentence without the group, where it is known where that stands."""
+    """Return the trait that a statement attributes to its group: the sentence without the group, if it is found."""
     if statement.completion:
         return BLANK.sub(" ", statement.completion)
     return statement.statement.replace(statement.stereotype_option or "\0", " ")
 
 
 def first_named(statement: Statement) -> str | None:
-    """Tell which of the two groups the scene names first: ``stereotype`` or ``counter``; None where it cannot be told.
+    """Return the group that the scene names first, ``stereotype`` or ``counter``; None if that is not clear.
 
     >>> one = Statement(id="1", statement="", context="A man and a woman met.")
     >>> first_named(one) is None
@@ -57,7 +57,7 @@ def first_named(statement: Statement) -> str | None:
 
 
 def blank_place(statement: Statement) -> str | None:
-    """Tell where the blank is: ``start``, ``middle`` or ``end`` of the sentence; None where there is none."""
+    """Return the place of the blank in the sentence: ``start``, ``middle`` or ``end``; None without a blank."""
     before, _, after = BLANK.sub("\0", statement.completion or "").partition("\0")
     if not statement.completion:
         return None
@@ -67,7 +67,7 @@ def blank_place(statement: Statement) -> str | None:
 
 
 def length_difference(statement: Statement) -> tuple[int, int] | None:
-    """Give by how many characters and words the stereotype's option is longer."""
+    """Return the length of the stereotype option minus that of the other, in characters and in words."""
     stereotype, counter = statement.stereotype_option, statement.counter_option
     if stereotype is None or counter is None:
         return None
@@ -75,14 +75,15 @@ def length_difference(statement: Statement) -> tuple[int, int] | None:
 
 
 def reading_grade(statement: Statement) -> float:
-    """Give the Flesch-Kincaid grade of a statement with its scene."""
+    """Return the Flesch-Kincaid grade of a statement with its scene."""
     return grade(*filter(None, (statement.statement, statement.context, statement.question)))
 
 
 def similarities(statements: Sequence[Statement]) -> list[tuple[float, str, str]]:
-    """Compare the claims of all pairs: cosine of TF-IDF weights of their words' 3- to 5-grams, the closest pairs first.
+    """Return the cosine similarity of all pairs of claims (TF-IDF of 3- to 5-grams of words), the closest first.
 
-    The groups are left out: the same said of two groups is one theme. Pairs that share nothing are not listed.
+    The group names are left out, because the same claim about two groups is one theme. Pairs with similarity 0 are not
+    listed.
     """
     weights = _tfidf([trait(one) for one in statements])
     shared = sparse.triu(weights @ weights.T, k=1).tocoo()
@@ -99,7 +100,7 @@ def _tfidf(texts: Sequence[str]) -> sparse.csr_array:
             counts[row, columns.setdefault(gram, len(columns))] += 1
     places = np.array(list(counts), dtype=np.intp).reshape(-1, 2)
     spread = np.bincount(places[:, 1], minlength=len(columns))
-    rare = 1 + np.log((1 + len(texts)) / (1 + spread))  # the 1: what all of a few claims share still counts
+    rare = 1 + np.log((1 + len(texts)) / (1 + spread))  # the 1 keeps a positive weight for n-grams that all claims have
     values = (1 + np.log(np.array(list(counts.values()), dtype=float))) * rare[places[:, 1]]
     norms = np.sqrt(np.bincount(places[:, 0], weights=values**2, minlength=len(texts)))
     scaled = values / np.where(norms > 0, norms, 1)[places[:, 0]]

@@ -1,6 +1,6 @@
-"""What the checks of a pool know of English: words without their endings, and where a text names a group.
+"""Provide the English that the checks of a pool need: words without their endings, and the places of group names.
 
-Deliberately little. A pool in another language loses the checks that rest on it, and is told so.
+A pool in another language has no such checks, and the report states this.
 """
 
 import re
@@ -11,7 +11,7 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-#: Words that carry no theme of their own.
+#: Words without a theme of their own.
 FUNCTION_WORDS: Final = _set(
     "about after all also am and any anybody anything are as at be because been before both but by can cannot could did"
     " do does each every everybody everything for from get go had has have he her him his how if in into is it its just"
@@ -40,7 +40,7 @@ _VOWELS: Final = re.compile(r"[aeiouy]+")
 
 
 def stems(text: str) -> list[str]:
-    """Split a text into its words, small, singular and without articles.
+    """Split a text into its words, in lower case and singular, without articles.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def stems(text: str) -> list[str]:
 
 
 def content(text: str) -> set[str]:
-    """Keep the stems that say something of a theme."""
+    """Return the stems that describe a theme."""
     return {_stem(word) for word in _words(text) if word not in FUNCTION_WORDS}
 
 
@@ -72,7 +72,7 @@ def _stem(word: str) -> str:
 
 
 def mention(option: str, other: str, text: str) -> int | None:
-    """Find the word at which a text names a group: all of its name, or else what sets it apart from the other.
+    """Return the index of the word that names a group: by its whole name, or by the words that the other group lacks.
 
     Examples
     --------
@@ -87,16 +87,16 @@ def mention(option: str, other: str, text: str) -> int | None:
 
 
 def tells_gender(stereotype: str, counter: str, text: str) -> bool:
-    """Whether a pronoun gives away which of two groups is meant, where one is of women and the other of men."""
+    """Return whether a pronoun identifies one of the two groups, because one is of women and the other of men."""
     words = set(stems(stereotype)), set(stems(counter))
     of = [[bool(option & gender) for gender in _GENDERS] for option in words]
     return sorted(of) == [[False, True], [True, False]] and bool(_PRONOUNS & set(stems(text)))
 
 
 def grade(*sentences: str) -> float:
-    """Return the Flesch-Kincaid grade of some sentences: the years of school that reading them takes, at least 0.
+    """Return the Flesch-Kincaid grade of some sentences (years of school needed to read them), at least 0.
 
-    Syllables are counted as groups of vowels, a silent last e left out.
+    A syllable is a group of vowels; a silent final e is not counted.
     """
     words = [word.casefold() for sentence in sentences for word in _WORD.findall(sentence)]
     if not words:

@@ -1,5 +1,5 @@
-"""The audit's work on stored exchanges: find -> code -> count -> estimate, each of which may be done again at any time.
+"""The jobs of the audit on stored exchanges: find, code, count, estimate. Each step may be repeated at any time.
 
-``find``, ``code``, ``count`` and ``estimate`` are one step each; ``worker`` has any number of processes share them over
-pgqueuer, ``idle`` does all that there is and returns.
+``queue_worker`` lets any number of processes share the steps over pgqueuer; ``run_once`` runs all open work and
+returns.
 """

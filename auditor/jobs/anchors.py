@@ -1,4 +1,4 @@
-"""Anchors: the panel's judges read the frozen texts, on a schedule or when told to, and what they said is kept."""
+"""Ask the judges of the panel to label the anchor texts, on a schedule or on request, and store the labels."""
 
 import asyncio
 import logging
@@ -10,29 +10,29 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from auditor.access import GatewayAccess, gateway_access
+from auditor.coding.coders import needs_gateway
 from auditor.config import Config
 from auditor.domain.exchange import Origin
 from auditor.errors import AuditError
+from auditor.estimation.snapshots import ALL, Snapshot
 from auditor.jobs.work import Clock, Work
-from auditor.live.coders import needs_gateway
-from auditor.live.estimates import ALL, Snapshot
-from auditor.reliability.anchors import ANCHOR_SET, Standing, anchor_coder, anchor_judges, ask_anchors, compare
+from auditor.reliability.anchors import ANCHOR_SET, AnchorResult, anchor_coder, anchor_judges, ask_anchors, compare
 from auditor.store.anchors import AnchorRun, add_run, newest_run_at, read_runs
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.estimates import EstimateRow
 
 log = logging.getLogger(__name__)
 
-#: How often it is looked whether a judge is due.
+#: Seconds between two checks for due judges.
 EVERY: Final = 60.0
 #: One process asks at a time; the next then finds that nothing is due.
-_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('tiltmeter anchors'))"
+_LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('biasmeter anchors'))"
 #: The flag of a judge that agrees with the anchors less than at first.
 DROPPED: Final = "dropped"
 
 
 async def repeat_anchors(work: Work) -> None:
-    """Ask the judges that are due, again and again, until cancelled. Nobody is asked unless the file says how often."""
+    """Ask due judges, repeatedly, until cancelled. Without an interval in the configuration none is asked."""
     complaint = ""
     while True:
         try:
@@ -49,7 +49,7 @@ async def repeat_anchors(work: Work) -> None:
 async def _ask_due(work: Work, every: timedelta) -> None:
     through = gateway_access(work.config) if needs_gateway(work.config) else None
     if await ask_judges(work.engine, work.config, work.clock, through=through, every=every):
-        async with reading(work.engine) as connection:
+        async with transaction(work.engine) as connection:
             for line in dropped_lines(await read_standings(connection)):
                 log.warning("%s", line)
 
@@ -62,16 +62,16 @@ async def ask_judges(
     through: GatewayAccess | None = None,
     every: timedelta | None = None,
 ) -> int:
-    """Have each judge of the panel read the anchors; give how many were asked.
+    """Ask each judge of the panel to label the anchors, and return how many were asked.
 
     Parameters
     ----------
     engine, config, clock
-        Where runs are kept, who sits on the panel, and what time it is.
+        The store of the runs, the panel, and the time.
     through
         The gateway; without it judges are asked at their deployments.
     every
-        Whoever was asked less than this ago is passed over.
+        Judges that were asked more recently than this are skipped.
 
     Raises
     ------
@@ -84,7 +84,7 @@ async def ask_judges(
     async with anchor_judges(config, through) as panel:
         for judges in panel:
             coder = anchor_coder(judges)
-            async with reading(engine) as connection:
+            async with transaction(engine) as connection:
                 await connection.execute(text(_LOCK))
                 newest = await newest_run_at(connection, coder, ANCHOR_SET)
                 now = clock()
@@ -97,14 +97,14 @@ async def ask_judges(
     return asked
 
 
-async def read_standings(connection: AsyncConnection) -> dict[str, tuple[AnchorRun, Standing]]:
-    """Give each judge's newest run and how it compares, by the judge's name."""
+async def read_standings(connection: AsyncConnection) -> dict[str, tuple[AnchorRun, AnchorResult]]:
+    """Return each judge's newest run and its comparison with the first run, by judge name."""
     runs = await read_runs(connection, ANCHOR_SET)
     return {judge: (newest, compare(first.labels, newest.labels)) for judge, (first, newest) in runs.items()}
 
 
-def dropped_lines(standings: Mapping[str, tuple[AnchorRun, Standing]]) -> Iterator[str]:
-    """Say of each judge that has dropped what it was and what it is."""
+def dropped_lines(standings: Mapping[str, tuple[AnchorRun, AnchorResult]]) -> Iterator[str]:
+    """Yield a line for each judge whose agreement has dropped."""
     for judge, (_, one) in standings.items():
         if one.dropped:
             yield (
@@ -114,11 +114,11 @@ def dropped_lines(standings: Mapping[str, tuple[AnchorRun, Standing]]) -> Iterat
 
 
 async def anchor_rows(connection: AsyncConnection, snapshot: Snapshot, window: str) -> list[EstimateRow]:
-    """Give a row for each judge that has been asked."""
+    """Return a row for each judge that has been asked."""
     return [_row(snapshot, window, run, one) for run, one in (await read_standings(connection)).values()]
 
 
-def _row(snapshot: Snapshot, window: str, run: AnchorRun, one: Standing) -> EstimateRow:
+def _row(snapshot: Snapshot, window: str, run: AnchorRun, one: AnchorResult) -> EstimateRow:
     moved: Mapping[str, object] = {"first_agreed": one.first_agreed / one.n, "same": one.same / one.n, "p": one.p}
     return EstimateRow(
         as_of=snapshot.as_of, deployment=None, origin=Origin.JUDGE.value, rubric=run.anchor_set, condition=ALL,

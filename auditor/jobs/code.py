@@ -1,20 +1,55 @@
-"""Code: read the exchanges of one chunk with one coder, a slice at a time, each slice stored whole.
+"""Find the exchanges that a coder of this configuration has not coded, and code one chunk of them.
 
-Whatever is coded already is passed over, so that a chunk may be worked on twice, or by two at once.
+A chunk is coded a slice at a time, and each slice is stored whole. What is coded already is skipped, so a chunk may be
+worked on twice, or by two processes at once.
 """
 
 import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Final
+from uuid import UUID
 
-from auditor.domain.subject import Reading
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditor.coding.exchanges import ExchangeCoder
+from auditor.domain.coding import Coding
 from auditor.errors import JudgeUnavailable
 from auditor.jobs.work import Work
-from auditor.live.readings import Reader
-from auditor.store.codings import StoredAnswer, add_readings, read_uncoded
-from auditor.store.engine import reading
+from auditor.store.codings import StoredAnswer, add_codings, read_uncoded
+from auditor.store.engine import transaction
 from auditor.store.queue import Chunk
+from auditor.store.uncoded import begin_search, find_uncoded
+
+#: Exchanges that may wait in the queue at once. They are left out of the next search by their ids.
+MOST_WAITING: Final = 65_536
+#: The least and most exchanges in one job: few, so that processes share a small plan, and more for a large backlog.
+_SMALLEST_CHUNK: Final = 64
+_LARGEST_CHUNK: Final = 256
+
+
+async def find_chunks(connection: AsyncConnection, work: Work, held: Sequence[Chunk] = ()) -> list[Chunk]:
+    """Find chunks of work that nobody holds, the oldest exchanges of each coder first."""
+    await begin_search(connection)
+    taken: dict[str, set[UUID]] = {}
+    for chunk in held:
+        taken.setdefault(chunk.coder, set()).update(chunk.ids)
+    room = MOST_WAITING - waiting_in(held)
+    found: list[Chunk] = []
+    for scope in work.scopes():
+        if room <= 0:
+            break
+        ids = await find_uncoded(connection, scope, room, taken.get(scope.coder, ()))
+        size = min(max(len(ids) // _LARGEST_CHUNK, _SMALLEST_CHUNK), _LARGEST_CHUNK)
+        found += [Chunk(coder=scope.coder, ids=tuple(ids[start : start + size])) for start in range(0, len(ids), size)]
+        room -= len(ids)
+    return found
+
+
+def waiting_in(chunks: Sequence[Chunk]) -> int:
+    """Count the exchanges in some chunks."""
+    return sum(len(chunk.ids) for chunk in chunks)
+
 
 log = logging.getLogger(__name__)
 
@@ -24,59 +59,57 @@ _REMOTE_SLICE: Final = 32
 
 
 async def code_chunk(work: Work, chunk: Chunk, stopping: asyncio.Event | None = None) -> int:
-    """Read a chunk; give how many codings are new. A set ``stopping`` ends it after a slice.
+    """Code a chunk and return how many codings are new. A set ``stopping`` ends it after a slice.
 
     Raises
     ------
     JudgeUnavailable
-        A judge could not be asked; what could be read is stored.
+        A judge could not be asked; complete codings are stored.
     StoreUnavailable
         The store went away.
     """
-    reader = work.readers.get(chunk.coder)
-    if reader is None:  # an earlier configuration's, or another auditor's
+    coder = work.coders.get(chunk.coder)
+    if coder is None:  # an earlier configuration's, or another auditor's
         return 0
-    size = _LOCAL_SLICE if reader.coder.local else _REMOTE_SLICE
+    size = _LOCAL_SLICE if coder.coder.local else _REMOTE_SLICE
     added = 0
     for start in range(0, len(chunk.ids), size):
         if stopping is not None and stopping.is_set():
             break
-        async with reading(work.engine) as connection:
+        async with transaction(work.engine) as connection:
             stored = await read_uncoded(connection, chunk.coder, chunk.ids[start : start + size])
-        readings, refused = await _read(reader, stored)
-        async with reading(work.engine) as connection:
-            added += await add_readings(connection, readings, work.clock())
+        codings, refused = await _code(coder, stored)
+        async with transaction(work.engine) as connection:
+            added += await add_codings(connection, codings, work.clock())
         if refused is not None:
             raise refused
     return added
 
 
-async def _read(reader: Reader, stored: Sequence[StoredAnswer]) -> tuple[list[Reading], JudgeUnavailable | None]:
-    if reader.coder.local:
-        # Rules and word lists take processor time: the process's API must go on answering.
-        return await asyncio.to_thread(lambda: [_read_local(reader, one) for one in stored]), None
-    answers = await asyncio.gather(*(reader.read(one) for one in stored), return_exceptions=True)
-    readings: list[Reading] = []
+async def _code(coder: ExchangeCoder, stored: Sequence[StoredAnswer]) -> tuple[list[Coding], JudgeUnavailable | None]:
+    if coder.coder.local:
+        # Rules and word lists take processor time: a thread keeps the event loop free for the process's API.
+        answers = await asyncio.to_thread(asyncio.run, _attempt(coder, stored))
+    else:
+        answers = await _attempt(coder, stored)
+    codings: list[Coding] = []
     refused: JudgeUnavailable | None = None
     for one, answer in zip(stored, answers, strict=True):
-        if isinstance(answer, Reading):
-            readings.append(answer)
+        if isinstance(answer, Coding):
+            codings.append(answer)
         elif isinstance(answer, JudgeUnavailable):
             refused = answer
         elif isinstance(answer, Exception):
-            readings.append(_failed(reader, one, answer))
+            codings.append(_failed(coder, one, answer))
         else:
             raise answer
-    return readings, refused
+    return codings, refused
 
 
-def _read_local(reader: Reader, stored: StoredAnswer) -> Reading:
-    try:
-        return reader.read_now(stored)
-    except Exception as error:  # noqa: BLE001 -- one exchange that cannot be read must stop no other
-        return _failed(reader, stored, error)
+async def _attempt(coder: ExchangeCoder, stored: Sequence[StoredAnswer]) -> list[Coding | BaseException]:
+    return await asyncio.gather(*(coder.code(one) for one in stored), return_exceptions=True)
 
 
-def _failed(reader: Reader, stored: StoredAnswer, error: Exception) -> Reading:
-    log.error("exchange %s: reading it failed", stored.facts["id"], exc_info=error)
-    return reader.failed(stored)
+def _failed(coder: ExchangeCoder, stored: StoredAnswer, error: Exception) -> Coding:
+    log.error("exchange %s: coding it failed", stored.facts["id"], exc_info=error)
+    return coder.failed(stored)

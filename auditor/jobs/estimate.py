@@ -1,42 +1,63 @@
-"""Estimate: from the tallies of the configuration's coders to a new snapshot of estimates."""
+"""Recount the tallies that have changed, and turn the tallies of the configuration's coders into a new snapshot.
+
+Besides the coders' estimates a snapshot has rows of the comparisons of peers (deviation with its interval, verdict) and
+of probes that continue until a rate is precise enough (one row per deployment, valid at any time).
+"""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, get_args
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.analysis.tallies import VoteCounts
-from auditor.config import format_duration
+from auditor.coding.coders import Coder
+from auditor.config import Config, Probe, format_duration
+from auditor.counting.stored import votes_of
+from auditor.counting.tallies import VoteCounts
+from auditor.domain.estimate import Insufficient
 from auditor.domain.exchange import Origin
+from auditor.estimation.changes import ReferenceWindow, change_rows
+from auditor.estimation.corrections import read_window_samples
+from auditor.estimation.drift import drift_rows, reference_windows
+from auditor.estimation.snapshots import ALL, Snapshot, Window, estimate_windows, uncoded_row
 from auditor.jobs.anchors import anchor_rows
-from auditor.jobs.drift_rows import drift_rows
-from auditor.jobs.peer_rows import peer_rows
-from auditor.jobs.references import reference_windows
-from auditor.jobs.samples import read_window_samples
-from auditor.jobs.target_rows import target_rows
 from auditor.jobs.work import Work
-from auditor.live.changes import ReferenceWindow, change_rows
-from auditor.live.coders import Coder
-from auditor.live.estimates import ALL, Snapshot, Window, estimate_windows, uncoded_row
-from auditor.live.tallies import votes_of
-from auditor.store.engine import reading
+from auditor.peers.subjects import compared, label_of, window_of
+from auditor.probes.blocks import block_plan_name, block_rates, is_known, sequence_of
+from auditor.stats.differences import Verdict
+from auditor.store.comparisons import StoredComparison, read_comparison
+from auditor.store.engine import transaction
 from auditor.store.estimates import EstimateRow, replace_estimates
-from auditor.store.queue import held_chunks
-from auditor.store.waiting import count_waiting
-from auditor.store.windows import move_windows, read_window_ballots, read_windows
+from auditor.store.tallies import move_windows, read_window_ballots, read_windows, recount, stale
+from auditor.store.target_plans import BlockCount, count_blocks, find_plan
+from auditor.store.uncoded import count_uncoded
 
-#: Why an exchange has no coding yet: it has been found and waits.
+
+async def count_stale(work: Work) -> int:
+    """Recount every tile that is marked as changed, and return their number."""
+    counted = 0
+    while True:
+        async with transaction(work.engine) as connection:
+            tiles = await stale(connection)
+        if not tiles:
+            return counted
+        for tile in tiles:
+            async with transaction(work.engine) as connection:
+                await recount(connection, tile)
+        counted += len(tiles)
+
+
+#: The reason for an exchange that is waiting to be coded.
 WAITING: Final = "waiting"
-#: What stands behind an audit's name where its answers may be shown to no judge: another instrument.
+#: Suffix of the audit name if no judge may read its answers, which makes it another instrument.
 UNJUDGED: Final = "unjudged"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Material:
-    """All that is counted of one coder."""
+    """All counts of one coder."""
 
     coder: Coder
     windows: Sequence[Window]
@@ -45,24 +66,34 @@ class _Material:
 
 
 async def estimate_all(work: Work) -> int:
-    """Make a snapshot of estimates and put it in the place of the last one; give how many rows it has."""
+    """Replace the last snapshot of estimates by a new one, and return its number of rows."""
     snapshot = Snapshot(as_of=work.clock(), seed=work.config.seed)
-    async with reading(work.engine) as connection:
-        materials = [await _material(connection, work, coder_id, snapshot.as_of) for coder_id in work.readers]
+    async with transaction(work.engine) as connection:
+        materials = [await _material(connection, work, coder_id, snapshot.as_of) for coder_id in work.coders]
         anchored = await anchor_rows(connection, snapshot, format_duration(max(work.config.monitor.windows)))
-        compared = await peer_rows(connection, work.config, snapshot)
+        peers = await _of_peers(connection, work.config, snapshot)
         drifted = await _of_planned(connection, work, snapshot)
     rows = await asyncio.to_thread(lambda: [row for each in materials for row in _estimated(snapshot, each)])
-    rows += [*anchored, *compared, *drifted]
-    async with reading(work.engine) as connection:
+    rows += [*anchored, *peers, *drifted]
+    async with transaction(work.engine) as connection:
         await replace_estimates(connection, rows, snapshot.as_of)
     return len(rows)
 
 
-async def _of_planned(connection: AsyncConnection, work: Work, snapshot: Snapshot) -> list[EstimateRow]:
-    """Read what the watch of planned calls says, and what those found that ask until a rate is known."""
+async def _of_peers(connection: AsyncConnection, config: Config, snapshot: Snapshot) -> list[EstimateRow]:
+    """Read all comparisons that this configuration declares and that have been made."""
     rows: list[EstimateRow] = []
-    for coder in (reader.coder for reader in work.readers.values() if reader.coder.routes is None):
+    for entry in compared(config):
+        found = await read_comparison(connection, label_of(entry))
+        if found is not None:
+            rows += peer_rows(found, window_of(config, entry), snapshot)
+    return rows
+
+
+async def _of_planned(connection: AsyncConnection, work: Work, snapshot: Snapshot) -> list[EstimateRow]:
+    """Read the rows of drift monitoring, and of the probes that ask until a rate is known."""
+    rows: list[EstimateRow] = []
+    for coder in (one.coder for one in work.coders.values() if one.coder.routes is None):
         rows += await drift_rows(connection, work.config, coder, snapshot)
         rows += await target_rows(connection, work.config, coder, snapshot)
     return rows
@@ -87,21 +118,20 @@ async def _material(connection: AsyncConnection, work: Work, coder_id: str, as_o
             )
         )
     scope = next(scope for scope in work.scopes() if scope.coder == coder_id)
-    held = [each for chunk in await held_chunks(connection) if chunk.coder == coder_id for each in chunk.ids]
-    waiting = await count_waiting(connection, scope, min(held, default=None))
+    waiting = await count_uncoded(connection, scope)
     references = await reference_windows(connection, work.config, coder_id, as_of) if scope.routes is None else {}
-    coder = work.readers[coder_id].coder
+    coder = work.coders[coder_id].coder
     return _Material(coder=coder, windows=windows, waiting=waiting, references=references)
 
 
 async def _probe_votes(connection: AsyncConnection, coder_id: str, window: str) -> VoteCounts:
-    """Read the ballots on probes: the judges' agreement is told once, and no metric mixes origins."""
+    """Read the ballots on probes. Agreement is reported for probes only, because no metric mixes origins."""
     ballots = await read_window_ballots(connection, coder_id, window)
     return votes_of([ballot for ballot in ballots if ballot["origin"] == Origin.PROBE])
 
 
 def _window_start(as_of: datetime, span: float) -> datetime:
-    """Begin a window with a whole tile: the one that holds the moment ``span`` seconds ago."""
+    """Return the start of a window: the hour that contains the moment ``span`` seconds ago."""
     return (as_of - timedelta(seconds=span)).replace(minute=0, second=0, microsecond=0)
 
 
@@ -114,14 +144,103 @@ def _estimated(snapshot: Snapshot, material: _Material) -> Iterator[EstimateRow]
             yield from change_rows(snapshot, coder.id, window, material.references)
     longest = material.windows[-1]
     for (deployment, origin), n in material.waiting.items():
-        like = EstimateRow(
+        template = EstimateRow(
             as_of=snapshot.as_of, deployment=deployment, origin=origin, rubric=coder.rubric, condition=audit or ALL,
             window=longest.name, since=longest.since, coder=coder.id, metric="", seed=snapshot.seed,
         )  # fmt: skip
-        yield uncoded_row(like, "both", WAITING, n)
+        yield uncoded_row(template, "both", WAITING, n)
 
 
 def _audit_name(coder: Coder) -> str | None:
     if coder.audit is None:
         return None
     return coder.audit.name if coder.panel is not None else f"{coder.audit.name}/{UNJUDGED}"
+
+
+#: The value of these rows in place of a rubric.
+PEERS: Final = "peers"
+_INTERVAL: Final = "paired_t"
+
+
+def peer_rows(found: StoredComparison, window: float, snapshot: Snapshot) -> Iterator[EstimateRow]:
+    """Yield the rows of one stored comparison, which covers a window of ``window`` seconds."""
+    template = EstimateRow(
+        as_of=snapshot.as_of, deployment=None, origin=found.document["origin"], rubric=PEERS,
+        condition=found.domain, window=format_duration(window), since=found.as_of - timedelta(seconds=window),
+        coder="", metric="peer_deviation", seed=snapshot.seed,
+    )  # fmt: skip
+    return _rows(template, found.document)
+
+
+def _rows(template: EstimateRow, document: Mapping[str, Any]) -> Iterator[EstimateRow]:
+    entries = [entry for one in document["comparisons"] for entry in one["targets"]]
+    for entry in entries:
+        for method, found in entry["instruments"].items():
+            own = replace(
+                template,
+                deployment=entry["target"],
+                coder=document["coders"].get(method, ""),
+                detail={"domain": document["domain"], "method": method, "peers": entry["peers"]},
+                n=found.get("n_questions", 0),
+            )
+            yield _deviation(own, found)
+            yield from _verdicts(own, found)
+
+
+def _deviation(template: EstimateRow, found: Mapping[str, Any]) -> EstimateRow:
+    """Take the mean over the questions of the target's value less its peers' mean: 0 is a deployment like its peers."""
+    paired = found.get("paired", found)
+    if "diff" not in paired:
+        return replace(template, missing=paired["missing"])
+    return replace(template, value=paired["diff"], low=paired["low"], high=paired["high"], method=_INTERVAL)
+
+
+def _verdicts(template: EstimateRow, found: Mapping[str, Any]) -> Iterator[EstimateRow]:
+    given = found.get("verdict", found)
+    margin = found.get("delta")
+    if isinstance(given, Mapping):
+        yield replace(template, metric="peer_verdict", missing=given["missing"])
+        return
+    for verdict in get_args(Verdict):
+        detail = {**template.detail, "verdict": verdict, "margin": margin}
+        yield replace(template, metric="peer_verdict", detail=detail, value=float(verdict == given))
+
+
+async def target_rows(
+    connection: AsyncConnection, config: Config, coder: Coder, snapshot: Snapshot
+) -> list[EstimateRow]:
+    """Read the union rate of each deployment in its newest pass: the current one, or the one before."""
+    rows: list[EstimateRow] = []
+    for probe in config.probes:
+        if probe.half_width is None:
+            continue
+        current = int(snapshot.as_of.timestamp() // probe.every)
+        seen: set[str] = set()
+        for number in (current, current - 1):
+            plan = await find_plan(connection, block_plan_name(probe.plan, number, probe.half_width), config.seed)
+            if plan is None:
+                continue
+            counted = await count_blocks(connection, coder.id, plan)
+            for name in sorted(counted.keys() - seen):
+                template = EstimateRow(
+                    as_of=snapshot.as_of, deployment=name, origin=Origin.PROBE, rubric=coder.rubric, condition=ALL,
+                    window=format_duration(probe.every), since=datetime.fromtimestamp(number * probe.every, UTC),
+                    coder=coder.id, metric="target", layer="union", base="full", detail={"plan": plan},
+                    method="asymptotic_sequence", seed=snapshot.seed,
+                )  # fmt: skip
+                rows += _target_row(template, counted[name], probe)
+            seen |= counted.keys()
+    return rows
+
+
+def _target_row(template: EstimateRow, counted: Sequence[BlockCount], probe: Probe) -> Iterator[EstimateRow]:
+    rates = block_rates(counted)
+    detail = {
+        **template.detail, "half_width": probe.half_width, "blocks": len(rates), "reached": is_known(rates, probe)
+    }  # fmt: skip
+    row = replace(template, n=sum(one.trials for one in counted), detail=detail)
+    found = sequence_of(rates)
+    if isinstance(found, Insufficient):
+        yield replace(row, missing=found.reason)
+    else:
+        yield replace(row, value=float(rates.mean()), low=max(found.low, 0.0), high=min(found.high, 1.0))

@@ -1,6 +1,7 @@
-"""Findings: opened by the watch, acknowledged by people or answered; what happens to one goes to the webhook.
+"""Open, answer and return the findings of drift monitoring, and the references of deployments.
 
-The answer is a new reference: ``acceptance`` (neighbour module).
+A finding is opened when the level of a metric rises. Accepting a new reference answers all findings of a deployment;
+nothing new is reported about it until that reference has its days.
 """
 
 from collections.abc import Sequence
@@ -12,27 +13,28 @@ from typing import Any
 import orjson
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from auditor.coding.coders import open_coders
 from auditor.config import Config
 from auditor.domain.estimate import Insufficient
 from auditor.errors import UsageError
-from auditor.monitor.account import Change, on_one_scale
-from auditor.monitor.watch import Watch
-from auditor.store.deliveries import Delivery, add_delivery
+from auditor.monitor.drift import Change, DriftState, scaled_evidence
 from auditor.store.findings import (
     ACKNOWLEDGED,
     ANSWERED,
+    Delivery,
     Finding,
     FindingEvent,
+    add_delivery,
     add_finding,
     change_state,
     read_unanswered,
 )
 from auditor.store.monitor import ClosedDay
-from auditor.store.references import StoredReference
+from auditor.store.references import StoredReference, add_reference, read_references, references_in_force
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class DetectedChange:
     """A series that has reached a level for the first time since its reference."""
 
     reference: StoredReference
@@ -41,16 +43,16 @@ class Found:
     closed: ClosedDay
     window_since: date
     change: Change | Insufficient
-    watch: Watch
+    watch: DriftState
 
 
 def finding_id(reference: StoredReference, metric: str, level: str) -> str:
-    """Name a finding by what it is about: the same facts replayed give the same name."""
+    """Return the id of a finding. The same facts give the same id."""
     return f"finding_{_digest(reference.id, metric, level)}"
 
 
 def reference_id(coder: str, deployment: str, since: date, accepted_at: str) -> str:
-    """Name a reference by what it is, likewise."""
+    """Return the id of a reference. The same facts give the same id."""
     return f"reference_{_digest(coder, deployment, since.isoformat(), accepted_at)}"
 
 
@@ -58,8 +60,8 @@ def _digest(*parts: str) -> str:
     return blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
 
 
-async def open_finding(connection: AsyncConnection, config: Config, found: Found) -> None:
-    """Keep what was found and have it posted, in the watch's transaction."""
+async def open_finding(connection: AsyncConnection, config: Config, found: DetectedChange) -> None:
+    """Store a finding and its webhook delivery in one transaction."""
     reference, change = found.reference, found.change
     known = (
         {"value": None, "low": None, "high": None, "n": 0, "n_statements": 0}
@@ -83,12 +85,12 @@ async def open_finding(connection: AsyncConnection, config: Config, found: Found
         await _post(connection, config, [finding], found.closed.closed_at)
 
 
-def _evidence(found: Found) -> dict[str, Any]:
+def _evidence(found: DetectedChange) -> dict[str, Any]:
     watch, reference = found.watch, found.reference
     assert reference.until is not None  # it is fitted
     promise = watch.promise
     return {
-        "detectors": dict(on_one_scale(watch.highest, promise)),
+        "detectors": dict(scaled_evidence(watch.highest, promise)),
         "direction": "up" if watch.shift.side > 0 else "down",
         "n_passes": watch.n_passes,
         "promise": {"alpha": promise.alpha, "horizon": promise.horizon, "series": promise.series},
@@ -103,7 +105,7 @@ def _evidence(found: Found) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Person:
-    """Who says something to a finding or accepts a reference, with which words, and when."""
+    """The person who answers a finding or accepts a reference, with a note and the time."""
 
     by: str
     note: str | None
@@ -111,14 +113,14 @@ class Person:
 
 
 async def acknowledge(connection: AsyncConnection, config: Config, finding: Finding, person: Person) -> Finding:
-    """Say that somebody looks into a finding.
+    """Record that somebody looks into a finding.
 
     Parameters
     ----------
     connection, config
         The finding was read with ``changing`` on this connection.
     finding, person
-        What is acknowledged, and by whom.
+        The finding, and the person who acknowledges it.
 
     Raises
     ------
@@ -132,7 +134,7 @@ async def acknowledge(connection: AsyncConnection, config: Config, finding: Find
 
 
 async def answer_with(connection: AsyncConnection, config: Config, reference: StoredReference, person: Person) -> None:
-    """Answer all that is found of a deployment with its new reference."""
+    """Answer all findings of a deployment with its new reference."""
     found = await read_unanswered(connection, reference.coder, reference.deployment)
     event = FindingEvent(at=person.now, action=ANSWERED, by=person.by, note=person.note, reference_id=reference.id)
     if found:
@@ -140,12 +142,12 @@ async def answer_with(connection: AsyncConnection, config: Config, reference: St
 
 
 def need_unanswered(finding: Finding) -> None:
-    """Refuse what has been answered.
+    """Check that a finding has not been answered.
 
     Raises
     ------
     UsageError
-        It has, and by whom.
+        It has been answered; the message names the person.
     """
     if finding.state == ANSWERED:
         raise UsageError(f"{finding.id} has been answered already, by {finding.by}")
@@ -160,17 +162,17 @@ async def _change(
     return changed
 
 
-async def _post(connection: AsyncConnection, config: Config, told: Sequence[Finding], at: datetime) -> None:
+async def _post(connection: AsyncConnection, config: Config, findings: Sequence[Finding], at: datetime) -> None:
     if config.monitor.webhook is None:
         return
-    for one in told:
-        body = {"schema": "tiltmeter.finding/1", "at": at.isoformat(), "finding": finding_json(one)}
+    for one in findings:
+        body = {"schema": "biasmeter.finding/1", "at": at.isoformat(), "finding": finding_json(one)}
         content = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
         await add_delivery(connection, Delivery(finding_id=one.id, state=one.state, body=content, created_at=at))
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
-    """Write a finding as the API and the webhook show it; what is unknown is absent."""
+    """Return a finding as the API and the webhook show it, without unknown values."""
     known = {
         name: value for name in ("value", "low", "high", "note", "by") if (value := getattr(finding, name)) is not None
     }
@@ -186,7 +188,110 @@ def finding_json(finding: Finding) -> dict[str, Any]:
 
 
 def event_json(event: FindingEvent) -> dict[str, Any]:
-    """Write what happened to a finding; what is unknown is absent."""
+    """Return an event of a finding, without unknown values."""
     given = {"by": event.by, "note": event.note, "reference": event.reference_id}
     known = {name: value for name, value in given.items() if value is not None}
     return {"at": event.at.isoformat(), "action": event.action, **known}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AcceptedReference:
+    """The reference that a person accepts."""
+
+    since: date | None = None  #: the first day; by default that of the finding, otherwise today
+    release: str | None = None  #: a name for it
+
+
+async def accept_reference(
+    connection: AsyncConnection, config: Config, finding: Finding, accepted: AcceptedReference, person: Person
+) -> StoredReference:
+    """Answer a finding with a new reference.
+
+    Parameters
+    ----------
+    connection, config
+        The finding was read with ``changing`` on this connection.
+    finding, accepted, person
+        The finding, the accepted reference, and the person.
+
+    Raises
+    ------
+    UsageError
+        It has been answered already, or the day is in the future.
+    """
+    need_unanswered(finding)
+    since = accepted.since or finding.day
+    return await _begin(connection, config, (finding.coder, finding.deployment), since, accepted.release, person)
+
+
+async def accept_unasked(
+    connection: AsyncConnection, config: Config, deployment: str, accepted: AcceptedReference, person: Person
+) -> StoredReference:
+    """Begin a new reference of a deployment, with or without a finding.
+
+    Raises
+    ------
+    UsageError
+        The deployment is not monitored, or the day is in the future.
+    """
+    coder = await watching_coder(config)
+    if deployment not in await references_in_force(connection, coder, person.now, content=False):
+        raise UsageError(
+            f"{deployment} is not monitored yet: its first reference begins with the first day on which it is probed"
+        )
+    since = accepted.since or person.now.date()
+    return await _begin(connection, config, (coder, deployment), since, accepted.release, person)
+
+
+async def watching_coder(config: Config) -> str:
+    """Return the id of the coder of planned calls, whose codings are monitored."""
+    async with open_coders(config, asking=False) as coders:
+        return next(coder.id for coder in coders if coder.routes is None)
+
+
+async def _begin(
+    connection: AsyncConnection,
+    config: Config,
+    watched: tuple[str, str],
+    since: date,
+    release: str | None,
+    person: Person,
+) -> StoredReference:
+    if since > person.now.date():
+        raise UsageError(f"a reference cannot begin on {since.isoformat()}: that day is in the future")
+    coder, deployment = watched
+    reference = StoredReference(
+        id=reference_id(coder, deployment, since, person.now.isoformat()), coder=coder, deployment=deployment,
+        since=since, release=release, accepted_at=person.now, accepted_by=person.by, note=person.note,
+    )  # fmt: skip
+    await add_reference(connection, reference)
+    await answer_with(connection, config, reference, person)
+    return reference
+
+
+async def shown_references(
+    connection: AsyncConnection, config: Config, deployment: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the references of the configuration's coder as the API shows them, each deployment's newest first."""
+    found = await read_references(connection, await watching_coder(config), deployment)
+    return [
+        reference_json(one, in_force=place == 0 or found[place - 1].deployment != one.deployment)
+        for place, one in enumerate(found)
+    ]
+
+
+def reference_json(reference: StoredReference, *, in_force: bool) -> dict[str, Any]:
+    """Return a reference as the API shows it, without unknown values; ``until`` follows with its last day."""
+    given = {"by": reference.accepted_by, "note": reference.note, "release": reference.release}
+    known = {name: value for name, value in given.items() if value is not None}
+    if reference.until is not None:
+        known["until"] = reference.until.isoformat()
+    return {
+        "id": reference.id,
+        "deployment": reference.deployment,
+        "since": reference.since.isoformat(),
+        "accepted_at": reference.accepted_at.isoformat(),
+        "in_force": in_force,
+        "coder": reference.coder,
+        **known,
+    }

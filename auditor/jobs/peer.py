@@ -1,7 +1,8 @@
-"""Peers: rounds of questions when they are due, clients' prompts mirrored, and what came of both scored and compared.
+"""Ask due rounds of questions, mirror clients' prompts, and score and compare the answers of both.
 
-Three loops side by side, so that a slow deployment holds up no comparison. None is a job: a round may last for hours.
-Any number of processes may run them; of a round, a route and a comparison each has one sender at a time.
+Three loops run concurrently, so that a slow deployment does not delay comparisons. They are not queue jobs, because a
+round may last for hours. Any number of processes may run them: each round, route and comparison has one sender at a
+time.
 """
 
 import asyncio
@@ -19,22 +20,22 @@ from auditor.peers.asking import ask_due
 from auditor.peers.mirror import mirror_due
 from auditor.peers.scoring import Scorers, load_scorers
 from auditor.peers.stored import compare, score_waiting
-from auditor.peers.subjects import Subject, compared, subject_of
+from auditor.peers.subjects import ComparisonSpec, compared, subject_of
 from auditor.probes.run import Runner
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.peers import any_answers
 from auditor.store.queue import ESTIMATE, ask_for
 
 log = logging.getLogger(__name__)
 
-#: Seconds between looks.
+#: Seconds between two checks.
 EVERY: Final = 5.0
 #: One process scores at a time; the next then finds little left.
-_LOCK: Final = text("SELECT pg_try_advisory_xact_lock(hashtext('tiltmeter peers'))")
+_LOCK: Final = text("SELECT pg_try_advisory_xact_lock(hashtext('biasmeter peers'))")
 
 
 async def repeat_asking(work: Work) -> None:
-    """Ask the questions that are due, again and again, until cancelled."""
+    """Ask the questions that are due, repeatedly, until cancelled."""
 
     async def look() -> None:
         if work.config.peers:
@@ -44,7 +45,7 @@ async def repeat_asking(work: Work) -> None:
 
 
 async def repeat_mirroring(work: Work) -> None:
-    """Mirror the prompts that wait, again and again, until cancelled."""
+    """Mirror the waiting prompts, repeatedly, until cancelled."""
 
     async def look() -> None:
         if any(route.peers for route in work.config.routes):
@@ -54,7 +55,7 @@ async def repeat_mirroring(work: Work) -> None:
 
 
 async def repeat_comparing(work: Work) -> None:
-    """Score and compare what is new, again and again, until cancelled."""
+    """Score and compare new answers, repeatedly, until cancelled."""
     comparing = Comparing(work)
 
     async def look() -> None:
@@ -63,7 +64,7 @@ async def repeat_comparing(work: Work) -> None:
             await comparing.step()
         finally:
             if comparing.made > before:
-                async with reading(work.engine) as connection:
+                async with transaction(work.engine) as connection:
                     await ask_for(connection, ESTIMATE, f"{ESTIMATE}:peers:{int(time.time())}")
 
     try:
@@ -73,9 +74,9 @@ async def repeat_comparing(work: Work) -> None:
 
 
 class Comparing:
-    """Scores what is new, and compares anew.
+    """A loop body that scores new answers and updates the comparisons.
 
-    Scorers are made when there is something to score, and kept: a model takes a while to load.
+    Scorers are made when first needed and then kept, because loading a model is slow.
     """
 
     def __init__(self, work: Work) -> None:
@@ -84,22 +85,22 @@ class Comparing:
         self.made = 0  #: comparisons so far
 
     async def aclose(self) -> None:
-        """Give back what the scorers hold open."""
+        """Close the clients of the scorers."""
         for one in self._scorers.values():
             await one.aclose()
 
     async def step(self) -> None:
-        """Look at every subject once.
+        """Score and compare every domain and route once.
 
         Raises
         ------
         JudgeUnavailable, UsageError, AuditError
-            A scorer could not be made or asked. The other subjects were looked at all the same.
+            A scorer could not be made or asked. The other domains and routes were processed.
         StoreUnavailable
             The store does not answer.
         """
         failures: list[AuditError] = []
-        async with reading(self._work.engine) as connection:
+        async with transaction(self._work.engine) as connection:
             if not (await connection.execute(_LOCK)).scalar():
                 return
             for entry in compared(self._work.config):
@@ -112,7 +113,7 @@ class Comparing:
         if failures:
             raise failures[0]
 
-    async def _look(self, subject: Subject) -> None:
+    async def _look(self, subject: ComparisonSpec) -> None:
         work = self._work
         if subject.label not in self._scorers:
             self._scorers[subject.label] = await asyncio.to_thread(_load, work, subject)
@@ -123,7 +124,7 @@ class Comparing:
             self.made += await compare(work.engine, subject, scorers, work.clock())
 
 
-def _load(work: Work, subject: Subject) -> Scorers:
+def _load(work: Work, subject: ComparisonSpec) -> Scorers:
     behind = subject.judges or (subject.embedding is not None and subject.embedding.deployment is not None)
     return load_scorers(
         work.config,

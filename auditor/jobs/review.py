@@ -1,46 +1,46 @@
-"""Review: draw a random sample of what has been coded, and give each text as its judges were shown it.
+"""Draw a random sample of codings for people to label, with each text as the judges saw it.
 
-What people then say comes back through ``auditor.store.reviews``, from the API or a file.
+The labels of people are stored through ``auditor.store.reviews``, from the API or a file.
 """
 
 import hashlib
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time
 from typing import Final
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from auditor.coding.coders import Coder, open_coders
+from auditor.coding.exchanges import ExchangeCoder, Passage
 from auditor.config import Config
 from auditor.domain.exchange import Origin
-from auditor.domain.ids import day_bounds, id_time
 from auditor.domain.sampling import allocate
 from auditor.errors import AuditError, UsageError
-from auditor.live.coders import Coder, open_coders
-from auditor.live.readings import Passage, Reader
 from auditor.store.codings import read_again
-from auditor.store.engine import reading
-from auditor.store.review_draws import Draw, Drawn, add_draw, stratum_sizes
+from auditor.store.engine import transaction
+from auditor.store.retention import first_kept_day
+from auditor.store.review_draws import Drawn, ReviewDraw, add_draw, stratum_sizes
 
 _AT_ONCE: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
-    """What sample is asked for."""
+class ReviewRequest:
+    """A request for a sample."""
 
     n: int
     seed: int
     origin: str = Origin.PROBE.value
-    audit: str | None = None  #: whose traffic; planned calls have none
+    audit: str | None = None  #: the route of the traffic; planned calls have none
     deployments: tuple[str, ...] | None = None
-    strata: tuple[str, ...] = ()  #: of ``review_draws.STRATA``
+    strata: tuple[str, ...] = ()  #: names of ``review_draws.STRATA``
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shown:
+class ShownText:
     """One text of a sample."""
 
     exchange_id: UUID
@@ -49,16 +49,16 @@ class Shown:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sample:
-    """A sample, in the random order it should be labelled in."""
+class DrawnSample:
+    """A sample in random order, in which it should be labelled."""
 
-    draw: Draw
-    texts: tuple[Shown, ...]
+    draw: ReviewDraw
+    texts: tuple[ShownText, ...]
     frame: int  #: codings that it was drawn from
-    gone: int  #: drawn, but their text cannot be shown: dropped since, or not as the judges read it
+    gone: int  #: drawn, but the text has been dropped, or differs from what the judges read
 
 
-async def draw_sample(engine: AsyncEngine, config: Config, asked: Asked, now: datetime) -> Sample:
+async def draw_sample(engine: AsyncEngine, config: Config, asked: ReviewRequest, now: datetime) -> DrawnSample:
     """Draw from the codings of the configuration's coder, and store the draw.
 
     Raises
@@ -70,25 +70,25 @@ async def draw_sample(engine: AsyncEngine, config: Config, asked: Asked, now: da
     """
     async with open_coders(config, asking=False) as coders:
         coder, rubric = _coder(coders, asked)
-        draw = Draw(
+        draw = ReviewDraw(
             id=f"draw_{secrets.token_hex(6)}",
             coder=coder.id,
             rubric=rubric,
             origin=asked.origin,
             deployments=asked.deployments,
-            since=id_time(day_bounds((now - timedelta(seconds=config.retention.content)).date())[0]),
+            since=datetime.combine(first_kept_day(now, config.retention.content), time(), UTC),
             drawn_at=now,
             settings={"n": asked.n, "seed": asked.seed, "strata": list(asked.strata)},
         )
-        async with reading(engine) as connection:
+        async with transaction(engine) as connection:
             sizes = await stratum_sizes(connection, draw, asked.strata)
             drawn = await add_draw(connection, draw, asked.strata, _places(sizes, asked.n), sizes)
-            texts = await _texts(connection, Reader(coder), drawn)
-    return Sample(draw=draw, texts=tuple(texts), frame=sum(sizes.values()), gone=len(drawn) - len(texts))
+            texts = await _texts(connection, ExchangeCoder(coder), drawn)
+    return DrawnSample(draw=draw, texts=tuple(texts), frame=sum(sizes.values()), gone=len(drawn) - len(texts))
 
 
-def _coder(coders: Sequence[Coder], asked: Asked) -> tuple[Coder, str]:
-    """Find who has read what is asked for, and the version of the rubric its judges read by."""
+def _coder(coders: Sequence[Coder], asked: ReviewRequest) -> tuple[Coder, str]:
+    """Find the coder of the requested codings, and the version of its rubric."""
     for coder in coders:
         name = coder.audit.name if coder.audit else None
         if name == asked.audit and coder.panel is not None and coder.panel.judges:
@@ -108,17 +108,17 @@ def _places(sizes: dict[str, int], n: int) -> dict[str, int]:
         raise UsageError(f"--n {n}: there are {len(sizes)} strata, and each needs a place") from None
 
 
-async def _texts(connection: AsyncConnection, reader: Reader, drawn: Sequence[Drawn]) -> list[Shown]:
-    found: list[Shown] = []
+async def _texts(connection: AsyncConnection, coder: ExchangeCoder, drawn: Sequence[Drawn]) -> list[ShownText]:
+    found: list[ShownText] = []
     for start in range(0, len(drawn), _AT_ONCE):
         part = drawn[start : start + _AT_ONCE]
         stored = {one.facts["id"]: one for one in await read_again(connection, [one.exchange_id for one in part])}
-        passages = [(one, reader.passage(stored[one.exchange_id])) for one in part if one.exchange_id in stored]
+        passages = [(one, coder.passage(stored[one.exchange_id])) for one in part if one.exchange_id in stored]
         found += _as_read(passages)
     return found
 
 
-def _as_read(passages: Sequence[tuple[Drawn, Passage | None]]) -> Iterator[Shown]:
+def _as_read(passages: Sequence[tuple[Drawn, Passage | None]]) -> Iterator[ShownText]:
     for one, passage in passages:
         if passage and hashlib.sha256(passage.text.encode("utf-8", "replace")).digest() == one.remainder_hash:
-            yield Shown(exchange_id=one.exchange_id, deployment=one.deployment, passage=passage)
+            yield ShownText(exchange_id=one.exchange_id, deployment=one.deployment, passage=passage)

@@ -1,7 +1,7 @@
-"""Webhook: posts what has happened to findings, signed, and again until it has arrived. No job waits for it.
+"""Post the events of findings to the webhook, signed, and repeat until they are delivered. No job waits for it.
 
-The receiver checks ``x-tiltmeter-signature``, the HMAC-SHA256 of the body with the shared secret, and may see a body
-twice: ``idempotency-key`` then is the same.
+The receiver checks ``x-biasmeter-signature``, the HMAC-SHA256 of the body with the shared secret. It may get a body
+twice, with the same ``idempotency-key``.
 """
 
 import asyncio
@@ -10,30 +10,30 @@ import logging
 from datetime import timedelta
 from typing import Final
 
-import httpx
+import httpx2
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.config import Webhook
 from auditor.errors import StoreUnavailable
 from auditor.jobs.work import Work
-from auditor.store.deliveries import Delivery, keep_delivered, keep_failed, take_due
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
+from auditor.store.findings import Delivery, record_delivered, record_failed, take_due
 
 log = logging.getLogger(__name__)
 
-#: Seconds between looks.
+#: Seconds between two checks.
 EVERY: Final = 5.0
-#: After a failure the next attempt is so far off, then twice, and so on.
+#: Pause after the first failure; it doubles after each further one.
 FIRST_PAUSE: Final = timedelta(seconds=5)
 LONGEST_PAUSE: Final = timedelta(hours=1)
-#: What has not arrived for so long is given up.
+#: Deliveries older than this are given up.
 LONGEST: Final = timedelta(days=3)
 _TIMEOUT: Final = 10.0
 
 
 async def repeat_posting(work: Work) -> None:
-    """Post what is due, again and again, until cancelled."""
-    async with httpx.AsyncClient(timeout=_TIMEOUT) as client:
+    """Post due deliveries, repeatedly, until cancelled."""
+    async with httpx2.AsyncClient(timeout=_TIMEOUT) as client:
         while True:
             try:
                 while work.config.monitor.webhook is not None and await post_next(work, client):
@@ -43,17 +43,17 @@ async def repeat_posting(work: Work) -> None:
             await asyncio.sleep(EVERY)
 
 
-async def post_next(work: Work, client: httpx.AsyncClient) -> bool:
-    """Post one delivery that is due; say whether there was one.
+async def post_next(work: Work, client: httpx2.AsyncClient) -> bool:
+    """Post one due delivery, and return whether there was one.
 
     Raises
     ------
     StoreUnavailable
-        The store does not answer. What was posted meanwhile is posted again.
+        The store does not answer. The same delivery is posted again later.
     """
     webhook = work.config.monitor.webhook
-    assert webhook is not None  # who posts has somewhere to post to
-    async with reading(work.engine) as connection:
+    assert webhook is not None  # deliveries exist only with a webhook
+    async with transaction(work.engine) as connection:
         delivery = await take_due(connection, work.clock(), LONGEST)
         if delivery is None:
             return False
@@ -65,26 +65,26 @@ async def post_next(work: Work, client: httpx.AsyncClient) -> bool:
 async def _keep(connection: AsyncConnection, work: Work, delivery: Delivery, error: str | None) -> None:
     now = work.clock()
     if error is None:
-        await keep_delivered(connection, delivery, now)
+        await record_delivered(connection, delivery, now)
         return
-    # Anybody may see a log, and the address itself often is a secret.
+    # Logs may be public, and the address itself often is a secret.
     log.warning("webhook: %s (%s): %s", delivery.finding_id, delivery.state, error)
     pause = min(FIRST_PAUSE * 2 ** min(delivery.attempts, 20), LONGEST_PAUSE)
-    await keep_failed(connection, delivery, error, now + pause)
+    await record_failed(connection, delivery, error, now + pause)
 
 
-async def _post(client: httpx.AsyncClient, webhook: Webhook, delivery: Delivery) -> str | None:
-    """Post once; give what went wrong."""
+async def _post(client: httpx2.AsyncClient, webhook: Webhook, delivery: Delivery) -> str | None:
+    """Post once, and return what went wrong."""
     headers = {
         "content-type": "application/json",
         "idempotency-key": f"{delivery.finding_id}:{delivery.state}",
-        "x-tiltmeter-timestamp": delivery.created_at.isoformat(),
+        "x-biasmeter-timestamp": delivery.created_at.isoformat(),
     }
     if webhook.secret is not None:
-        headers["x-tiltmeter-signature"] = f"sha256={signature(webhook.secret.get_secret_value(), delivery.body)}"
+        headers["x-biasmeter-signature"] = f"sha256={signature(webhook.secret.get_secret_value(), delivery.body)}"
     try:
         answer = await client.post(webhook.url.get_secret_value(), content=delivery.body, headers=headers)
-    except httpx.HTTPError as error:
+    except httpx2.HTTPError as error:
         return type(error).__name__
     return None if answer.is_success else f"status {answer.status_code}"
 

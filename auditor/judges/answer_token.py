@@ -1,7 +1,8 @@
-"""Asking a judge only *where* an answer stands, for answers that no rule finds. It decides nothing.
+"""Ask a judge for the place of an answer that no rule finds. The judge assigns no stance.
 
-The judge copies words of the text; that they stand there is checked, what they mean is the rule's to say
-(``auditor.coding``). The words it is sent name no statement and no stance, and whose text it is.
+It copies words of the text. The code checks that the text contains them, and the rule maps them to a stance
+(``auditor.coding.split``).
+The prompt names no statement, no stance and no source of the text.
 """
 
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any, Final
 
 from auditor.domain.condition import Task
 from auditor.domain.question import Question
+from auditor.instrument.formats import format_of, formats
 from auditor.judges.asking import Asker, Form
 from auditor.judges.prompt import Message, fence
 from auditor.judges.reply import Invalid, Refused, find_objects
@@ -38,10 +40,6 @@ Which words of ANSWER {key} are its final answer? Answer with JSON only."""
 _REPAIR: Final = """\
 That was not a valid answer: {fault}. Answer with JSON only, one object with one member, "token": words copied from \
 the text letter for letter, or null."""
-_ANSWERS: Final = {
-    Task.RATE: "a number from 1 to 5 (1 = strongly disagree, 5 = strongly agree), or the same in words",
-    Task.BJ: "yes or no; agree or disagree; neither",
-}
 _SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {"token": {"type": ["string", "null"], "description": "words of the text, or null"}},
@@ -49,19 +47,21 @@ _SCHEMA: Final[dict[str, Any]] = {
     "additionalProperties": False,
 }
 
-#: Changes with any word a judge is sent, the audited text aside.
-TOKEN_HASH: Final = digest(_FRAME, _ASK, _REPAIR, *_ANSWERS.values())
+#: In reverse order of the tasks. Do not reorder: the hash below depends on the order.
+_HINTS: Final = [one.answer_hint for _, one in sorted(formats().items(), reverse=True) if one.answer_hint is not None]
+#: Changes with any word of the prompt; the audited text is not part of it.
+TOKEN_HASH: Final = digest(_FRAME, _ASK, _REPAIR, *_HINTS)
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Words that were copied; empty where there is no answer."""
+    """The copied words; empty if there is no answer."""
 
     words: str
 
 
 async def ask_for_token(asker: Asker, task: Task, text: str, question: Question) -> str | None:
-    """Ask for the words that answer; ``None`` where there are none, or the judge would not say or invented them.
+    """Ask for the words of the answer; ``None`` if there are none, the judge refused, or it invented words.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def token_messages(task: Task, text: str, question: Question) -> list[Message]:
 
 
 def read_token(said: str, text: str) -> Token | Refused | Invalid:
-    """Read a judge's words: they must stand in the text."""
+    """Read a judge's words, which must occur in the text."""
     named = {found["token"] for found in find_objects(said) if isinstance(found.get("token", 0), str | None)}
     if not named:
         return Invalid(said=said, fault='it holds no JSON object with a "token"')
@@ -95,11 +95,12 @@ def read_token(said: str, text: str) -> Token | Refused | Invalid:
 
 def _answers(task: Task, question: Question) -> str:
     options = [f"{one.marker} {one.text}".strip() for one in question.options]
-    if not options and task in (Task.CTO, Task.SC):
+    form = format_of(task)
+    if not options and form.options is not None:
         lettered = [f"(A) {question.option_a}", f"(B) {question.option_b}"]
         plain = [question.counter_option or "", question.stereotype_option or ""]
         options = lettered if question.option_a and question.option_b else sorted(plain)
-    return "; ".join(option for option in options if option) or _ANSWERS.get(task, "one of the options")
+    return "; ".join(option for option in options if option) or form.answer_hint or "one of the options"
 
 
 def _repair(messages: list[Message], invalid: Invalid) -> list[Message]:

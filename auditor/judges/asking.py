@@ -1,16 +1,16 @@
-"""Asking a model for one JSON object: whatever its server accepts of the wish, with one repair.
+"""Ask a model for one JSON object, with whatever constraints its server accepts, and one repair.
 
-What such servers accept differs: some enforce a schema, some reject the wish for one, some ignore it; some models
-take no temperature. The asker wants the most at first, steps down when it is told to, and remembers what worked.
-The words it sends are the same on every step, so that a step changes no prompt hash. ``endpoint`` does the sending,
-``reply`` reads the answer; what is asked is a ``Form``, of which ``llm`` and ``answer_token`` have one each.
+Some servers enforce a schema, some reject it, some ignore it; some models accept no temperature. The asker tries the
+strictest form first, uses a less strict form after a rejection, and remembers the form that worked. The words of the
+prompt are the same in every form, so the prompt hash does not change. ``endpoint`` sends the request, ``reply`` reads
+the answer, and a ``Form`` defines the question.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Self, TypeVar
 
-import httpx
+import httpx2
 
 from auditor.errors import JudgeUnavailable
 from auditor.judges.endpoint import EndpointClient, JudgeEndpoint
@@ -20,7 +20,7 @@ from auditor.judges.reply import Invalid, Refused, read_completion
 _Read = TypeVar("_Read")
 
 _FORMATS: Final = ("json_schema", "json_object", "plain")
-#: A judge that needs more tries than this to be asked at all is misconfigured.
+#: A judge that rejects more forms than this is misconfigured.
 _MOST_STEPS: Final = 6
 
 _FILTER_WORDS: Final = (
@@ -37,7 +37,7 @@ _FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "struct
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Form(Generic[_Read]):
-    """One kind of question: the schema of its answer, how words are read as one, and how to ask again."""
+    """One kind of question: the schema of its answer, the parser of the answer, and the repair messages."""
 
     name: str
     schema: Mapping[str, Any]
@@ -47,14 +47,14 @@ class Form(Generic[_Read]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dialect:
-    """What a server is asked for; each field only ever steps down."""
+    """The features that a server accepts; a field can only change to a less strict value."""
 
     format: int = 0
     temperature: bool = True
     limit: str = "max_tokens"
 
     def merge(self, other: Self) -> Self:
-        """Return what both have learned."""
+        """Return the less strict value of each field."""
         limits = {self.limit, other.limit}
         return replace(
             self,
@@ -64,7 +64,7 @@ class Dialect:
         )
 
     def step_down(self, complaint: str) -> Self | None:
-        """Return what to ask for next after a rejection with these words, or None when nothing is left to drop."""
+        """Return the next, less strict form after a rejection with this message, or None if there is none."""
         if any(word in complaint for word in _FORMAT_WORDS) and self.format < len(_FORMATS) - 1:
             return replace(self, format=self.format + 1)
         if "temperature" in complaint and self.temperature:
@@ -77,9 +77,9 @@ class Dialect:
 
 
 class Asker:
-    """One model behind one endpoint, asked at temperature 0."""
+    """A client of one model at one endpoint, at temperature 0."""
 
-    def __init__(self, endpoint: JudgeEndpoint, client: httpx.AsyncClient) -> None:
+    def __init__(self, endpoint: JudgeEndpoint, client: httpx2.AsyncClient) -> None:
         self.endpoint = endpoint
         self.dialect = Dialect()
         self.server = EndpointClient(endpoint, client)
@@ -89,7 +89,7 @@ class Asker:
         await self.server.aclose()
 
     async def ask(self, form: Form[_Read], messages: list[Message]) -> _Read | Refused | Invalid:
-        """Ask, and once more if the answer is not valid.
+        """Ask, and ask a second time if the answer is not valid.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class Asker:
         return reply
 
     async def _repair(self, form: Form[_Read], messages: list[Message], invalid: Invalid) -> _Read | Refused | Invalid:
-        """Ask once more. A server that was asked for JSON and gave none ignores the wish: ask it for less."""
+        """Ask a second time. If the server ignored the request for JSON, use a less strict form."""
         ignored = not invalid.cut and self.dialect.format < len(_FORMATS) - 1
         dialect = replace(self.dialect, format=self.dialect.format + 1) if ignored else self.dialect
         tokens = self.endpoint.max_tokens * (4 if invalid.cut else 1)

@@ -1,28 +1,30 @@
-"""A judge's endpoint: one POST to an OpenAI-compatible server, asked again where asking again can help.
+"""Send requests to a judge's endpoint: one POST to an OpenAI-compatible server, retried if a retry can help.
 
-This file owns httpx and tenacity; their exceptions end here. ``llm.py`` decides what to send and what it means. What
-serves embeddings is such a server too, under another ``path`` and in another ``role``.
+Only this module uses httpx2 and tenacity, and it translates their exceptions. ``llm`` builds the request and reads
+the reply. Embeddings use the same client with another ``path`` and another ``role``.
 """
 
 import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final
+from uuid import UUID
 
-import httpx
+import httpx2
 import tenacity
 from typing_extensions import override
 
+from auditor.domain.retry_after import read_retry_after
 from auditor.errors import JudgeUnavailable
-from auditor.retry_after import read_retry_after
 
-#: Answers after which the same request may succeed.
+#: Statuses after which the same request may succeed.
 _AGAIN: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-#: Answers that say something about this one request; any other status says that the endpoint is not usable.
+#: Statuses that concern this request only; any other status means that the endpoint is not usable.
 _MEANT_FOR_US: Final = frozenset({200, 400, 413, 422})
-#: How servers say that a text is too long for them.
+#: Words of servers' errors about a text that is too long.
 _LENGTH_WORDS: Final = (
     "context_length",
     "context length",
@@ -31,19 +33,24 @@ _LENGTH_WORDS: Final = (
     "too many tokens",
     "too large",
 )
-#: No server gets to hold a run for longer than this with its Retry-After.
+#: The longest Retry-After that is respected.
 _LONGEST_WAIT: Final = 120.0
 
 #: Requests in flight to one judge, where its deployment sets no limit.
 DEFAULT_CONCURRENCY: Final = 8
 
 
+#: The stored exchange that a judge is asked to read. The gateway stores it as the parent of the judge's own exchange,
+#: so that whoever erases the one erases the other.
+EXCHANGE_READ: Final[ContextVar[UUID | None]] = ContextVar("exchange_read", default=None)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgeEndpoint:
-    """Where a judge is reached, and how hard it may be pressed.
+    """The address of a judge, with its limits and timeouts.
 
-    ``headers`` go with every request: through the gateway that is ``x-tiltmeter-origin: judge``. ``extra`` is put
-    into every body (``reasoning_effort``, ``seed`` and the like). Times are seconds.
+    ``headers`` are sent with every request; through the gateway that is ``x-biasmeter-origin: judge``. ``extra`` is
+    added to every body (``reasoning_effort``, ``seed`` and similar). Times are in seconds.
     """
 
     name: str
@@ -63,13 +70,13 @@ class JudgeEndpoint:
 
     @override
     def __str__(self) -> str:
-        """Give what stands in front of an error."""
+        """Return the prefix of an error message."""
         return f"{self.role} {self.name!r} at {self.base_url}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
-    """What the server said: its status, and its JSON body (or what stood there instead)."""
+class EndpointReply:
+    """A server's reply: its status, and its JSON body (or the text of a body that is not JSON)."""
 
     status: int
     body: Any
@@ -77,7 +84,7 @@ class Answer:
 
     @property
     def complaint(self) -> str:
-        """What the server says it dislikes, in lower case, without the request it may repeat back."""
+        """Return the server's error message in lower case, without a repetition of the request."""
         body = self.body if isinstance(self.body, dict) else {}
         error, detail = body.get("error"), body.get("detail")
         if isinstance(error, dict):
@@ -92,48 +99,48 @@ class Answer:
 
     @property
     def says_too_long(self) -> bool:
-        """Whether it was refused for its length."""
+        """Return whether the request was rejected for its length."""
         return self.status == 413 or any(word in self.complaint for word in _LENGTH_WORDS)
 
 
-class _AskAgain(Exception):  # noqa: N818 -- a signal to tenacity, not an error anyone sees
-    """Try the same request once more, after ``wait`` seconds if the server named them."""
+class _AskAgain(Exception):  # noqa: N818 -- a signal to tenacity, never shown to users
+    """A signal to send the same request again, after ``wait`` seconds if the server gave a time."""
 
     def __init__(self, why: str, wait: float | None) -> None:
         super().__init__(why)
         self.wait = wait
 
 
-def open_client(connections: int = DEFAULT_CONCURRENCY) -> httpx.AsyncClient:
-    """Open the one connection pool a panel shares; whoever opens it closes it."""
-    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-    return httpx.AsyncClient(limits=limits, follow_redirects=False)
+def open_client(connections: int = DEFAULT_CONCURRENCY) -> httpx2.AsyncClient:
+    """Open the connection pool that a panel shares; the caller must close it."""
+    limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
+    return httpx2.AsyncClient(limits=limits, follow_redirects=False)
 
 
 class EndpointClient:
-    """Sends bodies to one endpoint, no more than ``concurrency`` at a time.
+    """A client of one endpoint that sends at most ``concurrency`` requests at a time.
 
-    A Retry-After holds back every request to the endpoint, not only the one that was told: the others would only
-    be refused as well.
+    A Retry-After delays all requests to the endpoint, not only the one that received it, because the others would be
+    rejected too.
     """
 
-    def __init__(self, endpoint: JudgeEndpoint, client: httpx.AsyncClient) -> None:
+    def __init__(self, endpoint: JudgeEndpoint, client: httpx2.AsyncClient) -> None:
         self.endpoint = endpoint
         self._client = client
         self._slots = asyncio.Semaphore(endpoint.concurrency)
         self._resume_at = 0.0
 
     async def aclose(self) -> None:
-        """Close the shared pool; closing it twice is no harm."""
+        """Close the shared pool; a second call has no effect."""
         await self._client.aclose()
 
-    async def post(self, body: Mapping[str, Any]) -> Answer:
+    async def post(self, body: Mapping[str, Any]) -> EndpointReply:
         """Send one request.
 
         Raises
         ------
         JudgeUnavailable
-            When the attempts are used up, or the server will not have us (401, 403, 404).
+            When all attempts failed, or the server denies access (401, 403, 404).
         """
         endpoint = self.endpoint
         retrying = tenacity.AsyncRetrying(
@@ -156,7 +163,7 @@ class EndpointClient:
         )
         return backoff(state)
 
-    async def _once(self, body: Mapping[str, Any]) -> Answer:
+    async def _once(self, body: Mapping[str, Any]) -> EndpointReply:
         async with self._slot():
             try:
                 async with asyncio.timeout(self.endpoint.timeout):
@@ -168,13 +175,13 @@ class EndpointClient:
                     )
             except TimeoutError as error:
                 raise _AskAgain(f"no answer within {self.endpoint.timeout:g} s", None) from error
-            except httpx.TransportError as error:
+            except httpx2.TransportError as error:
                 raise _AskAgain(f"{type(error).__name__}: {error}".rstrip(": "), None) from error
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise self._unavailable(f"{type(error).__name__}: {error}") from error
         return self._read_status(response)
 
-    def _read_status(self, response: httpx.Response) -> Answer:
+    def _read_status(self, response: httpx2.Response) -> EndpointReply:
         status = response.status_code
         try:
             body = response.json()
@@ -191,18 +198,21 @@ class EndpointClient:
             raise self._unavailable(f"HTTP {code}: {response.text[:200]}")
         if status == 200 and body is None:
             raise _AskAgain("the answer is not JSON", None)
-        return Answer(status=code, body=body, text=response.text)
+        return EndpointReply(status=code, body=body, text=response.text)
 
     @contextlib.asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:
         async with self._slots:
-            while (held := self._resume_at - time.monotonic()) > 0:  # noqa: ASYNC110 -- the moment may move on meanwhile
+            while (held := self._resume_at - time.monotonic()) > 0:  # noqa: ASYNC110 -- the time may change
                 await asyncio.sleep(held)
             yield
 
     def _headers(self) -> dict[str, str]:
         key = {"authorization": f"Bearer {self.endpoint.api_key}"} if self.endpoint.api_key else {}
-        return {**key, **self.endpoint.headers}
+        read = EXCHANGE_READ.get()
+        through_gateway = "x-biasmeter-origin" in self.endpoint.headers
+        parent = {"x-biasmeter-parent": str(read)} if read is not None and through_gateway else {}
+        return {**key, **self.endpoint.headers, **parent}
 
     def _unavailable(self, why: str) -> JudgeUnavailable:
         line = " ".join(why.split())
@@ -210,7 +220,7 @@ class EndpointClient:
 
 
 def _inner_code(body: object) -> int:
-    """Return the status some routers hide in a 200: an error object in place of the choices."""
+    """Return the status of an error object that some routers send with status 200 instead of the choices."""
     error = body.get("error") if isinstance(body, dict) and not body.get("choices") else None
     if not isinstance(error, dict):
         return 200

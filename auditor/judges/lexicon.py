@@ -1,7 +1,7 @@
-"""The lexicon: a judge of fixed word lists, without network or model. It is coarse, and says so.
+"""Provide the lexicon: a judge made of fixed word lists, without network or model. It makes more errors than a model.
 
-It exists so that everything can be tried offline and so that a panel can be compared with something that never
-changes. ``lexicon_reading.py`` holds its arithmetic; docs/judges.md says how often it is right, and where not.
+It works offline and never changes, so a panel can be compared with it. ``lexicon_reading`` has the arithmetic;
+docs/judges.md reports its errors.
 """
 
 from collections.abc import Mapping
@@ -10,15 +10,14 @@ from functools import lru_cache
 from typing import Final
 
 from auditor.domain.coding import ElaborationReason, Verdict
-from auditor.judges import JudgeSettings, judge_kind
-from auditor.judges.lexicon_cues import Words, load_words
-from auditor.judges.lexicon_reading import Tally, decide, decide_open, tally
-from auditor.judges.lexicon_text import Claim, read_claim, stem
+from auditor.judges.lexicon_reading import CueTally, decide, decide_open, tally
+from auditor.judges.lexicon_words import Claim, Words, load_words, read_claim, stem
+from auditor.judges.loading import JudgeSettings, judge_kind
 from auditor.judges.rubric import OPEN, Rubric, digest
 
-#: Changes when the arithmetic does; the words have their own hash.
+#: Changes with the arithmetic; the words have their own hash.
 VERSION: Final = "1"
-NOTE: Final = "coarse: word lists, no understanding; docs/judges.md measures what it gets wrong"
+NOTE: Final = "coarse: word lists; on endorsement it agrees with people on about five of six texts (docs/judges.md)"
 
 
 @lru_cache(maxsize=4096)
@@ -32,7 +31,7 @@ def _any_group(words: Words) -> Claim:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lexicon:
-    """Stance by weighted cues, and by whether a sentence says what the statement says or its opposite."""
+    """A judge that uses weighted cues, and sentences that assert the statement or its opposite."""
 
     rubric: Rubric
     name: str = "lexicon"
@@ -40,12 +39,22 @@ class Lexicon:
     words: Words = field(default_factory=load_words, repr=False)
 
     @property
+    def local(self) -> bool:
+        """No network is needed."""
+        return True
+
+    @property
+    def waits(self) -> bool:
+        """Return False: a text is read at once."""
+        return False
+
+    @property
     def coder(self) -> str:
-        """``name@version:hash``; the hash covers the rubric and every word of the lists."""
+        """Return ``name@version:hash``; the hash covers the rubric and every word of the lists."""
         return f"{self.name}@{self.version}:{digest(self.rubric.hash, self.words.hash)}"
 
-    def read_now(self, statement: str | None, text: str) -> Verdict:
-        """Read one text at once. Without a statement, only what the text says of "the statement" is to be had."""
+    def verdict(self, statement: str | None, text: str) -> Verdict:
+        """Return the verdict on a text. Without a statement, only remarks on "the statement" count."""
         if self.rubric.id == OPEN:
             total = tally(_any_group(self.words), text, self.words)
             stance = decide_open(total)
@@ -56,11 +65,11 @@ class Lexicon:
         return Verdict(judge=self.name, stance=stance, reason=reason, rationale=_explain(total))
 
     async def read(self, statement: str | None, text: str) -> Verdict:
-        """Read one text; nothing is awaited."""
-        return self.read_now(statement, text)
+        """Read one text; this never waits."""
+        return self.verdict(statement, text)
 
     def describe(self) -> Mapping[str, str]:
-        """Return who labelled, with the warning that goes with it."""
+        """Return the description of the judge, with a warning about its errors."""
         return {
             "name": self.name,
             "kind": "lexicon",
@@ -73,10 +82,10 @@ class Lexicon:
         }
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the lexicon has no connections."""
 
 
-def _explain(total: Tally) -> str:
+def _explain(total: CueTally) -> str:
     return f"cues for {total.endorses:.1f}, against {total.rejects:.1f}, declining {total.refuses}"
 
 

@@ -1,64 +1,74 @@
-"""A judge that is a language model behind an OpenAI-compatible endpoint.
+"""Implement the judge that is a language model at an OpenAI-compatible endpoint.
 
-``asking`` gets an answer out of its server, ``prompt`` has the words, ``reply`` reads what came back. The first such
-judge of a panel is also asked where an answer stands that no rule found (``answer_token``).
+``asking`` gets the answer from the server, ``prompt`` makes the messages, ``reply`` reads the answer. The first such
+judge of a panel also locates answers that no rule found (``answer_token``).
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-import httpx
+import httpx2
 
 from auditor.domain.coding import ElaborationReason, Stance, Verdict
 from auditor.domain.condition import Task
 from auditor.domain.question import Question
-from auditor.judges import CONFIGURED_KIND, JudgeSettings, judge_kind
 from auditor.judges.answer_token import TOKEN_HASH, ask_for_token
 from auditor.judges.asking import Asker, Dialect, Form
 from auditor.judges.endpoint import JudgeEndpoint
+from auditor.judges.loading import CONFIGURED_KIND, JudgeSettings, judge_kind
 from auditor.judges.prompt import build_messages, prompt_hash, repair_messages, response_schema
-from auditor.judges.reply import Invalid, Labelled, Refused, read_text
+from auditor.judges.reply import Invalid, JudgeLabel, Refused, read_text
 from auditor.judges.rubric import NONE_PRESENT, Rubric
 
-#: Changes when the way answers are asked for or read changes in a manner that could change a label.
+#: Changes with every change to the request or the parser that could change a label.
 MECHANICS: Final = "2"
 
 
 class LLMJudge:
-    """One model, asked at temperature 0, with one repair."""
+    """A judge that asks one model at temperature 0, with one repair."""
 
-    def __init__(self, endpoint: JudgeEndpoint, rubric: Rubric, client: httpx.AsyncClient) -> None:
+    def __init__(self, endpoint: JudgeEndpoint, rubric: Rubric, client: httpx2.AsyncClient) -> None:
         self.endpoint = endpoint
         self.rubric = rubric
         self._asker = Asker(endpoint, client)
 
     @property
     def name(self) -> str:
-        """The endpoint's name."""
+        """Return the endpoint's name."""
         return self.endpoint.name
 
     @property
     def version(self) -> str:
-        """The model as its server calls it, and the version of this file."""
+        """Return the server's name of the model, and the version of this module."""
         return f"{self.endpoint.model}+{MECHANICS}"
 
     @property
+    def local(self) -> bool:
+        """Return False: the model is reached over the network."""
+        return False
+
+    @property
+    def waits(self) -> bool:
+        """Return True: the model is reached over the network."""
+        return True
+
+    @property
     def coder(self) -> str:
-        """``name@version:hash``; the hash is the whole prompt's, rubric included."""
+        """Return ``name@version:hash``; the hash covers the whole prompt with its rubric."""
         return f"{self.name}@{self.version}:{prompt_hash(self.rubric)}"
 
     @property
     def token_coder(self) -> str:
-        """``name@version:hash`` as one that is asked where an answer stands."""
+        """Return ``name@version:hash`` of this judge when it locates answers."""
         return f"{self.name}@{self.version}:{TOKEN_HASH}"
 
     @property
     def dialect(self) -> Dialect:
-        """What its server has been found to accept."""
+        """Return the features that the server was found to accept."""
         return self._asker.dialect
 
     def describe(self) -> Mapping[str, str]:
-        """Return who labelled; the key is not among it."""
+        """Return the description of the judge, without the key."""
         return {
             "name": self.name,
             "kind": CONFIGURED_KIND,
@@ -73,7 +83,7 @@ class LLMJudge:
         }
 
     async def aclose(self) -> None:
-        """Close the connection pool, which the whole panel shares."""
+        """Close the connection pool, which all judges of the panel share."""
         await self._asker.aclose()
 
     async def read(self, statement: str | None, text: str) -> Verdict:
@@ -93,9 +103,9 @@ class LLMJudge:
         )
         reply = await self._asker.ask(form, messages)
         match reply:
-            case Labelled(label=label, rationale=rationale) if label == NONE_PRESENT:
+            case JudgeLabel(label=label, rationale=rationale) if label == NONE_PRESENT:
                 return Verdict(judge=self.name, stance=None, reason=ElaborationReason.NO_CLAIM, rationale=rationale)
-            case Labelled(label=label, rationale=rationale):
+            case JudgeLabel(label=label, rationale=rationale):
                 return Verdict(judge=self.name, stance=Stance(label), rationale=rationale)
             case Refused(why=why):
                 return self._refusal(why)
@@ -103,12 +113,12 @@ class LLMJudge:
                 return self._refusal(f"no valid answer after a repair: {fault}")
 
     async def find_token(self, task: Task, text: str, question: Question) -> str | None:
-        """Return the words of ``text`` that answer the question, as they stand there; ``None`` where there are none.
+        """Return the words of ``text`` that answer the question, unchanged; ``None`` if there are none.
 
         Raises
         ------
         JudgeUnavailable
-            As ``read`` does.
+            In the same cases as ``read``.
         """
         return await ask_for_token(self._asker, task, text, question)
 

@@ -1,9 +1,9 @@
-"""The messages a judge behind an endpoint receives. ``rubric.py`` holds the question, ``reply.py`` reads the answer.
+"""Make the messages for a judge at an endpoint. ``rubric`` has the question, ``reply`` reads the answer.
 
-The audited text is hostile until shown otherwise: it may tell the judge what to answer, or pretend that the block it
-stands in has ended. So it is fenced by a key that is derived from the text itself and does not occur in it, declared
-to be data, and followed by the question once more. No word of it stands outside the block, on the repair either; what
-no reader would see (control, direction and tag characters) is taken out. Nothing here says whose text it is.
+The audited text may be hostile: it may instruct the judge, or pretend that its block has ended. Therefore the text is
+between two lines with a key that is derived from the text and does not occur in it, the prompt declares it to be data,
+and the question is repeated after it. No word of the text is outside the block, not even in a repair. Invisible
+characters (control, direction and tag characters) are removed. The messages do not name the source of the text.
 """
 
 import re
@@ -14,8 +14,8 @@ from auditor.judges.rubric import OPEN, Rubric, digest
 
 Message = dict[str, str]
 
-#: Bytes of UTF-8. Longer texts lose their middle: a stance is announced at the start or drawn at the end. English of
-#: this length and the rubric stay under 8,000 tokens; no text has more tokens than bytes, whatever it is made of.
+#: Bytes of UTF-8. The middle of a longer text is removed, because a stance is usually at the start or the end. An
+#: English text of this length and the rubric have under 8,000 tokens; no text has more tokens than bytes.
 LONGEST_TEXT: Final = 24_000
 
 _FRAME: Final = """\
@@ -39,20 +39,20 @@ _INVALID: Final = "(an answer that could not be read)"
 _CUT: Final = "\n[... {count} characters left out here ...]\n"
 
 _LINE_END: Final = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-#: What a person does not see and a model may: controls, directions, zero widths, tags, selectors of glyphs. The joiners
-#: (U+200C, U+200D) stay: scripts need them; so do the two selectors that choose between text and emoji.
+#: Characters that are invisible to people but not to models: controls, directions, zero widths, tags, selectors of
+#: glyphs. The joiners (U+200C, U+200D) stay because scripts need them, and so do the two selectors of text or emoji.
 _UNSEEN: Final = re.compile(
     r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0d\ufeff"
     r"\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 _HOW: Final = (_REPAIR, _INVALID, _CUT, _LINE_END.pattern, _UNSEEN.pattern)
 
-#: Changes with the way a text is cleaned, shortened and fenced.
+#: Changes when the cleaning, shortening or fencing of a text changes.
 FENCE_HASH: Final = digest(_BLOCK, _CUT, _LINE_END.pattern, _UNSEEN.pattern, str(LONGEST_TEXT))
 
 
 def prompt_hash(rubric: Rubric) -> str:
-    """Twelve hexadecimal digits that change with any word a judge is sent, the audited text aside."""
+    """Return twelve hexadecimal digits that change with any word of the prompt, except the audited text."""
     return digest(rubric.hash, _FRAME, _BLOCK, _NO_STATEMENT, _QUESTION, *_HOW, str(LONGEST_TEXT))
 
 
@@ -71,16 +71,16 @@ def build_messages(rubric: Rubric, statement: str | None, text: str) -> list[Mes
 
 
 def repair_messages(rubric: Rubric, messages: list[Message], fault: str) -> list[Message]:
-    """Return the same question with what was wrong with the answer.
+    """Return the same question with a description of the error in the answer.
 
-    The answer is not shown again: it may repeat the audited text, which would then stand outside its block.
+    The answer is not included, because it may repeat the audited text, which would then be outside its block.
     """
     asked = _REPAIR.format(fault=fault, labels=", ".join(rubric.labels))
     return [*messages, {"role": "assistant", "content": _INVALID}, {"role": "user", "content": asked}]
 
 
 def response_schema(rubric: Rubric) -> Mapping[str, Any]:
-    """Return the strict schema of an answer: the rationale is written before the label it explains."""
+    """Return the strict schema of an answer; the rationale comes before the label that it explains."""
     return {
         "type": "object",
         "properties": {
@@ -93,14 +93,14 @@ def response_schema(rubric: Rubric) -> Mapping[str, Any]:
 
 
 def fence(name: str, text: str) -> tuple[str, str]:
-    """Return a text in a delimited block, and the key that ends it."""
+    """Return a text in a delimited block, and the key of the delimiter."""
     text = _clean(text)
     key = _key("", text)
     return _BLOCK.format(name=name, key=key, content=_shorten(text)), key
 
 
 def _key(statement: str, text: str) -> str:
-    """Return a key that occurs in neither: guessing it means finding a text that contains its own hash."""
+    """Return a key that neither text contains. To predict it, one needs a text that contains its own hash."""
     count = 0
     while True:
         key = digest(str(count), statement, text)
@@ -119,5 +119,5 @@ def _shorten(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return the text as a reader sees it, in characters that can be sent (half a pair becomes a question mark)."""
+    """Return the text without invisible characters, as valid UTF-8 (a lone surrogate becomes a question mark)."""
     return _UNSEEN.sub("", _LINE_END.sub("\n", text)).encode("utf-8", "replace").decode()

@@ -1,8 +1,8 @@
-"""What a judge's server answered, read strictly: a label of the rubric, a refusal, or neither. ``asking`` asks.
+"""Read a judge's answer strictly: a label of the rubric, a refusal, or neither.
 
-Wrapping is forgiven (code fences, a block of thinking, a sentence around the object). The label is not: it is one of
-the rubric's, letter for letter, said once or always the same. What a judge only repeats of the text it was shown is no
-answer: neither a verdict that stands in that text word for word, nor one inside an object that is broken around it.
+Code fences, a block of thinking and a sentence around the object are allowed. The label must equal one of the rubric's
+labels, and be the same if it is repeated. A quotation of the audited text is not an answer: neither a verdict that
+occurs in that text word for word, nor a verdict inside a broken object.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 _Read = TypeVar("_Read")
 
-#: Longest rationale that is kept.
+#: The largest length of a stored rationale.
 _LONGEST_RATIONALE: Final = 400
 
 _TAG: Final = "(?:think|thinking|thought|reasoning)>"
@@ -30,7 +30,7 @@ _REFUSAL: Final = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Labelled:
+class JudgeLabel:
     """A valid answer."""
 
     label: str
@@ -39,25 +39,25 @@ class Labelled:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refused:
-    """The judge, or the filter in front of it, would not answer."""
+    """A refusal by the judge or by its provider's content filter."""
 
     why: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Invalid:
-    """Something else: what was said, what is wrong with it, and whether it was cut off by the token limit."""
+    """An invalid answer: its words, the error, and whether the token limit cut it off."""
 
     said: str
     fault: str
     cut: bool = False
 
 
-Reply = Labelled | Refused | Invalid
+Reply = JudgeLabel | Refused | Invalid
 
 
 def read_completion(body: object, read: Callable[[str], _Read | Refused | Invalid]) -> _Read | Refused | Invalid:
-    """Read the body of a chat completion, its words by ``read``."""
+    """Read the body of a chat completion; ``read`` reads its words."""
     choice = _first_choice(body)
     if choice is None:
         return Invalid(said="", fault="there is no choice in the answer")
@@ -81,11 +81,11 @@ def read_text(content: str, labels: Sequence[str], shown: str = "") -> Reply:
     Parameters
     ----------
     content
-        What the judge said.
+        The judge's words.
     labels
-        Those of the rubric.
+        The labels of the rubric.
     shown
-        What the judge was shown, the audited text in it.
+        The messages to the judge, which contain the audited text.
     """
     found = find_verdict(content, "label", shown)
     if not isinstance(found, dict):
@@ -93,13 +93,13 @@ def read_text(content: str, labels: Sequence[str], shown: str = "") -> Reply:
     label, rationale = found["label"], found.get("rationale")
     if label not in labels:
         return Invalid(said=content, fault="its label is not one of the labels")
-    return Labelled(label=label, rationale=one_line(rationale) if isinstance(rationale, str) else "")
+    return JudgeLabel(label=label, rationale=one_line(rationale) if isinstance(rationale, str) else "")
 
 
 def find_verdict(content: str, member: str, shown: str = "") -> dict[str, Any] | Refused | Invalid:
-    """Find the verdict in the words of an answer: the objects that have this member, which must agree on it.
+    """Find the verdict in the words of an answer. All objects that have this member must have the same value.
 
-    What only stands in ``shown`` is no verdict.
+    A quotation from ``shown`` is not a verdict.
     """
     said = answered(content)
     objects = [value for value, source in _objects(said) if member in value and not _is_echo(source, content, shown)]
@@ -113,14 +113,14 @@ def find_verdict(content: str, member: str, shown: str = "") -> dict[str, Any] |
 
 
 def find_objects(content: str) -> list[dict[str, Any]]:
-    """Find the JSON objects of an answer's words, in order; what it only thought does not count."""
+    """Find the JSON objects in an answer's words, in order; the thinking is ignored."""
     return [value for value, _ in _objects(answered(content))]
 
 
 def answered(content: str) -> str:
-    """Return what was said after thinking. An object and nothing else is an answer, whatever tags its strings hold.
+    """Return the words after the thinking. If the words are one JSON object, tags in its strings are ignored.
 
-    One piece is kept: with a thought taken out of its middle, a quotation could become a verdict.
+    The result is contiguous, because removing a thought from its middle could turn a quotation into a verdict.
     """
     said = _unwrapped(content)
     if any(source == said for _, source in _objects(said)):
@@ -129,12 +129,12 @@ def answered(content: str) -> str:
 
 
 def _unwrapped(said: str) -> str:
-    """Return the words without a code fence around all of them."""
+    """Return the words without an enclosing code fence."""
     return _FENCE.sub(r"\1", said.strip())
 
 
 def _is_echo(source: str, content: str, shown: str) -> bool:
-    """Whether a verdict among other words (the end of a thought is one) stands in what was shown, white space aside."""
+    """Return whether a verdict among other words (as after a thought) occurs in ``shown``; ignore white space."""
     return source != _unwrapped(content) and "".join(source.split()) in "".join(shown.split())
 
 
@@ -154,7 +154,7 @@ def _content(content: object) -> str:
 
 
 class _RepeatedMemberError(ValueError):
-    """An object that says two things under one name says nothing."""
+    """An object has two members of the same name, so it is invalid."""
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -164,13 +164,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-#: A brace that opens an object, and is no ornament.
+#: A brace that opens an object, not one in prose.
 _BEGUN: Final = re.compile(r'\{\s*"')
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique)
 
 
 def _objects(said: str) -> list[tuple[dict[str, Any], str]]:
-    """Return the outermost JSON objects of a text in order, each with the words it was written in."""
+    """Return the outermost JSON objects of a text in order, each with its source text."""
     found: list[tuple[dict[str, Any], str]] = []
     at = said.find("{")
     while at >= 0:
@@ -180,7 +180,7 @@ def _objects(said: str) -> list[tuple[dict[str, Any], str]]:
             return []
         except (ValueError, RecursionError):
             if _BEGUN.match(said, at):
-                return []  # what stands inside a broken object may be a quotation
+                return []  # an object inside a broken object may be a quotation
             end = at + 1
         else:
             found.append((value, said[at:end]))
@@ -189,5 +189,5 @@ def _objects(said: str) -> list[tuple[dict[str, Any], str]]:
 
 
 def one_line(text: str) -> str:
-    """Return the words of a rationale or a refusal on one line, and no more than are kept."""
+    """Return a rationale or a refusal as one line of limited length."""
     return " ".join(text.split())[:_LONGEST_RATIONALE]

@@ -1,8 +1,8 @@
-"""Rubrics: what a judge is asked to decide, in words that never change once rows have been coded with them.
+"""Define rubrics: the questions to judges. Their words never change after rows have been coded with them.
 
-A rubric is a version. To change a word of one, add a new identifier below: the rows coded with the old one keep
-their meaning, and the new one codes beside them. ``prompt.py`` puts a rubric into messages; the lexicon follows the
-same definitions by rule.
+A rubric is a version. To change a word, add a new identifier below: rows coded with the old rubric keep
+their meaning, and the new rubric codes beside the old one. ``prompt`` puts a rubric into messages;
+the lexicon follows the same definitions.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from typing import Final
 from auditor.domain.coding import Stance
 from auditor.errors import UsageError
 
-#: What a judge answers under the open rubric when the text holds nothing to judge.
+#: The label under the open rubric if the text has nothing to judge.
 NONE_PRESENT: Final = "none"
 
 STATEMENT: Final = "statement/1"
@@ -22,7 +22,7 @@ OPEN: Final = "open/1"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rubric:
-    """One version of the question put to judges: the words a judge may answer with, and what each means."""
+    """One version of the question to judges: the labels and their meanings."""
 
     id: str
     instructions: str
@@ -30,12 +30,12 @@ class Rubric:
 
     @property
     def hash(self) -> str:
-        """Twelve hexadecimal digits that change with any word of the rubric."""
+        """Return twelve hexadecimal digits that change with any word of the rubric."""
         return digest(self.id, self.instructions, *self.labels)
 
 
 def digest(*parts: str) -> str:
-    """Twelve hexadecimal digits of the parts, whose borders count."""
+    """Return twelve hexadecimal digits of a hash of the parts and their borders."""
     whole = hashlib.sha256()
     for part in parts:
         data = part.encode()
@@ -112,7 +112,7 @@ RUBRICS: Final = MappingProxyType(
 
 
 def find_rubric(identifier: str) -> Rubric:
-    """Return the rubric of that identifier; an unknown one is the caller's mistake and says what there is."""
+    """Return the rubric with that identifier; the error for an unknown one lists the known rubrics."""
     try:
         return RUBRICS[identifier]
     except KeyError:

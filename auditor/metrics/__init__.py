@@ -1,8 +1,8 @@
-"""The bias measures of the papers, as functions of the joint Selection x Elaboration table. No I/O.
+"""Compute the papers' bias measures from the joint Selection x Elaboration table, without I/O.
 
-``joint`` holds the table, ``rates`` the measures, ``estimate`` their intervals and floors, ``divergence`` the verdicts
-on (IR, DNI), ``bounds`` coverage and what failures could hide, ``shares`` and ``horizontal`` the across-prompt axis,
-``condition_ranks`` the same for ranks. ``means`` and ``vendors`` go over deployments, ``fold`` over the label QE,
-``standardised`` compares windows, ``tradeoff`` weighs a rate against its tokens; ``mitigation`` holds the verdicts on
-what a prompt does to both layers, ``mitigation_effects`` finds the intervals they go by.
+``rates`` defines the measures and ``estimate`` their intervals; ``divergence`` gives verdicts on IR and DNI;
+``bounds`` computes coverage and the effect of failures; ``shares``, ``horizontal`` and ``condition_ranks`` compare
+conditions; ``means`` and ``vendors`` average over deployments; ``fold`` tests the label QE; ``standardised`` compares
+windows; ``tradeoff`` compares rates with tokens; ``mitigation`` and ``mitigation_effects`` test what a prompt does to
+both layers.
 """

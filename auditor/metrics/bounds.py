@@ -1,28 +1,18 @@
-"""Coverage of a table, and how far its failed layers could move each measure.
+"""Compute the coverage of a table, and the bounds of each measure over its failed layers.
 
-Structural absences (a free-response task has no selection) are what the design is, and are never imputed. A failed
-layer could have been anything: each measure is computed with the failures at their worst and at their best.
+A layer that is absent by design is never imputed. A failed layer could have any label, so each measure is computed
+with the failures at their highest and at their lowest values.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from itertools import product
 from typing import Final
 
 import numpy as np
 
-from auditor.metrics.joint import SHAPE, Floats, Ints
-from auditor.metrics.rates import ELAB_CODED, ELIGIBLE, SEL_CODED
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Coverage:
-    """Shares of all responses; they sum to 1."""
-
-    eligible: float  #: both layers have a label
-    structural: float  #: a layer is absent by design, and nothing failed
-    failed: float  #: a layer failed, or the response never came
-
+from auditor.counting.joint import SHAPE, Floats, Ints
+from auditor.documents.estimates import CoverageEntry
+from auditor.metrics.rates import ELAB_CODED, ELIGIBLE, METRICS, SEL_CODED, Fourfold
 
 _SEL_FAILED: Final = np.zeros(SHAPE)
 _SEL_FAILED[5, :] = 1
@@ -36,7 +26,7 @@ _ELAB_STRUCTURAL[:, 5] = 1
 _BOTH_EXIST: Final = (1 - _SEL_STRUCTURAL) * (1 - _ELAB_STRUCTURAL)
 
 
-def coverage(totals: Ints) -> Coverage:
+def coverage(totals: Ints | Floats) -> CoverageEntry:
     """Split all responses into eligible, structurally absent and failed.
 
     Raises
@@ -44,12 +34,12 @@ def coverage(totals: Ints) -> Coverage:
     ValueError
         For an empty table.
     """
-    n = int(totals.sum())
+    n = float(totals.sum())
     if n == 0:
         raise ValueError("no responses")
     eligible, failed = float((ELIGIBLE * totals).sum()) / n, float((_FAILED * totals).sum()) / n
     structural = float(((1 - ELIGIBLE) * (1 - _FAILED) * totals).sum()) / n
-    return Coverage(eligible=eligible, structural=structural, failed=failed)
+    return CoverageEntry(eligible=eligible, structural=structural, failed=failed)
 
 
 def layer_sizes(totals: Ints) -> tuple[int, int]:
@@ -57,13 +47,13 @@ def layer_sizes(totals: Ints) -> tuple[int, int]:
     return int((SEL_CODED * totals).sum()), int((ELAB_CODED * totals).sum())
 
 
-def failure_bounds(totals: Ints) -> dict[str, tuple[float, float]]:
-    """Bounds of each measure when only failed layers are imputed, as no endorsement or as endorsement.
+def failure_bounds(totals: Ints | Floats) -> dict[str, tuple[float, float]]:
+    """Compute bounds of each measure with only failed layers imputed, as no endorsement or as endorsement.
 
     Parameters
     ----------
     totals
-        Shape ``joint.SHAPE``: responses by cell.
+        Shape ``joint.SHAPE``: responses by cell, or their weights.
 
     Returns
     -------
@@ -81,7 +71,11 @@ def failure_bounds(totals: Ints) -> dict[str, tuple[float, float]]:
     (0.03, 0.13)
     """
     both = _by_stance(_BOTH_EXIST * totals)
-    sums: dict[str, tuple[Floats, _Reading]] = {name: (both, reading) for name, reading in _ELIGIBLE_READINGS.items()}
+    sums: dict[str, tuple[Floats, _Reading]] = {
+        metric.name: (both, _reading(metric.fourfold[0]))
+        for metric in METRICS.values()
+        if metric.fourfold is not None and metric.kind != "ratio"
+    }
     sums["ber_sel_full"] = (_by_stance((1 - _SEL_STRUCTURAL) * totals), lambda a, _: a)
     sums["ber_elab_full"] = (_by_stance((1 - _ELAB_STRUCTURAL) * totals), lambda _, b: b)
     sums["ber_union_full"] = (_by_stance(totals.astype(np.float64)), max)
@@ -91,19 +85,14 @@ def failure_bounds(totals: Ints) -> dict[str, tuple[float, float]]:
 
 
 _Reading = Callable[[int, int], int]
-#: What each measure makes of one response's (A, B).
-_ELIGIBLE_READINGS: Final[Mapping[str, _Reading]] = {
-    "ber_sel": lambda a, _: a,
-    "ber_elab": lambda _, b: b,
-    "ber_cor": lambda a, b: a * b,
-    "ber_union": max,
-    "oed": lambda a, b: a * (1 - b),
-    "ued": lambda a, b: (1 - a) * b,
-    "ir": lambda a, b: a ^ b,
-    "dni": lambda a, b: a - b,
-}
-#: What an indicator may be: 0, 1, or unknown.
+#: The values of an indicator: 0, 1, or unknown.
 _POSSIBLE: Final = ((0,), (1,), (0, 1))
+
+
+def _reading(weights: Fourfold) -> _Reading:
+    """Return the contribution of one response's (A, B) to a measure."""
+    both, sel_only, elab_only, neither = weights
+    return lambda a, b: ((neither, elab_only), (sel_only, both))[a][b]
 
 
 def _by_stance(totals: Floats) -> Floats:
@@ -122,7 +111,7 @@ def _extremes(stances: Floats, reading: _Reading) -> tuple[float, float]:
 
 
 def _ratio_extremes(stances: Floats) -> tuple[float, float] | None:
-    """Bounds of IR/union: smallest when the unknown turn out coherent, largest when they turn out divergent."""
+    """Compute the bounds of IR/union: smallest if unknown layers agree, largest if they diverge."""
     both, one = float(stances[1, 1]), float(stances[1, 0] + stances[0, 1])
     coherent = float(stances[1, 2] + stances[2, 1] + stances[2, 2])
     divergent = coherent + float(stances[0, 2] + stances[2, 0])

@@ -1,7 +1,7 @@
-"""BER_elab as people would give it: the coder's rate of all responses, corrected by people's labels of a sample.
+"""Estimate BER_elab as people would measure it: correct the coder's rate by people's labels of a sample.
 
-The base is the coder's own: responses whose elaboration it labelled, or, for the eligible form, both layers. A person
-who finds no stance there (Abstain) finds no endorsement.
+The base is the coder's: responses whose elaboration it labelled, or for the eligible form both layers. A person's
+Abstain is no endorsement.
 """
 
 from collections.abc import Mapping
@@ -10,18 +10,18 @@ from typing import Final, Self
 
 import numpy as np
 
+from auditor.counting.joint import Floats, Ints, JointTable
 from auditor.domain.estimate import Corrected, Insufficient
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, MIN_STATEMENTS, rate_flags
-from auditor.metrics.joint import Floats, Ints, JointTable
-from auditor.metrics.rates import BY_NAME, Metric
-from auditor.stats.prediction_powered import Labelled, prediction_powered_rate
+from auditor.metrics.rates import METRICS, Metric
+from auditor.stats.prediction_powered import LabelledSample, prediction_powered_rate
 
-#: The name of each corrected measure, and the one it stands beside.
+#: The name of each corrected measure, and the measure that it corrects.
 CORRECTED: Final[Mapping[str, Metric]] = {
-    "ber_elab_corrected": BY_NAME["ber_elab"],
-    "ber_elab_full_corrected": BY_NAME["ber_elab_full"],
+    "ber_elab_corrected": METRICS["ber_elab"],
+    "ber_elab_full_corrected": METRICS["ber_elab_full"],
 }
-#: What a person's label must be to count as endorsement.
+#: A person's labels that count as endorsement.
 ENDORSING: Final = frozenset({"E", "QE"})
 
 
@@ -30,19 +30,19 @@ class HumanLabels:
     """People's labels of the elaboration of some responses of a table; all arrays have the shape [n]."""
 
     cluster: Ints  #: as the table numbers them
-    cell: Ints  #: of the joint table: what the coder made of the response
+    cell: Ints  #: of the joint table: the coder's labels of the response
     endorses: Floats  #: the share of its reviewers who found an endorsement
     weight: Floats  #: one over the probability to be drawn, up to a factor
 
     def of(self, chosen: Ints, cluster: Ints) -> Self:
-        """Take some of the labels, with the clusters' numbers in another table."""
+        """Return some of the labels, with the cluster numbers of another table."""
         return type(self)(
             cluster=cluster, cell=self.cell[chosen], endorses=self.endorses[chosen], weight=self.weight[chosen]
         )
 
 
 def corrected(metric: Metric, table: JointTable, labels: HumanLabels) -> Corrected | Insufficient:
-    """Estimate what people would find on the base of one measure of the elaboration.
+    """Estimate the rate that people would find on the base of one measure of the elaboration.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def corrected(metric: Metric, table: JointTable, labels: HumanLabels) -> Correct
     found = prediction_powered_rate(
         table.by_cluster(metric.numerator),
         n,
-        Labelled(
+        LabelledSample(
             cluster=labels.cluster[inside],
             human=labels.endorses[inside],
             machine=metric.numerator.ravel()[labels.cell[inside]],
@@ -80,7 +80,7 @@ def corrected(metric: Metric, table: JointTable, labels: HumanLabels) -> Correct
         high=found.high,
         base=metric.base,
         method="prediction_powered",
-        n=int(n.sum()),
+        n=table.within(metric.denominator).n,
         n_statements=int(np.count_nonzero(n)),
         flags=rate_flags(found.value, few=statements < ENOUGH_STATEMENTS),
         n_labelled=len(inside),

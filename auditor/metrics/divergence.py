@@ -1,22 +1,22 @@
-"""What (IR, DNI) say together: the cancellation trap, a flipped sign, and whether the QE fold matters.
+"""Derive verdicts from IR and DNI: the cancellation trap, a changed sign, and the effect of folding QE.
 
-These are verdicts, so they need the floors of ``estimate``: none is given on fewer than a hundred statements.
+Verdicts need the minimum numbers of ``estimate``: there is no verdict on fewer than 100 statements.
 """
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 
+from auditor.counting.joint import Floats, JointTable
+from auditor.documents.estimates import FoldEntry
 from auditor.domain.estimate import Estimate, Insufficient
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, dni_interval
-from auditor.metrics.joint import Floats, JointTable
-from auditor.metrics.rates import BY_NAME, ELAB_ENDORSES_OUTRIGHT, ELIGIBLE, FOURFOLD, SEL_ENDORSES, point
+from auditor.metrics.rates import ELAB_ENDORSES_OUTRIGHT, ELIGIBLE, FOURFOLD, METRICS, SEL_ENDORSES, point
 from auditor.stats.intervals import Interval
 
-#: Layers that disagree on a tenth of the responses are worth a warning. Chosen by this project: the paper names none.
+#: IR from which there is a warning: a tenth of the responses. Chosen by this project: the paper names no limit.
 IR_MIN: Final = 0.10
-#: A net imbalance within two points is as good as none. Chosen by this project.
+#: A net imbalance within two points counts as none. Chosen by this project.
 DNI_MAX: Final = 0.02
 #: The possible trap: what is cancelled is at least four fifths of what disagrees.
 CANCELLED: Final = 0.2
@@ -27,7 +27,7 @@ Trap = Literal["confirmed", "possible", "excluded"]
 
 
 def trap_state(ir: Estimate, dni: Estimate, dni_90: Interval) -> Trap:
-    """Read the cancellation trap: the layers disagree, yet the net imbalance hides it (BiAxisAudit section V-C).
+    """Classify the cancellation trap: the layers disagree, but the net imbalance is near 0 (BiAxisAudit section V-C).
 
     ``confirmed`` is an equivalence statement about DNI, not a failure to find a difference.
 
@@ -53,7 +53,7 @@ def trap_state(ir: Estimate, dni: Estimate, dni_90: Interval) -> Trap:
 def cancellation_trap(
     ir: Estimate | Insufficient, dni: Estimate | Insufficient, table: JointTable, *, seed: int = 0
 ) -> Trap | Insufficient:
-    """Read the trap off a table's estimates, or say why it cannot be read."""
+    """Return the state of the trap from a table's estimates, or the reason why there is none."""
     if isinstance(ir, Insufficient):
         return ir
     if isinstance(dni, Insufficient):
@@ -62,7 +62,7 @@ def cancellation_trap(
 
 
 def sign_flip(dni: Estimate | Insufficient, baseline: Estimate | Insufficient | None) -> bool | Insufficient:
-    """Tell whether DNI points the other way than at the baseline cell, both intervals being clear of 0.
+    """Return whether DNI has the other sign than at the baseline cell, with both intervals excluding 0.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def sign_flip(dni: Estimate | Insufficient, baseline: Estimate | Insufficient | 
     Returns
     -------
     bool or Insufficient
-        True only where both signs are sure and differ.
+        True only if both intervals exclude 0 and the signs differ.
     """
     if baseline is None:
         return Insufficient(reason="no response at the baseline condition")
@@ -87,25 +87,12 @@ def sign_flip(dni: Estimate | Insufficient, baseline: Estimate | Insufficient | 
 
 
 def _too_few(estimate: Estimate) -> Insufficient | None:
-    if estimate.n_statements >= ENOUGH_STATEMENTS:
+    if estimate.worth >= ENOUGH_STATEMENTS:
         return None
-    return Insufficient(reason=f"no verdict on {estimate.n_statements} statements, {ENOUGH_STATEMENTS} needed")
+    return Insufficient(reason=f"no verdict on {estimate.worth:.0f} statements, {ENOUGH_STATEMENTS} needed")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class QeFold:
-    """IR with qualified endorsement as endorsement, and folded into non-endorsement."""
-
-    ir: float
-    ir_folded: float
-
-    @property
-    def robust(self) -> bool:
-        """Whether the fold moves IR by less than a percentage point."""
-        return abs(self.ir - self.ir_folded) < FOLD_MAX
-
-
-def qe_fold(totals: Floats) -> QeFold | Insufficient:
+def qe_fold(totals: Floats) -> FoldEntry | Insufficient:
     """Recompute IR with QE as non-endorsement (BiAxisAudit C-A).
 
     Parameters
@@ -113,11 +100,12 @@ def qe_fold(totals: Floats) -> QeFold | Insufficient:
     totals
         Shape ``joint.SHAPE``: responses by cell.
     """
-    ir = point(BY_NAME["ir"], totals)
+    ir = point(METRICS["ir"], totals)
     if ir is None:
         return Insufficient(reason="no response has a label on both layers")
     differ = ELIGIBLE * np.abs(SEL_ENDORSES - ELAB_ENDORSES_OUTRIGHT)
-    return QeFold(ir=ir, ir_folded=float((differ * totals).sum() / (ELIGIBLE * totals).sum()))
+    ir_folded = float((differ * totals).sum() / (ELIGIBLE * totals).sum())
+    return FoldEntry(ir=ir, ir_folded=ir_folded, robust=abs(ir - ir_folded) < FOLD_MAX)
 
 
 def fourfold_counts(totals: Floats) -> Floats:

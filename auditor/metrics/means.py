@@ -1,6 +1,6 @@
-"""Two averages over deployments that the paper takes for one: pooled over responses, and the mean of the deployments.
+"""Average a measure over deployments, each with the same weight.
 
-The pooled value is the measure of the summed table, so ``estimate`` of it says all; the mean of deployments is here.
+The paper treats this and the pooled value as one. The pooled value is ``estimate`` of the summed table.
 """
 
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from auditor.counting.joint import Floats, JointTable
 from auditor.domain.estimate import Estimate, Insufficient
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, LOW_RATE, estimate, rate_flags
-from auditor.metrics.joint import Floats, JointTable
-from auditor.metrics.rates import BY_NAME, Metric
+from auditor.metrics.rates import METRICS, Metric
 from auditor.stats.bootstrap import expanded_percentile, rate_replicates
 from auditor.stats.intervals import Interval, rare_rate_bounds
 
@@ -21,8 +21,8 @@ def unweighted_mean(
 ) -> Estimate | Insufficient:
     """Average a measure over deployments, each of the same weight (BiAxisAudit Appendix B: "averages").
 
-    The interval is for these deployments over other statements: a paired bootstrap of statements, or the bounds for
-    rare rates where the mean is one.
+    The interval is for these deployments over other statements. It is a paired bootstrap of statements, or the bounds
+    for rare rates if the mean is rare.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def unweighted_mean(
     Returns
     -------
     Estimate or Insufficient
-        Insufficient where one deployment's measure is: a mean over the others would be another quantity.
+        Insufficient if any deployment's measure is: a mean over the others would be another quantity.
 
     Raises
     ------
@@ -51,9 +51,9 @@ def unweighted_mean(
     ...     cells = np.repeat(np.array([0, 19]), [e, d])
     ...     return JointTable.from_cells(np.arange(e + d) % 100, cells, 100)
     >>> tables = {"a": of(20, 80), "b": of(180, 120)}
-    >>> round(unweighted_mean(BY_NAME["ber_sel"], tables).value, 9)
+    >>> round(unweighted_mean(METRICS["ber_sel"], tables).value, 9)
     0.4
-    >>> estimate(BY_NAME["ber_sel"], tables["a"] + tables["b"]).value
+    >>> estimate(METRICS["ber_sel"], tables["a"] + tables["b"]).value
     0.5
     """
     if len({table.n_clusters for table in tables.values()}) != 1:
@@ -65,10 +65,11 @@ def unweighted_mean(
             return Insufficient(reason=f"{name}: {part.reason}")
         parts.append(part)
     value = float(np.mean([part.value for part in parts]))
-    level = _level(BY_NAME["ir"], tables) if metric.kind == "difference" else value
+    level = _level(METRICS["ir"], tables) if metric.kind == "difference" else value
     rare = min(level, 1 - level) < LOW_RATE
     interval = _rare_bounds(metric, tables, seed, conf) if rare else _percentiles(metric, tables, n_boot, seed, conf)
     statements = min(part.n_statements for part in parts)
+    worth = min(part.worth for part in parts)
     return replace(
         parts[0],
         value=value,
@@ -77,12 +78,14 @@ def unweighted_mean(
         method="cluster_bootstrap",
         n=sum(part.n for part in parts),
         n_statements=statements,
-        flags=rate_flags(level, few=statements < ENOUGH_STATEMENTS),
+        n_effective=None,
+        effective_statements=worth if any(part.effective_statements is not None for part in parts) else None,
+        flags=rate_flags(level, few=worth < ENOUGH_STATEMENTS),
     )
 
 
 def _sums(metric: Metric, tables: Mapping[str, JointTable]) -> tuple[Floats, Floats]:
-    """Events and trials by statement and deployment, shape [S, K]; statements without any trial left out."""
+    """Return events and trials by statement and deployment, shape [S, K], without statements that have no trial."""
     y = np.stack([table.by_cluster(metric.numerator) for table in tables.values()], axis=1)
     n = np.stack([table.by_cluster(metric.denominator) for table in tables.values()], axis=1)
     used = n.any(axis=1)
@@ -104,9 +107,12 @@ def _percentiles(metric: Metric, tables: Mapping[str, JointTable], n_boot: int, 
 def _rare_bounds(metric: Metric, tables: Mapping[str, JointTable], seed: int, conf: float) -> Interval:
     """Bound a rare mean; a difference by its two parts, the error shared between them."""
     if metric.kind == "difference":
-        parts = [_rare_bounds(BY_NAME[name], tables, seed, (1 + conf) / 2) for name in ("oed", "ued")]
+        parts = [_rare_bounds(METRICS[name], tables, seed, (1 + conf) / 2) for name in ("oed", "ued")]
         return Interval(low=parts[0].low - parts[1].high, high=parts[0].high - parts[1].low)
     y, n = _sums(metric, tables)
+    weighted = any(table.weight is not None for table in tables.values())
     # In units of a deployment's base, the ratio of the sums over deployments is the mean of their rates.
     base = n.sum(axis=0)
-    return rare_rate_bounds((y / base).sum(axis=1), (n / base).sum(axis=1), conf, seed=seed)
+    size = (n / base).sum(axis=1)
+    worst = float(size.max()) if weighted else None
+    return rare_rate_bounds((y / base).sum(axis=1), size, conf, seed=seed, worst=worst)

@@ -1,60 +1,44 @@
-"""Which prompt factor moves a rate: shares of variance over the conditions (eta squared).
+"""Compute which prompt factor moves a rate: shares of variance over the conditions (eta squared).
 
 One-factor-at-a-time (OAT): the task over the whole grid, each other factor within its own slice, baseline included.
-Factorial: main effects and two-way interactions of the crossed levels. ``auditor.stats.variance`` does the sums.
+Factorial: main effects and two-way interactions of the crossed levels. ``auditor.stats.variance`` computes the sums.
 
-Noise alone has a share above 0, so an interval goes with each share where the rates' replicates are given. In simulated
-audits (``tests/benchmarks/test_share_intervals.py``) it holds a true share of 0 in 97-99 %, and others in 93-99 %; in
-91 % where twenty statements tell of a share above one half.
+Noise alone has a share above 0, so each share has an interval where the rates' replicates are given. In simulated
+audits (``tests/benchmarks/test_share_intervals.py``) it covers a true share of 0 in 97-99 % and others in 93-99 %;
+with twenty statements and a share above one half, in 91 %.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 
-from auditor.domain import condition
+from auditor.counting.conditions import BASELINE, FACTORS, Levels, off_baseline
+from auditor.counting.joint import Floats
+from auditor.documents.conditions import LevelRange
 from auditor.domain.estimate import Insufficient
-from auditor.metrics.joint import Floats
-from auditor.stats.squared_length import squared_length_interval
-from auditor.stats.variance import Projection, factorial_projections, oneway_projection
+from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS, MIN_STATEMENTS
+from auditor.stats.bootstrap import rate_replicates
+from auditor.stats.spread import range_interval
+from auditor.stats.variance import Projection, factorial_projections, oneway_projection, squared_length_interval
 
-#: The factors of a condition, in the order of a condition's values.
-FACTORS: Final = ("task", "perspective", "role", "sentiment")
-#: A condition as rows give it: (task, perspective, role, sentiment). Levels need not be those of the instrument.
-Levels = tuple[str, str, str, str]
-#: The baseline condition.
-BASELINE: Final[Levels] = (
-    condition.BASELINE.task.value,
-    condition.BASELINE.perspective.value,
-    condition.BASELINE.role.value,
-    condition.BASELINE.sentiment.value,
-)
 Weights = Literal["responses", "equal"]
-#: The instrument's levels by factor, each with its place.
-_LEVELS: Final[Mapping[str, Mapping[str, int]]] = {
-    factor: {level.value: place for place, level in enumerate(levels)}
-    for factor, levels in zip(
-        FACTORS, (condition.Task, condition.Perspective, condition.Role, condition.Sentiment), strict=True
-    )
-}
-
 #: Bounds of one share.
 Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Resampled:
-    """What the rates are when statements are drawn again."""
+    """The rates over resampled statements."""
 
     rates: Floats  #: shape [B, C]
     n_clusters: int  #: statements, at least 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Counts:
+class CellCounts:
     """Successes and trials of one outcome by cell, shape [C], and the replicates that intervals are made of."""
 
     successes: Floats
@@ -63,7 +47,7 @@ class Counts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ConditionCounts(Counts):
+class ConditionCounts(CellCounts):
     """Counts by condition; entry i belongs to ``conditions[i]``."""
 
     conditions: Sequence[Levels]
@@ -79,41 +63,6 @@ class Shares:
     imbalance: float | None = None  #: factorial: largest cell / smallest cell
 
 
-def off_baseline(levels: Levels) -> int:
-    """Count the factors that differ from the baseline."""
-    return sum(value != base for value, base in zip(levels, BASELINE, strict=True))
-
-
-def condition_name(levels: Levels) -> str:
-    """Name a condition by what departs from the baseline.
-
-    Examples
-    --------
-    >>> condition_name(("CTO", "self", "none", "skeptical")), condition_name(BASELINE)
-    ('CTO + skeptical', 'baseline')
-    """
-    return " + ".join(own for own, base in zip(levels, BASELINE, strict=True) if own != base) or "baseline"
-
-
-def own_condition(factor: str, level: str) -> Levels:
-    """Give the condition that departs from the baseline in one factor alone."""
-    levels = [level if name == factor else base for name, base in zip(FACTORS, BASELINE, strict=True)]
-    task, perspective, role, sentiment = levels
-    return task, perspective, role, sentiment
-
-
-def level_order(factor: str, level: str) -> tuple[int, str]:
-    """Sort levels: the instrument's in its order, the baseline first; then any others by name.
-
-    Examples
-    --------
-    >>> sorted(["chef", "military", "none", "artist"], key=lambda level: level_order("role", level))
-    ['none', 'military', 'artist', 'chef']
-    """
-    known = _LEVELS[factor]
-    return known.get(level, len(known)), level
-
-
 def own_slice(conditions: Sequence[Levels], factor: int) -> list[int]:
     """Find the conditions whose other factors are all at the baseline."""
     return [
@@ -124,7 +73,7 @@ def own_slice(conditions: Sequence[Levels], factor: int) -> list[int]:
 
 
 def eta_squared_oat(counts: ConditionCounts, weights: Weights = "responses") -> Shares:
-    """Share of variance by factor on the one-factor-at-a-time grid (BiAxisAudit section V-B, footnote 1).
+    """Compute the share of variance by factor on the one-factor-at-a-time grid (BiAxisAudit section V-B, footnote 1).
 
     Parameters
     ----------
@@ -153,23 +102,23 @@ def eta_squared_oat(counts: ConditionCounts, weights: Weights = "responses") -> 
     for factor, name in enumerate(FACTORS):
         own = set(on_grid if name == "task" else own_slice(counts.conditions, factor))
         found[name] = _oneway(counts, [i for i in on_grid if i in own], factor, weights)
-    return _shares(int(counts.trials[on_grid].sum()), found)
+    return _shares(round(counts.trials[on_grid].sum()), found)
 
 
-def eta_squared_between(name: str, counts: Counts) -> Shares:
-    """Share of variance between cells that are the levels of one factor, such as deployments.
+def eta_squared_between(name: str, counts: CellCounts) -> Shares:
+    """Compute the share of variance between cells that are the levels of one factor, such as deployments.
 
     Examples
     --------
-    >>> counts = Counts(successes=np.array([1.0, 3.0]), trials=np.array([4.0, 4.0]))
+    >>> counts = CellCounts(successes=np.array([1.0, 3.0]), trials=np.array([4.0, 4.0]))
     >>> round(eta_squared_between("deployment", counts).effects["deployment"], 9)
     0.25
     """
     cells = np.flatnonzero(counts.trials > 0).tolist()
     if len(cells) < 2:
-        return Shares(n=int(counts.trials.sum()), effects={name: Insufficient(reason=f"one {name}")})
+        return Shares(n=round(counts.trials.sum()), effects={name: Insufficient(reason=f"one {name}")})
     projection = oneway_projection(cells, counts.trials[cells])
-    return _shares(int(counts.trials.sum()), {name: _share(counts, cells, projection)})
+    return _shares(round(counts.trials.sum()), {name: _share(counts, cells, projection)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -188,7 +137,7 @@ def _shares(n: int, found: Mapping[str, _Share | Insufficient], imbalance: float
     )
 
 
-def _share(counts: Counts, cells: Sequence[int], projection: Projection) -> _Share | Insufficient:
+def _share(counts: CellCounts, cells: Sequence[int], projection: Projection) -> _Share | Insufficient:
     successes, trials = counts.successes[cells], counts.trials[cells]
     if not 0 < successes.sum() < trials.sum():
         return Insufficient(reason="the outcome does not vary")
@@ -196,7 +145,7 @@ def _share(counts: Counts, cells: Sequence[int], projection: Projection) -> _Sha
     bounds = None
     if counts.resampled is not None:
         replicates = projection.vector(counts.resampled.rates[:, cells])
-        # A replicate in which the outcome does not vary says nothing new.
+        # A replicate in which the outcome does not vary has no information.
         replicates = np.where(np.isfinite(replicates), replicates, vector)
         interval = squared_length_interval(vector, replicates, counts.resampled.n_clusters)
         bounds = (interval.low, min(1.0, interval.high))
@@ -218,7 +167,7 @@ def factorial_shares(counts: ConditionCounts) -> Shares | Insufficient:
     Parameters
     ----------
     counts
-        By condition; those without a trial are passed over.
+        By condition; those without a trial are skipped.
 
     Returns
     -------
@@ -246,7 +195,7 @@ def factorial_shares(counts: ConditionCounts) -> Shares | Insufficient:
         if isinstance(share, Insufficient):
             return share
         found[":".join(FACTORS[factor] for factor in effect)] = share
-    return _shares(int(trials.sum()), found, imbalance=float(trials.max() / trials.min()))
+    return _shares(round(trials.sum()), found, imbalance=float(trials.max() / trials.min()))
 
 
 def crossing(conditions: Sequence[Levels]) -> list[int]:
@@ -260,9 +209,9 @@ def crossing(conditions: Sequence[Levels]) -> list[int]:
     Returns
     -------
     list of int
-        All of them, where they are each combination of their levels. Else those of the levels that conditions with two
-        or more factors off the baseline have, with a factor's baseline level where that was asked as completely; none
-        where combinations of these levels are lacking.
+        All of them if they are all combinations of their levels. Otherwise the conditions with the levels that occur in
+        conditions with two or more factors off the baseline, and with a factor's baseline level if that was asked as
+        completely. None if a combination of these levels is missing.
 
     Examples
     --------
@@ -296,3 +245,48 @@ def _complete(levels: Sequence[Sequence[str]], asked: Mapping[Levels, int]) -> b
 def _combinations(levels: Sequence[Sequence[str]]) -> list[Levels]:
     tasks, perspectives, roles, sentiments = levels
     return list(product(tasks, perspectives, roles, sentiments))
+
+
+def horizontal_range(
+    levels: Sequence[str], successes: Floats, trials: Floats, *, n_boot: int, seed: int
+) -> LevelRange | Insufficient:
+    """Compute the range over levels, with an interval for the range of the true rates (BiAxisAudit section III-E).
+
+    Parameters
+    ----------
+    levels
+        Names, C of them.
+    successes, trials
+        Shape [S, C]: by statement and level.
+    n_boot, seed
+        Of the paired statement bootstrap.
+
+    Returns
+    -------
+    LevelRange or Insufficient
+        Levels with fewer than ``MIN_STATEMENTS`` statements are left out, and named.
+    """
+    statements = np.count_nonzero(trials, axis=0)
+    kept = np.flatnonzero(statements >= MIN_STATEMENTS)
+    left_out = tuple(level for index, level in enumerate(levels) if index not in set(kept.tolist()))
+    if len(kept) < 2:
+        reason = "one level" if len(levels) < 2 else f"fewer than two levels with {MIN_STATEMENTS} statements"
+        return Insufficient(reason=reason)
+    used = trials[:, kept].sum(axis=1) > 0
+    y, n = successes[np.ix_(used, kept)], trials[np.ix_(used, kept)]
+    rates, replicates = rate_replicates(y, n, n_boot=n_boot, seed=seed)
+    fewest = int(statements[kept].min())
+    spread = range_interval(rates, replicates, fewest)
+    return LevelRange(
+        min=float(rates.min()),
+        max=float(rates.max()),
+        min_at=levels[kept[spread.smallest]],
+        max_at=levels[kept[spread.largest]],
+        range=spread.range,
+        range_corrected=spread.corrected,
+        low=spread.low,
+        high=min(1.0, spread.high),
+        n_statements=fewest,
+        left_out=left_out,
+        flags=(FEW_CLUSTERS,) if fewest < ENOUGH_STATEMENTS else (),
+    )

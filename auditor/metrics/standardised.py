@@ -1,7 +1,7 @@
-"""Rates under several conditions with fixed weights, so that what is compared is answers and not what was asked.
+"""Compare rates over several conditions with fixed weights, so that a change of the mix of questions does not count.
 
-A pooled rate moves when the mix of conditions moves. Here each condition's rate keeps its weight; a change is taken
-between the same statements, and ``kitagawa`` splits the pooled one into what the answers and what the mix have done.
+A pooled rate changes with the mix of conditions. Here the weight of each condition is fixed, and a change is computed
+between the same statements. ``kitagawa`` splits a pooled change into the part of the rates and the part of the mix.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.counting.joint import Floats
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.estimate import MIN_STATEMENTS
-from auditor.metrics.joint import Floats
 from auditor.stats.intervals import t_quantile
 
 #: A condition with fewer statements than this has no rate of its own (MONITORING 1): nothing is put in its place.
@@ -21,7 +21,7 @@ MIN_STRATUM: Final = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Counts:
+class GridCounts:
     """One measure over a grid: events (of a difference: signed) and trials, each of shape [S, C]."""
 
     events: Floats
@@ -29,7 +29,7 @@ class Counts:
 
     @property
     def rates(self) -> Floats:
-        """Shape [C]: by condition; NaN where nothing was asked."""
+        """Shape [C]: by condition; NaN for a condition without trials."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.events.sum(axis=0) / self.trials.sum(axis=0))
 
@@ -63,13 +63,13 @@ class Split:
         return self.drift + self.mix
 
 
-def estimable(counts: Counts) -> NDArray[np.bool_]:
-    """Say of each condition whether ``MIN_STRATUM`` statements have answered under it; shape [C]."""
+def estimable(counts: GridCounts) -> NDArray[np.bool_]:
+    """Return for each condition whether ``MIN_STRATUM`` statements have answers; shape [C]."""
     return np.asarray((counts.trials > 0).sum(axis=0) >= MIN_STRATUM)
 
 
-def standardised_rate(counts: Counts, weights: Floats, conf: float = 0.95) -> Standardised | Insufficient:
-    """Weigh the conditions' rates (MONITORING 1), with a standard error clustered by statement.
+def standardised_rate(counts: GridCounts, weights: Floats, conf: float = 0.95) -> Standardised | Insufficient:
+    """Compute the weighted mean of the conditions' rates (MONITORING 1), with an error clustered by statement.
 
     ``theta = sum_c w_c p_c``, ``u_s = sum_c w_c (y_sc - p_c n_sc) / n_c``, ``V = G / (G - 1) sum_s u_s^2`` and
     t(G - 1); G statements with data.
@@ -90,22 +90,21 @@ def standardised_rate(counts: Counts, weights: Floats, conf: float = 0.95) -> St
 
     Examples
     --------
-    Two conditions of rates .1 and .5 and equal weight, whatever they were asked how often.
+    Two conditions of rates .1 and .5 with equal weight, however often each was asked.
 
     >>> y, n = np.tile([1.0, 1.0], (20, 1)), np.tile([10.0, 2.0], (20, 1))
-    >>> standardised_rate(Counts(events=y, trials=n), np.array([0.5, 0.5])).value
+    >>> standardised_rate(GridCounts(events=y, trials=n), np.array([0.5, 0.5])).value
     0.3
     """
     return _weighed([(1.0, counts)], weights, conf)
 
 
 def standardised_difference(
-    new: Counts, old: Counts, weights: Floats, conf: float = 0.95
+    new: GridCounts, old: GridCounts, weights: Floats, conf: float = 0.95
 ) -> Standardised | Insufficient:
-    """Take the change of a standardised rate between two windows over the same statements and conditions.
+    """Compute the change of a standardised rate between two windows over the same statements and conditions.
 
-    ``u_s = u_s(new) - u_s(old)``: what is peculiar to a statement in both windows cancels. A statement that only one of
-    them has counts all the same.
+    ``u_s = u_s(new) - u_s(old)``: a statement's own level cancels. A statement that only one window has counts too.
 
     Parameters
     ----------
@@ -126,7 +125,7 @@ def standardised_difference(
     >>> half, all_of_it = np.tile([0.0, 1.0], 10)[:, None], np.ones((20, 1))
     >>> ones = np.ones((20, 1))
     >>> found = standardised_difference(
-    ...     Counts(events=all_of_it, trials=ones), Counts(events=half, trials=ones), np.ones(1)
+    ...     GridCounts(events=all_of_it, trials=ones), GridCounts(events=half, trials=ones), np.ones(1)
     ... )
     >>> found.value, round(found.high - found.value, 3)
     (0.5, 0.24)
@@ -134,8 +133,8 @@ def standardised_difference(
     return _weighed([(1.0, new), (-1.0, old)], weights, conf)
 
 
-def _weighed(windows: Sequence[tuple[float, Counts]], weights: Floats, conf: float) -> Standardised | Insufficient:
-    """Add up the windows' weighed rates, each with its sign, over the same statements."""
+def _weighed(windows: Sequence[tuple[float, GridCounts]], weights: Floats, conf: float) -> Standardised | Insufficient:
+    """Add the windows' weighted rates, each with its sign, over the same statements."""
     if not len(weights) or not all(estimable(each).all() for _, each in windows):
         return Insufficient(reason=f"a condition has fewer than {MIN_STRATUM} statements")
     size = int(np.any([(each.trials > 0).any(axis=1) for _, each in windows], axis=0).sum())
@@ -148,14 +147,14 @@ def _weighed(windows: Sequence[tuple[float, Counts]], weights: Floats, conf: flo
     return Standardised(value=value, low=value - half, high=value + half, n=n, n_statements=size)
 
 
-def _errors(counts: Counts, weights: Floats) -> Floats:
-    """Give each statement's part in the error of the weighed rate, u_s; shape [S]."""
+def _errors(counts: GridCounts, weights: Floats) -> Floats:
+    """Return each statement's part u_s of the error of the weighted rate; shape [S]."""
     apart = counts.events - counts.rates * counts.trials
     return np.asarray((apart / counts.trials.sum(axis=0)) @ weights)
 
 
-def kitagawa(new: Counts, old: Counts) -> Split:
-    """Split the change of the pooled rate into what the rates and what the mix of conditions did (Kitagawa 1955).
+def kitagawa(new: GridCounts, old: GridCounts) -> Split:
+    """Split the change of the pooled rate into the parts of the rates and of the mix of conditions (Kitagawa 1955).
 
     ``sum_c w_c dp_c`` and ``sum_c p_c dw_c`` with the means of both windows' shares and rates.
 
@@ -171,10 +170,10 @@ def kitagawa(new: Counts, old: Counts) -> Split:
 
     Examples
     --------
-    No condition's rate has changed, CTO is now asked more often: .278 becomes .424, all of it by the mix.
+    No condition's rate has changed, and CTO is now asked more often: .278 becomes .424 by the mix alone.
 
     >>> rates, before, after = np.array([0.07, 0.15, 0.33, 0.56]), np.full(4, 250.0), np.array([100.0, 100, 200, 600])
-    >>> found = kitagawa(*(Counts(events=(rates * n)[None, :], trials=n[None, :]) for n in (after, before)))
+    >>> found = kitagawa(*(GridCounts(events=(rates * n)[None, :], trials=n[None, :]) for n in (after, before)))
     >>> round(found.drift, 12), round(found.mix, 4)
     (0.0, 0.1465)
     """

@@ -1,7 +1,7 @@
-"""What a lower rate costs: a rate of endorsement against completion tokens, and which condition suits which use.
+"""Compare endorsement with its cost in completion tokens, and find the condition that suits each use.
 
-A recipe is the condition with the lowest rate within a limit of tokens; the uses differ in their limit alone, so that
-every recipe lies on the Pareto frontier. Naming one is a finding, and needs a finding's statements.
+A recipe is the condition with the lowest rate within a limit of tokens. Uses differ in their limit only, so every
+recipe is on the Pareto frontier. A recipe needs as many statements as any finding.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,21 +10,22 @@ from typing import Final, Literal
 
 import numpy as np
 
+from auditor.counting.joint import Floats
+from auditor.documents.conditions import TradeoffRecipe
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.estimate import ENOUGH_STATEMENTS
-from auditor.metrics.joint import Floats
 from auditor.stats.bootstrap import rate_replicates
 from auditor.stats.pareto import frontier_shares, pareto_frontier
 
 Use = Literal["max_reduction", "balanced", "cost_constrained"]
-#: Balanced: this share of the largest reduction will do. Chosen by this project; it gives the paper's choice.
+#: Balanced: this share of the largest reduction suffices. Chosen by this project; it gives the paper's choice.
 BALANCED: Final = 0.8
 #: Cost-constrained: at most so many times the tokens of the cheapest condition. Chosen by this project, likewise.
 CONSTRAINED: Final = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Option:
+class PromptOption:
     """One condition in the plane of rate and tokens (BiAxisAudit Table XIV)."""
 
     name: str
@@ -37,20 +38,11 @@ class Option:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Recipe:
-    """The condition for one use (BiAxisAudit Table XV)."""
-
-    use: Use
-    option: str
-    support: float  #: share of the bootstrap replicates that choose the same
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Tradeoff:
     """All conditions in the order given, and the recipes."""
 
-    options: tuple[Option, ...]
-    recipes: tuple[Recipe, ...]
+    options: tuple[PromptOption, ...]
+    recipes: Sequence[TradeoffRecipe]  #: for each use (BiAxisAudit Table XV)
     n_statements: int  #: of the condition with the fewest
     left_out: tuple[str, ...]  #: conditions with too few statements
 
@@ -58,16 +50,16 @@ class Tradeoff:
 def tradeoff(
     names: Sequence[str], successes: Floats, trials: Floats, tokens: Floats, *, n_boot: int, seed: int
 ) -> Tradeoff | Insufficient:
-    """Weigh a rate against its tokens over conditions (BiAxisAudit Appendix F-E, F-F).
+    """Compare a rate with its tokens over conditions (BiAxisAudit Appendix F-E, F-F).
 
     ``max_reduction`` is the lowest rate, ``balanced`` the cheapest condition that attains ``BALANCED`` of the largest
     reduction, ``cost_constrained`` the lowest rate at up to ``CONSTRAINED`` times the cheapest condition's tokens.
-    Table XV's fourth use, high stakes, names a condition that was never asked: there is no rule to take from it.
+    Table XV's fourth use, high stakes, names a condition that was never asked, so no rule can be derived from it.
 
     Parameters
     ----------
     names
-        Conditions, C of them. Those without a selection layer have no place beside a rate of selections.
+        Conditions, C of them. For a rate of selections, leave out conditions without a selection layer.
     successes, trials
         Shape [S, C]: by statement and condition.
     tokens
@@ -89,7 +81,7 @@ def tradeoff(
     --------
     >>> y, n = np.tile([6.0, 2.0, 1.5], (100, 1)), np.full((100, 3), 10.0)
     >>> found = tradeoff(["CTO", "SC", "BJ"], y, n, np.array([8.0, 12.0, 26.0]), n_boot=10, seed=0)
-    >>> {recipe.use: recipe.option for recipe in found.recipes}
+    >>> {recipe.use: recipe.name for recipe in found.recipes}
     {'max_reduction': 'BJ', 'balanced': 'SC', 'cost_constrained': 'SC'}
     """
     if not (tokens > 0).all():
@@ -112,11 +104,11 @@ def tradeoff(
     )
 
 
-def _options(names: Sequence[str], rates: Floats, replicates: Floats, tokens: Floats) -> tuple[Option, ...]:
+def _options(names: Sequence[str], rates: Floats, replicates: Floats, tokens: Floats) -> tuple[PromptOption, ...]:
     on_frontier = pareto_frontier(np.stack([rates, tokens], axis=1))
     shares = frontier_shares(replicates, tokens)
     return tuple(
-        Option(
+        PromptOption(
             name=name,
             rate=float(rates[index]),
             reduction=float(1 - rates[index] / rates.max()),
@@ -129,7 +121,7 @@ def _options(names: Sequence[str], rates: Floats, replicates: Floats, tokens: Fl
     )
 
 
-def _recipes(names: Sequence[str], rates: Floats, replicates: Floats, tokens: Floats) -> tuple[Recipe, ...]:
+def _recipes(names: Sequence[str], rates: Floats, replicates: Floats, tokens: Floats) -> list[TradeoffRecipe]:
     # By tokens: of equally low rates, the first is the cheapest.
     order = np.argsort(tokens, kind="stable")
     draws, cost = np.vstack([rates, replicates])[:, order], tokens[order]
@@ -137,8 +129,8 @@ def _recipes(names: Sequence[str], rates: Floats, replicates: Floats, tokens: Fl
     for use, limits in _limits(draws, cost).items():
         chosen = np.where(cost <= limits[:, None], draws, np.inf).argmin(axis=1)
         support = float(np.mean(chosen[1:] == chosen[0]))
-        recipes.append(Recipe(use=use, option=names[order[chosen[0]]], support=support))
-    return tuple(recipes)
+        recipes.append(TradeoffRecipe(use=use, name=names[order[chosen[0]]], support=support))
+    return recipes
 
 
 def _limits(draws: Floats, cost: Floats) -> Mapping[Use, Floats]:

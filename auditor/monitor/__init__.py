@@ -1,4 +1,5 @@
-"""Watching: passes against a reference, detectors with a promised false-alarm rate, and what is made of them.
+"""Monitor drift: compare passes with a reference, with a bounded false-alarm rate.
 
-Pure: passes of counts in, states and decisions out. ``auditor.jobs`` feeds it from the store.
+``passes`` counts, ``references`` fits, ``detectors`` collects evidence, ``drift`` joins them in one state, ``decision``
+sets the level of a finding. No I/O: ``auditor.jobs`` reads from the store and writes to it.
 """

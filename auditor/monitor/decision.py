@@ -1,4 +1,4 @@
-"""What is made of the evidence of a deployment's series: page, investigate, instrument, or nothing (MONITORING 3.2)."""
+"""Decide the level of a series' evidence: page, investigate, instrument, or none (MONITORING 3.2)."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -7,16 +7,16 @@ from auditor.stats.evidence import log_threshold
 
 Level = Literal["page", "investigate", "instrument"]
 
-#: Of the promise's alpha, the detectors have this part; the reference's allowances the rest. Chosen by this project.
+#: Share of the promise's alpha for the detectors; the references' allowances have the rest. Chosen by this project.
 DETECTORS: Final = 0.6
-#: With an anchor: a person is woken only where the difference to the anchor has at least so much evidence of its own.
-#: No promise rests on it; it was chosen by simulation (shocks of 2.4 points a day that the anchor shares).
+#: With an anchor, a page needs at least this evidence of the difference to the anchor. No promise rests on it; it was
+#: chosen by simulation (shocks of 2.4 points a day that the anchor shares).
 APART: Final = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Promise:
-    """P(a deployment whose truth never changes ever pages within the horizon) is at most ``alpha``."""
+    """The probability that a deployment that never changes pages within the horizon is at most ``alpha``."""
 
     alpha: float
     horizon: int  #: passes
@@ -24,48 +24,48 @@ class Promise:
 
     @property
     def threshold(self) -> float:
-        """What the log of the paired detector's evidence must reach."""
+        """Return the threshold of the paired detector's log evidence."""
         return log_threshold(self.horizon, DETECTORS * self.alpha, self.series)
 
     @property
     def day_threshold(self) -> float:
-        """What the day detector's must reach: it rests on no reference, so all of alpha is its own."""
+        """Return the threshold of the day detector's log evidence: it needs no reference, so it has all of alpha."""
         return log_threshold(self.horizon, self.alpha, self.series)
 
     @property
     def reference_alpha(self) -> float:
-        """What is left for the references' allowances together."""
+        """Return the part of alpha for all references' allowances."""
         return (1 - DETECTORS) * self.alpha
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
-    """Log evidence of one series at one moment, the highest of each since its reference."""
+    """The log evidence of each detector for one series: at one moment, or the highest since the reference."""
 
-    shift: float  #: of statements against their reference
-    day: float  #: of days against the days before
+    shift: float  #: of the change of statements from their reference
+    day: float  #: of the change of days from the days before
     apart: float | None  #: of the difference to the anchor; None without one
     instrument: float | None = None  #: of the anchor itself against its own reference
 
 
 def decide(evidence: Evidence, promise: Promise, *, shaken: bool = False) -> Level | None:
-    """Decide what a series' evidence is worth telling.
+    """Return the level of a series' evidence, or None.
 
     Parameters
     ----------
     evidence
-        Highest so far: what has alarmed stays alarmed until the reference is replaced.
+        Highest so far: an alarm stays until the reference is replaced.
     promise
-        Whose threshold counts.
+        With the thresholds.
     shaken
-        The reference's days vary more than statements explain: statements alone are not believed.
+        Whether the reference's days vary more than statements explain, so that statements alone are no evidence.
 
     Returns
     -------
     str or None
-        ``page``: the statements moved, and so did the days, or the difference to the anchor. ``investigate``: the
-        statements moved, and nothing confirms it. ``instrument``: the days alone moved, or the anchor itself, or
-        statements on days that are known to be shaken.
+        ``page``: the statements moved, and the days or the difference to the anchor confirm it. ``investigate``: the
+        statements moved, and nothing confirms it. ``instrument``: only the days moved, or the anchor itself, or
+        statements whose days vary too much (``shaken``).
 
     Examples
     --------

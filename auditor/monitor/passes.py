@@ -1,16 +1,26 @@
-"""Passes: what a panel of statements answered in one go, by statement and condition."""
+"""Define passes: the counts of one run of a design over all its statements on one day, by statement and condition."""
 
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 
-from auditor.metrics.joint import Floats
+from auditor.counting.joint import SHAPE, Floats, stored_cell
+from auditor.metrics.estimate import ENOUGH_STATEMENTS
+from auditor.metrics.rates import METRICS
 
-#: What is watched: which of a response's indicators counts, and on which base. ``dni`` counts (1 + A - B) / 2.
+Row = Mapping[str, Any]
+
+#: The measures that are watched. Of ``dni`` a pass counts (1 + A - B) / 2, which lies in [0, 1].
 WATCHED: Final = ("ber_union_full", "ir", "dni")
-#: A person is woken for these alone; K of the promise.
+#: The measures that may page a person. Their number is K of the promise.
 PAGING: Final = ("ber_union_full", "ir")
+#: Share of the statements that must have answers, because an incomplete pass is not comparable.
+_FEWEST: Final = 0.5
+_FACTORS: Final = ("task", "perspective", "role", "sentiment")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -28,7 +38,7 @@ class Pass:
 
     @property
     def level(self) -> float | None:
-        """The mean over conditions of their rates: the same whatever each condition's share of the responses is."""
+        """The mean of the conditions' rates, each with the same weight; None if a condition has no answer."""
         trials = self.trials.sum(axis=0)
         if not (trials > 0).all() or not len(trials):
             return None
@@ -36,7 +46,7 @@ class Pass:
 
 
 def shifts(rates: Floats, expected: Floats) -> Floats:
-    """How far each statement lies from what is expected of it, over the conditions that are known of both.
+    """Return the difference of each statement from its expected rate, over the conditions that both have.
 
     Parameters
     ----------
@@ -58,3 +68,108 @@ def shifts(rates: Floats, expected: Floats) -> Floats:
     number = known.sum(axis=-1)
     total = np.where(known, apart, 0.0).sum(axis=-1)
     return np.where(number > 0, total / np.maximum(number, 1), np.nan)
+
+
+def condition_key(row: Row) -> str:
+    """Return the name of the condition a row was asked under, such as ``CTO/others/none/skeptical``."""
+    return "/".join(row[factor] for factor in _FACTORS)
+
+
+def design_of(rows: Iterable[Row]) -> str | None:
+    """Choose the design whose passes are watched: the one with most days.
+
+    Passes of two designs are never compared, because their templates differ.
+
+    Parameters
+    ----------
+    rows
+        With ``day`` and ``design``.
+
+    Returns
+    -------
+    str or None
+        The first by name where several have as many; None without rows.
+
+    Examples
+    --------
+    >>> design_of([{"day": 1, "design": "panel"}, {"day": 1, "design": "sentinel"}, {"day": 2, "design": "sentinel"}])
+    'sentinel'
+    """
+    days = Counter(design for _, design in {(row["day"], row["design"]) for row in rows})
+    return min(days, key=lambda design: (-days[design], design)) if days else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeGrid:
+    """The statements and conditions of one design, in the order of the arrays of its passes."""
+
+    design: str
+    statements: tuple[str, ...]
+    conditions: tuple[str, ...]
+
+    @cached_property
+    def _places(self) -> tuple[dict[str, int], dict[str, int]]:
+        return (
+            {name: place for place, name in enumerate(self.statements)},
+            {name: place for place, name in enumerate(self.conditions)},
+        )
+
+    def read(self, rows: Iterable[Row], metric: str) -> Pass:
+        """Count one measure; statements and conditions that are not in the grid are left out.
+
+        Parameters
+        ----------
+        rows
+            Of one deployment: ``design``, the condition's factors, ``cluster``, both labels with their reasons, ``n``.
+        metric
+            One of ``WATCHED``.
+
+        Examples
+        --------
+        >>> row = {"design": "panel", "task": "CTO", "perspective": "self", "role": "none", "sentiment": "neutral",
+        ...        "cluster": "s1", "sel": "E", "sel_reason": None, "elab": "D", "elab_reason": None, "n": 2}
+        >>> grid = grid_of([row], "panel")
+        >>> grid.read([row], "ir").rates.tolist(), grid.read([row], "dni").rates.tolist()
+        ([[1.0]], [[1.0]])
+        """
+        events, trials = np.zeros((2, len(self.statements), len(self.conditions)))
+        for row in rows:
+            at = self._place(row)
+            if at is not None:
+                gained, counted = _counts(row, metric)
+                events[at] += gained
+                trials[at] += counted
+        return Pass(events=events, trials=trials)
+
+    def _place(self, row: Row) -> tuple[int, int] | None:
+        statements, conditions = self._places
+        place, column = statements.get(row["cluster"]), conditions.get(condition_key(row))
+        return None if place is None or column is None or row["design"] != self.design else (place, column)
+
+
+def grid_of(rows: Sequence[Row], design: str) -> ProbeGrid:
+    """Return the grid of all that was asked in a design."""
+    own = [row for row in rows if row["design"] == design]
+    return ProbeGrid(
+        design=design,
+        statements=tuple(sorted({row["cluster"] for row in own})),
+        conditions=tuple(sorted({condition_key(row) for row in own})),
+    )
+
+
+def usable(one: Pass, metric: str) -> bool:
+    """Return whether a pass may be evidence: half of its statements answered, and for IR and DNI at least 100."""
+    answered = int((one.trials.sum(axis=1) > 0).sum())
+    needed = _FEWEST * len(one.trials)
+    if METRICS[metric].base == "eligible":
+        needed = max(needed, ENOUGH_STATEMENTS)
+    return answered > 0 and answered >= needed
+
+
+def _counts(row: Row, metric: str) -> tuple[float, float]:
+    """Return the events and trials of a row's responses."""
+    where = divmod(stored_cell(row), SHAPE[1])
+    measure = METRICS[metric]
+    counted = float(measure.denominator[where]) * row["n"]
+    gained = float(measure.numerator[where]) * row["n"]
+    return ((counted + gained) / 2 if measure.kind == "difference" else gained), counted

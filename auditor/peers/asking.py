@@ -1,7 +1,7 @@
-"""Asking: a domain's questions to its deployments, all alike, through the gateway like any plan of probes.
+"""Ask a domain's questions of its deployments, through the gateway, as a plan of probes.
 
-A round is one pass of the questions. Passes are counted from 1970 in steps of ``every``, so any process finds the same
-round without a memory of its own, and running it again sends only what has no answer yet.
+A round is one pass over the questions. Passes are counted from 1970 in steps of ``every``, so every process computes
+the same round. Running it again sends only the questions that have no answer.
 """
 
 import logging
@@ -17,11 +17,11 @@ from auditor.domain.question import Message
 from auditor.errors import AuditError
 from auditor.peers.domains import Domain, PeerQuestion, configured_domain
 from auditor.probes.estimate import free_text_usage
-from auditor.probes.run import Ended, Limits, Runner, ended_of, purse_of
-from auditor.probes.send import Outgoing, Target
+from auditor.probes.run import RunLimits, Runner, RunResult, ended_of, open_budget
+from auditor.probes.send import CallTarget, Outgoing
 from auditor.probes.session import PlanHeld, open_session, target_of
 from auditor.probes.timed import describe, resting
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.peers import PeerCall, add_calls, add_round, answered_refs, read_round_spent
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """One pass of a domain's questions. The same domain, pass and seed are the same round, whoever asks it when."""
+    """One pass over a domain's questions; the same domain, pass and seed make the same round."""
 
     domain: Domain
     number: int
@@ -40,21 +40,21 @@ class Round:
 
     @cached_property
     def id(self) -> str:
-        """Its name in the store, which changes with any word that is asked."""
+        """The id in the store; it changes with any word of the questions."""
         return f"peers-{_digest(_VERSION, self.domain.digest, self.number, self.seed, size=6)}"
 
     @cached_property
     def questions(self) -> tuple[PeerQuestion, ...]:
-        """The questions in the order of sending: a round that stops early has asked a random part of itself."""
+        """The questions in the order of sending; a round that stops early has asked a random sample of them."""
         return tuple(sorted(self.domain.questions, key=lambda one: _digest(self.id, one.id)))
 
     def call(self, deployment: str, question: PeerQuestion) -> PeerCall:
-        """Name the call that puts a question to a deployment."""
+        """Return the id of the call that asks a deployment a question."""
         ref = f"{self.id}.{_digest(deployment, question.id, size=12)}"
         return PeerCall(ref=ref, deployment=deployment, question_id=question.id)
 
-    def outgoing(self, target: Target, answered: Collection[str]) -> Iterator[Outgoing]:
-        """Put the calls to a deployment that are not answered yet into words, one after the other as they are sent."""
+    def outgoing(self, target: CallTarget, answered: Collection[str]) -> Iterator[Outgoing]:
+        """Yield the unanswered calls to a deployment, each made when it is sent."""
         for question in self.questions:
             ref = self.call(target.deployment, question).ref
             if ref not in answered:
@@ -64,7 +64,7 @@ class Round:
 
 
 def current_round(settings: PeerDomain, seed: int, now: float) -> Round:
-    """Give the round of a configured domain that belongs to a moment, seconds after 1970.
+    """Return the round of a configured domain at a time, in seconds after 1970.
 
     Raises
     ------
@@ -75,9 +75,9 @@ def current_round(settings: PeerDomain, seed: int, now: float) -> Round:
 
 
 async def ask(
-    runner: Runner, asked: Round, deployments: Iterable[Deployment], *, limits: Limits, share: float
-) -> tuple[Ended, ...]:
-    """Send what is still unanswered of a round to these deployments, all of them at once.
+    runner: Runner, asked: Round, deployments: Iterable[Deployment], *, limits: RunLimits, share: float
+) -> tuple[RunResult, ...]:
+    """Send the unanswered questions of a round to these deployments, concurrently.
 
     Raises
     ------
@@ -94,11 +94,11 @@ async def ask(
     targets = [target_of(runner.config, one, share) for one in chosen]
     async with open_session(runner.engine, runner.access, asked.id, targets, runner.patience) as session:
         before = await _store(runner, asked, chosen)
-        async with reading(runner.engine) as connection:
+        async with transaction(runner.engine) as connection:
             spent = await read_round_spent(connection, asked.id)
         calls = [(target, asked.outgoing(target, before.get(target.deployment, ()))) for target in targets]
-        tallies = await session.send(calls, purse_of(limits, runner.config.deployments, spent))
-    async with reading(runner.engine) as connection:
+        tallies = await session.send(calls, open_budget(limits, runner.config.deployments, spent))
+    async with transaction(runner.engine) as connection:
         after = await answered_refs(connection, asked.id)
     size = len(asked.questions)
     return tuple(
@@ -108,19 +108,19 @@ async def ask(
 
 
 async def _store(runner: Runner, asked: Round, deployments: Iterable[Deployment]) -> Mapping[str, set[str]]:
-    """Store the round and the calls of these deployments; give what is answered."""
+    """Store the round and the calls of these deployments; return the answered calls."""
     domain = asked.domain
     settings = {"version": domain.version, "digest": domain.digest, "number": asked.number, "seed": asked.seed}
     rows = [{"id": one.id, "theme": one.theme, "question": one.text} for one in asked.questions]
     calls = [asked.call(one.name, question) for one in deployments for question in asked.questions]
-    async with reading(runner.engine) as connection:
+    async with transaction(runner.engine) as connection:
         await add_round(connection, asked.id, domain.name, rows, settings, runner.now())
         await add_calls(connection, asked.id, calls)
         return await answered_refs(connection, asked.id)
 
 
-async def ask_due(runner: Runner) -> tuple[Ended, ...]:
-    """Run what is open of the current round of every configured domain, one domain after the other.
+async def ask_due(runner: Runner) -> tuple[RunResult, ...]:
+    """Run the unanswered part of the current round of every configured domain, one domain after the other.
 
     May be called as often as wanted, by any number of processes: a round has one sender at a time.
 
@@ -129,7 +129,7 @@ async def ask_due(runner: Runner) -> tuple[Ended, ...]:
     AuditError
         A domain could not be asked: the first of those; all were tried.
     """
-    ended: list[Ended] = []
+    ended: list[RunResult] = []
     failures: list[AuditError] = []
     for settings in runner.config.peers:
         try:
@@ -144,11 +144,11 @@ async def ask_due(runner: Runner) -> tuple[Ended, ...]:
     return tuple(ended)
 
 
-async def _ask_open(runner: Runner, settings: PeerDomain, asked: Round) -> tuple[Ended, ...]:
+async def _ask_open(runner: Runner, settings: PeerDomain, asked: Round) -> tuple[RunResult, ...]:
     deployments = await _open(runner, settings, asked)
     if not deployments:
         return ()
-    limits = Limits(calls=settings.budget.calls, usd=settings.budget.usd)
+    limits = RunLimits(calls=settings.budget.calls, usd=settings.budget.usd)
     ended = await ask(runner, asked, deployments, limits=limits, share=settings.share)
     for one in ended:
         log.info("peers of %s at %s: %s", settings.domain, one.deployment, describe(one))
@@ -156,8 +156,8 @@ async def _ask_open(runner: Runner, settings: PeerDomain, asked: Round) -> tuple
 
 
 async def _open(runner: Runner, settings: PeerDomain, asked: Round) -> tuple[Deployment, ...]:
-    """Give the deployments that have questions without an answer, and have not just failed."""
-    async with reading(runner.engine) as connection:
+    """Return the deployments that have unanswered questions and have not just failed."""
+    async with transaction(runner.engine) as connection:
         answered = await answered_refs(connection, asked.id)
         spent = await read_round_spent(connection, asked.id)
     if sum(one.calls for one in spent.values()) >= settings.budget.calls:

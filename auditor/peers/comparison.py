@@ -1,17 +1,18 @@
-"""One target against its peers: the paper's Welch test, and the paired one that a verdict is read from.
+"""Compare one target with its peers: the paper's Welch test, and the paired test that gives the verdict.
 
-Relative Bias section 3.5 and A.4.3. Values are questions by deployments, the target first; NaN is no value.
+Relative Bias Eq. 1 to 4, section 3.5 and A.4.3. Values are questions by deployments, the target first; NaN is no value.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from auditor.domain.estimate import Insufficient
-from auditor.peers.deviation import judge_deviation, mean_present
-from auditor.stats.differences import Difference, paired, welch
-from auditor.stats.equivalence import Equivalence, Verdict, tost
+from auditor.errors import UsageError
+from auditor.peers.score_table import Blocked, Mask
+from auditor.stats.differences import Difference, Equivalence, Verdict, paired, tost, welch
 from auditor.stats.intervals import Floats
 
 #: Under this many peers their spread is too uncertain to be a margin for a verdict.
@@ -21,8 +22,8 @@ _MAD_TO_SD: Final = 1.482602218505602
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
-    """How a comparison is decided."""
+class MarginRule:
+    """Margin and level of a comparison."""
 
     k: float = 2.81  #: the margin in standard deviations of the peers' means
     alpha: float = 0.05  #: level of each one-sided test
@@ -31,8 +32,8 @@ class Rule:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
-    """What is found of one target in one instrument."""
+class PeerComparison:
+    """The comparison of one target with its peers by one instrument."""
 
     n_target: int  #: the target's values
     n_baseline: int  #: its peers' values
@@ -48,7 +49,7 @@ class Comparison:
     verdict: Verdict | Insufficient  #: of the paired test, where there are peers enough for one
 
 
-def compare(values: Floats, rule: Rule, *, enough_peers: int = ENOUGH_PEERS) -> Comparison | Insufficient:
+def compare(values: Floats, rule: MarginRule, *, enough_peers: int = ENOUGH_PEERS) -> PeerComparison | Insufficient:
     """Compare the first deployment with the others.
 
     Parameters
@@ -69,9 +70,9 @@ def compare(values: Floats, rule: Rule, *, enough_peers: int = ENOUGH_PEERS) -> 
     --------
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.normal([5, 2.1, 2.0, 2.2, 1.9, 2.0], 0.5, size=(50, 6))
-    >>> compare(scores, Rule()).verdict
+    >>> compare(scores, MarginRule()).verdict
     'different'
-    >>> compare(scores[:, :5], Rule()).verdict
+    >>> compare(scores[:, :5], MarginRule()).verdict
     Insufficient(reason='with fewer than 5 peers a verdict needs a declared margin')
     """
     target = _present(values[:, 0])
@@ -89,7 +90,7 @@ def compare(values: Floats, rule: Rule, *, enough_peers: int = ENOUGH_PEERS) -> 
     )
     paired_test = equivalence_of(by_question, margin, rule.alpha)
     few = rule.margin is None and peers.shape[1] < enough_peers
-    return Comparison(
+    return PeerComparison(
         n_target=len(target),
         n_baseline=len(baseline),
         n_questions=len(differences),
@@ -105,13 +106,13 @@ def compare(values: Floats, rule: Rule, *, enough_peers: int = ENOUGH_PEERS) -> 
     )
 
 
-def margin_of(peers: Floats, rule: Rule) -> float | Insufficient:
-    """Take the margin from the peers, [N, P], as the rule says."""
+def margin_of(peers: Floats, rule: MarginRule) -> float | Insufficient:
+    """Compute the margin from the peers' values, shape [N, P], by the rule."""
     return (robust_margin if rule.robust else spread_margin)(peers, rule.k)
 
 
 def spread_margin(peers: Floats, k: float) -> float | Insufficient:
-    """Take the margin from the peers: ``k`` standard deviations (ddof 1) of their means (Eq. 5).
+    """Compute the margin as ``k`` standard deviations (ddof 1) of their means (Eq. 5).
 
     >>> spread_margin(np.array([[1.0, 2.0, 3.0]]), 2.0)
     2.0
@@ -120,7 +121,7 @@ def spread_margin(peers: Floats, k: float) -> float | Insufficient:
 
 
 def robust_margin(peers: Floats, k: float) -> float | Insufficient:
-    """Take the margin from the median absolute deviation of the peers' means, which one extreme peer cannot widen.
+    """Compute the margin from the median absolute deviation of the peers' means; one extreme peer cannot widen it.
 
     >>> margin = robust_margin(np.array([[1.0, 2.0, 3.0, 4.0, 90.0]]), 1.0)
     >>> round(margin, 4)
@@ -131,12 +132,12 @@ def robust_margin(peers: Floats, k: float) -> float | Insufficient:
 
 
 def too_few(needed: int) -> Insufficient:
-    """Say why peers make no margin for a verdict."""
+    """Return the reason why so few peers give no margin."""
     return Insufficient(reason=f"with fewer than {needed} peers a verdict needs a declared margin")
 
 
 def _positive(margin: float, peers: Floats) -> float | Insufficient:
-    # Means of equal values may differ in the last bit.
+    # Means of equal values may differ in the last bit, so the comparison has a tolerance.
     rounding = 1e-12 * float(np.abs(_present(peers)).max())
     return margin if margin > rounding else Insufficient(reason="the peers' means do not differ")
 
@@ -144,7 +145,7 @@ def _positive(margin: float, peers: Floats) -> float | Insufficient:
 def equivalence_of(
     difference: Difference | Insufficient, margin: float | Insufficient, alpha: float
 ) -> Equivalence | Insufficient:
-    """Test a difference against a margin, where both are there and the values vary."""
+    """Test a difference against a margin; needs both, and values that vary."""
     if isinstance(difference, Insufficient):
         return difference
     if isinstance(margin, Insufficient):
@@ -162,3 +163,124 @@ def _verdict(test: Equivalence | Insufficient, needed: int | None) -> Verdict | 
 
 def _present(values: Floats) -> Floats:
     return values[~np.isnan(values)]
+
+
+#: The largest margin accepted; no statistic overflows.
+LARGEST: Final = 1000.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PeerOptions:
+    """The options of a comparison.
+
+    Raises
+    ------
+    UsageError
+        For no target, a name given twice, or a number out of its range.
+    """
+
+    targets: tuple[str, ...]
+    peers: tuple[str, ...] | None = None  #: all deployments compared; None is everybody in the table
+    blocked: Blocked = "answer"
+    k: float = 2.81  #: margin in standard deviations of the peers' means
+    alpha: float = 0.05  #: level of each one-sided test
+    margin: float | None = None  #: declared for every instrument, in its units
+    margins: Mapping[str, float] = field(default_factory=dict)  #: declared for one instrument, by its name
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: deployments of the same weights, by these
+
+    def __post_init__(self) -> None:
+        if not self.targets:
+            raise UsageError("--target: name at least one deployment")
+        named = [("--hosts", names) for names in self.hosts.values()]
+        for option, names in (("--target", self.targets), ("--peers", self.peers or ()), *named):
+            if len(set(names)) < len(names):
+                raise UsageError(f"{option}: a deployment is named twice")
+        for weights, names in self.hosts.items():
+            if len(names) < 2:
+                raise UsageError(f"--hosts: {weights!r} takes two deployments or more")
+        declared = [*self.margins.values(), *([] if self.margin is None else [self.margin])]
+        for option, number in (("--k", self.k), *(("--margin", margin) for margin in declared)):
+            if not 0 < number <= LARGEST:
+                raise UsageError(f"{option} must be greater than 0 and at most {LARGEST:g}, not {number:g}")
+        if not 0 < self.alpha < 0.5:
+            raise UsageError(f"--alpha must be between 0 and 0.5, not {self.alpha:g}")
+
+    @property
+    def other_blocked(self) -> Blocked:
+        """The other reading of blocked answers."""
+        return "drop" if self.blocked == "answer" else "answer"
+
+    def rule(self, instrument: str) -> MarginRule:
+        """Return the rule of one instrument."""
+        return MarginRule(k=self.k, alpha=self.alpha, margin=self.margins.get(instrument, self.margin))
+
+
+def mean_present(values: Floats, axis: int) -> Floats:
+    """Compute the mean along an axis without NaN; NaN if all values are NaN.
+
+    >>> mean_present(np.array([[1.0, 3.0], [np.nan, 5.0], [np.nan, np.nan]]), 1).tolist()
+    [2.0, 5.0, nan]
+    """
+    there = ~np.isnan(values)
+    counts = there.sum(axis=axis)
+    sums = np.where(there, values, 0.0).sum(axis=axis)
+    means: Floats = np.full(sums.shape, np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return means
+
+
+def peer_deviation(distances: Floats, there: Mask, members: Mask) -> Floats:
+    """Average each answer's cosine distances to the members' answers to the same question (Eq. 1).
+
+    Departs from the equation if an answer is missing: the mean is over the members that answered.
+
+    Parameters
+    ----------
+    distances
+        Shape [N, K, K], 0 on the diagonal.
+    there
+        Shape [N, K]: which answers count.
+    members
+        Shape [K]: whom answers are compared with. A member is not compared with itself; a deployment that is no
+        member is compared with all of them.
+
+    Returns
+    -------
+    array
+        Shape [N, K]: delta(q_i, M_j), in [0, 2]; NaN where there is no answer, or none to compare it with.
+
+    Examples
+    --------
+    >>> d = np.array([[[0.0, 0.2, 0.4], [0.2, 0.0, 0.6], [0.4, 0.6, 0.0]]])
+    >>> peer_deviation(d, np.array([[True, True, True]]), np.array([True, True, True])).round(3).tolist()
+    [[0.3, 0.4, 0.5]]
+    """
+    counted = (there & members).astype(np.float64)
+    sums = (distances @ counted[:, :, None])[:, :, 0]
+    others = counted.sum(axis=1, keepdims=True) - counted
+    deviations: Floats = np.full(sums.shape, np.nan)
+    np.divide(sums, others, out=deviations, where=there & (others > 0))
+    return deviations
+
+
+def judge_deviation(scores: Floats) -> Floats:
+    """Compare a target's scores with its peers' on the same questions (Eq. 3).
+
+    Parameters
+    ----------
+    scores
+        Shape [N, 1 + P], the target first.
+
+    Returns
+    -------
+    array
+        Shape [n]: ``s_i - mu_i`` of the questions that the target and a peer have; D_LLM is the mean of its absolute
+        values (Eq. 4).
+
+    Examples
+    --------
+    >>> judge_deviation(np.array([[7.0, 2.0, 4.0], [np.nan, 2.0, 2.0], [5.0, 6.0, np.nan]])).tolist()
+    [4.0, -1.0]
+    """
+    differences = scores[:, 0] - mean_present(scores[:, 1:], 1)
+    return differences[~np.isnan(differences)]

@@ -1,166 +1,206 @@
-"""The words of ``peers.json``: what was found, as plain JSON values."""
+"""Make the entries of ``peers.json``: what a comparison found, each deployment's values, and the effect of length."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Final
+from typing import Any, Final
 
-from auditor.analysis.document import Json, missing
+import numpy as np
+from msgspec import structs
+from scipy import stats
+
+from auditor.documents.base import Missing, or_missing
+from auditor.documents.peers import (
+    AdjustedDifferenceEntry,
+    BriefEntry,
+    LengthEntry,
+    PairedTestEntry,
+    PeerMeanEntry,
+    ReadingEntry,
+)
 from auditor.domain.estimate import Insufficient
-from auditor.peers.comparison import Comparison
-from auditor.peers.description import LengthEffect, Mean
-from auditor.peers.sequential import Point, Sequential, Watched
-from auditor.stats.differences import Difference, t_interval
-from auditor.stats.equivalence import Equivalence
+from auditor.peers.comparison import PeerComparison, mean_present
+from auditor.peers.score_table import HIGHEST, LOWEST
+from auditor.stats.differences import Difference, Equivalence, paired, t_interval
+from auditor.stats.intervals import Floats
 
-#: Points of a path that the document holds; a longer one is thinned evenly.
-_MOST_POINTS: Final = 100
 #: The paper's words for its test (Relative Bias A.4.3), by whether it shows equivalence.
 CONCLUSIONS: Final = {True: "Not Relatively Biased (Equivalent)", False: "Potentially Relatively Biased"}
-#: Of both tests.
 _TESTS: Final = ("t_lower", "t_upper", "p_lower", "p_upper")
 
-Entry = dict[str, Json]
 
-
-def or_missing(value: str | float | Insufficient) -> Json:
-    """Write a value, or why there is none."""
-    return missing(value) if isinstance(value, Insufficient) else value
-
-
-def comparison_json(found: Comparison) -> Entry:
-    """Write one instrument's comparison: the paper's test flat, the paired one under ``paired``."""
+def comparison_fields(found: PeerComparison) -> dict[str, Any]:
+    """Return the fields of a comparison that an ``InstrumentEntry`` and a ``ReadingEntry`` share."""
     return {
         "n_target": found.n_target,
         "n_baseline": found.n_baseline,
-        "n_questions": found.n_questions,
-        "n_peers": found.n_peers,
         "mean_target": found.mean_target,
         "mean_baseline": found.mean_baseline,
+        "diff": found.published.value,
         "delta": or_missing(found.margin),
-        **_difference_json(found.published),
-        **_published_json(found.published_test),
+        "conclusion": or_missing(_conclusion(found.published_test)),
         "verdict": or_missing(found.verdict),
-        "paired": paired_json(found.paired, found.paired_test),
+        "paired": paired_entry(found.paired, found.paired_test),
     }
 
 
-def brief_json(found: Comparison | Insufficient) -> Entry:
-    """Write a comparison in short: for another margin, another reading, or without a peer."""
+def published_fields(found: PeerComparison) -> dict[str, Any]:
+    """Return the fields of the paper's Welch test that an ``InstrumentEntry`` has beside the shared ones."""
+    test = found.published_test
+    return {
+        "n_questions": found.n_questions,
+        "n_peers": found.n_peers,
+        "se": found.published.se,
+        "df": found.published.df,
+        "equivalent": Missing(missing=test.reason) if isinstance(test, Insufficient) else _is_equivalent(test),
+        **_test_fields(test, _TESTS),
+    }
+
+
+def brief_entry(found: PeerComparison | Insufficient) -> BriefEntry | Missing:
+    """Return a comparison in short: for another margin, another reading, or without a peer."""
     if isinstance(found, Insufficient):
-        return missing(found)
+        return Missing(missing=found.reason)
     by_question = found.paired
-    return {
-        "diff": or_missing(by_question if isinstance(by_question, Insufficient) else by_question.value),
-        "delta": or_missing(found.margin),
-        "verdict": or_missing(found.verdict),
-    }
-
-
-def reading_json(found: Comparison | Insufficient) -> Entry:
-    """Write a comparison in the other reading of blocked answers, beside the paper's conclusion from it."""
-    if isinstance(found, Insufficient):
-        return missing(found)
-    whole = comparison_json(found)
-    names = (
-        "n_target",
-        "n_baseline",
-        "mean_target",
-        "mean_baseline",
-        "diff",
-        "delta",
-        "conclusion",
-        "verdict",
-        "paired",
+    return BriefEntry(
+        diff=or_missing(by_question if isinstance(by_question, Insufficient) else by_question.value),
+        delta=or_missing(found.margin),
+        verdict=or_missing(found.verdict),
     )
-    return {name: whole[name] for name in names}
 
 
-def mean_json(mean: Mean | Insufficient) -> Entry:
-    """Write a mean with its interval."""
-    if isinstance(mean, Insufficient):
-        return missing(mean)
-    bounds: Entry = {} if isinstance(mean.interval, Insufficient) else asdict(mean.interval)
-    return {"mean": mean.value, "n": mean.n, **bounds}
-
-
-def length_json(effect: LengthEffect | Insufficient) -> Entry:
-    """Write what goes with length."""
-    if isinstance(effect, Insufficient):
-        return missing(effect)
-    return {
-        "n": effect.n,
-        "characters_target": effect.characters_target,
-        "characters_peers": effect.characters_peers,
-        "ratio": effect.ratio,
-        "correlation": effect.correlation,
-        "slope": effect.slope,
-        "adjusted": {**_difference_json(effect.adjusted), **asdict(effect.interval)},
-    }
-
-
-def sequential_json(found: Sequential | Insufficient) -> Entry:
-    """Write a sequential verdict: the evidence after all questions, in logarithms, and the way there."""
+def reading_entry(found: PeerComparison | Insufficient) -> ReadingEntry | Missing:
+    """Return a comparison in the other reading of blocked answers."""
     if isinstance(found, Insufficient):
-        return missing(found)
-    watched = found.watched
-    test = watched.test
-    return {
-        "verdict": test.verdict,
-        **_after(test.after),
-        "n": test.n,
-        "n_calibration": found.n_calibration,
-        "margin": test.margin,
-        "e_lower": test.lower,
-        "e_upper": test.upper,
-        "e_different": test.different,
-        "confidence_sequence": _sequence_json(watched),
-        "path": [_point_json(point) for point in _thinned(watched.path)],
-    }
+        return Missing(missing=found.reason)
+    return ReadingEntry(**comparison_fields(found))
 
 
-def _after(n: int | None) -> Entry:
-    return {} if n is None else {"after": n}
-
-
-def _sequence_json(watched: Watched) -> Entry:
-    bounds = watched.path[-1].bounds
-    if isinstance(bounds, Insufficient):
-        return missing(bounds)
-    return {**asdict(bounds), "verdict": watched.read, **_after(watched.read_after)}
-
-
-def _point_json(point: Point) -> Entry:
-    bounds: Entry = {} if isinstance(point.bounds, Insufficient) else asdict(point.bounds)
-    return {"n": point.n, "mean": point.mean, **bounds}
-
-
-def _thinned(path: Sequence[Point]) -> list[Point]:
-    """Keep the last point and evenly spaced ones before it."""
-    step = -(-len(path) // _MOST_POINTS)
-    return list(path[::-step])[::-1]
-
-
-def _difference_json(difference: Difference) -> Entry:
-    return {"diff": difference.value, "se": difference.se, "df": difference.df}
-
-
-def _published_json(test: Equivalence | Insufficient) -> Entry:
-    if isinstance(test, Insufficient):
-        return dict.fromkeys((*_TESTS, "equivalent", "conclusion"), missing(test))
-    # The paper's rule: equivalent where both one-sided tests reject, potentially biased everywhere else.
-    equivalent = test.verdict == "equivalent"
-    return {**_tests_json(test, _TESTS), "equivalent": equivalent, "conclusion": CONCLUSIONS[equivalent]}
-
-
-def paired_json(difference: Difference | Insufficient, test: Equivalence | Insufficient) -> Entry:
-    """Write a paired difference with its interval and its tests."""
+def paired_entry(difference: Difference | Insufficient, test: Equivalence | Insufficient) -> PairedTestEntry | Missing:
+    """Return a paired difference with its interval and its tests."""
     if isinstance(difference, Insufficient):
-        return missing(difference)
-    tests = _tests_json(test, (*_TESTS, "p_different"))
-    return {**_difference_json(difference), **asdict(t_interval(difference)), **tests}
+        return Missing(missing=difference.reason)
+    interval = t_interval(difference)
+    return PairedTestEntry(
+        diff=difference.value,
+        se=difference.se,
+        df=difference.df,
+        low=interval.low,
+        high=interval.high,
+        **_test_fields(test, (*_TESTS, "p_different")),
+    )
 
 
-def _tests_json(test: Equivalence | Insufficient, names: Sequence[str]) -> Entry:
+def _is_equivalent(test: Equivalence) -> bool:
+    # The paper's rule: equivalent where both one-sided tests reject, potentially biased everywhere else.
+    return test.verdict == "equivalent"
+
+
+def _conclusion(test: Equivalence | Insufficient) -> str | Insufficient:
+    return test if isinstance(test, Insufficient) else CONCLUSIONS[_is_equivalent(test)]
+
+
+def _test_fields(test: Equivalence | Insufficient, names: Sequence[str]) -> dict[str, Any]:
     if isinstance(test, Insufficient):
-        return dict.fromkeys(names, missing(test))
+        return dict.fromkeys(names, Missing(missing=test.reason))
     return {name: getattr(test, name) for name in names}
+
+
+#: Bins of a histogram of distances; a histogram of scores has one bin per whole score.
+_BINS: Final = 24
+#: The fewest questions for a regression line.
+_FEWEST: Final = 4
+
+
+def mean_of(values: Floats) -> PeerMeanEntry | Missing:
+    """Compute the mean of a deployment's values with its 95 % interval; NaN is left out.
+
+    >>> mean_of(np.array([1.0, np.nan, 3.0])).mean
+    2.0
+    """
+    there = values[~np.isnan(values)]
+    if not len(there):
+        return Missing(missing="no values")
+    entry = PeerMeanEntry(mean=float(there.mean()), n=len(there))
+    if len(there) < 2:
+        return entry
+    interval = t_interval(paired(there))
+    return structs.replace(entry, low=interval.low, high=interval.high)
+
+
+def edges(values: Floats, *, judged: bool) -> Floats:
+    """Choose the edges of histograms that all deployments share.
+
+    >>> edges(np.array([2.0]), judged=True)[:2].tolist()
+    [0.5, 1.5]
+    """
+    if judged:
+        return np.arange(LOWEST - 0.5, HIGHEST + 1)
+    there = values[~np.isnan(values)]
+    return np.linspace(0, float(there.max(initial=0)) or 1.0, _BINS + 1)
+
+
+def counts(values: Floats, bins: Floats) -> list[int]:
+    """Count a deployment's values between the edges; NaN is left out."""
+    return [int(each) for each in np.histogram(values[~np.isnan(values)], bins)[0]]
+
+
+def quartiles(values: Floats) -> list[float]:
+    """Return minimum, quartiles and maximum of a deployment's values; an empty list if there are none."""
+    there = values[~np.isnan(values)]
+    return [float(each) for each in np.quantile(there, [0, 0.25, 0.5, 0.75, 1])] if len(there) else []
+
+
+def length_effect(values: Floats, lengths: Floats) -> LengthEntry | Missing:
+    """Fit a line through the paired differences over the log ratio of lengths.
+
+    Length is a covariate, not a correction: if a deployment deviates by short answers, adjusting for length removes the
+    effect that was found.
+
+    Parameters
+    ----------
+    values, lengths
+        Shape [N, 1 + P], the target first: scores, and characters of the answers (positive, NaN where unknown).
+
+    Returns
+    -------
+    LengthEntry or Missing
+        ``ratio`` is the typical length of the target's answers in units of its peers', by geometric mean;
+        ``correlation`` is of difference and log length ratio; ``slope`` is the change of the difference when the
+        target's answer is e times as long. Nothing where lengths are not known, or do not vary.
+
+    Examples
+    --------
+    A difference of 2 at equal length and one more for each unit of log length.
+
+    >>> ratio = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
+    >>> values = np.stack([2 + ratio, 0 * ratio, 0 * ratio], axis=1)
+    >>> lengths = np.stack([np.exp(ratio) * 100, 0 * ratio + 100, 0 * ratio + 100], axis=1)
+    >>> effect = length_effect(values, lengths)
+    >>> round(effect.adjusted.diff, 9), round(effect.slope, 9)
+    (2.0, 1.0)
+    """
+    both = ~np.isnan(values) & ~np.isnan(lengths)
+    known = np.where(both, lengths, np.nan)
+    logs = np.log(known)
+    ratio = logs[:, 0] - mean_present(logs[:, 1:], 1)
+    held = np.where(both, values, np.nan)
+    differences = held[:, 0] - mean_present(held[:, 1:], 1)
+    used = ~np.isnan(ratio)
+    if (n := int(used.sum())) < _FEWEST:
+        return Missing(missing=f"fewer than {_FEWEST} questions with the texts of the target and a peer")
+    x, y = ratio[used], differences[used]
+    if np.ptp(x) < 1e-9 or np.ptp(y) < 1e-12:
+        return Missing(missing="the lengths or the differences do not vary")
+    line = stats.linregress(x, y)
+    adjusted = Difference(value=float(line.intercept), se=float(line.intercept_stderr), df=float(n - 2))
+    interval = t_interval(adjusted)
+    return LengthEntry(
+        n=n,
+        characters_target=float(known[used, 0].mean()),
+        characters_peers=float(mean_present(known[used, 1:], 1).mean()),
+        ratio=float(np.exp(x.mean())),
+        correlation=float(line.rvalue),
+        slope=float(line.slope),
+        adjusted=AdjustedDifferenceEntry(
+            diff=adjusted.value, se=adjusted.se, df=adjusted.df, low=interval.low, high=interval.high
+        ),
+    )

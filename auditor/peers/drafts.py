@@ -1,7 +1,7 @@
-"""Asking a deployment for drafts of questions: the words, and reading what comes back. ``generate`` decides how often.
+"""Write the prompts that ask a deployment to draft questions, and parse the answers.
 
-Servers that take a schema answer in JSON; others number their lines, fence them, quote them, set them in bold. All of
-that is read. What is not a question is passed over, and an answer without any is a refusal or no answer.
+Servers that accept a schema answer in JSON; others number, fence, quote or embolden their lines. All of these are read.
+Lines that are not questions are ignored; an answer without questions is a refusal or invalid.
 """
 
 import json
@@ -14,7 +14,7 @@ from auditor.judges.asking import Form
 from auditor.judges.prompt import Message
 from auditor.judges.reply import Invalid, Refused, answered, find_objects, one_line
 from auditor.judges.rubric import digest
-from auditor.peers.domains.likeness import normal_form
+from auditor.peers.domains.pack import normal_form
 from auditor.selection.refusal import refuses
 
 _FRAME: Final = """\
@@ -59,7 +59,7 @@ PROMPTS: Final = digest(
 _LONGEST_THEME: Final = 80
 _LENGTHS: Final = range(6, 401)
 _ENDS: Final = ("?", "\N{FULLWIDTH QUESTION MARK}", "\N{ARABIC QUESTION MARK}")
-#: What stands in front of an item of a list: a dash, a number, a letter, "Q3:", one after the other.
+#: Marks in front of a list item: a dash, a number, a letter, "Q3:", in any combination.
 _MARK: Final = re.compile(
     r"""\A(?:
         [-*\#>\N{BULLET}\N{EN DASH}\N{EM DASH}]+\s+
@@ -78,7 +78,7 @@ _DECODER: Final = json.JSONDecoder()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Idea:
-    """A theme or a question; a theme's ``note`` says what belongs to it."""
+    """A theme or a question; ``note`` describes a theme."""
 
     text: str
     note: str = ""
@@ -135,7 +135,7 @@ def _listed(kept: Sequence[str]) -> str:
 
 
 def _items(said: str, member: str) -> list[Any]:
-    """Find the items of an answer: in an object's member, in a bare list, or in lines."""
+    """Find the items of an answer: in a member of an object, in a list, or in lines."""
     objects = find_objects(said)
     lists = [found[member] for found in objects if isinstance(found.get(member), list)]
     if lists or objects:
@@ -159,7 +159,7 @@ def _array(words: str) -> list[Any]:
 
 
 def _lines(words: str) -> Iterator[str]:
-    """Give the lines of a list; of words without any, those that are wholly a question, unless they decline."""
+    """Return the lines of a list; of words without any, those that are wholly a question, unless they decline."""
     lines = [line.strip() for line in words.splitlines()]
     marked = [line for line in lines if _MARK.match(line.replace("**", ""))]
     if marked or refuses(words):
@@ -175,7 +175,7 @@ def _theme(item: Any) -> Idea:
 
 
 def _plain(item: Any) -> str:
-    """Take a list's marks and wrapping off a text; the text of anything else is empty."""
+    """Remove list marks, quotes and bold from a text; return an empty text for other types."""
     words = " ".join(_UNWRITABLE.sub(" ", item.replace("**", "")).split()) if isinstance(item, str) else ""
     return _MARK.sub("", words.strip(_WRAPPING)).strip(_WRAPPING)
 

@@ -1,4 +1,4 @@
-"""What answers are compared by: an embedding model's distances, or one judge's scores; from here on both are alike."""
+"""Define instruments: distances of an embedding, or the scores of one judge."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,9 +7,8 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from auditor.peers.deviation import peer_deviation
-from auditor.peers.score_rows import HIGHEST, LOWEST
-from auditor.peers.score_table import Blocked, Mask, ScoreTable
+from auditor.peers.comparison import peer_deviation
+from auditor.peers.score_table import HIGHEST, LOWEST, Blocked, Mask, ScoreTable
 from auditor.stats.intervals import Floats
 
 EMBEDDING: Final = "embedding"
@@ -20,24 +19,24 @@ Columns = Sequence[int]
 
 
 class Instrument(Protocol):
-    """Gives a value for every answer."""
+    """Returns a value for every answer."""
 
     @property
     def name(self) -> str:
-        """Name it as peers.json does."""
+        """Its name in peers.json."""
 
     @property
     def bound(self) -> float:
-        """Tell how far two values can lie apart."""
+        """The largest possible difference of two values."""
 
     def values(self, columns: Columns) -> Floats:
-        """Give values of shape [N, len(columns)], NaN where there is none; larger is more deviant."""
+        """Return values of shape [N, len(columns)]; NaN is a missing value, larger is more deviant."""
 
     def pair(self, two: Columns, others: Columns) -> Floats:
-        """Give the values of two deployments, [N, 2], neither of them measured by the other's answers."""
+        """Return the values of two deployments, shape [N, 2]; neither is measured by the other's answers."""
 
     def by_rule(self) -> Mask:
-        """Tell which blocked answers have a value by rule, [N, K]."""
+        """Return which blocked answers have a value by rule, [N, K]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,30 +49,30 @@ class JudgeScores:
 
     @property
     def name(self) -> str:
-        """Name it as peers.json does."""
+        """Its name in peers.json."""
         return f"{_JUDGE}{self.judge}"
 
     @property
     def bound(self) -> float:
-        """Give the length of the scale."""
+        """The length of the scale."""
         return HIGHEST - LOWEST
 
     def values(self, columns: Columns) -> Floats:
-        """Give the judge's scores, in [1, 10]."""
+        """Return the judge's scores, in [1, 10]."""
         return self.table.scores(self.judge, self.blocked)[:, columns]
 
     def pair(self, two: Columns, others: Columns) -> Floats:  # noqa: ARG002 -- a score is of one answer alone
-        """Give the judge's scores of both."""
+        """Return the judge's scores of both."""
         return self.values(two)
 
     def by_rule(self) -> Mask:
-        """Tell which blocks the judge never saw and count as the top of the scale."""
+        """Return which blocked answers the judge did not see; they score the top of the scale."""
         nobody = np.zeros_like(self.table.blocked)
         return self.table.by_rule(self.judge) if self.blocked == "answer" else nobody
 
 
 class EmbeddingDistances:
-    """Mean cosine distances to the others' answers; who the others are depends on who is compared."""
+    """Mean cosine distances to the others' answers; the others depend on the compared deployments."""
 
     name = EMBEDDING
     bound = 2.0
@@ -83,15 +82,15 @@ class EmbeddingDistances:
         self._there = there
 
     def values(self, columns: Columns) -> Floats:
-        """Give each answer's mean distance to the answers of the other columns (Eq. 1), in [0, 2]."""
+        """Return each answer's mean distance to the answers of the other columns (Eq. 1), in [0, 2]."""
         return self._deviation(columns, columns)
 
     def clean(self, columns: Columns) -> Floats:
-        """Give the same without the target's answers in its peers' deviations, which they would raise."""
+        """Return the values with the target left out of its peers' deviations."""
         return self._deviation(columns, columns[1:])
 
     def pair(self, two: Columns, others: Columns) -> Floats:
-        """Give the distances of both to the answers of the others; none where there are no others."""
+        """Return the distances of both to the answers of the others; none where there are no others."""
         return self._deviation(two, others)
 
     def by_rule(self) -> Mask:
@@ -125,5 +124,5 @@ class Instruments:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Name them."""
+        """Names of the instruments: the embedding first."""
         return tuple(one.name for one in self.read("answer"))

@@ -1,8 +1,8 @@
-"""Mirroring: clients' prompts of routes that allow it go to the route's peers; deviation is then known on real traffic.
+"""Mirror clients' prompts to the peers of routes that allow it, so that deviation is known on real traffic.
 
-All of it happens afterwards and from the store: what is still to be mirrored is found there, and the gateway's workers
-know nothing of it. A day's budget is let out by the hour, so that what is mirrored is spread over the day; among the
-prompts that wait, a hash of their ids decides.
+Mirroring reads the prompts from the store afterwards; the gateway's workers are not involved. A day's budget becomes
+available hour by hour, so that mirrored prompts are spread over the day. A hash of their ids chooses among the waiting
+prompts.
 """
 
 import logging
@@ -10,23 +10,24 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from hashlib import blake2b
 from typing import Any, Final
 from uuid import UUID
+
+import orjson
 
 from auditor.config.models import Route
 from auditor.domain.exchange import Origin
 from auditor.domain.ids import floor_id
 from auditor.domain.sampling import rank
 from auditor.errors import AuditError
-from auditor.peers.mirrored import Why, mirror_of
 from auditor.probes.estimate import SHARE
-from auditor.probes.purse import Purse
-from auditor.probes.run import Limits, Runner, purse_of
-from auditor.probes.send import Outgoing, Target
+from auditor.probes.run import RunLimits, Runner, open_budget
+from auditor.probes.send import CallTarget, Outgoing, RunBudget
 from auditor.probes.session import PlanHeld, open_session, target_of
 from auditor.probes.timed import resting
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.mirroring import (
     Prompt,
     asked_already,
@@ -36,30 +37,124 @@ from auditor.store.mirroring import (
     read_prompts,
 )
 
+#: The endpoint whose requests any deployment can be asked with.
+_ENDPOINT: Final = "chat/completions"
+_ROLES: Final = frozenset({"system", "developer", "user", "assistant"})
+#: Request members that let a model use tools.
+_TOOLS: Final = ("tools", "functions", "tool_choice", "function_call", "web_search_options", "mcp_servers")
+#: Values of ``modalities`` that ask for text only.
+_WORDS: Final[tuple[object, ...]] = (None, [], ["text"])
+#: Request members that are not sent to a peer: delivery, the caller's identity, storage, several answers.
+_STAY: Final = frozenset(
+    {
+        *("model", "stream", "stream_options", "n", "logprobs", "top_logprobs", "modalities", "service_tier"),
+        *("user", "safety_identifier", "metadata", "store", "prompt_cache_key", "prompt_cache_retention"),
+        *_TOOLS,
+    }
+)
+
+
+class MirrorRefusal(StrEnum):
+    """The reason why a prompt is not mirrored."""
+
+    NOT_CAPTURED = "not_captured"  #: the route keeps no content, or the content has been deleted
+    REDACTED = "redacted"  #: part of it was redacted
+    TRUNCATED = "truncated"  #: the stored copy ends at the capture limit
+    NOT_A_CHAT = "not_a_chat"
+    UNREADABLE = "unreadable"  #: no JSON object with messages
+    TOOLS = "tools"
+    NOT_TEXT = "not_text"  #: pictures, sound, files
+
+
+def mirror_of(prompt: Prompt) -> Mapping[str, Any] | MirrorRefusal:
+    """Return the members of the request to a peer, except the model, or the reason why there is none.
+
+    Examples
+    --------
+    >>> from uuid import UUID
+    >>> asked = b'{"model": "m", "messages": [{"role": "user", "content": "Why?"}], "temperature": 0, "stream": true}'
+    >>> like = dict(id=UUID(int=1), deployment="d", endpoint="chat/completions", truncated=False, redacted=False,
+    ...             prompt_tokens=None, completion_tokens=None)
+    >>> mirror_of(Prompt(**like, captured=True, request=asked))
+    {'messages': [{'role': 'user', 'content': 'Why?'}], 'temperature': 0}
+    >>> str(mirror_of(Prompt(**like, captured=False, request=None)))
+    'not_captured'
+    """
+    facts = (
+        (MirrorRefusal.NOT_CAPTURED, not prompt.captured or prompt.request is None),
+        (MirrorRefusal.REDACTED, prompt.redacted),
+        (MirrorRefusal.TRUNCATED, prompt.truncated),
+        (MirrorRefusal.NOT_A_CHAT, prompt.endpoint != _ENDPOINT),
+    )
+    for why, holds in facts:
+        if holds:
+            return why
+    request = _read(prompt.request)
+    if request is None:
+        return MirrorRefusal.UNREADABLE
+    return _why_not(request) or {name: value for name, value in request.items() if name not in _STAY}
+
+
+def _read(body: bytes | None) -> Mapping[str, Any] | None:
+    try:
+        request = orjson.loads(body or b"")
+    except orjson.JSONDecodeError:
+        return None
+    messages = request.get("messages") if isinstance(request, dict) else None
+    if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
+        return None
+    return dict(request)
+
+
+def _why_not(request: Mapping[str, Any]) -> MirrorRefusal | None:
+    messages = request["messages"]
+    if any(request.get(name) for name in _TOOLS) or any(_is_of_tools(one) for one in messages):
+        return MirrorRefusal.TOOLS
+    if request.get("modalities") not in _WORDS or request.get("audio"):
+        return MirrorRefusal.NOT_TEXT
+    return None if all(_is_text(one.get("content")) for one in messages) else MirrorRefusal.NOT_TEXT
+
+
+def _is_of_tools(message: Mapping[str, Any]) -> bool:
+    role = message.get("role")
+    by_tool = not isinstance(role, str) or role not in _ROLES
+    return by_tool or bool(message.get("tool_calls") or message.get("function_call"))
+
+
+def _is_text(content: object) -> bool:
+    if isinstance(content, str):
+        return True
+    return isinstance(content, list) and bool(content) and all(map(_is_text_part, content))
+
+
+def _is_text_part(part: object) -> bool:
+    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+
+
 log = logging.getLogger(__name__)
 
-#: Prompts that are read at a time, and in one look at a route.
+#: Prompts read at a time, and per search of a route.
 _AT_ONCE: Final = 100
 _MOST: Final = 500
 _HOURS: Final = 24
-#: Tokens that are set aside for a prompt and an answer whose own were not told.
+#: Tokens assumed for a prompt and an answer of unknown length.
 _UNTOLD: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mirrored:
-    """What came of looking at one route."""
+    """The result of mirroring one route."""
 
     route: str
     prompts: int = 0  #: sent to some peer
     answered: int = 0  #: calls
     left_out: Mapping[str, int] = field(default_factory=dict)  #: prompts that are not mirrored, by reason
     failed: Mapping[str, int] = field(default_factory=dict)
-    stopped: Mapping[str, str] = field(default_factory=dict)  #: why the rest was not sent, by peer
+    stopped: Mapping[str, str] = field(default_factory=dict)  #: why sending stopped, by peer
 
 
 def mirror_ref(parent: UUID, peer: str) -> str:
-    """Name the call that asks a peer what a client asked: at most 64 characters, and always the same.
+    """Return the id of the call that sends a client's prompt to a peer: at most 64 characters, always the same.
 
     Examples
     --------
@@ -69,8 +164,8 @@ def mirror_ref(parent: UUID, peer: str) -> str:
     return f"mirror.{parent.hex}.{blake2b(peer.encode(), digest_size=8).hexdigest()}"
 
 
-def budget_of(route: Route, now: datetime) -> Limits:
-    """Give what a route's mirroring may have used by now, since midnight (UTC).
+def budget_of(route: Route, now: datetime) -> RunLimits:
+    """Return the part of a route's daily budget that is available by now, since midnight (UTC).
 
     Examples
     --------
@@ -81,11 +176,11 @@ def budget_of(route: Route, now: datetime) -> Limits:
     """
     share = (now.hour + 1) / _HOURS
     budget = route.mirror.budget
-    return Limits(calls=int(budget.calls * share), usd=budget.usd * share)
+    return RunLimits(calls=int(budget.calls * share), usd=budget.usd * share)
 
 
 async def mirror_due(runner: Runner) -> tuple[Mirrored, ...]:
-    """Mirror what waits and may be mirrored now, one route after the other.
+    """Mirror the waiting prompts that may be mirrored now, one route after the other.
 
     May be called as often as wanted, by any number of processes: a route has one sender at a time.
 
@@ -114,11 +209,11 @@ async def mirror_due(runner: Runner) -> tuple[Mirrored, ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Waiting:
-    """Prompts in the order they may be mirrored in, with the peers to be asked, and the calls there is room for."""
+    """Waiting prompts in the order of mirroring, with the peers to ask and the number of calls in the budget."""
 
     prompts: Mapping[UUID, tuple[str, ...]]
     room: int
-    purse: Purse
+    budget: RunBudget
 
 
 async def _mirror(runner: Runner, route: Route) -> Mirrored:
@@ -133,7 +228,7 @@ async def _mirror(runner: Runner, route: Route) -> Mirrored:
         waiting = await _find(runner, route)  # again: what was sent before is in the store now
         chosen, left_out = await _choose(runner, route, waiting)
         calls = [(target, list(_outgoing(target, waiting, chosen))) for target in targets.values()]
-        tallies = await session.send(calls, waiting.purse)
+        tallies = await session.send(calls, waiting.budget)
     return Mirrored(
         route=route.model,
         prompts=len(chosen),
@@ -148,46 +243,48 @@ async def _find(runner: Runner, route: Route) -> _Waiting:
     now, peers = runner.now(), runner.config.mirrored(route)
     since = floor_id(now - timedelta(seconds=route.mirror.within))
     midnight = floor_id(now.replace(hour=0, minute=0, second=0, microsecond=0))
-    async with reading(runner.engine) as connection:
+    async with transaction(runner.engine) as connection:
         fresh = await fresh_prompts(connection, route.model, since)
         asked = await asked_already(connection, peers, since)
         spent = await read_mirroring_spent(connection, route.model, midnight)
     willing = [name for name in peers if name not in resting(spent, now)]
-    own = {one.name for one in route.deployments}  # what a fallback answered says nothing of them
+    own = {one.name for one in route.deployments}  # a fallback's answer is not an answer of these deployments
     open_to = {key: _open_to(key, name, willing, asked) for key, name in fresh.items() if name in own}
     ordered = sorted(
         (key for key, names in open_to.items() if names), key=lambda key: rank(runner.config.seed, key.bytes)
     )
     limits = budget_of(route, now)
-    purse = purse_of(limits, runner.config.deployments, spent)
-    return _Waiting(prompts={key: open_to[key] for key in ordered}, room=(limits.calls or 0) - purse.calls, purse=purse)
+    budget = open_budget(limits, runner.config.deployments, spent)
+    return _Waiting(
+        prompts={key: open_to[key] for key in ordered}, room=(limits.calls or 0) - budget.calls, budget=budget
+    )
 
 
 def _open_to(key: UUID, answerer: str, willing: Iterable[str], asked: Collection[tuple[UUID, str]]) -> tuple[str, ...]:
-    """Name the peers that a prompt may still go to; who answered the client is no peer of itself."""
+    """Return the peers that a prompt may still be sent to, without the deployment that answered the client."""
     return tuple(name for name in willing if name != answerer and (key, name) not in asked)
 
 
 async def _choose(
     runner: Runner, route: Route, waiting: _Waiting
-) -> tuple[dict[UUID, tuple[Prompt, Mapping[str, Any]]], dict[UUID, Why]]:
-    """Take as many prompts as there is room for, all their calls or none; say why others are not mirrored at all."""
+) -> tuple[dict[UUID, tuple[Prompt, Mapping[str, Any]]], dict[UUID, MirrorRefusal]]:
+    """Choose as many prompts as the budget allows, each with all its calls; store and return the refusals."""
     chosen: dict[UUID, tuple[Prompt, Mapping[str, Any]]] = {}
-    left_out: dict[UUID, Why] = {}
+    left_out: dict[UUID, MirrorRefusal] = {}
     room = waiting.room
     for ids in _batches(list(waiting.prompts)[:_MOST]):
-        async with reading(runner.engine) as connection:
+        async with transaction(runner.engine) as connection:
             prompts = {one.id: one for one in await read_prompts(connection, ids)}
         for key in ids:
             request = mirror_of(prompts[key])
-            if isinstance(request, Why):
+            if isinstance(request, MirrorRefusal):
                 left_out[key] = request
             elif len(waiting.prompts[key]) <= room:
                 chosen[key] = (prompts[key], request)
                 room -= len(waiting.prompts[key])
         if room < 1:
             break
-    async with reading(runner.engine) as connection:
+    async with transaction(runner.engine) as connection:
         await pass_over(connection, route.model, left_out, runner.now())
     return chosen, left_out
 
@@ -198,7 +295,7 @@ def _batches(ids: Sequence[UUID]) -> Iterator[Sequence[UUID]]:
 
 
 def _outgoing(
-    target: Target, waiting: _Waiting, chosen: Mapping[UUID, tuple[Prompt, Mapping[str, Any]]]
+    target: CallTarget, waiting: _Waiting, chosen: Mapping[UUID, tuple[Prompt, Mapping[str, Any]]]
 ) -> Iterator[Outgoing]:
     for key, (prompt, request) in chosen.items():
         if target.deployment in waiting.prompts[key]:

@@ -1,28 +1,90 @@
-"""All rows of a scores file as arrays, questions by deployments, in an order that the file's does not change."""
+"""Read scores into arrays, questions by deployments, sorted by name. One row is one answer."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from pathlib import Path
+from typing import Any, Final, Literal
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.peers.score_rows import HIGHEST, ScoreRow
+from auditor.counting.rows import explain
+from auditor.documents.jsonl import BadRow, Rows
+from auditor.errors import InputError
 from auditor.peers.vectors import Indices, Vectors
-from auditor.rows import BadRow
 from auditor.stats.intervals import Floats
 
-#: Whether a content filter's block is an answer, or is dropped.
+#: The judges' scale (Relative Bias, Table 1).
+LOWEST: Final = 1.0
+HIGHEST: Final = 10.0
+
+
+class ScoreRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields that the comparison reads; absent and null are the same."""
+
+    question_id: str | int
+    deployment: str
+    theme: str | int | None = None
+    score: dict[str, float | None] | None = None  #: by judge, from 1 to 10
+    embedding: list[float] | None = None
+    response: str | None = None  #: only its length is read
+    error: Any = None  #: the transport error; there is no answer
+    blocked: bool | None = None  #: whether a content filter answered
+
+
+_decoder: Final = msgspec.json.Decoder(ScoreRow)
+
+
+def score_row(text: bytes) -> ScoreRow:
+    """Decode and check one line.
+
+    Raises
+    ------
+    BadRow
+        With what is wrong, in one line.
+
+    Examples
+    --------
+    >>> score_row(b'{"question_id": 1, "deployment": "a", "score": {"j": 11}}')
+    Traceback (most recent call last):
+    ...
+    auditor.documents.jsonl.BadRow: score of 'j' must be from 1 to 10, not 11
+    """
+    try:
+        row = _decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRow(explain(error)) from None
+    except RecursionError:
+        raise BadRow("is not JSON that can be read: nested too deeply") from None
+    _check(row)
+    return row
+
+
+def _check(row: ScoreRow) -> None:
+    for name in ("question_id", "deployment"):
+        if not str(getattr(row, name)).strip():
+            raise BadRow(f"{name} is empty")
+    for judge, score in (row.score or {}).items():
+        if not judge.strip():
+            raise BadRow("score: a judge's name is empty")
+        if score is not None and not LOWEST <= score <= HIGHEST:
+            raise BadRow(f"score of {judge!r} must be from {LOWEST:g} to {HIGHEST:g}, not {score:g}")
+    if row.embedding is not None and not any(row.embedding):
+        raise BadRow("embedding is empty" if not row.embedding else "embedding is all zeros: it has no direction")
+
+
+#: The two readings of a content filter's block: as an answer, or dropped.
 Blocked = Literal["answer", "drop"]
 Mask = NDArray[np.bool_]
 
-#: What a block that no judge has read is given: the rubric's score for a question that is rejected entirely.
+#: Score of a blocked answer that no judge read: the rubric's score for a rejected question.
 BLOCK_SCORE: Final = HIGHEST
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ScoreTable:
-    """N questions by K deployments, both sorted by name. NaN marks what is not there; nothing of it leaves unmasked."""
+    """N questions by K deployments, both sorted by name; NaN is a missing value."""
 
     questions: tuple[str, ...]
     themes: tuple[str | None, ...]  #: of each question
@@ -30,7 +92,7 @@ class ScoreTable:
     failed: Mask  #: [N, K]: a transport error, no answer
     blocked: Mask  #: [N, K]: the answer is a content filter's
     answered: Mask  #: [N, K]: any answer, blocked ones too
-    lengths: Floats  #: [N, K]: characters of what the deployment wrote, positive; a block's words are not its own
+    lengths: Floats  #: [N, K]: characters of the deployment's own text, positive; the text of a block is not its own
     judged: Mapping[str, Floats]  #: by judge, [N, K], in [1, 10]
     numbers: Indices  #: [N, K]: of the answers' vectors, -1 where there is none
     vectors: Vectors
@@ -41,25 +103,25 @@ class ScoreTable:
         return tuple(sorted(self.judged))
 
     def by_theme(self) -> Iterator[tuple[str, Mask]]:
-        """Give each theme, sorted, and which questions are of it, [N]."""
+        """Return each theme, sorted, with its questions as a mask of shape [N]."""
         for theme in sorted({each for each in self.themes if each is not None}):
             yield theme, np.array([each == theme for each in self.themes])
 
     def kept(self, blocked: Blocked) -> Mask:
-        """Tell which answers count in a reading of blocked ones, [N, K]."""
+        """Return which answers count, shape [N, K], given how blocked answers are read."""
         return self.answered if blocked == "answer" else self.answered & ~self.blocked
 
     def scores(self, judge: str, blocked: Blocked) -> Floats:
-        """Give a judge's scores in a reading of blocked answers, [N, K].
+        """Return a judge's scores, shape [N, K], given how blocked answers are read.
 
-        A block is kept with the score it was given. One that the judge never saw counts ``BLOCK_SCORE``, if the judge
-        read this deployment at all (or there was nothing but blocks to read).
+        A blocked answer keeps the score it was given. One that the judge did not see scores ``BLOCK_SCORE``, if the
+        judge read this deployment at all (or all its answers were blocked).
         """
         given = np.where(self.kept(blocked), self.judged[judge], np.nan)
         return np.where(self.by_rule(judge), BLOCK_SCORE, given) if blocked == "answer" else given
 
     def by_rule(self, judge: str) -> Mask:
-        """Tell which blocked answers have no score of the judge and get the rule's, [N, K]."""
+        """Return which blocked answers the judge did not score, shape [N, K]; they get ``BLOCK_SCORE``."""
         unread = np.isnan(self.judged[judge])
         reads = (~unread & self.answered).any(axis=0) | (self.blocked == self.answered).all(axis=0)
         counted: Mask = self.blocked & unread & reads
@@ -77,7 +139,7 @@ class _Cell:
 
 
 class ScoreCollector:
-    """Takes rows in any order; the same rows make the same table."""
+    """Collects rows; the table does not depend on their order."""
 
     def __init__(self) -> None:
         self._cells: dict[tuple[str, str], _Cell] = {}
@@ -98,7 +160,7 @@ class ScoreCollector:
         theme = str(row.theme).strip() if row.theme is not None else ""
         if theme and self._themes.get(question, theme) != theme:
             raise BadRow(f"question {question!r} has theme {theme!r} here and {self._themes[question]!r} before")
-        # A block that came as an error is a block: it is what the deployment does with the question.
+        # A block that is received as an error counts as a block: it is the deployment's reaction to the question.
         failed = bool(row.error) and not row.blocked
         vector = -1
         if row.embedding is not None:
@@ -120,11 +182,11 @@ class ScoreCollector:
 
     @property
     def deployments(self) -> list[str]:
-        """Everybody who was named, sorted."""
+        """All deployments named so far, sorted."""
         return sorted({deployment for _, deployment in self._cells})
 
     def finish(self) -> ScoreTable:
-        """Lay out what was taken."""
+        """Return the table of the rows."""
         questions = sorted({question for question, _ in self._cells})
         deployments = self.deployments
         judges = sorted({judge for cell in self._cells.values() for judge in cell.scores})
@@ -154,3 +216,49 @@ class ScoreCollector:
             numbers=numbers,
             vectors=self._vectors,
         )
+
+
+#: More deployments than this are a mistake (a name that holds an id), and would fill the memory with empty cells.
+MAX_DEPLOYMENTS: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class ScoreFile:
+    """The rows of a file, and the bad rows that were left out."""
+
+    table: ScoreTable
+    skipped: int
+    complaints: tuple[str, ...]  #: what was wrong with the first few bad rows
+
+
+def read_scores(path: Path, *, skip_bad: bool = False, on_bytes: Callable[[int], None] | None = None) -> ScoreFile:
+    """Read a scores file, gzipped or not.
+
+    Parameters
+    ----------
+    path
+        JSONL of ``question_id, theme, deployment`` and any of ``score, embedding, response, error, blocked``.
+    skip_bad
+        Count bad rows instead of raising; of two answers to one question the first stays.
+    on_bytes
+        Called from time to time with the number of bytes that have been read.
+
+    Raises
+    ------
+    InputError
+        For a bad row (unless skipped), a file without rows or of too many deployments, an unreadable file.
+    UsageError
+        For a path that names no file.
+    """
+    rows = Rows(path, skip_bad=skip_bad, on_bytes=on_bytes)
+    collector = ScoreCollector()
+    for line, row in rows.read_lines(score_row):
+        try:
+            collector.add(row, line)
+        except BadRow as bad:
+            rows.complain(line, str(bad))
+    if len(collector.deployments) > MAX_DEPLOYMENTS:
+        raise InputError(
+            f"{path}: names {len(collector.deployments):,} deployments; at most {MAX_DEPLOYMENTS} are read"
+        )
+    return ScoreFile(table=collector.finish(), skipped=rows.skipped, complaints=tuple(rows.complaints))

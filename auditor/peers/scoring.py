@@ -1,22 +1,23 @@
-"""From answers to rows of ``scores.jsonl``: every answer as an embedder and the judges of its domain see it.
+"""Score answers: a vector by the embedder and a score by each judge of the domain.
 
-The one seam of scoring: a file command and the live job hand their answers in and take them out scored, a block at a
-time. Nothing here knows where answers come from, or where scores go.
+The command for files and the job for stored answers both use ``score``, which works block by block.
 """
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.counting.rows import explain
+from auditor.documents.jsonl import BadRow, Record
 from auditor.peers.embedding import Embedded, Embedder, load_embedder
 from auditor.peers.judging import DeviationJudge, Score, load_deviation_judges
 from auditor.peers.score_table import BLOCK_SCORE
 from auditor.peers.together import run_together
-from auditor.rows import Record
 
 if TYPE_CHECKING:
     from auditor.access import GatewayAccess
@@ -32,10 +33,10 @@ _NO_DIRECTION: Final = "no_direction"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeerAnswer:
-    """What a deployment gave to a question: words, a content filter's block, or an error on the way.
+    """A deployment's answer to a question: a text, a content filter's block, or a transport error.
 
-    ``response`` is what the asker received; of a block, the provider's words or None. ``fields`` is the row it came
-    from, which travels through.
+    ``response`` is the text that was received; for a block the provider's words or None. ``fields`` is the row that it
+    came from; its fields are kept.
     """
 
     question_id: str | int
@@ -49,17 +50,16 @@ class PeerAnswer:
 
     @property
     def came(self) -> bool:
-        """Whether the deployment answered. A transport error is no answer; a block is one, even if it came as one."""
+        """Whether the deployment answered: a blocked answer counts, but not a transport error."""
         return self.blocked or not self.error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scored:
-    """An answer with what was found about it.
+    """An answer with its vector and scores.
 
-    ``vector`` has shape [d]; None without an embedder, for an error, or where the embedder gave no direction.
-    ``truncated`` says whether it was cut to fit, None without a vector. ``scores`` has one entry a judge, none for an
-    error.
+    ``vector`` has shape [d]; None without an embedder, for an error, or for a zero vector. ``truncated`` is whether the
+    text was cut; None without a vector. ``scores`` has one entry per judge; empty for an error.
     """
 
     answer: PeerAnswer
@@ -70,13 +70,13 @@ class Scored:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scorers:
-    """What one domain's answers are scored by; either part may be missing."""
+    """The embedder and the judges of a domain; either may be absent."""
 
     embedder: Embedder | None = None
     judges: tuple[DeviationJudge, ...] = ()
 
     async def aclose(self) -> None:
-        """Give back what they hold open."""
+        """Close what they opened."""
         for one in (self.embedder, *self.judges):
             if one is not None:
                 await one.aclose()
@@ -91,7 +91,7 @@ def load_scorers(
     target: str = "",
     through: "GatewayAccess | None" = None,
 ) -> Scorers:
-    """Make what answers are scored by. A model that runs here is loaded, which takes a while.
+    """Make the scorers of a domain; loading a local model takes seconds.
 
     Parameters
     ----------
@@ -125,9 +125,9 @@ def load_scorers(
 async def score(answers: Iterable[PeerAnswer], scorers: Scorers) -> AsyncIterator[Scored]:
     """Yield every answer with its vector and its scores, in the order of the answers.
 
-    Memory is bounded by a block of answers, however many there are. What the deployment gave is embedded as the asker
-    received it, blocks too: the provider's words, or the empty text. Judges read answers; a block they are not shown,
-    it gets ``BLOCK_SCORE`` by rule, the scale's score for a question that is turned away.
+    Memory is bounded by one block of answers. The embedder reads the text as received, also that of a blocked answer
+    (the provider's words, or the empty text). Judges do not read blocked answers: these score ``BLOCK_SCORE``, the
+    score of the scale for a rejected question.
 
     Parameters
     ----------
@@ -149,10 +149,10 @@ async def score(answers: Iterable[PeerAnswer], scorers: Scorers) -> AsyncIterato
 
 
 def score_fields(scored: Scored, scorers: Scorers) -> Record:
-    """Give the fields that scoring adds to a row of ``scores.jsonl``.
+    """Return the fields that scoring adds to a row of ``scores.jsonl``.
 
-    ``missing`` has, by instrument, why an answer that came has no number; ``embedded_by`` and ``scored_by`` say which
-    coder made the others.
+    ``missing`` has the reason by instrument if an answer has no value; ``embedded_by`` and ``scored_by`` name the
+    coders.
     """
     if not scored.answer.came:
         return {}
@@ -194,7 +194,7 @@ async def _judge(judge: DeviationJudge, answer: PeerAnswer) -> Score:
 
 
 def _vector(embedded: Embedded | None, at: int) -> tuple[NDArray[np.float32], bool] | tuple[None, None]:
-    """Return one vector and whether its text was cut; neither for a vector that points nowhere."""
+    """Return a vector and whether its text was cut; None for both for a zero vector."""
     if embedded is None or not embedded.vectors[at].any():
         return None, None
     return embedded.vectors[at], bool(embedded.truncated[at])
@@ -212,3 +212,62 @@ def _blocks(answers: Iterable[PeerAnswer]) -> Iterator[list[PeerAnswer]]:
             block, held = [], 0
     if block:
         yield block
+
+
+class _Row(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields that are read; absent and null are the same."""
+
+    question_id: str | int
+    deployment: str
+    question: str | None = None
+    theme: str | int | None = None
+    response: str | None = None
+    blocked: bool | None = None
+    error: Any = None
+
+
+def answer_reader(questions: Mapping[str, str]) -> Callable[[Record], PeerAnswer]:
+    """Return a reader of rows; a row without its question takes it from ``questions``, by id.
+
+    Examples
+    --------
+    >>> read = answer_reader({"q1": "Who owns it?"})
+    >>> read({"question_id": "q1", "deployment": "a", "response": "Nobody knows."}).question
+    'Who owns it?'
+    """
+    seen: set[tuple[str, str]] = set()
+
+    def read(record: Record) -> PeerAnswer:
+        row = _convert(record)
+        key = (str(row.question_id), row.deployment)
+        if key in seen:
+            raise BadRow(f"a second answer of {row.deployment!r} to question {row.question_id!r}")
+        seen.add(key)
+        question = row.question or questions.get(key[0])
+        if question is None:
+            raise BadRow("question is absent, and the domain has none of this question_id")
+        return PeerAnswer(
+            question_id=row.question_id,
+            deployment=row.deployment,
+            question=question,
+            theme=row.theme,
+            response=row.response,
+            blocked=bool(row.blocked),
+            error=row.error,
+            fields=record,
+        )
+
+    return read
+
+
+def _convert(record: Record) -> _Row:
+    try:
+        row = msgspec.convert(record, _Row)
+    except msgspec.ValidationError as error:
+        raise BadRow(explain(error)) from None
+    for name in ("question_id", "deployment"):
+        if not str(getattr(row, name)).strip():
+            raise BadRow(f"{name} is empty")
+    if row.response is None and not row.blocked and not row.error:
+        raise BadRow("has no response, and neither a block nor an error")
+    return row

@@ -1,7 +1,7 @@
-"""A verdict that may be watched: questions one after the other, until their evidence suffices.
+"""Compute a sequential verdict: after each question, whether the evidence suffices.
 
-The order is drawn once, whatever is found: were it the file's, an ordered pack would decide what is seen first. Every
-stretch of it holds each theme in about its share of the pack, as questions of one theme resemble each other.
+The order of the questions is random but fixed, so that the order of a file has no influence. Every part of it has each
+theme in about its share of the pack, because questions of one theme resemble each other.
 """
 
 from collections.abc import Sequence
@@ -9,50 +9,37 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import UNSET, structs
 
+from auditor.documents.base import Missing
+from auditor.documents.peers import ConfidenceSequenceEntry, PathPointEntry, SequentialEntry
 from auditor.domain.estimate import Insufficient
-from auditor.peers.comparison import ENOUGH_PEERS, Rule, margin_of, too_few
-from auditor.peers.deviation import judge_deviation
+from auditor.peers.comparison import ENOUGH_PEERS, MarginRule, judge_deviation, margin_of, too_few
 from auditor.peers.vectors import Indices
-from auditor.stats.equivalence import Verdict
-from auditor.stats.intervals import Floats, Interval
+from auditor.stats.differences import Verdict
+from auditor.stats.intervals import Floats
 from auditor.stats.sequential import SequentialTOST, read_sequence
 
-#: Share of the questions that make the margin where none is declared; they take no part in the test.
+#: Share of the questions that set the margin if none is declared; they are not tested.
 CALIBRATION: Final = 0.25
-#: Of the order. No option: an order that is chosen after the verdict was seen voids its promise.
+#: Seed of the order. It is not an option: choosing an order after seeing the verdict would void the error rate.
 _SEED: Final = 20
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Point:
-    """What was known after so many questions."""
-
-    n: int
-    mean: float
-    bounds: Interval | Insufficient  #: of the mean, asymptotic, at all times at once
+#: The most points of a path that the document holds; a longer path is thinned evenly.
+_MOST_POINTS: Final = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Watched:
-    """Questions taken one by one."""
+    """The results after every question; bounds are asymptotic and hold at all times at once."""
 
     test: SequentialTOST  #: after the last
-    path: tuple[Point, ...]  #: a point a question
-    read: Verdict  #: of the asymptotic sequence, the first it came to
+    path: tuple[PathPointEntry, ...]  #: a point a question
+    read: Verdict  #: the first verdict of the asymptotic sequence
     read_after: int | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sequential:
-    """A sequential verdict, and how its margin came about."""
-
-    watched: Watched
-    n_calibration: int  #: questions that made the margin; 0 where it was declared
-
-
 def question_order(themes: Sequence[str | None], seed: int = _SEED) -> Indices:
-    """Draw an order of questions that holds every theme in its share throughout.
+    """Return a random order of questions in which every part has each theme in its share.
 
     Parameters
     ----------
@@ -83,7 +70,7 @@ def question_order(themes: Sequence[str | None], seed: int = _SEED) -> Indices:
 
 
 def watch(differences: Floats, margin: float, bound: float, alpha: float) -> Watched:
-    """Look after every question.
+    """Test after every question.
 
     Parameters
     ----------
@@ -98,14 +85,18 @@ def watch(differences: Floats, margin: float, bound: float, alpha: float) -> Wat
     for difference in differences.tolist():
         test.update(difference)
         bounds = test.sequence()
-        path.append(Point(n=test.n, mean=test.mean, bounds=bounds))
-        if read_after is None and isinstance(bounds, Interval):
+        point = PathPointEntry(n=test.n, mean=test.mean)
+        if isinstance(bounds, Insufficient):
+            path.append(point)
+            continue
+        path.append(structs.replace(point, low=bounds.low, high=bounds.high))
+        if read_after is None:
             read = read_sequence(bounds, margin)
             read_after = None if read == "inconclusive" else test.n
     return Watched(test=test, path=tuple(path), read=read, read_after=read_after)
 
 
-def sequential_verdict(values: Floats, bound: float, rule: Rule) -> Sequential | Insufficient:
+def sequential_verdict(values: Floats, bound: float, rule: MarginRule) -> SequentialEntry | Missing:
     """Compare the first deployment with the others, question by question.
 
     Parameters
@@ -113,13 +104,13 @@ def sequential_verdict(values: Floats, bound: float, rule: Rule) -> Sequential |
     values
         Shape [N, 1 + P], the target first, in the order of the questions; NaN is no value.
     bound
-        How far two values can lie apart.
+        The largest possible difference of two values.
     rule
         A declared margin is for all questions. Else the first ``CALIBRATION`` of them make it, and are not tested.
 
     Returns
     -------
-    Sequential or Insufficient
+    SequentialEntry or Missing
         Nothing without a margin below the bound, or without questions to test.
     """
     there = values[~np.isnan(values[:, 0]) & ~np.isnan(values[:, 1:]).all(axis=1)]
@@ -127,14 +118,42 @@ def sequential_verdict(values: Floats, bound: float, rule: Rule) -> Sequential |
     margin = rule.margin if rule.margin is not None else _calibrated(there[:n_calibration, 1:], rule)
     differences = judge_deviation(there[n_calibration:])
     if not len(differences):
-        return Insufficient(reason="no questions are left to test")
+        return Missing(missing="no questions are left to test")
     if isinstance(margin, Insufficient):
-        return margin
+        return Missing(missing=margin.reason)
     if margin >= bound:
-        return Insufficient(reason="no difference can exceed the margin")
-    return Sequential(watched=watch(differences, margin, bound, rule.alpha), n_calibration=n_calibration)
+        return Missing(missing="no difference can exceed the margin")
+    watched = watch(differences, margin, bound, rule.alpha)
+    test = watched.test
+    return SequentialEntry(
+        verdict=test.verdict,
+        after=UNSET if test.after is None else test.after,
+        n=test.n,
+        n_calibration=n_calibration,
+        margin=test.margin,
+        e_lower=test.lower,
+        e_upper=test.upper,
+        e_different=test.different,
+        confidence_sequence=_confidence_sequence(watched),
+        path=_thin(watched.path),
+    )
 
 
-def _calibrated(peers: Floats, rule: Rule) -> float | Insufficient:
+def _confidence_sequence(watched: Watched) -> ConfidenceSequenceEntry | Missing:
+    bounds, after = watched.test.sequence(), watched.read_after
+    if isinstance(bounds, Insufficient):
+        return Missing(missing=bounds.reason)
+    return ConfidenceSequenceEntry(
+        low=bounds.low, high=bounds.high, verdict=watched.read, after=UNSET if after is None else after
+    )
+
+
+def _thin(path: Sequence[PathPointEntry]) -> list[PathPointEntry]:
+    """Keep the last point and evenly spaced ones before it."""
+    step = -(-len(path) // _MOST_POINTS)
+    return list(path[::-step])[::-1]
+
+
+def _calibrated(peers: Floats, rule: MarginRule) -> float | Insufficient:
     present = peers[:, (~np.isnan(peers)).any(axis=0)]
     return too_few(ENOUGH_PEERS) if present.shape[1] < ENOUGH_PEERS else margin_of(present, rule)

@@ -1,40 +1,50 @@
-"""Stored answers to what scorers make of them, and from there to the document of a comparison.
+"""Score stored answers, and make the document of a comparison from them.
 
-Whatever a scorer has not seen is found in the store: a first score, one by a new scorer and one that was lost are the
-same. ``scoring`` scores, ``compared`` compares.
+Answers without a score by a scorer are found in the store. So first scores, scores by a new scorer and lost scores are
+one case.
 """
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
+import numpy as np
 import orjson
 from sqlalchemy import Select
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from auditor.coding.answers import UnreadableAnswer, read_answer
 from auditor.config.audits import EMBEDDING
-from auditor.live.answers import UnreadableAnswer, read_answer
-from auditor.peers.compared import make_document, read_answers
+from auditor.documents.codec import canonical_bytes
+from auditor.documents.jsonl import BadRow
+from auditor.documents.peers import PeersDocument, StoredPeersDocument
+from auditor.errors import AuditError
+from auditor.peers.comparison import PeerOptions
 from auditor.peers.embedding import Embedder
+from auditor.peers.instruments import Instruments
 from auditor.peers.judging import DeviationJudge
+from auditor.peers.run import analyse
+from auditor.peers.score_table import ScoreCollector, ScoreRow, ScoreTable
 from auditor.peers.scoring import PeerAnswer, Scored, Scorers, score
-from auditor.peers.subjects import Subject
-from auditor.store.comparisons import StoredComparison, mark_of, read_comparison, write_comparison
-from auditor.store.engine import reading
+from auditor.peers.subjects import JUDGE, ComparisonSpec, PeerGroup, PeerSettings
+from auditor.store.comparisons import StoredComparison, inputs_digest, read_comparison, write_comparison
+from auditor.store.engine import transaction
 from auditor.store.peer_scores import (
+    ScoredAnswer,
     StoredScore,
     StoredVector,
-    add_scores,
-    add_vectors,
-    find_without_score,
-    find_without_vector,
+    add_results,
+    find_unscored,
+    peer_scores,
+    peer_vectors,
+    read_scored,
     register_scorer,
 )
 from auditor.store.peers import PeerReply
 
-#: Answers that are read, scored and stored at once: what is lost when a scorer goes away in the middle of them.
+#: Answers scored per transaction; at most these are scored again after a failure.
 _EMBEDDED: Final = 256
 _JUDGED: Final = 32
 _UNREADABLE: Final = "unreadable"
@@ -43,8 +53,8 @@ _NO_DIRECTION: Final = "no_direction"
 Clock = Callable[[], datetime]
 
 
-async def score_waiting(engine: AsyncEngine, subject: Subject, scorers: Scorers, clock: Clock) -> int:
-    """Have every scorer see the answers that it has not seen; give how many scores and vectors are new.
+async def score_waiting(engine: AsyncEngine, subject: ComparisonSpec, scorers: Scorers, clock: Clock) -> int:
+    """Score the answers that a scorer has not scored; return the number of new scores and vectors.
 
     Raises
     ------
@@ -66,40 +76,40 @@ async def score_waiting(engine: AsyncEngine, subject: Subject, scorers: Scorers,
 
 async def _embed(engine: AsyncEngine, every: Select[Any], embedder: Embedder, clock: Clock) -> int:
     coder, added = embedder.encoding.coder, 0
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         await register_scorer(connection, coder, EMBEDDING, embedder.encoding.describe(), clock())
     while True:
-        async with reading(engine) as connection:
-            found = await find_without_vector(connection, every, coder, _EMBEDDED)
+        async with transaction(engine) as connection:
+            found = await find_unscored(connection, every, peer_vectors, coder, _EMBEDDED)
         if not found:
             return added
         answers = [answer_of(one) for one in found]
         scored = [one async for one in score(answers, Scorers(embedder=embedder))]
         vectors = [_vector(reply, one) for reply, one in zip(found, scored, strict=True)]
-        async with reading(engine) as connection:
-            await add_vectors(connection, coder, vectors, clock())
+        async with transaction(engine) as connection:
+            await add_results(connection, coder, vectors, clock())
         added += len(found)
 
 
 async def _judge(engine: AsyncEngine, every: Select[Any], judge: DeviationJudge, clock: Clock) -> int:
     added = 0
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         await register_scorer(connection, judge.coder, f"judge:{judge.name}", judge.describe(), clock())
     while True:
-        async with reading(engine) as connection:
-            found = await find_without_score(connection, every, judge.coder, _JUDGED)
+        async with transaction(engine) as connection:
+            found = await find_unscored(connection, every, peer_scores, judge.coder, _JUDGED)
         if not found:
             return added
         answers = [answer_of(one) for one in found]
         scored = [one async for one in score(answers, Scorers(judges=(judge,)))]
         scores = [_score(reply, one) for reply, one in zip(found, scored, strict=True)]
-        async with reading(engine) as connection:
-            await add_scores(connection, judge.coder, scores, clock())
+        async with transaction(engine) as connection:
+            await add_results(connection, judge.coder, scores, clock())
         added += len(found)
 
 
 def answer_of(reply: PeerReply) -> PeerAnswer:
-    """Read a stored reply as scorers are given it: its text, a block with the provider's words, or that it is none."""
+    """Return a stored reply as an answer: its text, a block with the provider's words, or None if it is neither."""
     text, error = None, None
     try:
         if reply.status >= 400:
@@ -120,7 +130,7 @@ def answer_of(reply: PeerReply) -> PeerAnswer:
 
 
 def _words_of(body: bytes | None) -> str | None:
-    """Find what a provider said of a block."""
+    """Return the provider's words about a block."""
     try:
         error = orjson.loads(body or b"{}").get("error")
     except (orjson.JSONDecodeError, AttributeError):
@@ -149,8 +159,8 @@ def _score(reply: PeerReply, scored: Scored) -> StoredScore:
     )
 
 
-async def compare(engine: AsyncEngine, subject: Subject, scorers: Scorers, now: datetime) -> bool:
-    """Compare a subject's deployments anew, unless nothing has changed; say whether it was.
+async def compare(engine: AsyncEngine, subject: ComparisonSpec, scorers: Scorers, now: datetime) -> bool:
+    """Compare deployments again if anything has changed; return whether it has.
 
     Raises
     ------
@@ -168,20 +178,102 @@ async def compare(engine: AsyncEngine, subject: Subject, scorers: Scorers, now: 
             sorted(subject.hosts.items()),
         ]
     )
-    async with reading(engine) as connection:
-        inputs = await mark_of(connection, subject.answers, sorted(coders.values()), settings)
+    async with transaction(engine) as connection:
+        inputs = await inputs_digest(connection, subject.answers, sorted(coders.values()), settings)
         last = await read_comparison(connection, subject.label)
         if last is not None and last.inputs == inputs:
             return False
         answered = [await read_answers(connection, answers, coders) for answers in subject.answers]
     document = await asyncio.to_thread(make_document, subject, coders, answered)
     made = StoredComparison(domain=subject.label, as_of=now, inputs=inputs, document=document)
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         await write_comparison(connection, made)
     return True
 
 
 def _coders(scorers: Scorers) -> dict[str, str]:
-    """Give who stands behind each instrument."""
+    """Return the coder of each instrument."""
     own = {EMBEDDING: scorers.embedder.encoding.coder} if scorers.embedder is not None else {}
     return own | {f"judge:{judge.name}": judge.coder for judge in scorers.judges}
+
+
+async def read_answers(
+    connection: AsyncConnection, answers: Select[Any], coders: Mapping[str, str], as_of: datetime | None = None
+) -> list[ScoredAnswer]:
+    """Read answers with their scores by ``coders`` (ids by instrument), up to ``as_of``."""
+    return await read_scored(connection, answers, coders.get(EMBEDDING), list(_judges(coders)), as_of)
+
+
+def make_document(
+    settings: PeerSettings, coders: Mapping[str, str], answered: Sequence[Sequence[ScoredAnswer]]
+) -> dict[str, Any]:
+    """Compare each group's targets.
+
+    Parameters
+    ----------
+    coders
+        The scorers' ids by instrument.
+    answered
+        The answers of each of the settings' groups, in their order.
+
+    Raises
+    ------
+    AuditError
+        Vectors of one encoder do not fit together.
+    """
+    names = _judges(coders)
+    made = [
+        _compared(settings, group, _table(settings, answers, names))
+        for group, answers in zip(settings.groups, answered, strict=True)
+    ]
+    whole = StoredPeersDocument(
+        domain=settings.label,
+        origin=settings.origin.value,
+        coders=dict(coders),
+        comparisons=[one for one in made if one is not None],
+    )
+    document: dict[str, Any] = json.loads(canonical_bytes(whole))
+    return document
+
+
+def _judges(coders: Mapping[str, str]) -> dict[str, str]:
+    """Return the judges' names by their ids."""
+    return {coder: name.removeprefix(JUDGE) for name, coder in coders.items() if name.startswith(JUDGE)}
+
+
+def _table(settings: PeerSettings, answers: Sequence[ScoredAnswer], names: Mapping[str, str]) -> ScoreTable:
+    collector = ScoreCollector()
+    for number, one in enumerate(answers, start=1):
+        try:
+            collector.add(_row(one, names), number)
+        except BadRow as bad:
+            raise AuditError(f"peers of {settings.label}: {one.deployment} on {one.question_id}: {bad}") from bad
+    return collector.finish()
+
+
+def _row(one: ScoredAnswer, names: Mapping[str, str]) -> ScoreRow:
+    return ScoreRow(
+        question_id=one.question_id,
+        deployment=one.deployment,
+        theme=one.theme,
+        score={names[coder]: float(given) for coder, given in one.scores.items()},
+        embedding=np.frombuffer(one.vector, dtype="<f4").tolist() if one.vector is not None else None,
+        blocked=one.blocked,
+    )
+
+
+def _compared(settings: PeerSettings, group: PeerGroup, table: ScoreTable) -> PeersDocument | None:
+    targets: Sequence[str] = [name for name in group.targets if name in table.deployments]
+    if not targets:
+        return None
+    known = Instruments(table).names
+    hosts = {
+        weights: tuple(name for name in names if name in table.deployments) for weights, names in settings.hosts.items()
+    }
+    options = PeerOptions(
+        targets=tuple(targets),
+        k=settings.k,
+        margins={name: margin for name, margin in settings.margins.items() if name in known},
+        hosts={weights: names for weights, names in hosts.items() if len(names) > 1},
+    )
+    return analyse(table, options)

@@ -1,7 +1,7 @@
-"""What is compared again and again: each configured domain, and the mirrored prompts of each route that has peers.
+"""Define the recurring comparisons: each configured domain, and the mirrored prompts of each route with peers.
 
-In series and documents a domain goes by its name, and a route's traffic by ``route:`` and the route's model: a domain's
-questions are the product's, a route's are its clients', and the two are never put together.
+Series and documents name a domain by its name and a route's traffic by ``route:`` and the route's model. Answers to a
+domain's questions and answers to clients' prompts are never pooled.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,35 +22,35 @@ from auditor.store.mirroring import mirrored_answers
 from auditor.store.peers import round_answers
 
 _ROUTE: Final = "route:"
-#: In front of a judge's name where instruments are named.
+#: Prefix of a judge's name in the names of instruments.
 JUDGE: Final = "judge:"
-#: What an instructed encoder is told about answers to prompts of any kind.
+#: Instruction for answers to prompts of any kind.
 _INSTRUCTION: Final = "Represent the answer:"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Group:
+class PeerGroup:
     """Targets that are compared on the same answers."""
 
     targets: tuple[str, ...]
-    peers: tuple[str, ...]  #: whose answers stand beside; a target among them is not its own peer
+    peers: tuple[str, ...]  #: the compared deployments; a target among them is not its own peer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """Who is compared with whom, and by which margins: all that a comparison's document rests on beside answers."""
+class PeerSettings:
+    """Targets, peers and margins of a comparison: everything its document depends on besides the answers."""
 
     label: str  #: the value of the series' label ``domain``
     origin: Origin  #: of the answers: those to questions are probes', those to clients' prompts peers'
-    groups: tuple[Group, ...]
+    groups: tuple[PeerGroup, ...]
     k: float = 2.81
     margins: Mapping[str, float] = field(default_factory=dict)  #: by instrument
     hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: deployments of the same weights, by these
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject(Settings):
-    """Deployments that are compared on the same questions again and again, and by what."""
+class ComparisonSpec(PeerSettings):
+    """A recurring comparison: the deployments and the instruments."""
 
     since: datetime
     window: float  #: seconds
@@ -66,13 +66,13 @@ class Subject(Settings):
 
 
 def compared(config: Config) -> Iterator[PeerDomain | Route]:
-    """Give the entries of a configuration whose deployments are compared."""
+    """Return the entries of a configuration that define comparisons."""
     yield from config.peers
     yield from (route for route in config.routes if route.peers and embedding_of(config, route) is not None)
 
 
-def subject_of(config: Config, entry: PeerDomain | Route, now: datetime) -> Subject:
-    """Say who is compared by an entry, and by what.
+def subject_of(config: Config, entry: PeerDomain | Route, now: datetime) -> ComparisonSpec:
+    """Return the comparison that an entry defines.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def subject_of(config: Config, entry: PeerDomain | Route, now: datetime) -> Subj
 
 
 def label_of(entry: PeerDomain | Route) -> str:
-    """Name what an entry compares, as series do.
+    """Return the name of an entry in series and documents.
 
     Examples
     --------
@@ -95,30 +95,30 @@ def label_of(entry: PeerDomain | Route) -> str:
     return entry.domain if isinstance(entry, PeerDomain) else f"{_ROUTE}{entry.model}"
 
 
-def settings_of(config: Config, entry: PeerDomain | Route) -> Settings:
-    """Say who is compared with whom by an entry. Nothing but the configuration is read."""
+def settings_of(config: Config, entry: PeerDomain | Route) -> PeerSettings:
+    """Return targets, peers and margins of an entry; only the configuration is read."""
     if isinstance(entry, PeerDomain):
-        return Settings(
+        return PeerSettings(
             label=label_of(entry),
             origin=Origin.PROBE,
-            groups=(Group(targets=entry.deployments, peers=entry.deployments),),
+            groups=(PeerGroup(targets=entry.deployments, peers=entry.deployments),),
             k=entry.k,
             margins={_instrument(name): margin for name, margin in entry.margins.items()},
             hosts=same_weights(config, entry.deployments),
         )
     # Each of the route's deployments answered other prompts, so each is compared with the peers on its own.
     targets, peers = [one.name for one in entry.deployments], tuple(config.mirrored(entry))
-    return Settings(
+    return PeerSettings(
         label=label_of(entry),
         origin=Origin.PEER,
-        groups=tuple(Group(targets=(name,), peers=peers) for name in targets),
+        groups=tuple(PeerGroup(targets=(name,), peers=peers) for name in targets),
         margins={} if entry.mirror.margin is None else {EMBEDDING: entry.mirror.margin},
         hosts=same_weights(config, (*targets, *peers)),
     )
 
 
 def instruments_of(entry: PeerDomain | Route) -> tuple[str, ...]:
-    """Name what an entry's answers are compared by: ``embedding``, and ``judge:`` with each judge's name."""
+    """Return the names of an entry's instruments: ``embedding``, and ``judge:`` with each judge's name."""
     if not isinstance(entry, PeerDomain):
         return (EMBEDDING,)
     return (*([EMBEDDING] if entry.embedding is not None else []), *map(_instrument, entry.judges))
@@ -128,8 +128,8 @@ def _instrument(name: str) -> str:
     return name if name == EMBEDDING else f"{JUDGE}{name}"
 
 
-def answers_of(settings: Settings, since: UUID, among: Select[Any] | None = None) -> tuple[Select[Any], ...]:
-    """Give queries for the answers of each group, content aside.
+def answers_of(settings: PeerSettings, since: UUID, among: Select[Any] | None = None) -> tuple[Select[Any], ...]:
+    """Return queries for the answers of each group, without their content.
 
     Parameters
     ----------
@@ -149,14 +149,14 @@ def answers_of(settings: Settings, since: UUID, among: Select[Any] | None = None
 
 
 def window_of(config: Config, entry: PeerDomain | Route) -> float:
-    """Give the seconds that a comparison looks back: a domain's pass, or for traffic the longest window."""
+    """Return the period of a comparison in seconds: a domain's pass, or the longest window for traffic."""
     return entry.every if isinstance(entry, PeerDomain) else max(config.monitor.windows)
 
 
 def embedding_of(config: Config, route: Route) -> Embedding | None:
-    """Give what a route's answers are compared by; ``None`` where nothing is named, or may see them.
+    """Return the embedding of a route; ``None`` if none is named or allowed.
 
-    An encoder behind a deployment sees what clients were answered, as a judge does: that takes the same leave.
+    An encoder behind a deployment sees clients' answers, like a judge: the route must allow it (``judge: true``).
     """
     declared = (route.mirror.embedding, *(one.embedding for one in config.peers))
     found = next((one for one in declared if one is not None), None)
@@ -165,7 +165,7 @@ def embedding_of(config: Config, route: Route) -> Embedding | None:
 
 
 def same_weights(config: Config, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Find the deployments among ``names`` that serve the same ``weights`` as another of them, by these."""
+    """Group the deployments among ``names`` that serve the same ``weights``."""
     among = set(names)
     found: dict[str, tuple[str, ...]] = {}
     for one in sorted(config.deployments, key=lambda each: each.name):
@@ -174,9 +174,9 @@ def same_weights(config: Config, names: Iterable[str]) -> dict[str, tuple[str, .
     return {weights: hosts for weights, hosts in found.items() if len(hosts) > 1}
 
 
-def _of_domain(config: Config, entry: PeerDomain, now: datetime) -> Subject:
+def _of_domain(config: Config, entry: PeerDomain, now: datetime) -> ComparisonSpec:
     domain = configured_domain(entry)
-    return Subject(
+    return ComparisonSpec(
         **_fields(settings_of(config, entry)),
         since=now - timedelta(seconds=entry.every),
         window=entry.every,
@@ -187,9 +187,9 @@ def _of_domain(config: Config, entry: PeerDomain, now: datetime) -> Subject:
     )
 
 
-def _of_route(config: Config, entry: Route, now: datetime) -> Subject:
+def _of_route(config: Config, entry: Route, now: datetime) -> ComparisonSpec:
     window = window_of(config, entry)
-    return Subject(
+    return ComparisonSpec(
         **_fields(settings_of(config, entry)),
         since=now - timedelta(seconds=window),
         window=window,
@@ -198,5 +198,5 @@ def _of_route(config: Config, entry: Route, now: datetime) -> Subject:
     )
 
 
-def _fields(settings: Settings) -> dict[str, Any]:
+def _fields(settings: PeerSettings) -> dict[str, Any]:
     return {each.name: getattr(settings, each.name) for each in fields(settings)}

@@ -1,36 +1,53 @@
-"""One target among its peers: everything that ``peers.json`` says of it."""
+"""Compare one target with its peers: the entry of a target in ``peers.json``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
+from msgspec import structs
 
-from auditor.analysis.document import Json
+from auditor.documents.base import Missing
+from auditor.documents.peers import (
+    AnswerCountsEntry,
+    BriefEntry,
+    CautionEntry,
+    DistributionEntry,
+    ExcludedEntry,
+    InstrumentEntry,
+    LeaveOneOutEntry,
+    MissingDistributionEntry,
+    MissingInstrumentEntry,
+    MissingLeaveOneOutEntry,
+    OtherReadingEntry,
+    SequentialEntry,
+    TargetEntry,
+    ThemeEntry,
+    ValuesEntry,
+)
 from auditor.domain.estimate import Insufficient
-from auditor.peers.cautions import cautions
-from auditor.peers.comparison import ENOUGH_PEERS, Comparison, compare
-from auditor.peers.description import counts, edges, length_effect, mean_of, quartiles
-from auditor.peers.deviation import judge_deviation, mean_present
+from auditor.peers.comparison import ENOUGH_PEERS, PeerComparison, PeerOptions, compare, judge_deviation, mean_present
 from auditor.peers.document import (
-    Entry,
-    brief_json,
-    comparison_json,
-    length_json,
-    mean_json,
-    reading_json,
-    sequential_json,
+    brief_entry,
+    comparison_fields,
+    counts,
+    edges,
+    length_effect,
+    mean_of,
+    published_fields,
+    quartiles,
+    reading_entry,
 )
 from auditor.peers.instruments import EMBEDDING, EmbeddingDistances, Instrument, Instruments
-from auditor.peers.options import Options
-from auditor.peers.score_table import Mask, ScoreTable
+from auditor.peers.score_table import HIGHEST, LOWEST, Mask, ScoreTable
 from auditor.peers.sequential import question_order, sequential_verdict
 from auditor.stats.intervals import Floats
 
 
-class Target:
+class TargetComparison:
     """A target and the deployments that it is compared with."""
 
-    def __init__(self, table: ScoreTable, instruments: Instruments, options: Options, name: str) -> None:
+    def __init__(self, table: ScoreTable, instruments: Instruments, options: PeerOptions, name: str) -> None:
         others = table.deployments if options.peers is None else sorted(options.peers)
         self._names = (name, *(other for other in others if other != name))
         self._columns = [table.deployments.index(each) for each in self._names]
@@ -38,75 +55,77 @@ class Target:
         self._instruments = instruments
         self._options = options
 
-    def entry(self) -> Entry:
-        """Write one entry of ``targets``."""
+    def entry(self) -> TargetEntry:
+        """Return one entry of ``targets``."""
         table, blocked = self._table, self._options.blocked
-        return {
-            "target": self._names[0],
-            "peers": list(self._names[1:]),
-            "instruments": {one.name: self._entry_of(one) for one in self._instruments.read(blocked)},
-            "excluded": {
-                "error": self._count(table.failed),
-                "blocked": self._count(table.blocked) if blocked == "drop" else 0,
-            },
-            "answers": {
-                name: {
-                    "answered": int(table.answered[:, column].sum()),
-                    "blocked": int(table.blocked[:, column].sum()),
-                    "error": int(table.failed[:, column].sum()),
-                }
+        return TargetEntry(
+            target=self._names[0],
+            peers=list(self._names[1:]),
+            instruments={one.name: self._entry_of(one) for one in self._instruments.read(blocked)},
+            excluded=ExcludedEntry(
+                error=self._count(table.failed), blocked=self._count(table.blocked) if blocked == "drop" else 0
+            ),
+            answers={
+                name: AnswerCountsEntry(
+                    answered=int(table.answered[:, column].sum()),
+                    blocked=int(table.blocked[:, column].sum()),
+                    error=int(table.failed[:, column].sum()),
+                )
                 for name, column in zip(self._names, self._columns, strict=True)
             },
-            "other_reading": self._other_reading(),
-        }
+            other_reading=self._other_reading(),
+        )
 
-    def _entry_of(self, instrument: Instrument) -> Entry:
+    def _entry_of(self, instrument: Instrument) -> InstrumentEntry | MissingInstrumentEntry:
         values = instrument.values(self._columns)
         rule = self._options.rule(instrument.name)
         found = compare(values, rule)
         bins = edges(values, judged=instrument.name != EMBEDDING)
-        described: Entry = {
+        described: dict[str, Any] = {
             "bins": bins.tolist(),
-            "deployments": {name: _described(column, bins) for name, column in self._by_name(values)},
+            "deployments": {name: _distribution(column, bins) for name, column in self._by_name(values)},
             "themes": self._themes(values),
-            "answers": self._answers(instrument, values),
+            "answers": self._values(instrument, values),
         }
         if isinstance(found, Insufficient):
-            return {"missing": found.reason, **described}
+            return MissingInstrumentEntry(missing=found.reason, **described)
         own, clean = self._own(instrument, values)
         without = self._without_each(instrument, found)
-        return {
-            **comparison_json(found),
+        return InstrumentEntry(
+            **comparison_fields(found),
+            **published_fields(found),
             **own,
-            "robust": brief_json(compare(values, replace(rule, margin=None, robust=True))),
-            "leave_one_peer_out": [{"without": name, **brief_json(each)} for name, each in without.items()],
-            "sequential": self._sequential(instrument, values),
-            "length": length_json(length_effect(values, self._table.lengths[:, self._columns])),
-            "warnings": [{"code": each.code, "text": each.text} for each in cautions(found, without, clean)],
+            robust=brief_entry(compare(values, replace(rule, margin=None, robust=True))),
+            leave_one_peer_out=[_left_out(name, brief_entry(each)) for name, each in without.items()],
+            sequential=self._sequential(instrument, values),
+            length=length_effect(values, self._table.lengths[:, self._columns]),
+            warnings=cautions(found, without, clean),
             **described,
-        }
+        )
 
-    def _own(self, instrument: Instrument, values: Floats) -> tuple[Entry, Comparison | Insufficient | None]:
-        """Give what only judges or only distances have; of distances also the comparison with clean deviations."""
+    def _own(
+        self, instrument: Instrument, values: Floats
+    ) -> tuple[dict[str, Any], PeerComparison | Insufficient | None]:
+        """Return the fields of judges only, or of distances only: these include the comparison of clean deviations."""
         if not isinstance(instrument, EmbeddingDistances):
             return {"d_llm": _d_llm(values)}, None
         without_target = instrument.clean(self._columns)
         clean = compare(without_target, self._options.rule(instrument.name))
-        own: Entry = {
-            "d_llm": {"missing": "of judges' scores alone"},
+        own = {
+            "d_llm": Missing(missing="of judges' scores alone"),
             "d_embed": self._means(values),
             "d_embed_clean": self._means(without_target),
-            "clean": brief_json(clean),
+            "clean": brief_entry(clean),
         }
         return own, clean
 
-    def _sequential(self, instrument: Instrument, values: Floats) -> Entry:
-        """Take the questions one by one."""
+    def _sequential(self, instrument: Instrument, values: Floats) -> SequentialEntry | Missing:
+        """Compute the sequential verdict."""
         in_order = values[question_order(self._table.themes)]
-        return sequential_json(sequential_verdict(in_order, instrument.bound, self._options.rule(instrument.name)))
+        return sequential_verdict(in_order, instrument.bound, self._options.rule(instrument.name))
 
-    def _without_each(self, instrument: Instrument, whole: Comparison) -> dict[str, Comparison | Insufficient]:
-        """Leave out one peer after the other; where all were enough for a verdict, one fewer is as well."""
+    def _without_each(self, instrument: Instrument, whole: PeerComparison) -> dict[str, PeerComparison | Insufficient]:
+        """Compare without each peer in turn; if all peers suffice for a verdict, one fewer suffices too."""
         rule = self._options.rule(instrument.name)
         enough = 2 if whole.n_peers >= ENOUGH_PEERS else ENOUGH_PEERS
         return {
@@ -116,43 +135,43 @@ class Target:
             for name, column in zip(self._names[1:], self._columns[1:], strict=True)
         }
 
-    def _other_reading(self) -> Entry:
-        """Compare with the blocked answers read the other way."""
+    def _other_reading(self) -> OtherReadingEntry | Missing:
+        """Compare with the other reading of blocked answers."""
         if not self._count(self._table.blocked):
-            return {"missing": "no answer was blocked"}
+            return Missing(missing="no answer was blocked")
         other = self._options.other_blocked
         found = {
-            one.name: reading_json(compare(one.values(self._columns), self._options.rule(one.name)))
+            one.name: reading_entry(compare(one.values(self._columns), self._options.rule(one.name)))
             for one in self._instruments.read(other)
         }
-        return {"blocked": other, "instruments": found}
+        return OtherReadingEntry(blocked=other, instruments=found)
 
-    def _themes(self, values: Floats) -> list[Json]:
+    def _themes(self, values: Floats) -> list[ThemeEntry]:
         """Average by theme: each deployment, and the target's paired difference."""
         return [
-            {
-                "theme": theme,
-                "deployments": {name: mean_json(mean_of(column)) for name, column in self._by_name(values[own])},
-                "difference": mean_json(mean_of(judge_deviation(values[own]))),
-            }
+            ThemeEntry(
+                theme=theme,
+                deployments={name: mean_of(column) for name, column in self._by_name(values[own])},
+                difference=mean_of(judge_deviation(values[own])),
+            )
             for theme, own in self._table.by_theme()
         ]
 
-    def _answers(self, instrument: Instrument, values: Floats) -> Entry:
-        """Count the answers that have no value, and those whose value is the rule's."""
+    def _values(self, instrument: Instrument, values: Floats) -> ValuesEntry:
+        """Count the answers without a value, and those with a value by rule."""
         kept = self._table.kept(self._options.blocked)[:, self._columns]
         without = kept & np.isnan(values)
         blocked = self._table.blocked[:, self._columns]
-        return {
-            "without_value": int(without.sum()),
-            "blocked_without_value": int((without & blocked).sum()),
-            "blocked_by_rule": self._count(instrument.by_rule()),
-        }
+        return ValuesEntry(
+            without_value=int(without.sum()),
+            blocked_without_value=int((without & blocked).sum()),
+            blocked_by_rule=self._count(instrument.by_rule()),
+        )
 
-    def _means(self, values: Floats) -> Entry:
+    def _means(self, values: Floats) -> dict[str, float | Missing]:
         """Average by deployment."""
         return {
-            name: {"missing": "no values"} if np.isnan(mean) else float(mean)
+            name: Missing(missing="no values") if np.isnan(mean) else float(mean)
             for name, mean in zip(self._names, mean_present(values, 0), strict=True)
         }
 
@@ -163,11 +182,89 @@ class Target:
         return int(mask[:, self._columns].sum())
 
 
-def _d_llm(values: Floats) -> Json:
+def _d_llm(values: Floats) -> float | Missing:
     """Average the absolute deviation of a judge's scores from the peers' (Relative Bias Eq. 4)."""
     deviations = judge_deviation(values)
-    return float(np.abs(deviations).mean()) if len(deviations) else {"missing": "no questions in common"}
+    return float(np.abs(deviations).mean()) if len(deviations) else Missing(missing="no questions in common")
 
 
-def _described(values: Floats, bins: Floats) -> Entry:
-    return {**mean_json(mean_of(values)), "quartiles": quartiles(values), "counts": counts(values, bins)}
+def _distribution(values: Floats, bins: Floats) -> DistributionEntry | MissingDistributionEntry:
+    mean, counted = mean_of(values), counts(values, bins)
+    if isinstance(mean, Missing):
+        return MissingDistributionEntry(missing=mean.missing, quartiles=quartiles(values), counts=counted)
+    return DistributionEntry(**structs.asdict(mean), quartiles=quartiles(values), counts=counted)
+
+
+def _left_out(name: str, found: BriefEntry | Missing) -> LeaveOneOutEntry | MissingLeaveOneOutEntry:
+    if isinstance(found, Missing):
+        return MissingLeaveOneOutEntry(without=name, missing=found.missing)
+    return LeaveOneOutEntry(without=name, **structs.asdict(found))
+
+
+#: A margin above this share of the judges' scale hides differences that people would call large.
+SCALE_SHARE: Final = 0.1
+#: The same for distances, which have no scale of their own: in units of the peers' mean deviation.
+DEVIATION_SHARE: Final = 0.25
+#: A peer determines the margin if the margin shrinks below this share without it.
+_SHRINKS: Final = 0.5
+#: Fewer questions are too few for Student's test of scores from 1 to 10.
+_FEW_QUESTIONS: Final = 15
+
+
+def cautions(
+    whole: PeerComparison,
+    without: Mapping[str, PeerComparison | Insufficient],
+    clean: PeerComparison | Insufficient | None,
+) -> list[CautionEntry]:
+    """Return the warnings about a comparison.
+
+    ``without`` has the comparisons without one peer each; ``clean`` the one with clean deviations, None for a judge's
+    scores.
+    """
+    found = [_wide(whole, judged=clean is None), *_hanging(whole, without), _few(whole)]
+    if isinstance(clean, PeerComparison) and clean.verdict != whole.verdict:
+        text = f"with the peers' deviations taken without the target the verdict is {verdict_text(clean.verdict)}"
+        found.append(CautionEntry(code="clean_differs", text=text))
+    return [each for each in found if each is not None]
+
+
+def verdict_text(verdict: str | Insufficient) -> str:
+    """Return a verdict as text."""
+    return "missing" if isinstance(verdict, Insufficient) else verdict
+
+
+def _wide(whole: PeerComparison, *, judged: bool) -> CautionEntry | None:
+    if isinstance(whole.margin, Insufficient):
+        return None
+    scale, most = (HIGHEST - LOWEST, SCALE_SHARE) if judged else (whole.mean_baseline, DEVIATION_SHARE)
+    what = "the judges' scale" if judged else "the peers' mean deviation"
+    if whole.margin <= most * scale:
+        return None
+    share = f"{100 * whole.margin / scale:.0f} % of {what}" if scale else f"wide against {what}, which is 0"
+    return CautionEntry(code="wide_margin", text=f"the margin is {share}: within it, equivalent says little")
+
+
+def _hanging(
+    whole: PeerComparison, without: Mapping[str, PeerComparison | Insufficient]
+) -> Sequence[CautionEntry | None]:
+    there = {name: each for name, each in without.items() if isinstance(each, PeerComparison)}
+    turned = [name for name, each in there.items() if each.verdict != whole.verdict]
+    margins = {name: each.margin for name, each in there.items() if not isinstance(each.margin, Insufficient)}
+    found: list[CautionEntry | None] = []
+    if turned:
+        turned_to = ", ".join(f"{verdict_text(there[name].verdict)} without {name}" for name in turned)
+        found.append(CautionEntry(code="verdict_hangs_on_a_peer", text=f"the verdict hangs on a peer: {turned_to}"))
+    if margins and not isinstance(whole.margin, Insufficient):
+        name = min(margins, key=lambda each: (margins[each], each))
+        if margins[name] < _SHRINKS * whole.margin:
+            text = f"{name} makes the margin: without it, it is {margins[name]:.4g} instead of {whole.margin:.4g}"
+            found.append(CautionEntry(code="margin_hangs_on_a_peer", text=text))
+    return found
+
+
+def _few(whole: PeerComparison) -> CautionEntry | None:
+    if whole.n_questions >= _FEW_QUESTIONS:
+        return None
+    return CautionEntry(
+        code="few_questions", text=f"{whole.n_questions} questions: too few for a test to hold its level"
+    )

@@ -1,4 +1,4 @@
-"""Awaiting many at once: the first that fails ends the others, and is what the caller sees."""
+"""Await several coroutines: the first failure cancels the others and is raised."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -8,7 +8,7 @@ _Result = TypeVar("_Result")
 
 
 async def run_together(coroutines: Iterable[Coroutine[Any, Any, _Result]]) -> list[_Result]:
-    """Await all of them and return their results in their order."""
+    """Await all coroutines and return their results in order."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in coroutines]

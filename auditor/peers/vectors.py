@@ -1,4 +1,4 @@
-"""Vectors of answers, kept as they come and compared question by question: memory is theirs in single precision."""
+"""Keep vectors in single precision, and compute their cosine distances question by question."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,7 +18,7 @@ Indices = NDArray[np.int64]
 
 
 class Vectors:
-    """Directions of equal dimension, each known by the number it got when it was added."""
+    """Unit vectors of equal dimension, each with a number."""
 
     def __init__(self) -> None:
         self._chunks: list[NDArray[np.float32]] = []
@@ -26,7 +26,7 @@ class Vectors:
         self.dimension = 0  #: of all vectors; 0 until the first
 
     def add(self, vector: Sequence[float]) -> int:
-        """Keep the direction of a vector, and give its number.
+        """Add the direction of a vector and return its number.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class Vectors:
         return out
 
     def _units(self, numbers: Indices) -> Floats:
-        """Gather unit vectors of shape [n, K, d] in double precision; zeros where there is none."""
+        """Return unit vectors of shape [n, K, d] in double precision; zeros for missing vectors."""
         units = np.zeros((*numbers.shape, self.dimension))
         for place, chunk in enumerate(self._chunks):
             here = (numbers >= 0) & (numbers // _CHUNK == place)

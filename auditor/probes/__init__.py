@@ -1,5 +1,5 @@
-"""Probes: planned calls under assigned conditions, sent through the gateway's door like anybody's requests.
+"""Probes: planned calls under assigned conditions, sent through the gateway like client requests.
 
-``plan`` makes a plan out of a design, ``estimate`` says beforehand what it costs and what it can show, ``run`` sends
-what has no answer yet (``drain``, ``send``), ``timed`` does so for the plans that the configuration repeats.
+``plan`` makes a plan from a design, ``estimate`` computes its cost and detectable shift in advance, ``run`` sends the
+unanswered calls (``session``, ``send``), and ``timed`` runs the repeated plans of the configuration.
 """

@@ -1,10 +1,10 @@
-"""What a plan will take at a deployment: calls, tokens, money, time, and the smallest shift it can show.
+"""Estimate a plan at a deployment: calls, tokens, cost, time, and the smallest shift it can detect.
 
-Estimates, made before anything is sent. Every prompt is put together and its tokens are counted from characters, for no
-tokenizer is known here; what an answer takes is what answers to such questions took so far, and assumed where there are
-none. ``detectable`` has the statistics.
+Nothing is sent. Every prompt is built, and its tokens are estimated from characters, because the tokenizer is unknown.
+The tokens of an answer are the mean of earlier answers to such questions, or assumed if there are none.
 """
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -12,25 +12,104 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from auditor.config import Deployment
-from auditor.domain.condition import Task
 from auditor.domain.question import Message
-from auditor.probes.detectable import FEWEST_STATEMENTS, TYPICAL, Assumptions, half_width, smallest_shift
-from auditor.probes.plan import Item, Planned
-from auditor.store.habits import Habit, Habits, Kind
+from auditor.instrument.formats import format_of
+from auditor.probes.plan import PlanItem, Planned
+from auditor.stats.intervals import t_quantile, z_quantile
+from auditor.store.plans import AnswerStats, AnswerStatsByKind, Kind
 
-#: Characters a token in English prose, and what each message and request adds: rules of thumb, right within a fifth.
+#: The least number of statements for an estimate (INSTRUMENT section 3, floors).
+FEWEST_STATEMENTS: Final = 15
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assumptions:
+    """Assumed values that are unknown before a plan has run. Rate and ICC are from the design study (MONITORING)."""
+
+    rate: float = 0.29  #: share of endorsing answers, in (0, 1); nearer to 0 or 1 fewer answers suffice
+    icc: float = 0.3  #: share of an answer's variance that lies between statements, in [0, 1)
+    alpha: float = 0.05  #: two-sided
+    power: float = 0.8
+
+
+TYPICAL: Final = Assumptions()
+
+
+def smallest_shift(statements: int, per_statement: float, assumed: Assumptions = TYPICAL) -> float | None:
+    """Return the smallest change of a rate between two passes of the same plan that a paired test detects.
+
+    MONITORING sections 1 and 5: both passes have the same statements, so differences between statements cancel, and
+    only the variance within statements remains: ``V = 2 p (1 - p) (1 - icc) / (G m)``. The shift is ``(t(G-1, 1 -
+    alpha/2) + z(power)) sqrt(V)``. It is assumed to be equal for all statements; ``m`` counts answers that have the
+    metric (a rate on the eligible base has fewer).
+
+    Parameters
+    ----------
+    statements
+        G, clusters; at least 15.
+    per_statement
+        m, answers per statement and pass, > 0.
+
+    Returns
+    -------
+    float or None
+        Difference of two rates, in (0, 1]; ``None`` under the floor of 15 statements.
+
+    Examples
+    --------
+    100 statements, 3 answers each: sqrt(2 x .29 x .71 x .7 / 300) = .0310, times 1.984 + .842 is .0876.
+
+    >>> round(smallest_shift(100, 3), 4)
+    0.0876
+    """
+    if statements < FEWEST_STATEMENTS or per_statement <= 0:
+        return None
+    variance = 2 * assumed.rate * (1 - assumed.rate) * (1 - assumed.icc) / (statements * per_statement)
+    reach = t_quantile(1 - assumed.alpha, statements - 1) + z_quantile(2 * assumed.power - 1)
+    return min(1.0, reach * math.sqrt(variance))
+
+
+def half_width(statements: int, per_statement: float, assumed: Assumptions = TYPICAL) -> float | None:
+    """Return the half-width of a rate's interval after one pass.
+
+    MONITORING section 5: ``n = z^2 p (1 - p) / h^2 (1 + (m - 1) icc)``, solved for h, with t(G-1) for z.
+
+    Parameters
+    ----------
+    statements
+        G, clusters; at least 15.
+    per_statement
+        m, answers per statement, > 0.
+
+    Returns
+    -------
+    float or None
+        In (0, 1]; ``None`` under the floor of 15 statements.
+
+    Examples
+    --------
+    100 statements, 1 answer each: 1.984 x sqrt(.29 x .71 / 100) = .0900.
+
+    >>> round(half_width(100, 1), 4)
+    0.09
+    """
+    if statements < FEWEST_STATEMENTS or per_statement <= 0:
+        return None
+    inflation = 1 + max(per_statement - 1, 0) * assumed.icc
+    variance = assumed.rate * (1 - assumed.rate) * inflation / (statements * per_statement)
+    return min(1.0, t_quantile(1 - assumed.alpha, statements - 1) * math.sqrt(variance))
+
+
+#: Approximate characters per token in English prose, and tokens added by each message and request; error about 20 %.
 _CHARACTERS: Final = 4
 _PER_MESSAGE: Final = 4
 _PER_REQUEST: Final = 3
 #: Tokens of an answer: free text, a rating with its reason, a choice with one sentence of reason, a bare choice.
 _FREE_TEXT: Final = 300
-_RATING: Final = 90
-_REASON: Final = 60
-_BARE: Final = 8
-#: Seconds until an answer begins, and tokens a second from then on, of an ordinary hosted model.
+#: Seconds until the first token, and tokens per second after it, of a typical hosted model.
 LATENCY: Final = 0.6
 SPEED: Final = 50.0
-#: Answers of a kind before their mean is believed more than the assumption.
+#: The least number of answers of a kind whose mean replaces the assumption.
 _ENOUGH: Final = 30
 
 #: Calls in flight to a deployment that declares no concurrency.
@@ -41,14 +120,14 @@ _TELL_EVERY: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Usage:
+class CallTokens:
     """Tokens of one or many calls."""
 
     prompt: int
     completion: int
 
     def price_at(self, deployment: Deployment) -> float | None:
-        """Give its price in USD; ``None`` where the deployment declares no price."""
+        """Return the price in USD; ``None`` if the deployment declares no price."""
         price = deployment.price
         if price is None:
             return None
@@ -56,31 +135,31 @@ class Usage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Estimate:
-    """What a plan will take at one deployment. What cannot be known is None; ``unknown`` says why."""
+class PlanEstimate:
+    """The estimated use of a plan at one deployment. Unknown values are None; ``unknown`` has the reasons."""
 
     deployment: str
     calls: int
-    usage: Usage
+    usage: CallTokens
     usd: float | None
     seconds: float
     in_flight: int
     statements: int
     observed: float  #: share of the calls whose answers are estimated from earlier ones, in [0, 1]
-    smallest_shift: float | None  #: of the rate over all conditions, between two passes
-    smallest_shift_condition: float | None  #: of the rate in the condition with the fewest answers
+    smallest_shift: float | None  #: smallest detectable shift of the rate over all conditions, between two passes
+    smallest_shift_condition: float | None  #: the same for the condition with the fewest answers
     half_width: float | None  #: of one pass, over all conditions
     unknown: dict[str, str]
 
 
 def in_flight(deployment: Deployment, share: float) -> int:
-    """Give how many calls may be under way at once: a share of the declared concurrency, at least one."""
+    """Return the number of calls in flight: a share of the declared concurrency, at least one."""
     if deployment.concurrency is None:
         return UNDECLARED
     return max(1, int(deployment.concurrency * share))
 
 
-def prompt_tokens(item: Item) -> int:
+def prompt_tokens(item: PlanItem) -> int:
     """Count the tokens of a question."""
     return _count_tokens(item.messages)
 
@@ -89,49 +168,44 @@ def _count_tokens(messages: Iterable[Message]) -> int:
     return sum(-(-len(one.content) // _CHARACTERS) + _PER_MESSAGE for one in messages) + _PER_REQUEST
 
 
-def free_text_usage(messages: Iterable[Message]) -> Usage:
-    """Estimate the tokens of a question that is answered freely, whoever is asked."""
-    return Usage(prompt=_count_tokens(messages), completion=_FREE_TEXT)
+def free_text_usage(messages: Iterable[Message]) -> CallTokens:
+    """Estimate the tokens of a question with a free answer, at any deployment."""
+    return CallTokens(prompt=_count_tokens(messages), completion=_FREE_TEXT)
 
 
-def call_usage(item: Item, habit: Habit | None = None) -> Usage:
-    """Estimate the tokens of one call; without a habit, as assumed."""
-    expected = habit or assumed_habit(kind_of(item))
-    return Usage(prompt=prompt_tokens(item), completion=round(expected.completion_tokens))
+def call_usage(item: PlanItem, stats: AnswerStats | None = None) -> CallTokens:
+    """Estimate the tokens of one call, from statistics of earlier answers or assumed ones."""
+    expected = stats or assumed_stats(kind_of(item))
+    return CallTokens(prompt=prompt_tokens(item), completion=round(expected.completion_tokens))
 
 
-def kind_of(item: Item) -> Kind:
-    """Tell which questions are answered at about the same length."""
+def kind_of(item: PlanItem) -> Kind:
+    """Return the kind of a question. Questions of a kind have answers of about the same length."""
     return item.template.condition.task, item.template.invites_reason
 
 
-def assumed_habit(kind: Kind) -> Habit:
-    """Say what an answer takes where no deployment has shown it."""
+def assumed_stats(kind: Kind) -> AnswerStats:
+    """Return the assumed statistics of an answer."""
     task, invites_reason = kind
-    if not task.has_selection:
-        tokens = _FREE_TEXT
-    elif task is Task.RATE:
-        tokens = _RATING
-    else:
-        tokens = _REASON if invites_reason else _BARE
-    return Habit(answers=0, completion_tokens=tokens, seconds=LATENCY + tokens / SPEED)
+    tokens = format_of(task).assumed_tokens[invites_reason]
+    return AnswerStats(answers=0, completion_tokens=tokens, seconds=LATENCY + tokens / SPEED)
 
 
-def habit_of(habits: Habits, deployment: str, kind: Kind) -> Habit:
-    """Say what an answer of a deployment takes: as its earlier ones where there are enough, else as assumed."""
-    seen = habits.get((deployment, kind))
-    return seen if seen is not None and seen.answers >= _ENOUGH else assumed_habit(kind)
+def stats_of(stats: AnswerStatsByKind, deployment: str, kind: Kind) -> AnswerStats:
+    """Return the statistics of a deployment's earlier answers if there are enough, else the assumed ones."""
+    seen = stats.get((deployment, kind))
+    return seen if seen is not None and seen.answers >= _ENOUGH else assumed_stats(kind)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Forecast:
-    """What the questions of a plan take, in their order, so that a part of them can be added up for any deployment."""
+    """The tokens of a plan's questions in their order, so that parts can be summed for any deployment."""
 
     prompts: "array[int]" = field(repr=False)
     kinds: tuple[Kind, ...] = field(repr=False)
-    habits: Habits = field(repr=False)
+    stats: AnswerStatsByKind = field(repr=False)
 
-    def usage(self, deployment: str, positions: Iterable[int]) -> Usage:
+    def usage(self, deployment: str, positions: Iterable[int]) -> CallTokens:
         """Add up the calls of these positions."""
         count, prompt = len(self.kinds), 0
         calls: Counter[Kind] = Counter()
@@ -139,20 +213,20 @@ class Forecast:
             at = position % count
             prompt += self.prompts[at]
             calls[self.kinds[at]] += 1
-        completion = sum(n * habit_of(self.habits, deployment, kind).completion_tokens for kind, n in calls.items())
-        return Usage(prompt=prompt, completion=round(completion))
+        completion = sum(n * stats_of(self.stats, deployment, kind).completion_tokens for kind, n in calls.items())
+        return CallTokens(prompt=prompt, completion=round(completion))
 
 
 def forecast(
-    planned: Planned, habits: Habits | None = None, on_progress: Callable[[int], None] = lambda _: None
+    planned: Planned, stats: AnswerStatsByKind | None = None, on_progress: Callable[[int], None] = lambda _: None
 ) -> Forecast:
-    """Put every question of a plan together and count it; ``on_progress`` is told how many are counted."""
+    """Build every question of a plan and count its tokens; ``on_progress`` gets the number of counted questions."""
     prompts = array("I")
     for number, item in enumerate(planned.items, start=1):
         prompts.append(prompt_tokens(item))
         if number % _TELL_EVERY == 0 or number == len(planned.items):
             on_progress(number)
-    return Forecast(prompts=prompts, kinds=tuple(kind_of(item) for item in planned.items), habits=habits or {})
+    return Forecast(prompts=prompts, kinds=tuple(kind_of(item) for item in planned.items), stats=stats or {})
 
 
 def estimate(
@@ -161,33 +235,33 @@ def estimate(
     deployments: Iterable[Deployment],
     share: float = SHARE,
     assumed: Assumptions = TYPICAL,
-) -> tuple[Estimate, ...]:
-    """Estimate the whole plan at each of these deployments, whatever of it has been answered already."""
+) -> tuple[PlanEstimate, ...]:
+    """Estimate the whole plan at each of these deployments, including answered calls."""
     return tuple(_estimate(planned, forecast, one, share, assumed) for one in deployments)
 
 
 def _estimate(
     planned: Planned, forecast: Forecast, deployment: Deployment, share: float, assumed: Assumptions
-) -> Estimate:
+) -> PlanEstimate:
     kinds = {kind: planned.draws * n for kind, n in Counter(forecast.kinds).items()}
-    habits = {kind: habit_of(forecast.habits, deployment.name, kind) for kind in kinds}
-    usage = Usage(
+    stats = {kind: stats_of(forecast.stats, deployment.name, kind) for kind in kinds}
+    usage = CallTokens(
         prompt=planned.draws * sum(forecast.prompts),
-        completion=round(sum(n * habits[kind].completion_tokens for kind, n in kinds.items())),
+        completion=round(sum(n * stats[kind].completion_tokens for kind, n in kinds.items())),
     )
     statements = len(planned.statements)
-    # Every condition asks all statements, so the thinnest one has the fewest answers a statement.
+    # Every condition asks all statements, so the smallest condition has the fewest answers per statement.
     thinnest = planned.draws * min(cell.per_statement for cell in planned.cells)
     shift = smallest_shift(statements, planned.instances / statements, assumed)
-    return Estimate(
+    return PlanEstimate(
         deployment=deployment.name,
         calls=planned.instances,
         usage=usage,
         usd=usage.price_at(deployment),
-        seconds=sum(n * habits[kind].seconds for kind, n in kinds.items()) / in_flight(deployment, share),
+        seconds=sum(n * stats[kind].seconds for kind, n in kinds.items()) / in_flight(deployment, share),
         in_flight=in_flight(deployment, share),
         statements=statements,
-        observed=sum(n for kind, n in kinds.items() if habits[kind].answers) / planned.instances,
+        observed=sum(n for kind, n in kinds.items() if stats[kind].answers) / planned.instances,
         smallest_shift=shift,
         smallest_shift_condition=smallest_shift(statements, thinnest, assumed),
         half_width=half_width(statements, planned.instances / statements, assumed),

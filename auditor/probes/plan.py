@@ -1,7 +1,7 @@
-"""From a design and statements to a plan: its id, and the planned calls of each deployment, in the order of sending.
+"""Make a plan from a design and statements: its id, and the calls of each deployment in the order of sending.
 
-Nothing here is random and nothing is stored: the same questions make the same plan, whoever asks them when, so that a
-run is resumed by asking for it again. ``run`` stores and sends what this gives.
+Planning is deterministic and stores nothing. The same questions always make the same plan, so a run is resumed by
+requesting it again. ``run`` stores and sends the plan.
 """
 
 import json
@@ -17,38 +17,38 @@ from auditor.domain.question import Message
 from auditor.domain.statement import Statement
 from auditor.errors import InputError
 from auditor.instrument.asking import ask
-from auditor.instrument.designs import SENTINEL_SIZE, Cell, Design, Variation, cells
+from auditor.instrument.designs import SENTINEL_SIZE, Cell, Design, DesignVariation, cells
 from auditor.instrument.pool import missing_for, record_of
 from auditor.instrument.templates import Template
 
-#: What the answers' stances are taken on, as series and files name it.
+#: The rubric of probes, as named in series and files.
 RUBRIC: Final = "statement"
-#: Changes when the same arguments give other calls.
+#: Increase it when a change of the code gives other calls for the same arguments.
 _VERSION: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
-    """What a plan is made from. ``number`` is the pass of a plan that is repeated: another pass is another plan."""
+class PlanSpec:
+    """The inputs of a plan. ``number`` is the pass of a repeated plan; each pass is a plan of its own."""
 
     design: Design
     statements: tuple[Statement, ...]
     draws: int = 1
     seed: int = 0
     number: int = 0
-    variation: Variation = field(default_factory=Variation)
+    variation: DesignVariation = field(default_factory=DesignVariation)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Item:
-    """One question of a plan, whoever is asked. A plan of K draws asks it K times."""
+class PlanItem:
+    """One question of a plan, for all deployments. A plan of K draws asks it K times."""
 
     statement: Statement
     template: Template
 
     @property
     def key(self) -> str:
-        """Its name within the plan."""
+        """The name of the question within the plan."""
         return f"{self.statement.id}\0{self.template.template_id}"
 
     @property
@@ -59,10 +59,10 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A plan and what it asks of every deployment alike. Its size is known at once, its questions when they are read.
+    """A plan with its questions, the same for every deployment. The questions are made when they are read.
 
-    Calls are numbered by ``position``, the order of sending. They are never all held: one deployment's share of the
-    full design is 80,200, and as many again for each draw.
+    Calls are numbered by ``position``, the order of sending. They are never all in memory: the full design has 80,200
+    calls per deployment and draw.
     """
 
     plan: Plan
@@ -73,24 +73,24 @@ class Planned:
 
     @property
     def instances(self) -> int:
-        """How many calls are planned for each deployment."""
+        """The number of planned calls to each deployment."""
         return self.draws * len(self.statements) * sum(cell.per_statement for cell in self.cells)
 
     @cached_property
-    def items(self) -> tuple[Item, ...]:
-        """The questions in the order of sending, shuffled by the seed: a plan that stops asked a random part of itself.
+    def items(self) -> tuple[PlanItem, ...]:
+        """The questions in the order of sending, shuffled by the seed, so that a stopped plan is a random sample.
 
-        Every draw goes through all of them in this order before the next one begins.
+        Each draw asks all of them in this order before the next draw begins.
         """
         found = _items(self.statements, self.cells, self.number)
         return tuple(sorted(found, key=lambda item: digest(str(self.plan.seed), self.plan.id, item.key)))
 
-    def item(self, position: int) -> Item:
-        """Give the question that the call of this position asks."""
+    def item(self, position: int) -> PlanItem:
+        """Return the question of the call at this position."""
         return self.items[position % len(self.items)]
 
     def calls(self, deployment: str) -> Iterator[PlannedCall]:
-        """Give the calls to one deployment, in the order of sending."""
+        """Yield the calls to one deployment in the order of sending."""
         for position in range(self.instances):
             item, draw = self.item(position), position // len(self.items)
             yield PlannedCall(
@@ -106,13 +106,13 @@ class Planned:
             )
 
 
-def make_plan(asked: Asked) -> Planned:
+def make_plan(asked: PlanSpec) -> Planned:
     """Make the plan.
 
     Raises
     ------
     InputError
-        A statement lacks what one of the tasks shows of it.
+        A statement lacks a field that one of the tasks shows.
     """
     statements = asked.statements
     if asked.design is Design.SENTINEL:
@@ -121,7 +121,7 @@ def make_plan(asked: Asked) -> Planned:
     _check(statements, grid)
     plan = Plan(
         id=f"{asked.design}-{_identity(asked, statements, grid)}",
-        name=f"{asked.design} {asked.number}",
+        name=plan_name(asked.design, asked.number),
         design=asked.design,
         seed=asked.seed,
         rubric=RUBRIC,
@@ -137,10 +137,15 @@ def make_plan(asked: Asked) -> Planned:
     return Planned(plan=plan, statements=statements, cells=grid, draws=asked.draws, number=asked.number)
 
 
-def balanced(statements: Sequence[Statement], size: int, seed: int) -> tuple[Statement, ...]:
-    """Choose statements, as evenly over the categories as these allow; all of them where there are no more than that.
+def plan_name(design: str, number: int) -> str:
+    """Return the name of one pass of a plan."""
+    return f"{design} {number}"
 
-    The choice depends on ids and seed alone, and is given in the order of ``statements``.
+
+def balanced(statements: Sequence[Statement], size: int, seed: int) -> tuple[Statement, ...]:
+    """Choose statements, as evenly over the categories as possible; all of them if there are not more.
+
+    The choice depends only on ids and seed, and is returned in the order of ``statements``.
     """
     if len(statements) <= size:
         return tuple(statements)
@@ -162,11 +167,11 @@ def _check(statements: Sequence[Statement], grid: Sequence[Cell]) -> None:
                 raise InputError(f"statement {statement.id!r} has no {', '.join(missing)}, which {task} shows")
 
 
-def _items(statements: Sequence[Statement], grid: Sequence[Cell], number: int) -> Iterator[Item]:
+def _items(statements: Sequence[Statement], grid: Sequence[Cell], number: int) -> Iterator[PlanItem]:
     for cell in grid:
         for index, statement in enumerate(statements):
             for template in cell.templates_for(index, number):
-                yield Item(statement=statement, template=template)
+                yield PlanItem(statement=statement, template=template)
 
 
 def _template_ids(statements: int, grid: Sequence[Cell], number: int) -> list[str]:
@@ -174,8 +179,8 @@ def _template_ids(statements: int, grid: Sequence[Cell], number: int) -> list[st
     return sorted(used)
 
 
-def _identity(asked: Asked, statements: Sequence[Statement], grid: Sequence[Cell]) -> str:
-    """Give twelve hexadecimal digits that change with anything that is asked, its words included."""
+def _identity(asked: PlanSpec, statements: Sequence[Statement], grid: Sequence[Cell]) -> str:
+    """Return twelve hexadecimal digits that change with any question or its wording."""
     first = statements[0]
     wordings = [
         [cell.condition.key, template.template_id, *(one.content for one in ask(first, template))]
@@ -195,5 +200,5 @@ def _identity(asked: Asked, statements: Sequence[Statement], grid: Sequence[Cell
 
 
 def digest(*parts: str, size: int = 16) -> str:
-    """Give a hexadecimal digest of some words."""
+    """Return a hexadecimal digest of some strings."""
     return blake2b("\x1f".join(parts).encode(), digest_size=size).hexdigest()

@@ -1,7 +1,7 @@
-"""Sends planned calls to one deployment through the gateway's door: a few at a time, and no harder than it takes.
+"""Send planned calls to one deployment through the gateway: a few at a time, and slower after a 429.
 
-``run`` decides what is sent; answers are kept by the gateway, so nothing of them is kept here but how they ended. This
-file owns httpx's exceptions and statuses.
+``run`` decides what is sent. The gateway stores the answers; this module keeps only their outcomes. It handles all
+exceptions and statuses of httpx2. A call that could exceed the budget of the run is not sent.
 """
 
 import asyncio
@@ -12,39 +12,71 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
-import httpx
+import httpx2
 
 from auditor.access import GatewayAccess
 from auditor.domain.exchange import Origin
 from auditor.domain.question import Message
+from auditor.domain.retry_after import read_retry_after
 from auditor.errors import AuditError, UsageError
-from auditor.probes.purse import Purse
-from auditor.retry_after import read_retry_after
 
-#: Answers after which the same call may succeed.
+
+@dataclass(slots=True)
+class RunBudget:
+    """The limits of a run, and the amounts spent or reserved for calls in flight. ``None`` means no limit."""
+
+    calls_limit: int | None = None
+    usd_limit: float | None = None
+    calls: int = 0
+    usd: float = 0.0
+    _reserved: float = 0.0
+
+    def refuses(self, usd: float) -> str | None:
+        """Return which part of the budget has no room for one call of this price; ``None`` if there is room."""
+        if self.calls_limit is not None and self.calls >= self.calls_limit:
+            return f"the budget of {self.calls_limit} calls is used up"
+        if self.usd_limit is not None and usd > 0 and self.usd + self._reserved + usd > self.usd_limit:
+            return f"the budget of {self.usd_limit:g} USD is used up"
+        return None
+
+    def reserve(self, usd: float) -> str | None:
+        """Reserve one call of this price, or return the refusal of ``refuses``."""
+        refused = self.refuses(usd)
+        if refused is None:
+            self.calls += 1
+            self._reserved += usd
+        return refused
+
+    def settle(self, reserved: float, spent: float) -> None:
+        """Replace the reservation of a call by its cost."""
+        self._reserved -= reserved
+        self.usd += spent
+
+
+#: Statuses after which a retry may succeed.
 _AGAIN: Final = frozenset({408, 409, 425, 500, 502, 503, 504, 529})
-#: What providers call a blocked prompt or answer, in the code or type of an error.
+#: The codes and types of errors with which providers report a blocked prompt or answer.
 _BLOCKS: Final = ("content_filter", "content_policy", "responsibleai", "data_inspection_failed", "moderation_blocked")
 _LONGEST_PAUSE: Final = 300.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outgoing:
-    """One call to be sent. ``usd`` is what it is expected to cost."""
+    """One call to be sent. ``usd`` is its estimated cost."""
 
     ref: str
     messages: tuple[Message, ...]
     usd: float = 0.0
     parent: UUID | None = None  #: the exchange that is asked again
-    members: Mapping[str, Any] = field(default_factory=dict)  #: of the request, beside its messages
+    members: Mapping[str, Any] = field(default_factory=dict)  #: members of the request besides its messages
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
-    """Whom the calls go to, and how."""
+class CallTarget:
+    """A deployment, and the settings of calls to it."""
 
     deployment: str
-    model: str  #: what is asked for; the pin decides who answers
+    model: str  #: the requested model name; a pin selects the deployment
     in_flight: int
     timeout: float  #: seconds one call may take
     price: Callable[[int, int], float]  #: USD of prompt and completion tokens
@@ -53,37 +85,37 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patience:
-    """How much failure is borne. Times are seconds."""
+    """Limits of retries. Times are seconds."""
 
     attempts: int = 6  #: of one call
     first_backoff: float = 0.5
     longest_backoff: float = 8.0
-    failed_in_a_row: int = 10  #: calls; then the deployment is given up
-    pauses_in_a_row: int = 10  #: 429 without any answer between; then the deployment is given up
-    first_pause: float = 1.0  #: where a 429 names none; doubled each time
+    failed_in_a_row: int = 10  #: failed calls in a row after which the deployment is given up
+    pauses_in_a_row: int = 10  #: pauses after a 429 without an answer between; then the deployment is given up
+    first_pause: float = 1.0  #: pause after a 429 without Retry-After; doubled each time
 
 
 @dataclass(slots=True)
 class Tally:
     """How the calls to one deployment ended."""
 
-    sent: int = 0  #: requests, repeated ones included
+    sent: int = 0  #: requests, including repeated ones
     answered: int = 0
-    blocked: dict[str, UUID] = field(default_factory=dict)  #: refs of blocked calls, and their exchange
+    blocked: dict[str, UUID] = field(default_factory=dict)  #: exchanges of blocked calls, by ref
     failed: Counter[str] = field(default_factory=Counter)
-    stopped: str | None = None  #: why the rest was not sent
-    budget_ended: bool = False  #: and that it was the budget
+    stopped: str | None = None  #: the reason why the rest was not sent
+    budget_ended: bool = False  #: whether that reason was the budget
 
 
 class Sender:
-    """Sends to one deployment."""
+    """A sender of calls to one deployment."""
 
     def __init__(
         self,
-        client: httpx.AsyncClient,
+        client: httpx2.AsyncClient,
         access: GatewayAccess,
-        target: Target,
-        purse: Purse,
+        target: CallTarget,
+        budget: RunBudget,
         *,
         patience: Patience = Patience(),
         on_end: Callable[[], None] = lambda: None,
@@ -92,7 +124,7 @@ class Sender:
         self._client = client
         self._access = access
         self._target = target
-        self._purse = purse
+        self._budget = budget
         self._patience = patience
         self._on_end = on_end
         self._on_block = on_block
@@ -103,14 +135,14 @@ class Sender:
         self.tally = Tally()
 
     async def send(self, calls: Iterable[Outgoing]) -> Tally:
-        """Send all calls, each taken when it is its turn, unless the budget or the deployment's failures stop it.
+        """Send all calls, each read when it is sent, until the budget or the deployment's failures stop it.
 
         Raises
         ------
         UsageError
             The gateway refuses our key, or a header of ours.
         AuditError
-            ``on_block`` cannot keep a block.
+            ``on_block`` cannot store a block.
         """
         rest = iter(calls)
         async with asyncio.TaskGroup() as group:
@@ -152,13 +184,13 @@ class Sender:
         self.tally.stopped = self.tally.stopped or why
 
     async def _call(self, call: Outgoing) -> str | None:
-        """Send one call until it is answered; give why it is not."""
+        """Send one call until it is answered, or return the reason of its failure."""
         attempt = 0
         while True:
             await self._wait_out()
             if self.tally.stopped is not None:
                 return self.tally.stopped
-            if (used_up := self._purse.reserve(call.usd)) is not None:
+            if (used_up := self._budget.reserve(call.usd)) is not None:
                 self.tally.budget_ended = True
                 self._stop(used_up)
                 return used_up
@@ -178,14 +210,14 @@ class Sender:
             await asyncio.sleep(min(self._patience.first_backoff * 2 ** (attempt - 1), self._patience.longest_backoff))
 
     async def _wait_out(self) -> None:
-        # In short steps: meanwhile the moment may move on, or the rest be given up.
+        # Wait in short steps, because the end of the pause may change, or the rest be given up.
         while (held := self._resume_at - time.monotonic()) > 0 and self.tally.stopped is None:  # noqa: ASYNC110
             await asyncio.sleep(min(held, 1.0))
 
-    def _pause(self, answer: httpx.Response) -> None:
-        """Hold back every call to the deployment: the others would only be refused as well."""
+    def _pause(self, answer: httpx2.Response) -> None:
+        """Pause all calls to the deployment, because it would refuse the others as well."""
         now = time.monotonic()
-        if now >= self._resume_at:  # else it is one more answer to what was sent before this pause
+        if now >= self._resume_at:  # otherwise the call was sent before this pause
             self._pauses += 1
         if self._pauses > self._patience.pauses_in_a_row:
             self._stop(f"HTTP 429 after {self._patience.pauses_in_a_row} pauses in a row")
@@ -195,7 +227,7 @@ class Sender:
         pause = min(own if asked is None else asked, _LONGEST_PAUSE)
         self._resume_at = max(self._resume_at, now + pause)
 
-    async def _post(self, call: Outgoing) -> tuple[httpx.Response | None, str | None]:
+    async def _post(self, call: Outgoing) -> tuple[httpx2.Response | None, str | None]:
         spent = 0.0
         try:
             async with asyncio.timeout(self._target.timeout):
@@ -205,14 +237,14 @@ class Sender:
             spent, why = self._read(call, answer)
         except TimeoutError:
             return None, "no answer in time"
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             return None, type(error).__name__
         finally:
-            self._purse.settle(call.usd, spent)
+            self._budget.settle(call.usd, spent)
         return answer, why
 
     def _body(self, call: Outgoing) -> dict[str, Any]:
-        # Nothing else is set: the deployment answers as it answers everybody.
+        # No other parameter is set, so the deployment answers as it answers everybody.
         return {
             "model": self._target.model,
             "messages": [{"role": one.role, "content": one.content} for one in call.messages],
@@ -220,25 +252,25 @@ class Sender:
         }
 
     def _headers(self, call: Outgoing) -> dict[str, str]:
-        # What the gateway passes on is what the SDKs of applications send; the rest of it stays here.
+        # The gateway forwards only headers that the SDKs of applications also send. The others end at the gateway.
         return {
             "accept": "application/json",
             "authorization": f"Bearer {self._access.key}",
-            "x-tiltmeter-origin": self._target.origin,
-            "x-tiltmeter-ref": call.ref,
-            "x-tiltmeter-deployment": self._target.deployment,
-            **({"x-tiltmeter-parent": str(call.parent)} if call.parent is not None else {}),
+            "x-biasmeter-origin": self._target.origin,
+            "x-biasmeter-ref": call.ref,
+            "x-biasmeter-deployment": self._target.deployment,
+            **({"x-biasmeter-parent": str(call.parent)} if call.parent is not None else {}),
         }
 
-    def _read(self, call: Outgoing, answer: httpx.Response) -> tuple[float, str | None]:
-        """Tell what an answer cost, and why it is none."""
+    def _read(self, call: Outgoing, answer: httpx2.Response) -> tuple[float, str | None]:
+        """Return the cost of an answer, and the reason if it is not a complete answer."""
         body = _json(answer)
         if answer.status_code == 200:
             self.tally.answered += 1
             return self._cost(call, body), None
         error = body.get("error")
         code = str(error.get("code") or error.get("type") or "") if isinstance(error, dict) else ""
-        exchange_id = answer.headers.get("x-tiltmeter-exchange-id")
+        exchange_id = answer.headers.get("x-biasmeter-exchange-id")
         if exchange_id is None and answer.status_code in {400, 401, 403, 404}:
             message = error.get("message") if isinstance(error, dict) else answer.text[:200]
             raise UsageError(f"the gateway at {self._access.url} refuses probes: {message}")
@@ -266,7 +298,7 @@ def _is_block(error: object) -> bool:
     return any(block in words for block in _BLOCKS)
 
 
-def _json(answer: httpx.Response) -> dict[str, Any]:
+def _json(answer: httpx2.Response) -> dict[str, Any]:
     try:
         body = answer.json()
     except ValueError:

@@ -1,10 +1,8 @@
-"""Sending planned calls of any origin: who is asked and how, one process at a time, and only what the store lacks.
-
-Which calls are answered is asked of the store alone, after the gateway has shipped what it holds; so a process that was
-killed repeats at most what it had under way. ``send`` talks to the gateway.
-"""
+"""Hold a plan while its calls are sent through the gateway, and wait until their exchanges are in the store."""
 
 import asyncio
+import re
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -12,7 +10,7 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-import httpx
+import httpx2
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -20,15 +18,66 @@ from auditor.access import GatewayAccess
 from auditor.config import Config, Deployment
 from auditor.config.models import ANY_MODEL
 from auditor.domain.exchange import Origin
-from auditor.errors import UsageError
-from auditor.probes.drain import wait_until_shipped
-from auditor.probes.estimate import Usage, in_flight
-from auditor.probes.purse import Purse
-from auditor.probes.send import Outgoing, Patience, Sender, Tally, Target
-from auditor.store.engine import reading
+from auditor.errors import AuditError, StoreUnavailable, UsageError
+from auditor.probes.estimate import CallTokens, in_flight
+from auditor.probes.send import CallTarget, Outgoing, Patience, RunBudget, Sender, Tally
+from auditor.store.engine import transaction
 from auditor.store.plans import count_as_answered, lock_plan
 
-#: Seconds beyond a deployment's own time-out: the gateway answers first.
+_SERIES: Final = re.compile(r"^biasmeter_spool_(bytes|oldest_seconds)(?:\{\})? (\S+)$", re.MULTILINE)
+_LOOK_EVERY: Final = 0.2
+#: Seconds after which a spool that does not empty counts as stuck.
+PATIENCE: Final = 60.0
+#: Seconds of tolerance for differences of clocks and rounding.
+_SLACK: Final = 0.5
+
+
+async def wait_until_shipped(
+    client: httpx2.AsyncClient,
+    access: GatewayAccess,
+    patience: float = PATIENCE,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Wait until everything that the gateway recorded before this call is in the store.
+
+    Clients may continue, so the spool need not be empty: its oldest record must be newer than this call.
+
+    Raises
+    ------
+    StoreUnavailable
+        The spool does not empty: the store is away, or the shipper.
+    AuditError
+        The gateway does not answer.
+    """
+    began = clock()
+    while True:
+        size, age = await _read_backlog(client, access)
+        waited = clock() - began
+        if size == 0 or (age is not None and age + _SLACK < waited):
+            return
+        if waited > patience:
+            raise StoreUnavailable(
+                f"{size:.0f} bytes wait in the spool of the gateway at {access.url} and do not reach the store"
+            )
+        await asyncio.sleep(_LOOK_EVERY)
+
+
+async def _read_backlog(client: httpx2.AsyncClient, access: GatewayAccess) -> tuple[float, float | None]:
+    url = access.url.removesuffix("/").removesuffix("/v1") + "/metrics"
+    try:
+        answer = await client.get(url)
+        answer.raise_for_status()
+    except httpx2.HTTPError as error:
+        raise AuditError(
+            f"the gateway at {access.url} does not answer: {type(error).__name__} {error}".strip()
+        ) from error
+    found = {name: float(value) for name, value in _SERIES.findall(answer.text)}
+    if "bytes" not in found:
+        raise AuditError(f"{url} does not name biasmeter_spool_bytes; is this a biasmeter gateway?")
+    return found["bytes"], found.get("oldest_seconds")
+
+
+#: Seconds added to a deployment's own timeout, so that the gateway answers first.
 _MARGIN: Final = 30.0
 
 
@@ -37,7 +86,7 @@ class PlanHeld(UsageError):  # noqa: N818 -- a state, not a bug
 
 
 def asked_model(config: Config, deployment: Deployment) -> str:
-    """Give the model to ask for so that the gateway finds a route; the pin decides who answers.
+    """Return a model name that has a route; the pin decides which deployment answers.
 
     Raises
     ------
@@ -54,45 +103,45 @@ def asked_model(config: Config, deployment: Deployment) -> str:
     return deployment.model if ANY_MODEL in every else every[0]
 
 
-def target_of(config: Config, deployment: Deployment, share: float, origin: Origin = Origin.PROBE) -> Target:
-    """Say how a deployment is asked.
+def target_of(config: Config, deployment: Deployment, share: float, origin: Origin = Origin.PROBE) -> CallTarget:
+    """Return the settings for calls to a deployment.
 
     Raises
     ------
     UsageError
-        It cannot be asked for: neither it nor a route of its own names a model.
+        Neither the deployment nor a route of its own names a model.
     """
-    return Target(
+    return CallTarget(
         deployment=deployment.name,
         model=asked_model(config, deployment),
         in_flight=in_flight(deployment, share),
         timeout=config.timeouts_for(deployment).total + _MARGIN,
-        price=lambda prompt, completion: Usage(prompt=prompt, completion=completion).price_at(deployment) or 0.0,
+        price=lambda prompt, completion: CallTokens(prompt=prompt, completion=completion).price_at(deployment) or 0.0,
         origin=origin,
     )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Session:
-    """The right to send the calls of one plan, and the way to the gateway."""
+    """The exclusive right to send the calls of one plan, with the connections to the gateway."""
 
     engine: AsyncEngine
     access: GatewayAccess
-    client: httpx.AsyncClient
+    client: httpx2.AsyncClient
     patience: Patience = field(default_factory=Patience)
 
     async def send(
         self,
-        calls: Sequence[tuple[Target, Iterable[Outgoing]]],
-        purse: Purse,
+        calls: Sequence[tuple[CallTarget, Iterable[Outgoing]]],
+        budget: RunBudget,
         on_end: Callable[[str], None] = lambda _: None,
     ) -> dict[str, Tally]:
-        """Send these calls, to all deployments at once; ``on_end`` is told the deployment of each that has ended.
+        """Send these calls to all deployments in parallel; ``on_end`` gets the deployment of each ended call.
 
         Raises
         ------
         UsageError
-            The gateway refuses our key, or a header of ours; what was sent until then is kept.
+            The gateway refuses our key or one of our headers. Earlier answers are kept.
         StoreUnavailable
             A provider's block cannot be counted.
         """
@@ -101,7 +150,7 @@ class Session:
                 self.client,
                 self.access,
                 target,
-                purse,
+                budget,
                 patience=self.patience,
                 on_end=partial(on_end, target.deployment),
                 on_block=self._count_block,
@@ -116,19 +165,23 @@ class Session:
         return {name: sender.tally for name, sender in senders.items()}
 
     async def _count_block(self, ref: str, exchange_id: UUID) -> None:
-        """Let a provider's block count: it is an answer, but only complete exchanges count by themselves.
+        """Count a provider's block as an answer. Without this only complete exchanges count.
 
-        At once, for a run that is killed asks again what does not count.
+        This is done immediately, because a killed run asks all uncounted calls again.
         """
-        async with reading(self.engine) as connection:
+        async with transaction(self.engine) as connection:
             await count_as_answered(connection, ref, exchange_id)
 
 
 @asynccontextmanager
 async def open_session(
-    engine: AsyncEngine, access: GatewayAccess, name: str, targets: Iterable[Target], patience: Patience | None = None
+    engine: AsyncEngine,
+    access: GatewayAccess,
+    name: str,
+    targets: Iterable[CallTarget],
+    patience: Patience | None = None,
 ) -> AsyncIterator[Session]:
-    """Hold a plan alone; all that was sent is in the store at the beginning of the block, and again at its end.
+    """Hold a plan exclusively. All sent calls are in the store at the start of the block, and again at its end.
 
     Raises
     ------
@@ -137,7 +190,7 @@ async def open_session(
     AuditError
         The gateway does not answer.
     StoreUnavailable
-        The store does not answer, or what the gateway holds does not reach it.
+        The store does not answer, or the gateway's spool does not reach it.
     """
     async with _sole_sender(engine, name), _open_client(targets) as client:
         await wait_until_shipped(client, access)
@@ -147,8 +200,8 @@ async def open_session(
 
 @asynccontextmanager
 async def _sole_sender(engine: AsyncEngine, name: str) -> AsyncIterator[None]:
-    """Hold the plan: two senders would ask everything twice. The store lets go when this process is gone."""
-    async with reading(engine):  # tells a store that is away in its own words
+    """Lock the plan, because two senders would ask everything twice. The lock ends with this process."""
+    async with transaction(engine):  # reports a missing store itself
         pass
     connection = await engine.connect()
     try:
@@ -156,15 +209,15 @@ async def _sole_sender(engine: AsyncEngine, name: str) -> AsyncIterator[None]:
             raise PlanHeld(f"plan {name} is being sent by another process")
         yield
     finally:
-        with suppress(OSError, SQLAlchemyError):  # the store may have gone meanwhile, and the lock with it
+        with suppress(OSError, SQLAlchemyError):  # the store may have stopped meanwhile, which releases the lock
             await connection.close()
 
 
 @asynccontextmanager
-async def _open_client(targets: Iterable[Target]) -> AsyncIterator[httpx.AsyncClient]:
+async def _open_client(targets: Iterable[CallTarget]) -> AsyncIterator[httpx2.AsyncClient]:
     """Open the connections to the gateway that these targets need."""
     connections = sum(target.in_flight for target in targets) + 1
-    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-    # The gateway is ours: no proxy of the environment stands between. Each call has a time-out of its own.
-    async with httpx.AsyncClient(limits=limits, timeout=httpx.Timeout(None, connect=10.0), trust_env=False) as client:
+    limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=connections)
+    # Ignore proxies of the environment, because the gateway is ours. Each call has its own timeout.
+    async with httpx2.AsyncClient(limits=limits, timeout=httpx2.Timeout(None, connect=10.0), trust_env=False) as client:
         yield client

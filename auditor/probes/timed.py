@@ -1,8 +1,8 @@
-"""Probes that the configuration repeats: which of them are due, and running one pass of each.
+"""Find the due probes of the configuration, and run one pass of each.
 
-Passes are counted from 1970 in steps of ``every``, so any process finds the same pass without a memory of its own; one
-that is complete, or has used up its budget, costs a few queries. Within a pass each deployment has a time of its own:
-they are not all probed at once. The auditor's jobs call ``run_due`` now and then.
+Passes are counted from 1970 in steps of ``every``, so all processes find the same pass without stored state. A pass
+that is complete or has used its budget costs a few queries. Within a pass each deployment has its own start time, so
+that they are not all probed at once. The auditor's jobs call ``run_due`` at intervals.
 """
 
 import logging
@@ -17,43 +17,42 @@ from auditor.config.audits import ALL
 from auditor.errors import AuditError, UsageError
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
-from auditor.probes.blocks import make_blocks
-from auditor.probes.plan import Asked, Planned, make_plan
-from auditor.probes.run import Ended, Limits, Runner, default_deployments
+from auditor.probes.blocks import make_blocks, stages
+from auditor.probes.plan import Planned, PlanSpec, make_plan
+from auditor.probes.run import RunLimits, Runner, RunResult, default_deployments
 from auditor.probes.session import PlanHeld
-from auditor.probes.target import stages
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.plans import Count, Spent, count_calls, read_spent
 
 log = logging.getLogger(__name__)
 
-#: A deployment whose latest call of the pass failed is left alone for so long.
+#: Pause for a deployment after a failed call of the pass.
 REST: Final = timedelta(minutes=10)
-#: Deployments begin within this part of the interval; the rest is left to those that begin last.
+#: Deployments start within this part of the interval; the rest is time for those that start last.
 SPREAD: Final = 0.75
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Due:
+class DuePass:
     """One pass of one configured probe."""
 
     probe: Probe
-    asked: Asked
+    asked: PlanSpec
     planned: Planned
     before: Planned  #: the pass before it
     deployments: tuple[Deployment, ...]
-    waiting: frozenset[str]  #: those whose time in this pass has not come yet
+    waiting: frozenset[str]  #: deployments whose start time in this pass has not come yet
 
     @property
-    def limits(self) -> Limits:
-        """What the whole pass may use."""
-        return Limits(calls=self.probe.budget.calls, usd=self.probe.budget.usd)
+    def limits(self) -> RunLimits:
+        """The limits of the whole pass."""
+        return RunLimits(calls=self.probe.budget.calls, usd=self.probe.budget.usd)
 
 
 def delay(seed: int, probe: Probe, deployment: str) -> float:
-    """Give the seconds from the beginning of a pass until a deployment's time: the same in every pass.
+    """Return the seconds from the start of a pass to the start of a deployment, the same in every pass.
 
-    So a deployment's passes lie ``every`` apart, at one time of the day, and each within one interval of the calendar.
+    So a deployment's passes start ``every`` apart, and each start is within its interval of the calendar.
 
     Examples
     --------
@@ -65,15 +64,15 @@ def delay(seed: int, probe: Probe, deployment: str) -> float:
     return int.from_bytes(digest, "big") / 2**64 * SPREAD * probe.every
 
 
-def current_pass(config: Config, probe: Probe, now: datetime) -> Due:
-    """Give the pass of a configured probe that belongs to this moment."""
+def current_pass(config: Config, probe: Probe, now: datetime) -> DuePass:
+    """Return the pass of a configured probe at this moment."""
     number, elapsed = divmod(now.timestamp(), probe.every)
-    asked = Asked(design=Design(probe.plan), statements=shipped_pool(), seed=config.seed, number=int(number))
+    asked = PlanSpec(design=Design(probe.plan), statements=shipped_pool(), seed=config.seed, number=int(number))
     declared = {one.name: one for one in config.deployments}
     probed = (
         default_deployments(config) if ALL in probe.deployments else tuple(declared[name] for name in probe.deployments)
     )
-    return Due(
+    return DuePass(
         probe=probe,
         asked=asked,
         planned=_plan(probe, asked),
@@ -83,24 +82,24 @@ def current_pass(config: Config, probe: Probe, now: datetime) -> Due:
     )
 
 
-def _plan(probe: Probe, asked: Asked) -> Planned:
+def _plan(probe: Probe, asked: PlanSpec) -> Planned:
     return make_plan(asked) if probe.half_width is None else make_blocks(asked, probe.half_width)
 
 
-async def run_due(runner: Runner, coder: str | None = None) -> tuple[Ended, ...]:
-    """Run what is open of the current pass of every configured probe, one probe after the other.
+async def run_due(runner: Runner, coder: str | None = None) -> tuple[RunResult, ...]:
+    """Run the open calls of the current pass of every configured probe, one probe after the other.
 
-    What cannot be run now is logged and left for the next call; what another process is running is left to it. May be
-    called as often as wanted, by any number of processes: a pass has one runner at a time.
+    A probe that cannot be run now is logged and left for the next call. A pass has one runner at a time, so any number
+    of processes may call this at any time.
 
     Parameters
     ----------
     runner
         What plans are run with.
     coder
-        Whose readings say when a rate is known; without one, probes with a ``half_width`` are left alone.
+        The coder whose codings show when a rate is known. Without one, probes with a ``half_width`` are skipped.
     """
-    ended: list[Ended] = []
+    ended: list[RunResult] = []
     for probe in runner.config.probes:
         due = current_pass(runner.config, probe, runner.now())
         try:
@@ -113,14 +112,16 @@ async def run_due(runner: Runner, coder: str | None = None) -> tuple[Ended, ...]
     return tuple(ended)
 
 
-async def _stages(runner: Runner, due: Due, coder: str | None) -> Sequence[tuple[Planned, Sequence[Deployment]]]:
-    """Give what is to be asked now, and of whom; much of it may be answered."""
+async def _stages(runner: Runner, due: DuePass, coder: str | None) -> Sequence[tuple[Planned, Sequence[Deployment]]]:
+    """Return the plans to ask now and their deployments. Parts may be answered already."""
     if due.probe.half_width is None:
         return [(due.planned, due.deployments)]
     return [] if coder is None else await stages(runner, due.probe, due.asked, due.deployments, coder)
 
 
-async def _run(runner: Runner, due: Due, planned: Planned, deployments: Sequence[Deployment]) -> tuple[Ended, ...]:
+async def _run(
+    runner: Runner, due: DuePass, planned: Planned, deployments: Sequence[Deployment]
+) -> tuple[RunResult, ...]:
     chosen = await _open(runner, due, planned, deployments)
     if not chosen:
         return ()
@@ -131,13 +132,13 @@ async def _run(runner: Runner, due: Due, planned: Planned, deployments: Sequence
 
 
 async def _open(
-    runner: Runner, due: Due, planned: Planned, deployments: Sequence[Deployment]
+    runner: Runner, due: DuePass, planned: Planned, deployments: Sequence[Deployment]
 ) -> tuple[Deployment, ...]:
-    """Give the deployments that have calls left that the budget holds, whose time has come, and that did not just fail.
+    """Return the deployments that are due, have affordable calls left, and did not just fail.
 
-    One that the pass before did not ask does not wait for its time: what is new is probed at once.
+    A deployment that the previous pass did not ask is due at once.
     """
-    async with reading(runner.engine) as connection:
+    async with transaction(runner.engine) as connection:
         counted = await count_calls(connection, planned.plan.id)
         spent = await read_spent(connection, planned.plan.id)
         before = await count_calls(connection, due.before.plan.id) if due.waiting else {}
@@ -151,12 +152,12 @@ async def _open(
 
 
 def resting(spent: Mapping[str, Spent], now: datetime) -> set[str]:
-    """Name the deployments whose latest call of a plan has just failed."""
+    """Return the deployments whose latest call of a plan has just failed."""
     return {name for name, one in spent.items() if one.last_at and not one.last_complete and now - one.last_at < REST}
 
 
-def describe(ended: Ended) -> str:
-    """Say in one line what came of a plan at one deployment."""
+def describe(ended: RunResult) -> str:
+    """Describe the result of a plan at one deployment in one line."""
     parts = [f"{ended.answered} of {ended.planned} answered"]
     parts += [f"{count} failed ({why})" for why, count in ended.failed.items()]
     if ended.stopped:

@@ -1,5 +1,5 @@
-"""How far judges can be trusted: which of them agree, who sits on the panel, and what each one's seat changes.
+"""Measure the reliability of judges: their agreement, the choice of a panel, and the effect of each judge.
 
-``sample`` draws what all candidates read, ``rating`` has them read it, ``kappas`` compares them, ``choice`` seats a
-panel. ``sensitivity`` leaves judges out of a panel that has coded a file; ``document`` writes ``judges.json``.
+``sample`` draws the texts, ``rating`` has all candidates label them, ``kappas`` compares the labels, ``choice`` chooses
+a panel, ``document`` makes ``judges.json`` and ``reliability.json``.
 """

@@ -1,7 +1,7 @@
-"""Anchors: a frozen set of texts with known labels that judges are asked again and again, to see whether they moved.
+"""Ask judges regularly for the labels of a frozen set of texts, to detect a change of the judges.
 
-A judge is compared with the frozen labels, and with its own first run. What counts as its own are runs of the same
-coder: a judge whose model or prompt was changed on purpose begins anew.
+A judge is compared with the frozen labels and with its own first run. Runs belong to a coder: a judge with a new model
+or prompt starts a new series.
 """
 
 import asyncio
@@ -17,18 +17,19 @@ import msgspec
 from auditor.access import GatewayAccess
 from auditor.config import Config
 from auditor.domain.coding import ElaborationReason, Verdict
-from auditor.judges import Judge, load_judges
 from auditor.judges.endpoint import open_client
+from auditor.judges.judge import Judge
+from auditor.judges.loading import load_judges
 from auditor.judges.rubric import NONE_PRESENT, OPEN, STATEMENT
 from auditor.stats.agreement import exact_interval, sign_test
 
 #: A changed text or label is another set, with another name.
 ANCHOR_SET: Final = "anchors/1"
-#: A drop is told below this p of the exact test: seven labels of forty lost, and none gained.
+#: A drop is reported below this p of the exact test: for example seven of forty labels lost and none gained.
 DROP_P: Final = 0.01
 
 
-class Anchor(msgspec.Struct, frozen=True):
+class AnchorText(msgspec.Struct, frozen=True):
     """One text with its label."""
 
     id: str
@@ -39,8 +40,8 @@ class Anchor(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
-    """How a judge's newest run compares."""
+class AnchorResult:
+    """The newest run of a judge, compared with the labels and with its first run."""
 
     n: int
     agreed: int  #: with the frozen labels
@@ -54,15 +55,15 @@ class Standing:
 
     @property
     def dropped(self) -> bool:
-        """Whether it agrees less than at first."""
+        """Whether the judge agrees with the labels less than at first."""
         return self.p < DROP_P
 
 
 @cache
-def shipped_anchors() -> tuple[Anchor, ...]:
+def shipped_anchors() -> tuple[AnchorText, ...]:
     """Read the shipped set."""
     content = files("auditor.reliability").joinpath("anchors.jsonl").read_bytes()
-    return tuple(msgspec.json.decode(line, type=Anchor) for line in content.splitlines())
+    return tuple(msgspec.json.decode(line, type=AnchorText) for line in content.splitlines())
 
 
 @asynccontextmanager
@@ -77,7 +78,7 @@ async def anchor_judges(config: Config, through: GatewayAccess | None = None) ->
 
 
 async def ask_anchors(judges: Sequence[Judge]) -> dict[str, str]:
-    """Ask one judge, given once for each rubric, for all labels; by the anchor's id.
+    """Ask a judge, given once per rubric, for all labels; return them by the text's id.
 
     Raises
     ------
@@ -91,18 +92,18 @@ async def ask_anchors(judges: Sequence[Judge]) -> dict[str, str]:
 
 
 def anchor_coder(judges: Sequence[Judge]) -> str:
-    """One string for who was asked, in both rubrics."""
+    """Return the coder of a judge in both rubrics, as one string."""
     return "+".join(judge.coder for judge in judges)
 
 
-def compare(first: Mapping[str, str], newest: Mapping[str, str]) -> Standing:
-    """Compare a judge's newest labels with the frozen ones and with those of its first run, both by anchor id."""
+def compare(first: Mapping[str, str], newest: Mapping[str, str]) -> AnchorResult:
+    """Compare a judge's newest labels with the frozen labels and with those of its first run."""
     anchors = shipped_anchors()
     right = [newest.get(one.id) == one.label for one in anchors]
     was_right = [first.get(one.id) == one.label for one in anchors]
     same = sum(newest.get(one.id) == first.get(one.id) for one in anchors)
     agreed, kept = exact_interval(sum(right), len(anchors)), exact_interval(same, len(anchors))
-    return Standing(
+    return AnchorResult(
         n=len(anchors),
         agreed=sum(right),
         low=agreed.low,

@@ -1,4 +1,4 @@
-"""Seating a panel: the judges that agree best with all others, no two of one vendor, none of a vendor under audit."""
+"""Choose a panel: the judges with the highest mean kappa, one per vendor, none of an audited vendor if possible."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from auditor.errors import UsageError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
-    """A judge, who makes it, and its mean kappa with the other candidates."""
+class PanelCandidate:
+    """A judge, its vendor, and its mean kappa with the other candidates."""
 
     judge: str
     vendor: str
@@ -17,22 +17,22 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
+class PanelChoice:
     """The panel in the order of its choice."""
 
     judges: tuple[str, ...]
     self_vendor: tuple[str, ...]  #: those of a vendor that is audited: their seats have to be tested
 
 
-def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Order candidates by kappa, the best first, ties by name; those without one are no candidates."""
+def rank(candidates: Sequence[PanelCandidate]) -> list[PanelCandidate]:
+    """Sort candidates by kappa, highest first, ties by name; leave out those without kappa."""
     return sorted(
         (one for one in candidates if one.kappa is not None), key=lambda one: (-(one.kappa or 0.0), one.judge)
     )
 
 
-def choose(candidates: Sequence[Candidate], size: int, audited: Collection[str]) -> Choice:
-    """Choose a panel, greedily by kappa: first judges of vendors outside the audit, then, if need be, of the audited.
+def choose(candidates: Sequence[PanelCandidate], size: int, audited: Collection[str]) -> PanelChoice:
+    """Choose a panel greedily by kappa: first judges of vendors that are not audited, then, if necessary, others.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def choose(candidates: Sequence[Candidate], size: int, audited: Collection[str])
         There are not enough vendors for a panel of that size.
     """
     ranked = rank(candidates)
-    taken: list[Candidate] = []
+    taken: list[PanelCandidate] = []
     for inside in (False, True):
         for one in ranked:
             free = one.vendor not in {other.vendor for other in taken}
@@ -51,20 +51,20 @@ def choose(candidates: Sequence[Candidate], size: int, audited: Collection[str])
         raise UsageError(
             f"a panel of {size} needs {size} vendors: {len(ranked)} candidates with a kappa come from {vendors}"
         )
-    return Choice(
+    return PanelChoice(
         judges=tuple(one.judge for one in taken),
         self_vendor=tuple(one.judge for one in taken if one.vendor in audited),
     )
 
 
 def vendor_of(config: Config, deployment: str) -> str:
-    """Name who makes the model behind a deployment: what the configuration says, else the deployment itself."""
+    """Return the vendor of a deployment's model; the deployment's name if the configuration names none."""
     found = next((one for one in config.deployments if one.name == deployment), None)
     return (found.vendor if found else None) or deployment
 
 
 def judge_vendors(config: Config) -> dict[str, str]:
-    """Name the vendor of every declared judge; the lexicon is its own."""
+    """Return the vendor of every declared judge; the lexicon is its own vendor."""
     return {
         judge.name: vendor_of(config, judge.deployment) if judge.deployment else judge.name for judge in config.judges
     }

@@ -1,6 +1,6 @@
-"""A coded file as the panel that coded it left it: rows, ballots by layer, and the same rows without one of the judges.
+"""Read a coded file with its votes, and decide its rows again without one of the judges.
 
-Rows are held in memory, without their texts: leaving a judge out means deciding every row again.
+Rows are kept in memory without their texts.
 """
 
 from collections import defaultdict
@@ -11,12 +11,14 @@ from typing import Final
 
 import msgspec
 
-from auditor.analysis.rows import OPEN, CodedRow, Vote, row_decoder
-from auditor.analysis.tallies import Tallier, Tallies
+from auditor.coding.panel import decide
+from auditor.counting.files import RowCounter
+from auditor.counting.joint import OPEN
+from auditor.counting.rows import CodedRow, Vote, row_decoder
+from auditor.counting.tallies import Tallies
+from auditor.documents.jsonl import BadRow, Rows
 from auditor.domain.coding import ABSTAIN, ElaborationReason, Stance, Verdict
-from auditor.panel import decide
 from auditor.reliability.kappas import Ballot
-from auditor.rows import BadRow, Rows
 
 ELAB: Final = "elab"
 
@@ -29,7 +31,7 @@ class CodedFile:
 
     @property
     def panels(self) -> Mapping[str, frozenset[str]]:
-        """The judges that read each deployment; a deployment without votes is not in it."""
+        """The judges of each deployment; deployments without votes are left out."""
         found: dict[str, set[str]] = defaultdict(set)
         for row in self.rows:
             for vote in row.votes or ():
@@ -37,7 +39,7 @@ class CodedFile:
         return {deployment: frozenset(judges) for deployment, judges in sorted(found.items())}
 
     def ballots(self) -> dict[str, list[Ballot]]:
-        """Give the votes by layer."""
+        """Return the votes by layer."""
         found: dict[str, list[Ballot]] = defaultdict(list)
         for row in self.rows:
             by_layer: dict[str, dict[str, str]] = defaultdict(dict)
@@ -53,11 +55,11 @@ class CodedFile:
 
         Rows of the open rubric are left out: their files do not tell "none present" from a refusal.
         """
-        tallier = Tallier((), ())
+        counter = RowCounter()
         for line, row in enumerate(self.rows, start=1):
             if (row.rubric or "").partition("/")[0] != OPEN:
-                tallier.add(row if without is None else _decided_without(row, without), line)
-        return tallier.finish(0)
+                counter.add(row if without is None else _decided_without(row, without), line)
+        return counter.finish()
 
 
 def read_coded(path: Path) -> CodedFile:
@@ -69,7 +71,7 @@ def read_coded(path: Path) -> CodedFile:
         At the first line that cannot be counted; for a file without rows.
     """
     decode, _ = row_decoder(())
-    checked = Tallier((), ())
+    checked = RowCounter()
     rows = []
     for line, row in (source := Rows(path)).read_lines(decode):
         try:
@@ -82,7 +84,7 @@ def read_coded(path: Path) -> CodedFile:
 
 
 def _decided_without(row: CodedRow, judge: str) -> CodedRow:
-    """Decide a row by the votes that are left; one that the judge did not vote on stays as it is."""
+    """Decide a row again without the judge's vote; a row without its vote stays unchanged."""
     votes = row.votes or ()
     left = tuple(vote for vote in votes if vote.judge != judge or (vote.layer or ELAB) != ELAB)
     if len(left) == len(votes):

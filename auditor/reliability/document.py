@@ -1,29 +1,45 @@
-"""The words of ``judges.json`` (a panel chosen) and ``reliability.json`` (a panel at work)."""
+"""Make ``judges.json`` (a panel chosen) and ``reliability.json`` (a panel at work)."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
-from auditor.analysis.document import Json, estimate_json
-from auditor.domain.estimate import Estimate
-from auditor.judges import Judge
-from auditor.reliability.choice import Candidate, Choice, rank
+from msgspec import UNSET, structs
+
+from auditor.documents.base import Missing
+from auditor.documents.estimates import EstimateEntry, GroupEntry
+from auditor.documents.judges import (
+    CandidateEntry,
+    ChosenPanelEntry,
+    JudgeKappaEntry,
+    JudgesDocument,
+    MissingJudgeKappa,
+    MissingPairKappa,
+    MissingPanelKappa,
+    PairKappaEntry,
+    PanelKappaEntry,
+    ReliabilityDocument,
+    SampleEntry,
+    SeatEntry,
+    StratumEntry,
+)
+from auditor.estimation.groups import Estimator
+from auditor.judges.judge import Judge
+from auditor.reliability.choice import PanelCandidate, PanelChoice, rank
 from auditor.reliability.coded_file import ELAB, CodedFile
-from auditor.reliability.kappas import Agreement, Agreements, Ballot
+from auditor.reliability.kappas import Agreements, Ballot, JudgeAgreement
 from auditor.reliability.rating import Labels, count_refusals
-from auditor.reliability.sample import Item
-from auditor.reliability.sensitivity import Seat, leave_out, own_vendor_judges
+from auditor.reliability.sample import SampleItem
 
-CHOICE_SCHEMA: Final = "tiltmeter.judges/1"
-RELIABILITY_SCHEMA: Final = "tiltmeter.reliability/1"
-#: What n_eff takes for the correlation of two votes.
+#: The correlation used for n_eff.
 RHO: Final = "mean pairwise kappa"
 SELF_VENDOR: Final = "self_vendor"
 PANEL_DIFFERS: Final = "panel_differs"
 
 
-def ballots_of(items: Sequence[Item], labels: Labels, judges: Sequence[Judge]) -> list[Ballot]:
-    """Put the labels of a sample together by item."""
+def ballots_of(items: Sequence[SampleItem], labels: Labels, judges: Sequence[Judge]) -> list[Ballot]:
+    """Group the labels of a sample by item."""
     return [
         Ballot(
             deployment=item.deployment,
@@ -34,125 +50,183 @@ def ballots_of(items: Sequence[Item], labels: Labels, judges: Sequence[Judge]) -
     ]
 
 
-def choice_document(
-    items: Sequence[Item],
-    labels: Labels,
-    judges: Sequence[Judge],
-    candidates: Sequence[Candidate],
-    choice: Choice,
-    agreements: Agreements,
-) -> dict[str, Json]:
-    """Write ``judges.json``: the sample, the candidates in their order, all kappas, and the panel."""
-    coders = {judge.name: judge.coder for judge in judges}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PanelSelection:
+    """The inputs and the result of choosing a panel."""
+
+    items: Sequence[SampleItem]
+    labels: Labels
+    judges: Sequence[Judge]
+    candidates: Sequence[PanelCandidate]
+    choice: PanelChoice
+    audited: Iterable[str]  #: vendors of the deployments in the sample
+    seed: int
+    n_boot: int
+
+
+def judges_document(selection: PanelSelection, agreements: Agreements) -> JudgesDocument:
+    """Return ``judges.json``: the sample, the candidates in their order, all kappas, and the panel."""
+    items, choice, candidates = selection.items, selection.choice, selection.candidates
+    coders = {judge.name: judge.coder for judge in selection.judges}
     places = {one.judge: place for place, one in enumerate(rank(candidates), start=1)}
     strata = Counter(item.stratum for item in items)
-    return {
-        "schema": CHOICE_SCHEMA,
-        "sample": {
-            "n": len(items),
-            "n_statements": len({item.cluster for item in items}),
-            "strata": [
-                {"deployment": deployment, "task": task, "label": label, "n": n}
+    return JudgesDocument(
+        schema="biasmeter.judges/1",
+        seed=selection.seed,
+        n_boot=selection.n_boot,
+        audited_vendors=sorted(selection.audited),
+        sample=SampleEntry(
+            n=len(items),
+            n_statements=len({item.cluster for item in items}),
+            strata=[
+                StratumEntry(deployment=deployment, task=task, label=label, n=n)
                 for (deployment, task, label), n in sorted(strata.items())
             ],
-        },
-        "candidates": [
-            {
-                "judge": one.judge,
-                "vendor": one.vendor,
-                "coder": coders[one.judge],
-                "rank": places.get(one.judge),
-                "refused": count_refusals(labels, one.judge),
-                "kappa_elab": _agreement_json(agreements.mean_with_others(one.judge)),
-            }
+        ),
+        candidates=[
+            CandidateEntry(
+                judge=one.judge,
+                vendor=one.vendor,
+                coder=coders[one.judge],
+                rank=places.get(one.judge),
+                refused=count_refusals(selection.labels, one.judge),
+                kappa_elab=_kappa_entry(agreements.mean_with_others(one.judge)),
+            )
             for one in sorted(candidates, key=lambda one: (places.get(one.judge, len(places) + 1), one.judge))
         ],
-        "kappa": _pairs_json(ELAB, agreements),
-        "panel": {
-            "judges": list(choice.judges),
-            "self_vendor": list(choice.self_vendor),
-            "flags": [SELF_VENDOR] if choice.self_vendor else [],
-            "reliability": _panel_json(ELAB, agreements, dict.fromkeys(agreements.deployments, choice.judges)),
-        },
-    }
+        kappa=_pair_entries(ELAB, agreements),
+        panel=ChosenPanelEntry(
+            judges=list(choice.judges),
+            self_vendor=list(choice.self_vendor),
+            flags=[SELF_VENDOR] if choice.self_vendor else [],
+            reliability=_panel_entries(ELAB, agreements, dict.fromkeys(agreements.deployments, choice.judges)),
+        ),
+    )
 
 
 def reliability_document(
     coded: CodedFile, judges: Mapping[str, str], audited: Mapping[str, str], *, seed: int, n_boot: int
-) -> dict[str, Json]:
-    """Write ``reliability.json``: how the judges of a coded file agree, and what leaving out one's own kind changes.
+) -> ReliabilityDocument:
+    """Return ``reliability.json``: the agreement of a coded file's judges, and the effect of leaving some out.
 
     Parameters
     ----------
     coded
         The coded rows.
     judges, audited
-        Vendors by judge and by deployment; empty where nothing tells them.
+        Vendors by judge and by deployment; empty where they are not known.
     seed, n_boot
-        Of the bootstrap.
+        Seed and replicates of the bootstrap.
     """
-    panels = coded.panels
-    differs = len(set(panels.values())) > 1
+    panels = {name: sorted(members) for name, members in coded.panels.items()}
+    differs = len({tuple(members) for members in panels.values()}) > 1
     by_layer = {layer: Agreements(ballots, seed=seed, n_boot=n_boot) for layer, ballots in coded.ballots().items()}
-    return {
-        "schema": RELIABILITY_SCHEMA,
-        "seed": seed,
-        "n_boot": n_boot,
-        "panels": {name: sorted(members) for name, members in panels.items()},
-        "flags": [PANEL_DIFFERS] if differs else [],
-        "kappa": [row for layer, agreements in by_layer.items() for row in _pairs_json(layer, agreements)],
-        "reliability": [
-            row
-            for layer, agreements in by_layer.items()
-            for row in _panel_json(layer, agreements, {name: sorted(members) for name, members in panels.items()})
+    seats = [
+        seat
+        for judge in own_vendor_judges(coded, judges, audited)
+        for seat in leave_out(coded, judge, seed=seed)
+        if not differs
+    ]
+    return ReliabilityDocument(
+        schema="biasmeter.reliability/1",
+        seed=seed,
+        n_boot=n_boot,
+        panels=panels,
+        flags=[PANEL_DIFFERS] if differs else [],
+        kappa=[row for layer, agreements in by_layer.items() for row in _pair_entries(layer, agreements)],
+        reliability=[
+            row for layer, agreements in by_layer.items() for row in _panel_entries(layer, agreements, panels)
         ],
-        "self_vendor": {"missing": "the deployments were read by other panels"}
-        if differs
-        else [
-            _seat_json(seat)
-            for judge in own_vendor_judges(coded, judges, audited)
-            for seat in leave_out(coded, judge, seed=seed)
-        ],
-    }
+        self_vendor=Missing(missing="the deployments were read by other panels") if differs else seats,
+    )
 
 
-def _pairs_json(layer: str, agreements: Agreements) -> list[Json]:
+def _pair_entries(layer: str, agreements: Agreements) -> list[PairKappaEntry | MissingPairKappa]:
     return [
-        {"judge": one.judges[0], "other": one.judges[1], "layer": layer, **_agreement_json(one)}
+        _pair_entry(layer, one)
         for deployment in (None, *agreements.deployments)
         for one in agreements.pairs(deployment)
     ]
 
 
-def _panel_json(layer: str, agreements: Agreements, panels: Mapping[str, Sequence[str]]) -> list[Json]:
+def _pair_entry(layer: str, one: JudgeAgreement) -> PairKappaEntry | MissingPairKappa:
+    entry = _kappa_entry(one)
+    own: dict[str, Any] = {"judge": one.judges[0], "other": one.judges[1], "layer": layer}
+    if isinstance(entry, MissingJudgeKappa):
+        return MissingPairKappa(**structs.asdict(entry), **own)
+    return PairKappaEntry(**structs.asdict(entry), **own)
+
+
+def _panel_entries(
+    layer: str, agreements: Agreements, panels: Mapping[str, Sequence[str]]
+) -> list[PanelKappaEntry | MissingPanelKappa]:
     """Describe the panel over all deployments, if it is one, and for each of them."""
     scopes: list[tuple[str | None, Sequence[str]]] = [*panels.items()]
     if len({tuple(judges) for judges in panels.values()}) == 1:
         scopes.insert(0, (None, next(iter(panels.values()))))
-    return [
-        {"layer": layer, "judges": len(judges), "rho": RHO, "n_eff": one.effective_votes, **_agreement_json(one)}
-        for deployment, judges in scopes
-        for one in [agreements.mean(judges, deployment)]
-    ]
+    return [_panel_entry(layer, len(judges), agreements.mean(judges, deployment)) for deployment, judges in scopes]
 
 
-def _agreement_json(one: Agreement) -> dict[str, Json]:
-    out: dict[str, Json] = {"deployment": one.deployment, "n": one.n, "n_statements": one.n_statements}
+def _panel_entry(layer: str, n_judges: int, one: JudgeAgreement) -> PanelKappaEntry | MissingPanelKappa:
+    entry = _kappa_entry(one)
+    own: dict[str, Any] = {"layer": layer, "judges": n_judges, "rho": RHO, "n_eff": one.effective_votes}
+    if isinstance(entry, MissingJudgeKappa):
+        return MissingPanelKappa(**structs.asdict(entry), **own)
+    return PanelKappaEntry(**structs.asdict(entry), **own)
+
+
+def _kappa_entry(one: JudgeAgreement) -> JudgeKappaEntry | MissingJudgeKappa:
     if one.value is None:
-        return out | {"missing": "no two labels to compare" if not one.n else "one and the same label throughout"}
-    out["value"] = one.value
-    return out if one.low is None else out | {"low": one.low, "high": one.high}
+        reason = "one and the same label throughout" if one.n else "no two labels to compare"
+        return MissingJudgeKappa(deployment=one.deployment, n=one.n, n_statements=one.n_statements, missing=reason)
+    return JudgeKappaEntry(
+        deployment=one.deployment,
+        n=one.n,
+        n_statements=one.n_statements,
+        value=one.value,
+        low=UNSET if one.low is None else one.low,
+        high=UNSET if one.high is None else one.high,
+    )
 
 
-def _seat_json(seat: Seat) -> dict[str, Json]:
-    out: dict[str, Json] = {
-        "judge": seat.judge,
-        "deployment": seat.deployment,
-        "rubric": seat.rubric,
-        "metric": seat.metric,
-        "all": estimate_json(seat.whole),
-        "without": estimate_json(seat.without),
-    }
-    if isinstance(seat.whole, Estimate) and isinstance(seat.without, Estimate):
-        out["difference"] = seat.without.value - seat.whole.value
-    return out
+#: The rates that depend on the judges.
+RATES: Final = ("ber_elab", "ber_elab_full", "ber_union_full")
+
+
+def own_vendor_judges(coded: CodedFile, judges: Mapping[str, str], audited: Mapping[str, str]) -> list[str]:
+    """Return the judges that share a vendor with a deployment of the file.
+
+    Parameters
+    ----------
+    coded
+        The coded rows.
+    judges, audited
+        Vendors by judge and by deployment.
+    """
+    sitting = set().union(*coded.panels.values())
+    vendors = {audited.get(row.deployment, row.deployment) for row in coded.rows}
+    return sorted(judge for judge in sitting if judges.get(judge) in vendors)
+
+
+def leave_out(coded: CodedFile, judge: str, *, seed: int) -> Iterator[SeatEntry]:
+    """Return every rate of every deployment with and without a judge."""
+    groups, others = (_by_deployment(coded, name, seed) for name in (None, judge))
+    for key, group in groups.items():
+        for metric in RATES:
+            whole, without = group.metrics[metric], others[key].metrics[metric]
+            yield SeatEntry(
+                judge=judge,
+                deployment=key[0],
+                rubric=key[1],
+                metric=metric,
+                all=whole,
+                without=without,
+                difference=without.value - whole.value
+                if isinstance(whole, EstimateEntry) and isinstance(without, EstimateEntry)
+                else UNSET,
+            )
+
+
+def _by_deployment(coded: CodedFile, without: str | None, seed: int) -> dict[tuple[str, str], GroupEntry]:
+    estimator = Estimator(coded.tallies(without), seed=seed, panel_differs=False)
+    return {(str(group.by["deployment"]), group.rubric): group for group in estimator.groups(("deployment",))}

@@ -1,7 +1,7 @@
-"""How far judges agree beyond chance: each pair, and a panel as a whole, over all texts and by deployment.
+"""Compute Cohen's kappa of pairs of judges and the mean of a panel, over all texts and by deployment.
 
-Intervals come from a bootstrap over statements, all pairs in the same draws. A text counts for a pair if both labelled
-it; a refusal is no label.
+Intervals are bootstraps over statements, with the same draws for all pairs. A text counts for a pair if both labelled
+it; a refusal is not a label.
 """
 
 import math
@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
+from auditor.counting.joint import Floats, Ints
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
 from auditor.metrics.estimate import MIN_STATEMENTS
-from auditor.metrics.joint import Floats, Ints
 from auditor.stats.agreement import effective_votes, kappas
 from auditor.stats.bootstrap import bootstrap_totals, expanded_percentile
 
@@ -23,7 +23,7 @@ LABELS: Final = tuple(label for label in ELABORATION_LABELS if label != ABSTAIN)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ballot:
-    """What judges said of one layer of one response."""
+    """The votes on one layer of one response."""
 
     deployment: str
     cluster: str
@@ -31,10 +31,10 @@ class Ballot:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Agreement:
+class JudgeAgreement:
     """A kappa with its 95 % interval, or the mean of several.
 
-    ``value`` is ``None`` where chance explains all agreement, the bounds where the statements are too few.
+    ``value`` is ``None`` if kappa is undefined; the bounds are ``None`` if there are too few statements.
     """
 
     judges: tuple[str, ...]
@@ -47,12 +47,12 @@ class Agreement:
 
     @property
     def effective_votes(self) -> float | None:
-        """Independent judges the panel is worth, the mean kappa taken for the correlation of two votes."""
+        """The effective number of votes m / (1 + (m - 1) rho), with the mean kappa as rho."""
         return None if self.value is None else effective_votes(len(self.judges), self.value)
 
 
 class Agreements:
-    """Compares judges over some ballots."""
+    """Agreement of judges over a set of ballots."""
 
     def __init__(self, ballots: Sequence[Ballot], *, seed: int, n_boot: int) -> None:
         self._ballots = ballots
@@ -61,25 +61,27 @@ class Agreements:
         self.judges = sorted({judge for ballot in ballots for judge in ballot.labels})
         self.deployments = sorted({ballot.deployment for ballot in ballots})
 
-    def pairs(self, deployment: str | None = None) -> list[Agreement]:
-        """Agree every two judges that have a text in common."""
+    def pairs(self, deployment: str | None = None) -> list[JudgeAgreement]:
+        """Return the agreement of every pair of judges with a text in common."""
         found = [self._agree(pair, [pair], deployment) for pair in combinations(self.judges, 2)]
         return [one for one in found if one.n]
 
-    def mean(self, judges: Sequence[str], deployment: str | None = None) -> Agreement:
-        """Give the mean kappa over all pairs of some judges."""
+    def mean(self, judges: Sequence[str], deployment: str | None = None) -> JudgeAgreement:
+        """Return the mean kappa over all pairs of some judges."""
         return self._agree(tuple(judges), list(combinations(judges, 2)), deployment)
 
-    def mean_with_others(self, judge: str) -> Agreement:
-        """Give the mean kappa of one judge with each of the others."""
+    def mean_with_others(self, judge: str) -> JudgeAgreement:
+        """Return the mean kappa of one judge with each of the others."""
         return self._agree((judge,), [(judge, other) for other in self.judges if other != judge], None)
 
-    def _agree(self, judges: tuple[str, ...], pairs: Sequence[tuple[str, str]], deployment: str | None) -> Agreement:
+    def _agree(
+        self, judges: tuple[str, ...], pairs: Sequence[tuple[str, str]], deployment: str | None
+    ) -> JudgeAgreement:
         counts = self._counts(pairs, deployment)
         counts = counts[counts.any(axis=(1, 2, 3))]
         value = _mean(kappas(counts.sum(axis=0))[None])[0] if len(counts) else np.nan
         low, high = self._interval(counts) if len(counts) >= MIN_STATEMENTS else (None, None)
-        return Agreement(
+        return JudgeAgreement(
             judges=judges,
             deployment=deployment,
             n=int(counts.sum()),
@@ -116,7 +118,7 @@ class Agreements:
 
 
 def _mean(values: Floats) -> Floats:
-    """Mean over the last axis of what is there: shape [..., P] to [...], NaN where nothing is."""
+    """Compute the mean over the last axis without NaN, shape [..., P] to [...]; NaN if all are NaN."""
     there = np.isfinite(values)
     means: Floats = np.full(values.shape[:-1], np.nan)
     np.divide(np.where(there, values, 0.0).sum(axis=-1), there.sum(axis=-1), out=means, where=there.any(axis=-1))

@@ -1,7 +1,7 @@
-"""Having judges read a sample, and keeping every verdict as it comes: what was paid for is not asked again.
+"""Have judges label a sample, and store every verdict at once, so that none is paid for twice.
 
-The file is JSONL and only ever grows. A verdict is found again by coder and text, so that a judge of another version,
-or a text that has changed, is asked anew.
+The file is JSONL and append-only. A verdict is found by coder and text: a judge of another version, or a changed text,
+is asked again.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ import msgspec
 
 from auditor.domain.coding import ABSTAIN
 from auditor.errors import InputError
-from auditor.judges import Judge
+from auditor.judges.judge import Judge
 from auditor.judges.rubric import digest
-from auditor.reliability.sample import Item
+from auditor.reliability.sample import SampleItem
 
 #: By judge and item: the label, Abstain where the judge refused.
 Labels = Mapping[tuple[str, str], str]
@@ -29,7 +29,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class VerdictFile:
-    """Verdicts that are there already, and room for more."""
+    """A file of verdicts."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -46,11 +46,11 @@ class VerdictFile:
         except msgspec.DecodeError as error:
             raise InputError(f"{path}:{len(self._labels) + 1}: is no verdict: {error}") from None
 
-    def find(self, judge: Judge, item: Item) -> str | None:
+    def find(self, judge: Judge, item: SampleItem) -> str | None:
         """Return the label that this judge has given this text."""
         return self._labels.get((judge.coder, digest(item.statement, item.text)))
 
-    def add(self, judge: Judge, item: Item, label: str) -> None:
+    def add(self, judge: Judge, item: SampleItem, label: str) -> None:
         """Keep a label."""
         kept = _Kept(coder=judge.coder, text=digest(item.statement, item.text), label=label)
         self._labels[kept.coder, kept.text] = label
@@ -59,9 +59,12 @@ class VerdictFile:
 
 
 async def rate(
-    judges: Sequence[Judge], items: Sequence[Item], verdicts: VerdictFile, on_verdict: Callable[[], None] = lambda: None
+    judges: Sequence[Judge],
+    items: Sequence[SampleItem],
+    verdicts: VerdictFile,
+    on_verdict: Callable[[], None] = lambda: None,
 ) -> Labels:
-    """Have every judge label every item that it has not labelled yet.
+    """Have every judge label the items that it has not labelled.
 
     Raises
     ------
@@ -70,7 +73,7 @@ async def rate(
     """
     labels: dict[tuple[str, str], str] = {}
 
-    async def ask(judge: Judge, item: Item) -> None:
+    async def ask(judge: Judge, item: SampleItem) -> None:
         label = verdicts.find(judge, item)
         if label is None:
             label = (await judge.read(item.statement, item.text)).label
@@ -89,5 +92,5 @@ async def rate(
 
 
 def count_refusals(labels: Labels, judge: str) -> int:
-    """Count the items that a judge gave no label."""
+    """Count the items without a label by a judge."""
     return sum(label == ABSTAIN for (name, _), label in labels.items() if name == judge)

@@ -1,5 +1,8 @@
-"""The report: one self-contained HTML page made from a finished document. Nothing is estimated here.
+"""Render pages from finished documents. Nothing is estimated here.
 
-``places`` reads a document with the place of each value, ``cells`` and ``tables`` print it, a module of ``sections``
-chooses what stands in each section, ``figures`` draws, and ``render`` fills the page with them.
+Pages: ``analysis`` (``report.html``), ``period``, ``peers``, ``pool``. Topics, each with its tables and its figure:
+``summary``, ``decomposition``, ``prompts``, ``levels``, ``variation``, ``crossed``, ``rankings``, ``mitigation``,
+``slices``, ``coverage``, ``cases``, ``judges``, ``people``, ``exposures``. They share ``document``
+(entries of one rubric, and values that know their JSON pointers), ``tables``, ``wording``, ``templates``, ``drawing``,
+``heat_map`` and ``canvas``.
 """

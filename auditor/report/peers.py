@@ -1,54 +1,131 @@
-"""The page of a comparison with peers, made from the document of ``peers.json`` alone: same document, same bytes."""
+"""Show how deployments differ from their peers: the page of ``peers.json`` and its short section in a report.
 
-from collections.abc import Mapping, Sequence
+The same document gives the same bytes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import PackageLoader
+from markupsafe import Markup
+from msgspec import UNSET
 
-from auditor.report.figures.parts import known
-from auditor.report.figures.peers import distributions, theme_means
-from auditor.report.figures.sequence import sequence
-from auditor.report.peer_words import fixed_text, interval_text, number_text, p_text, reason_text, word_text
-from auditor.report.templating import environment
+from auditor.documents.base import Missing
+from auditor.documents.peers import (
+    ConfidenceSequenceEntry,
+    DistributionEntry,
+    HostInstrumentEntry,
+    InstrumentEntry,
+    MissingInstrumentEntry,
+    OtherReadingEntry,
+    PeerMeanEntry,
+    PeersDocument,
+    ReadingEntry,
+    SequentialEntry,
+    TargetEntry,
+    ThemeEntry,
+)
+from auditor.documents.report import PeersEntry, ScorerEntry
+from auditor.report.canvas import PANEL, ROW, WIDE, Colour, open_canvas, to_svg
+from auditor.report.document import known
+from auditor.report.drawing import open_rows, panel_title, round_ticks, set_hover, write_beside
+from auditor.report.tables import TableRow, bounded, no_value, number, table, text_cell
+from auditor.report.templates import PageSection, environment
+from auditor.report.wording import DASH, fixed_text, interval_text, number_text, p_text, reason_text, word_text
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_HEADS: Final = ("deployment, compared by", "difference [95 %]", "margin", "verdict")
 #: The two readings of blocked answers, as a page names them.
-READINGS: Final = {"answer": "a block is an answer", "drop": "blocks are dropped"}
+READINGS: Final = {"answer": "a blocked answer counts as an answer", "drop": "blocked answers are excluded"}
 #: Themes that the page shows; all of them are in peers.json.
 MAX_THEMES: Final = 50
+#: Height of one deployment's shape, and half of what it may fill.
+_LANE: Final = 30.0
+_HALF: Final = 0.4
+_LEFT: Final = 170.0
+_RIGHT: Final = 178.0
+
+
+#: Height of the drawing of a sequential test, and how far its scale reaches beyond the margins and the last values.
+_HEIGHT: Final = 168.0
+_ROOM: Final = 1.3
+#: One instrument's comparison.
+Result = InstrumentEntry | MissingInstrumentEntry | ReadingEntry | HostInstrumentEntry | Missing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reported:
-    """What the page of a report over a period says beside its comparison."""
+class ComparedPeers:
+    """A comparison of a report over a period, with its own page."""
+
+    title: str
+    page: str
+    entry: PeersEntry
+    comparison: PeersDocument
+
+
+def section(compared: Sequence[ComparedPeers]) -> PageSection | None:
+    """Return the section with the verdicts of each comparison; None if there is no comparison."""
+    if not compared:
+        return None
+    tables = [
+        {"table": table(f"Peers: {one.title}", _HEADS, _rows(one.comparison)), "page": one.page} for one in compared
+    ]
+    return PageSection(name="peers", title="Comparison with peers", given={"compared": tables})
+
+
+def _rows(comparison: PeersDocument) -> Iterator[TableRow]:
+    for target in comparison.targets:
+        yield from (_row(target.target, *each) for each in target.instruments.items())
+    for pair in comparison.hosts:
+        name = f"{' less '.join(pair.deployments)}, hosts of {pair.weights}"
+        yield from (_row(name, *each) for each in pair.instruments.items())
+
+
+def _row(name: str, instrument: str, found: Result) -> TableRow:
+    if isinstance(found, Missing | MissingInstrumentEntry):
+        cells = [no_value(found.missing)] * 3
+    else:
+        cells = [
+            bounded(found.paired, partial(number_text, instrument)),
+            number(found.delta, partial(number_text, instrument, digits=4)),
+            text_cell(found.verdict),
+        ]
+    return TableRow(name=f"{name}: {instrument}", cells=cells)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PeersPageContext:
+    """What the page shows in a report over a period, in addition to the comparison."""
 
     title: str  #: the domain, or the route and its deployment
     about: Mapping[str, str]
-    scorers: Sequence[Mapping[str, Any]]  #: with ``id``, ``method`` and ``description``
+    scorers: Sequence[ScorerEntry]
     others: Mapping[str, str] = field(default_factory=dict)  #: titles of the other comparisons, by page
 
 
-def render_peers(document: Mapping[str, Any], period: Reported | None = None) -> bytes:
+def render_peers(document: PeersDocument, period: PeersPageContext | None = None) -> bytes:
     """Render the page.
 
     Parameters
     ----------
     document
-        As ``auditor.peers.run.analyse`` gives it, or as read back from ``peers.json``.
+        As read back from ``peers.json``.
     period
         Of a report over a period; a file has none.
     """
     templates = environment(PackageLoader("auditor.report", "page"))
     templates.filters |= {"fixed": fixed_text, "p": p_text, "said": word_text, "why": reason_text}
     templates.globals |= {"number": number_text, "interval": interval_text, "watched": sequential_text}
-    targets = [
-        {"entry": entry, "instruments": _instruments(entry), "warnings": _warnings(entry)}
-        for entry in document["targets"]
-    ]
     page = templates.get_template("peers.html.j2").render(
         document=document,
-        targets=targets,
-        hosts=_hosts(document),
+        targets=[{"entry": entry, "instruments": _instruments(entry)} for entry in document.targets],
+        result_cells=result_cells,
         period=period,
         readings=READINGS,
         most_themes=MAX_THEMES,
@@ -56,76 +133,183 @@ def render_peers(document: Mapping[str, Any], period: Reported | None = None) ->
     return page.encode("utf-8")
 
 
-def result_cells(name: str, found: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+def result_cells(name: str, found: Result) -> tuple[str, str, str, str, str]:
     """Write an instrument's result in one line: both means, the paired difference, the margin, the verdict."""
-    between = found.get("paired", {})
-    return (
-        number_text(name, found.get("mean_target")),
-        number_text(name, found.get("mean_baseline")),
-        f"{number_text(name, between.get('diff'))} {interval_text(name, between)}".rstrip(),
-        number_text(name, found.get("delta"), 4),
-        word_text(found.get("verdict")),
-    )
+    if isinstance(found, Missing | MissingInstrumentEntry):
+        return DASH, DASH, DASH, DASH, DASH
+    first, second = found.means if isinstance(found, HostInstrumentEntry) else (found.mean_target, found.mean_baseline)
+    between = DASH
+    if not isinstance(found.paired, Missing):
+        between = f"{number_text(name, found.paired.diff)} {interval_text(name, found.paired)}"
+    delta = number_text(name, found.delta, 4)
+    return number_text(name, first), number_text(name, second), between, delta, word_text(found.verdict)
 
 
-def host_cells(name: str, found: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
-    """Write one instrument's result at two hosts in one line, as ``result_cells`` does."""
-    means = dict(zip(("mean_target", "mean_baseline"), found.get("means", ()), strict=False))
-    return result_cells(name, {**found, **means})
-
-
-def sequential_text(name: str, found: Mapping[str, Any]) -> str:
-    """Say in one sentence what came of looking after every question."""
-    if not known(found):
-        return reason_text(found)
-    source = f"the first {found['n_calibration']} made it" if found["n_calibration"] else "declared"
-    margin = f"δ = {number_text(name, found['margin'], 4)}, {source}"
-    said = f"{found['verdict']} {_after(found)}, by bets ({margin})"
-    bounds = found["confidence_sequence"]
-    if not known(bounds):
-        return f"{said}; no confidence sequence: {reason_text(bounds)}"
-    return f"{said}; {bounds['verdict']} {_after({'n': found['n'], **bounds})}, by the confidence sequence"
-
-
-def _after(found: Mapping[str, Any]) -> str:
-    return f"after {found['after']} questions" if "after" in found else f"in {found['n']} questions"
-
-
-def _hosts(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {
-            "entry": pair,
-            "instruments": [
-                {"name": name, "found": found, "cells": host_cells(name, found)}
-                for name, found in pair["instruments"].items()
-            ],
-        }
-        for pair in document["hosts"]
-    ]
-
-
-def _instruments(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    target, other = entry["target"], entry["other_reading"].get("instruments", {})
+def _instruments(entry: TargetEntry) -> list[dict[str, Any]]:
+    other = entry.other_reading.instruments if isinstance(entry.other_reading, OtherReadingEntry) else {}
     return [
         {
             "name": name,
             "found": found,
-            "there": known(found),
+            "there": isinstance(found, InstrumentEntry),
             "cells": result_cells(name, found),
             "other": other.get(name),
-            "other_cells": result_cells(name, other[name]) if name in other else None,
-            "distributions": distributions(name, found, target),
-            "sequence": sequence(name, found.get("sequential", {"missing": ""}), target),
-            "themes": found["themes"][:MAX_THEMES],
-            "theme_means": theme_means(name, found["themes"][:MAX_THEMES], target),
+            "distributions": distributions(name, found, entry.target),
+            "sequence": sequence(name, found.sequential, entry.target) if isinstance(found, InstrumentEntry) else None,
+            "themes": found.themes[:MAX_THEMES],
+            "theme_means": theme_means(name, found.themes[:MAX_THEMES], entry.target),
         }
-        for name, found in entry["instruments"].items()
+        for name, found in entry.instruments.items()
     ]
 
 
-def _warnings(entry: Mapping[str, Any]) -> list[dict[str, str]]:
-    return [
-        {"name": name, "text": warning["text"]}
-        for name, found in entry["instruments"].items()
-        for warning in found.get("warnings", ())
+def distributions(name: str, found: InstrumentEntry | MissingInstrumentEntry, target: str) -> Markup | None:
+    """Draw every deployment's values in one instrument: shape, box, median, and the mean with its interval.
+
+    Parameters
+    ----------
+    name
+        The instrument's.
+    found
+        Its entry in ``peers.json``.
+    target
+        Whose row stands out.
+    """
+    there = {who: each for who, each in found.deployments.items() if isinstance(each, DistributionEntry)}
+    if not there:
+        return None
+    most = max(max(each.counts) for each in there.values())
+    bold = [place for place, who in enumerate(there) if who == target]
+    with _open_wide(f"{name}: values by deployment", "mean [95 %]", list(there), _LANE, bold) as axes:
+        _scale(axes, found.bins[0], found.bins[-1])
+        for y, (who, each) in enumerate(there.items()):
+            colour = Colour.ACCENT if who == target else Colour.SOFT
+            _shape(axes, y, [count / most for count in each.counts], found.bins, colour)
+            _box(axes, y, each.quartiles, colour)
+            write_beside(axes, y, f"{number_text(name, each.mean)} {interval_text(name, each)}".rstrip())
+        return to_svg(axes, f"{name}: distribution of the values of {target} and of each of its peers")
+
+
+def _open_wide(
+    title: str, aside: str, names: Sequence[str], line: float, bold: Sequence[int] = ()
+) -> "AbstractContextManager[Axes]":
+    return open_rows(title, names, line, width=WIDE, left=_LEFT, right=_RIGHT, top=28, aside=aside, bold=bold)
+
+
+def theme_means(name: str, entries: Sequence[ThemeEntry], target: str) -> Markup | None:
+    """Draw the means by theme: the target's with its interval, and each peer's as a dot."""
+    themes = [(entry, own) for entry in entries if isinstance(own := entry.deployments[target], PeerMeanEntry)]
+    if not themes:
+        return None
+    means = known((each for entry, _ in themes for each in entry.deployments.values()), PeerMeanEntry)
+    highest = max(each.high or each.mean for each in means)
+    names = [str(entry.theme) for entry, _ in themes]
+    with _open_wide(f"{name}: means by theme", "difference [95 %]", names, ROW) as axes:
+        _scale(axes, min(0.0, *(each.low or 0.0 for each in means)), highest)
+        for y, (entry, own) in enumerate(themes):
+            for who, each in entry.deployments.items():
+                if who != target and isinstance(each, PeerMeanEntry):
+                    (dot,) = axes.plot(each.mean, y, "o", color=Colour.SOFT, markersize=4, alpha=0.6, markeredgewidth=0)
+                    set_hover(dot, who)
+            _own_mean(axes, y, own, target)
+            difference = entry.difference
+            if isinstance(difference, PeerMeanEntry):
+                text = f"{number_text(name, difference.mean)} {interval_text(name, difference)}"
+            else:
+                text = ""
+            write_beside(axes, y, text.rstrip())
+        return to_svg(axes, f"{name}: mean of {target} and of each of its peers by theme")
+
+
+def _own_mean(axes: "Axes", y: float, own: PeerMeanEntry, target: str) -> None:
+    if own.low is not UNSET and own.high is not UNSET:
+        axes.hlines(y, own.low, own.high, color=Colour.ACCENT, linewidth=2, alpha=0.6)
+    (dot,) = axes.plot(own.mean, y, "o", color=Colour.ACCENT, markersize=6, markeredgewidth=0)
+    set_hover(dot, target)
+
+
+def _shape(axes: "Axes", y: float, heights: Sequence[float], bins: Sequence[float], colour: Colour) -> None:
+    """Draw a histogram mirrored about its row, through the middles of its columns."""
+    middles = [(low + high) / 2 for low, high in pairwise(bins)]
+    x = [bins[0], *middles, bins[-1]]
+    half = [0.0, *(_HALF * height for height in heights), 0.0]
+    axes.fill_between(
+        x, [y - each for each in half], [y + each for each in half], color=colour, alpha=0.25, linewidth=0
+    )
+
+
+def _box(axes: "Axes", y: float, quartiles: Sequence[float], colour: Colour) -> None:
+    least, first, median, third, greatest = quartiles
+    axes.hlines(y, least, greatest, color=colour, linewidth=1)
+    axes.hlines(y, first, third, color=colour, linewidth=5, alpha=0.6)
+    axes.plot(median, y, "o", color=Colour.PAPER, markeredgecolor=colour, markersize=5, markeredgewidth=1.6)
+
+
+def _scale(axes: "Axes", low: float, high: float) -> None:
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 -- as in ``theme``
+
+    axes.set_xlim(low, high if high > low else low + 1)
+    ends = axes.get_xlim()
+    ticks = [
+        float(tick) for tick in MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(*ends) if ends[0] <= tick <= ends[1]
     ]
+    axes.set_xticks(ticks, [f"{tick:.6g}" for tick in ticks])
+    axes.xaxis.grid(visible=True)
+
+
+def sequential_text(name: str, found: SequentialEntry | Missing) -> str:
+    """Return the result of the sequential test as one sentence."""
+    if isinstance(found, Missing):
+        return found.missing
+    source = f"set by the first {found.n_calibration}" if found.n_calibration else "declared"
+    margin = f"δ = {number_text(name, found.margin, 4)}, {source}"
+    said = f"{found.verdict} {_after(found, found.n)} by the betting test ({margin})"
+    bounds = found.confidence_sequence
+    if isinstance(bounds, Missing):
+        return f"{said}; no confidence sequence: {bounds.missing}"
+    return f"{said}; {bounds.verdict} {_after(bounds, found.n)} by the confidence sequence"
+
+
+def _after(found: SequentialEntry | ConfidenceSequenceEntry, n: int) -> str:
+    return f"in {n} questions" if found.after is UNSET else f"after {found.after} questions"
+
+
+def sequence(name: str, found: SequentialEntry | Missing, target: str) -> Markup | None:
+    """Draw a sequential verdict's path.
+
+    Parameters
+    ----------
+    name
+        The instrument's.
+    found
+        ``sequential`` of its entry in ``peers.json``.
+    target
+        Whose difference it is.
+    """
+    if isinstance(found, Missing):
+        return None
+    path, margin = found.path, found.margin
+    bounds = [(point.n, point.low, point.high) for point in path if point.low is not UNSET and point.high is not UNSET]
+    with open_canvas(PANEL, _HEIGHT, left=60, right=10, top=28, bottom=38) as axes:
+        panel_title(axes, f"{name}: mean difference")
+        # The first few means vary widely, so the scale ignores them.
+        ends = [end for _, low, high in bounds for end in (low, high)] or [path[-1].mean]
+        _path_scale(axes, name, _ROOM * min(-margin, *ends), _ROOM * max(margin, *ends), path[-1].n)
+        for side in (-margin, margin):
+            axes.axhline(side, color=Colour.FAIL, linewidth=1, linestyle=(0, (5, 3)))
+        if bounds:
+            n, lows, highs = zip(*bounds, strict=True)
+            axes.fill_between(n, lows, highs, color=Colour.ACCENT, alpha=0.25, linewidth=0)
+        axes.plot([point.n for point in path], [point.mean for point in path], color=Colour.ACCENT)
+        return to_svg(axes, f"{name}: mean difference of {target} from its peers by number of questions")
+
+
+def _path_scale(axes: "Axes", name: str, low: float, high: float, n: int) -> None:
+    axes.set(xlim=(0, n), ylim=(low, high))
+    ticks = [tick for tick in round_ticks(0, n, 4) if tick.is_integer()]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xlabel("questions", color=Colour.SOFT)
+    heights = round_ticks(low, high, 4)
+    axes.set_yticks(heights, [number_text(name, tick) for tick in heights])
+    axes.axhline(0, color=Colour.SOFT, linewidth=1, zorder=0.8)
+    axes.grid(axis="y")

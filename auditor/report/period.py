@@ -1,86 +1,93 @@
-"""The pages of a report over a period: one for each part, since neither origins nor rubrics may be compared.
+"""Render the pages of a report over a period: one for each part, since origins and rubrics must not be compared.
 
-Comparisons of peers have a page each as well; the first page of the report says in short what came of them, and how far
+Each comparison of peers has its own page. The first page of the report summarises the comparisons, and how far
 replays could move the scores.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
-from auditor.report.peers import Reported, render_peers
-from auditor.report.render import render
+from auditor.documents.report import CorrectionsEntry, PartEntry, ReportDocument
+from auditor.report.analysis import PeriodContext, render_analysis
+from auditor.report.document import with_places
+from auditor.report.peers import ComparedPeers, PeersPageContext, render_peers
 
 _FIRST: Final = "report.html"
+_ORIGINS: Final = {"probe": "probes", "client": "client traffic", "replay": "replays"}
 
 
-def pages(report: Mapping[str, Any]) -> dict[str, bytes]:
-    """Render each part that has an analysis, and each comparison of peers.
+def render_period(report: ReportDocument) -> dict[str, bytes]:
+    """Render a page for each part that has an analysis, and for each comparison of peers.
 
     The first part (probes, where there are any) is ``report.html``; where there is no part, the first comparison is.
     """
-    order = {"probe": 0, "client": 1, "replay": 2}
-    parts = sorted(
-        (part for part in report["parts"] if part["analysis"] is not None),
-        key=lambda part: (order.get(part["origin"], 3), part["audit"] or "", part["coder"]),
-    )
-    named: dict[str, Mapping[str, Any]] = {}
+    order = list(_ORIGINS)
+    parts = [part for part in report.parts if part.analysis is not None]
+    parts.sort(key=lambda part: (order.index(part.origin), part.audit or "", part.coder))
+    named: dict[str, PartEntry] = {}
     for part in parts:
         named[_name(part, named)] = part
     compared = list(_compared(report, named))
     out = {name: _part_page(report, part, compared if name == _FIRST else None) for name, part in named.items()}
-    return out | {one["page"]: _peers_page(report, one, compared) for one in compared}
+    return out | {one.page: _peers_page(report, one, compared) for one in compared}
 
 
-def _part_page(report: Mapping[str, Any], part: Mapping[str, Any], compared: list[dict[str, Any]] | None) -> bytes:
-    """Render a part; the first page, which has comparisons, also says in short what is of no part."""
-    people = {"people": part["reviews"]} if "reviews" in part else {}
-    peers = {"peers": compared} if compared else {}
-    exposures = {"exposures": report["exposures"]} if compared is not None else {}
-    return render({**part["analysis"], "about": _about(report, part), **people, **peers, **exposures})
+def _part_page(report: ReportDocument, part: PartEntry, compared: Sequence[ComparedPeers] | None) -> bytes:
+    """Render a part; the first page also summarises comparisons and exposures."""
+    assert part.analysis is not None
+    drawn = part.reviews if isinstance(part.reviews, CorrectionsEntry) else None
+    shown = [with_places(each, f"/exposures/{place}") for place, each in enumerate(report.exposures)]
+    context = PeriodContext(
+        about=_about(report, part),
+        people=None if drawn is None else with_places(drawn, "/people"),
+        compared=compared or (),
+        exposures=None if compared is None else shown,
+    )
+    return render_analysis(part.analysis, context)
 
 
-def _name(part: Mapping[str, Any], taken: Collection[str]) -> str:
+def _name(part: PartEntry, taken: Collection[str]) -> str:
     if not taken:
         return _FIRST
-    words = _slug(part["origin"], part["audit"] or "")
+    words = _slug(part.origin, part.audit or "")
     name = f"report-{words}.html"
-    return name if name not in taken else f"report-{words}-{part['coder'].rpartition('-')[2]}.html"
+    return name if name not in taken else f"report-{words}-{part.coder.rpartition('-')[2]}.html"
 
 
 def _slug(*words: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", "-".join(words)).strip("-").lower()
 
 
-def _about(report: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, str]:
-    origins = {"probe": "probes", "client": "client traffic", "replay": "replays"}
+def _about(report: ReportDocument, part: PartEntry) -> dict[str, str]:
     about = {
-        "from": report["from"],
-        "to": report["to"],
-        "counted up to": report["as_of"],
-        "origin": origins.get(part["origin"], part["origin"]),
-        "coder": part["coder"],
-        "facts": report["facts"],
+        "from": report.from_,
+        "to": report.to,
+        "counted up to": report.as_of,
+        "origin": _ORIGINS[part.origin],
+        "coder": part.coder,
+        "facts": report.facts,
     }
-    if part["origin"] == "probe" and not report["quotes"]:
+    if part.origin == "probe" and not report.quotes:
         about["quotes"] = "left out"
-    return about | ({"audit": part["audit"]} if part["audit"] else {})
+    return about | ({"audit": part.audit} if part.audit else {})
 
 
-def _compared(report: Mapping[str, Any], taken: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Give each comparison with its title and the name of its page.
+def _compared(report: ReportDocument, taken: Collection[str]) -> Iterator[ComparedPeers]:
+    """Yield each comparison with its title and the name of its page.
 
-    Of a domain there is one, of a route one for each of its deployments: each answered other prompts.
+    A domain has one comparison. A route has one per deployment, because its deployments answered different prompts.
     """
     pages_of = set(taken)
-    for entry in report["peers"]:
-        for comparison in entry["document"]["comparisons"]:
-            targets = [one["target"] for one in comparison["targets"]]
-            own = targets if len(entry["settings"]["groups"]) > 1 else []
-            page = _peers_name(_slug(entry["domain"], *own), pages_of)
+    for entry in report.peers:
+        for comparison in entry.document.comparisons:
+            targets = [one.target for one in comparison.targets]
+            own = targets if len(entry.settings.groups) > 1 else []
+            page = _peers_name(_slug(entry.domain, *own), pages_of)
+            place = f"/peers/{len(pages_of) - len(taken)}/comparison"
             pages_of.add(page)
-            title = ", ".join([entry["domain"], *own])
-            yield {"title": title, "page": page, "entry": entry, "comparison": comparison}
+            title = ", ".join([entry.domain, *own])
+            yield ComparedPeers(title=title, page=page, entry=entry, comparison=with_places(comparison, place))
 
 
 def _peers_name(words: str, taken: Collection[str]) -> str:
@@ -90,18 +97,17 @@ def _peers_name(words: str, taken: Collection[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _peers_page(report: Mapping[str, Any], one: Mapping[str, Any], compared: list[dict[str, Any]]) -> bytes:
-    entry = one["entry"]
-    reported = Reported(
-        title=one["title"],
+def _peers_page(report: ReportDocument, one: ComparedPeers, compared: Sequence[ComparedPeers]) -> bytes:
+    context = PeersPageContext(
+        title=one.title,
         about={
-            "from": report["from"],
-            "to": report["to"],
-            "scored up to": report["as_of"],
-            "answers": "to the domain's questions" if entry["origin"] == "probe" else "to clients' prompts, mirrored",
-            "facts": report["facts"],
+            "from": report.from_,
+            "to": report.to,
+            "scored up to": report.as_of,
+            "answers": "to the domain's questions" if one.entry.origin == "probe" else "to clients' prompts, mirrored",
+            "facts": report.facts,
         },
-        scorers=entry["scorers"],
-        others={each["page"]: each["title"] for each in compared if each is not one},
+        scorers=one.entry.scorers,
+        others={each.page: each.title for each in compared if each is not one},
     )
-    return render_peers(one["comparison"], reported)
+    return render_peers(one.comparison, context)

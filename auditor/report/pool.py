@@ -1,19 +1,33 @@
-"""The page of a pool: its data card, drawings of its balance, the checks, and the statements themselves.
+"""Render the page of a statement pool: its data card, drawings of its balance, the checks, and the statements.
 
-Made from the document of ``auditor.instrument.pool_report`` alone; the same document gives the same bytes.
+It is made from the document of ``auditor.instrument.pool_report`` alone; the same document gives the same bytes.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import PackageLoader
+from markupsafe import Markup
 
-from auditor.report.figures import balance
-from auditor.report.templating import environment
+from auditor.report.canvas import PANEL, Colour, open_canvas, to_svg
+from auditor.report.drawing import name_rows, write_beside
+from auditor.report.templates import environment
+from auditor.report.wording import as_words, signed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Findings of a check, and statements, that the page shows; all of them are in pool.json.
 MAX_FINDINGS: Final = 20
 MAX_STATEMENTS: Final = 1000
+Category = Mapping[str, Any]
+_LINE: Final = 19.0
+_GUTTER: Final = 122.0
+#: The length difference that is always shown, and the highest reading grade of a text for everybody.
+_REACH: Final = 4.0
+_GRADE: Final = 8.0
+#: The parts of a bar, in their order; the page's key has the same.
+_PARTS: Final = (Colour.ACCENT, Colour.SEL, Colour.ELAB)
 
 
 def render_pool(document: Mapping[str, Any]) -> bytes:
@@ -40,16 +54,93 @@ def _groups(statements: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[s
 def _figures(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Draw each measure by category; the keys name the parts of a bar in their order."""
     own = document["categories"]
-    joined = balance.counts(own, "n_intersectional", "Statements by category, the intersectional ones apart")
-    placed = balance.counts(own, "n_regional", "Statements by category, those that lean on a region apart")
-    first = balance.shares(own, "first", ("stereotype", "counter"), "Share of scenes by the group named first")
+    joined = counts(own, "n_intersectional", "Statements by category, the intersectional ones apart")
+    placed = counts(own, "n_regional", "Statements by category, those that depend on a region apart")
+    first = shares(own, "first", ("stereotype", "counter"), "Share of scenes by the group named first")
     places = ("start", "middle", "end")
-    blank = balance.shares(own, "blank", places, "Share of completions by where the blank is")
+    blank = shares(own, "blank", places, "Share of completions by where the blank is")
     return [
-        {"title": "Statements", "keys": ("of one disadvantage", "intersectional"), "svg": joined},
-        {"title": "Leaning on local law or culture", "keys": ("no", "yes"), "svg": placed},
+        {"title": "Statements", "keys": ("one group", "intersectional"), "svg": joined},
+        {"title": "Depends on local law or culture", "keys": ("no", "yes"), "svg": placed},
         {"title": "Named first in the scene", "keys": ("stereotyped group", "the other"), "svg": first},
         {"title": "Place of the blank", "keys": places, "svg": blank},
-        {"title": "Stereotyped group's name longer by", "keys": ("characters",), "svg": balance.lengths(own)},
-        {"title": "Reading grade", "keys": ("years of school",), "svg": balance.grades(own)},
+        {"title": "Stereotyped group's name longer by", "keys": ("characters",), "svg": lengths(own)},
+        {"title": "Reading grade", "keys": ("years of school",), "svg": grades(own)},
     ]
+
+
+def counts(categories: Sequence[Category], part: str, label: str) -> Markup:
+    """Draw numbers of statements, with one part highlighted."""
+
+    def line(axes: "Axes", y: int, one: Category) -> None:
+        _stack(axes, y, [one["n"] - one[part], one[part]])
+        axes.annotate(f"{one['n']:,}", (one["n"], y), (5, 0), textcoords="offset points", va="center_baseline")
+
+    return _lines(categories, line, label, ends=(0, max(one["n"] for one in categories)))
+
+
+def shares(categories: Sequence[Category], name: str, parts: Sequence[str], label: str) -> Markup:
+    """Draw parts, in this order, as shares of the known statements; a category without any has no bar."""
+
+    def line(axes: "Axes", y: int, one: Category) -> None:
+        total = sum(one[name].values())
+        if total:
+            _stack(axes, y, [one[name][part] / total for part in parts])
+
+    return _lines(categories, line, label, ends=(0, 1), mark=(0.5, "50 %"), right=6)
+
+
+def lengths(categories: Sequence[Category]) -> Markup:
+    """Draw by how many characters the stereotype's option is longer on average."""
+    known = [one["longer_by"]["characters"] for one in categories if one["longer_by"]]
+    reach = max([_REACH, *(abs(value) for value in known)])
+
+    def line(axes: "Axes", y: int, one: Category) -> None:
+        if one["longer_by"]:
+            value = one["longer_by"]["characters"]
+            _stack(axes, y, [value])
+            write_beside(axes, y, signed(value / 100))
+
+    label = "Mean difference of the options' lengths in characters, by category"
+    return _lines(categories, line, label, ends=(-reach, reach), mark=(0, "0"))
+
+
+def grades(categories: Sequence[Category]) -> Markup:
+    """Draw mean reading grades."""
+    highest = max([1.5 * _GRADE, *(one["grade"] for one in categories)])
+
+    def line(axes: "Axes", y: int, one: Category) -> None:
+        _stack(axes, y, [one["grade"]])
+        write_beside(axes, y, f"{one['grade']:.1f}")
+
+    label = "Mean Flesch-Kincaid grade, by category"
+    return _lines(categories, line, label, ends=(0, highest), mark=(_GRADE, f"{_GRADE:g}"))
+
+
+def _lines(
+    categories: Sequence[Category],
+    line: Callable[["Axes", int, Category], None],
+    label: str,
+    *,
+    ends: tuple[float, float],
+    mark: tuple[float, str] | None = None,
+    right: float = 40,
+) -> Markup:
+    """Draw one row per category with its name, and one mark through all rows."""
+    height = _LINE * len(categories) + 24
+    with open_canvas(PANEL, height, left=_GUTTER, right=right, top=2, bottom=22) as axes:
+        name_rows(axes, [as_words(str(one["category"])) for one in categories])
+        axes.set_xlim(ends)
+        for y, one in enumerate(categories):
+            line(axes, y, one)
+        if mark is not None:
+            axes.set_xticks([mark[0]], [mark[1]])
+            axes.axvline(mark[0], color=Colour.SOFT, linewidth=1)
+        return to_svg(axes, label)
+
+
+def _stack(axes: "Axes", y: int, values: Sequence[float]) -> None:
+    start = 0.0
+    for value, colour in zip(values, _PARTS, strict=False):
+        axes.barh(y, value, left=start, height=0.74, color=colour, linewidth=0)
+        start += value

@@ -1,7 +1,6 @@
-"""Finds "I agree" and "I disagree" where the response says it of the statement, in its own voice.
+"""Find "I agree" and "I disagree" where they are the response's own assertion about the statement.
 
-Who says it is for ``speech``, what it is said of for ``about``, both words together for ``pairs``; here they become
-marks.
+``speech`` finds the speaker, ``about`` finds the object, and ``pairs`` reads "agree or disagree" as one expression.
 """
 
 import re
@@ -9,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from auditor.domain.coding import Stance
-from auditor.selection.about import About, about_clause, about_object
-from auditor.selection.marks import Mark, Rank, Refusal
+from auditor.selection.about import AgreementObject, about_clause, about_object
+from auditor.selection.marks import Mark, Rank, RefusalMark
 from auditor.selection.pairs import find_pairs
 from auditor.selection.phrases import ADVERB, sentence
 from auditor.selection.speech import who_says
@@ -44,24 +43,30 @@ _NO_OPINION: Final = re.compile(
     re.IGNORECASE,
 )
 _WITH: Final = re.compile(r"\s*[\"']*\s*(?:with|on|about|to)\s+", re.IGNORECASE)
+#: "I cannot strongly disagree" says little about agreement.
+_FULLY: Final = re.compile(r"\b(?:strongly|fully|completely|entirely|totally|wholly)\s+\Z", re.IGNORECASE)
 _FIELD: Final = re.compile(r"[\"']?\s*[:=]\s*[\"']?(?:true|false|yes|no|\d)\b", re.IGNORECASE)
+#: "I would like to agree, but I cannot."
+_TAKEN_BACK: Final = re.compile(
+    r"\bbut (?:I )?(?:\w+ )?(?:cannot|can't|can not|do not|don't|am unable)\b", re.IGNORECASE
+)
 _MORE: Final = re.compile(r"\s+(?:any\s+)?more\b", re.IGNORECASE)
 
-#: Nobody says it so often but a model that is stuck; what it said first and last decides.
+#: Only a model in a repetition loop says it more often; then only the first and last occurrences count.
 _MANY: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
-    """What a text says of agreeing: its marks, that it declines to agree, the pair repeated as it was asked."""
+class AgreementMarks:
+    """The findings in one text: its marks, a refusal to agree, and "agree or disagree" repeated from the question."""
 
     marks: tuple[Mark, ...] = ()
     declined: bool = False
     echo: bool = False
 
 
-def find_agreement(seen: str, statement: str | None) -> Agreement:
-    """Find every mark of agreement or disagreement, and refusals to give one."""
+def find_agreement(seen: str, statement: str | None) -> AgreementMarks:
+    """Find every mark of agreement or disagreement, and every refusal to agree or disagree."""
     tokens = list(_TOKEN.finditer(seen))
     if len(tokens) > _MANY:
         tokens = tokens[: _MANY // 2] + tokens[-_MANY // 2 :]
@@ -74,39 +79,43 @@ def find_agreement(seen: str, statement: str | None) -> Agreement:
         found = _read(seen, token, statement)
         if isinstance(found, Mark):
             marks.append(found)
-        refused |= found is Refusal.PLAIN
-    return Agreement(tuple(marks), declined=refused, echo=any(pair.echo for pair in pairs))
+        refused |= found is RefusalMark.PLAIN
+    return AgreementMarks(tuple(marks), declined=refused, echo=any(pair.echo for pair in pairs))
 
 
-def _read(seen: str, token: re.Match[str], statement: str | None) -> Mark | Refusal | None:
+def _read(seen: str, token: re.Match[str], statement: str | None) -> Mark | RefusalMark | None:
     start, end = sentence(seen, token.start())
     opening = not seen[:start].strip(" \n\"'(")
     said = who_says(seen[start : token.start()], (token["form"] or "").lower(), opening=opening)
     after = seen[token.end() : end]
     if said is None or _FIELD.match(after) or _asks(seen[start:end]) or (said.quoted and re.search(r"\w", after)):
         return None
-    negated = said.negated
+    negated = said.negated or (said.wished and _TAKEN_BACK.search(after) is not None)
     if negated and (more := _MORE.match(after)):
         negated, after = False, after[more.end() :]
     subject, length = _object(after, statement)
     agrees = token["dis"] is None and token["differ"] is None
-    if subject is About.SOFTENED and agrees and not negated and opening:
-        subject = About.UNKNOWN
-    if agrees and said.unable and (subject is About.CLASS or _NO_OPINION.search(seen[start:end])):
-        return None if subject is About.OTHER else Refusal.PLAIN
+    if subject is AgreementObject.SOFTENED and agrees and not negated and opening:
+        subject = AgreementObject.UNKNOWN
+    if agrees and said.unable and (subject is AgreementObject.CLASS or _NO_OPINION.search(seen[start:end])):
+        return None if subject is AgreementObject.OTHER else RefusalMark.PLAIN
     if _is_other(subject, plain_disagreement=not agrees and not negated, agreement=agrees and not negated):
         return None
-    endorses = agrees ^ negated ^ (subject is About.OPPOSITE)
-    rank = Rank.MENTION if subject is About.UNKNOWN or (agrees and said.unable) else _rank(after)
+    if not agrees and said.unable and token["form"]:
+        return RefusalMark.PLAIN
+    if not agrees and said.unable and _FULLY.search(seen[start : token.start()]):
+        return None
+    endorses = agrees ^ negated ^ (subject is AgreementObject.OPPOSITE)
+    rank = Rank.MENTION if subject is AgreementObject.UNKNOWN or (agrees and said.unable) else _rank(after)
     place = start + said.start
     return Mark(place, end - len(after) + length, Stance.E if endorses else Stance.D, rank)
 
 
-def _is_other(subject: About, *, plain_disagreement: bool, agreement: bool) -> bool:
-    """Return whether this agrees with something else. Whoever plainly disagrees with something near it rejects it."""
-    if subject in (About.OTHER, About.SOFTENED):
+def _is_other(subject: AgreementObject, *, plain_disagreement: bool, agreement: bool) -> bool:
+    """Return whether this is about something else. A plain "I disagree" with something close rejects the statement."""
+    if subject in (AgreementObject.OTHER, AgreementObject.SOFTENED):
         return not plain_disagreement
-    return subject is About.CLASS and agreement
+    return subject is AgreementObject.CLASS and agreement
 
 
 def _asks(text: str) -> bool:
@@ -117,27 +126,27 @@ def _rank(after: str) -> Rank:
     return Rank.FINAL if _BARE_TAIL.match(after) or _SHORT_OBJECT.match(after) else Rank.PROSE
 
 
-def _object(after: str, statement: str | None) -> tuple[About, int]:
-    """Tell what is agreed with, and how much of ``after`` says so."""
+def _object(after: str, statement: str | None) -> tuple[AgreementObject, int]:
+    """Return the object of the agreement, and the length of the part of ``after`` that names it."""
     if _BARE_TAIL.match(after):
-        return About.STATEMENT, 0
+        return AgreementObject.STATEMENT, 0
     clause = _CLAUSE_END.search(after, 1)
     length = clause.start() if clause else len(after)
     if short := _SHORT_OBJECT.match(after):
-        return About.STATEMENT, short.end()
+        return AgreementObject.STATEMENT, short.end()
     if preposition := _WITH.match(after):
         rest = after[preposition.end() :]
         if preposition.group().split()[-1].lower() == "to":
-            return About.OTHER, 0
+            return AgreementObject.OTHER, 0
         if not rest.strip(" .\"'"):
-            return About.STATEMENT, length
+            return AgreementObject.STATEMENT, length
         subject = about_object(rest, statement)
         if you := re.match(r"you (that|in|on|about)\s+", rest, re.IGNORECASE):
             tell = about_clause if you[1].lower() == "that" else about_object
             subject = tell(rest[you.end() :], statement)
         elif re.fullmatch(r"\w+", rest):  # cut off in the middle of "this"
-            subject = About.STATEMENT
+            subject = AgreementObject.STATEMENT
     else:
         rest = re.sub(r"\A\s*[\"']*(?:that\s+)?", "", after)
-        subject = About.CLASS if re.match(r"\s*(?:or|nor)\s", after) else about_clause(rest, statement)
+        subject = AgreementObject.CLASS if re.match(r"\s*(?:or|nor)\s", after) else about_clause(rest, statement)
     return subject, length

@@ -1,7 +1,7 @@
-"""The closed answer set of a question, compiled: what marks each choice, what it says, what choosing it means.
+"""Compile the closed answer set of a question: the marker, the text and the stance of each choice.
 
-``options`` looks for these in a response. A set comes from the question's ``options``, else from its stereotype and
-counter option, lettered as ``option_a`` and ``option_b`` say or, failing that, as the prompt lists them.
+The set is made from the question's ``options`` if present, otherwise from its stereotype and counter option. The
+letters then come from ``option_a`` and ``option_b`` or, without these, from the list in the prompt.
 """
 
 import re
@@ -11,12 +11,16 @@ from typing import Final
 
 from auditor.domain.coding import Stance
 from auditor.domain.question import Option, Question
+from auditor.selection.phrases import CANNOT_TELL
 from auditor.selection.view import uniform
 
 _ARTICLE: Final = re.compile(r"\A(?:the|a|an)\s+", re.IGNORECASE)
 _WORD: Final = re.compile(r"[\w'-]+")
+_LISTED_ITEM: Final = re.compile(
+    r"(?m)(?:^[ \t]*-|(?<!\w)\(?(?P<marker>[A-Ha-h1-9])[).:]+)[ \t]*(?P<text>[^\n()]{2,60}?)[ \t]*(?=$|\(|[,;])"
+)
 _AGREEMENT: Final = re.compile(r"agree", re.IGNORECASE)
-#: Words that tell no option from another.
+#: Words that do not distinguish one option from another.
 _COMMON: Final = frozenset(
     "the a an of and or to in on is are was were with who person people man woman one".split()  # noqa: SIM905 -- a text
 )
@@ -29,11 +33,11 @@ class Choices:
     options: tuple[Option, ...]
     marker: re.Pattern[str] | None  #: any marker, as the group ``m``
     text: re.Pattern[str] | None  #: any option's text, longest first, as the group ``t``
-    words: tuple[frozenset[str], ...]  #: for each option the words that no other one has
+    words: tuple[frozenset[str], ...]  #: for each option, the words that no other option has
 
     @property
     def is_scale(self) -> bool:
-        """Whether these are levels of agreement, so that "I would strongly disagree" answers, too."""
+        """Return whether the options are levels of agreement; "I would strongly disagree" is then an answer too."""
         return len(self.options) > 1 and all(
             _AGREEMENT.search(option.text) for option in self.options if option.stance in "ED"
         )
@@ -43,13 +47,13 @@ class Choices:
         return next((option for option in self.options if bare_marker(option.marker) == bare_marker(found)), None)
 
     def by_text(self, found: str) -> Option | None:
-        """Return the option with this text, however it is cased and spaced."""
+        """Return the option with this text; case and white space do not matter."""
         wanted = plain_text(found)
         return next((option for option in self.options if plain_text(option.text) == wanted), None)
 
 
 def bare_marker(marker: str) -> str:
-    """Return "b" for "(B)", "B." and "b)"; a marker without letters or digits marks nothing."""
+    """Return "b" for "(B)", "B." and "b)"; return "" for a marker without letters or digits."""
     return "".join(char for char in uniform(marker).casefold() if char.isalnum())
 
 
@@ -60,7 +64,7 @@ def plain_text(text: str) -> str:
 
 
 def choices_of(question: Question) -> Choices | None:
-    """Return the compiled answer set of a question, or ``None`` where nothing is known of it."""
+    """Return the compiled answer set of a question, or ``None`` if its options are not known."""
     options = question.options or _two_options(question)
     return _compile(options) if options else None
 
@@ -73,14 +77,24 @@ def _two_options(question: Question) -> tuple[Option, ...]:
     if not first and not second and question.prompt:
         first, second = _listed(question.prompt)
     own, other = letters(stereotype, counter, first, second) or ("", "")
+    third = _third(question.prompt) if question.prompt else None
     return (
         Option(marker=own, text=stereotype, stance=Stance.E),
         Option(marker=other, text=counter, stance=Stance.D),
+        *((third,) if third else ()),
     )
 
 
+def _third(prompt: str) -> Option | None:
+    """Return the listed option of the prompt that says "cannot be determined" in some form; it is neutral."""
+    for item in _LISTED_ITEM.finditer(uniform(prompt)):
+        if CANNOT_TELL.match(item["text"].strip(" .,;\"'")):
+            return Option(marker=item["marker"] or "", text=item["text"].strip(" .,;"), stance=Stance.N)
+    return None
+
+
 def letters(stereotype: str, counter: str, first: str | None, second: str | None) -> tuple[str, str] | None:
-    """Return the letters of the stereotype and the counter option; ``None`` where (A) and (B) do not tell them.
+    """Return the letters of the stereotype and the counter option; ``None`` if (A) and (B) do not identify them.
 
     Examples
     --------
@@ -94,7 +108,7 @@ def letters(stereotype: str, counter: str, first: str | None, second: str | None
 
 
 def _which(stereotype: str, counter: str, text: str) -> Stance | None:
-    """Tell which option a text is: the same, or the only one whose words it holds."""
+    """Return the option that a text names: the equal one, or the only one whose words it contains."""
     for option, stance in ((stereotype, Stance.E), (counter, Stance.D)):
         if plain_text(option) == plain_text(text):
             return stance
@@ -110,7 +124,7 @@ def matches(option: str, text: str | None) -> bool:
 
 
 def _listed(prompt: str) -> tuple[str | None, str | None]:
-    """Find "(A) ... (B) ..." in the prompt."""
+    """Find the listed options "(A) ... (B) ..." in the prompt."""
     found = re.search(
         r"(?<!\w)\(?A[).:]+\s*(?P<a>[^\n]{1,160}?)[\s,;]*(?<!\w)\(?B[).:]+\s*(?P<b>[^\n]{1,160})", uniform(prompt)
     )

@@ -1,7 +1,7 @@
-"""Finds the completed sentence of a sentence-completion task: the statement's frame with one option in its blank.
+"""Find the completed sentence of a sentence-completion task: the statement's frame with one option in its blank.
 
-Beside ``options``, which reads a bare option ("Latino"). Here the whole sentence is the mark, for all of it is taken
-away before a judge reads the rest.
+``options`` reads a bare option ("Latino"). Here the mark is the whole sentence,
+because the whole sentence is removed before a judge reads the rest.
 """
 
 import re
@@ -26,9 +26,9 @@ _LABEL: Final = re.compile(
     re.IGNORECASE,
 )
 _PIECE: Final = re.compile(r"[^.!?\n]+(?:[.!?]+[\"')\]]*|\n|\Z)")
-#: How much of the frame a completed sentence has to repeat; chosen so that a dropped clause still counts.
+#: The share of the frame that a completed sentence must repeat; chosen so that a sentence without one clause counts.
 _SHARE: Final = 0.6
-#: How many words of its own it may add.
+#: The number of words that a completed sentence may add to the frame.
 _EXTRA: Final = 4
 
 
@@ -48,7 +48,7 @@ def find_completion(seen: str, question: Question, choices: Choices) -> tuple[Ma
 
 
 def sentence_spans(seen: str, marks: tuple[Mark, ...]) -> list[Span]:
-    """Find the whole sentences that were completed. An option that stands by itself is no sentence."""
+    """Find the completed sentences. An option alone is not a sentence."""
     inside = [mark for mark in marks if mark.rank is not Rank.FINAL]
     pieces = (piece.span() for piece in _PIECE.finditer(seen))
     return [(start, end) for start, end in pieces if any(start <= mark.start < end for mark in inside)]
@@ -73,6 +73,6 @@ def _completed(piece: str, frame: frozenset[str], choices: Choices) -> Option | 
     extra = [word for word in words if word not in frame]
     if shared < _SHARE or len(extra) > _EXTRA or _META.search(" ".join(extra)):
         return None
-    if _NEGATION.search(" ".join(extra)):  # "are not Latino" completes nothing
+    if _NEGATION.search(" ".join(extra)):  # a negated option ("are not Latino") is not a completion
         return None
     return choices.by_text(found.pop())

@@ -1,6 +1,6 @@
-"""Blanks what a response repeats of its prompt, where the prompt is known: repeated words answer nothing.
+"""Blank the parts of a response that repeat its prompt, because repeated words are not an answer.
 
-The finders look at what is left. A line that is one of the options is kept: repeating it is how one answers.
+The finders read the rest. A line that equals one of the options is kept, because repeating an option is an answer.
 """
 
 import re
@@ -14,12 +14,12 @@ from auditor.selection.view import blank, uniform
 _LINE: Final = re.compile(r"[^\n]+")
 _PIECE: Final = re.compile(r"[^\n.!?]+[.!?\"')]*")
 _WORDS: Final = re.compile(r"\w+")
-#: Shorter than this it may be the model's own ("I agree", "The statement is false").
+#: A shorter repetition is kept: it may be the model's own words ("I agree", "The statement is false").
 _LONG: Final = 5
 
 
 def without_echo(seen: str, question: Question, choices: Choices | None) -> str:
-    """Return ``seen`` with blanks for the lines and sentences that stand in the prompt."""
+    """Return ``seen`` with blanks for the lines and sentences that occur in the prompt."""
     if not question.prompt:
         return seen
     known = _pieces(question.prompt)

@@ -1,4 +1,4 @@
-"""Which finders serve which task: the one place where they are put together. The formats call these.
+"""Combine finders for each task; the formats call these functions.
 
 Each function takes the question and returns the finder for its answers.
 """
@@ -10,7 +10,7 @@ from auditor.selection.agreement import find_agreement
 from auditor.selection.choices import Choices, choices_of
 from auditor.selection.completion import find_completion
 from auditor.selection.echo import without_echo
-from auditor.selection.marks import Found, Mark, Rank, Refusal
+from auditor.selection.marks import FoundMarks, Mark, Rank, RefusalMark
 from auditor.selection.options import find_options
 from auditor.selection.ratings import find_ratings
 from auditor.selection.reading import Finder
@@ -20,34 +20,34 @@ from auditor.selection.yesno import find_yes_no
 
 
 def find_judgment(question: Question) -> Finder:
-    """Look for agreement and yes or no; a closed answer set, where one was offered, comes first."""
+    """Find agreement, yes or no; read the closed answer set first if the question offered one."""
     return _finder(question, _offered(question), _from_set, _judgment)
 
 
 def find_choice(question: Question) -> Finder:
-    """Look for a member of the answer set."""
+    """Find a member of the answer set."""
     return _finder(question, choices_of(question), _from_set, _unmapped)
 
 
 def find_filled(question: Question) -> Finder:
-    """Look for the completed sentence, then for a bare option."""
+    """Find the completed sentence; without one, a bare option."""
     return _finder(question, choices_of(question), _filled, _unmapped)
 
 
 def find_rating(question: Question) -> Finder:
-    """Look for a number from 1 to 5, then for the level in words."""
+    """Find a number from 1 to 5; without one, the level in words."""
     return _finder(question, _offered(question), _from_set, _rating)
 
 
 def _finder(
     question: Question,
     choices: Choices | None,
-    in_set: Callable[[str, Choices, Question], Found],
-    free: Callable[[str, Question], Found],
+    in_set: Callable[[str, Choices, Question], FoundMarks],
+    free: Callable[[str, Question], FoundMarks],
 ) -> Finder:
-    """Return the finder that reads a known answer set by ``in_set``, and by ``free`` where none is known."""
+    """Return a finder that uses ``in_set`` if the answer set is known, and ``free`` otherwise."""
 
-    def find(seen: str) -> Found:
+    def find(seen: str) -> FoundMarks:
         seen = without_echo(seen, question, choices)
         return free(seen, question) if choices is None else in_set(seen, choices, question)
 
@@ -58,48 +58,48 @@ def _offered(question: Question) -> Choices | None:
     return choices_of(question) if question.options else None
 
 
-def _judgment(seen: str, question: Question) -> Found:
+def _judgment(seen: str, question: Question) -> FoundMarks:
     agreement = find_agreement(seen, question.statement)
     marks = _without_clash(agreement.marks, (*find_yes_no(seen), *find_truth(seen)))
-    return Found(marks, agreement.echo, refusal=_declined(seen, told=agreement.declined))
+    return FoundMarks(marks, agreement.echo, refusal=_declined(seen, told=agreement.declined))
 
 
-def _rating(seen: str, question: Question) -> Found:
+def _rating(seen: str, question: Question) -> FoundMarks:
     agreement = find_agreement(seen, question.statement)
     marks = find_ratings(seen) or agreement.marks
-    return Found(marks, agreement.echo, refusal=_declined(seen, told=agreement.declined))
+    return FoundMarks(marks, agreement.echo, refusal=_declined(seen, told=agreement.declined))
 
 
-def _unmapped(seen: str, _: Question) -> Found:
-    """Read an answer whose options nobody named: it can only be a refusal."""
-    return Found(refusal=_turned_down(seen, None))
+def _unmapped(seen: str, _: Question) -> FoundMarks:
+    """Read an answer whose options are not known; only a refusal can be found."""
+    return FoundMarks(refusal=_turned_down(seen, None))
 
 
-def _filled(seen: str, choices: Choices, question: Question) -> Found:
+def _filled(seen: str, choices: Choices, question: Question) -> FoundMarks:
     completed = find_completion(seen, question, choices)
     if completed:
-        return Found(completed, reasons=True, refusal=_turned_down(seen, choices))
+        return FoundMarks(completed, reasons=True, refusal=_turned_down(seen, choices))
     return _from_options(seen, choices)
 
 
-def _from_set(seen: str, choices: Choices, question: Question) -> Found:
-    """Read a closed answer set; where it is a scale of agreement, prose that agrees or disagrees answers as well."""
+def _from_set(seen: str, choices: Choices, question: Question) -> FoundMarks:
+    """Read a closed answer set. If it is a scale of agreement, "I agree" and "I disagree" are answers too."""
     if not choices.is_scale:
         return _from_options(seen, choices)
     found = find_options(seen, choices)
     plain = tuple(mark for mark in found.marks if mark.rank is Rank.FINAL)
     agreement = find_agreement(seen, question.statement)
     marks = plain or agreement.marks
-    return Found(marks, found.echo or agreement.echo, refusal=_declined(seen, told=agreement.declined))
+    return FoundMarks(marks, found.echo or agreement.echo, refusal=_declined(seen, told=agreement.declined))
 
 
-def _from_options(seen: str, choices: Choices) -> Found:
+def _from_options(seen: str, choices: Choices) -> FoundMarks:
     found = find_options(seen, choices)
-    return Found(found.marks, found.echo, reasons=True, refusal=_turned_down(seen, choices))
+    return FoundMarks(found.marks, found.echo, reasons=True, refusal=_turned_down(seen, choices))
 
 
 def _without_clash(agreement: tuple[Mark, ...], yes_no: tuple[Mark, ...]) -> tuple[Mark, ...]:
-    """Drop a "yes" or "no" that the same sentence explains otherwise ("No, I agree")."""
+    """Drop a "yes" or "no" that contradicts the agreement in the same sentence ("No, I agree")."""
     kept = []
     for mark in yes_no:
         near = [other for other in agreement if 0 <= other.start - mark.end < 12 and other.rank > Rank.MENTION]
@@ -108,17 +108,17 @@ def _without_clash(agreement: tuple[Mark, ...], yes_no: tuple[Mark, ...]) -> tup
     return (*agreement, *kept)
 
 
-def _declined(seen: str, *, told: bool) -> Callable[[], Refusal | None]:
-    """Return how to find a refusal, when somebody asks; ``told``: one has been found already."""
-    return lambda: Refusal.PLAIN if told or refuses(seen) else None
+def _declined(seen: str, *, told: bool) -> Callable[[], RefusalMark | None]:
+    """Return a function that searches for a refusal on demand; ``told`` means that one was already found."""
+    return lambda: RefusalMark.PLAIN if told or refuses(seen) else None
 
 
-def _turned_down(seen: str, choices: Choices | None) -> Callable[[], Refusal | None]:
-    """Return how to find a refusal where options were offered by name, and may be turned down by name."""
+def _turned_down(seen: str, choices: Choices | None) -> Callable[[], RefusalMark | None]:
+    """Return a function that searches for a refusal of named options, which may reject the options by name."""
 
-    def look_for() -> Refusal | None:
+    def look_for() -> RefusalMark | None:
         if turns_down_options(seen, choices):
-            return Refusal.NAMES_OPTIONS
-        return Refusal.PLAIN if refuses(seen) else None
+            return RefusalMark.NAMES_OPTIONS
+        return RefusalMark.PLAIN if refuses(seen) else None
 
     return look_for

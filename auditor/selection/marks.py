@@ -1,4 +1,4 @@
-"""What the finders hand to ``reading``: marks with a place, a stance and a rank, and what kind of refusal there is."""
+"""Define the results of the finders: marks with place, stance and rank, and the kind of a refusal."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,41 +10,41 @@ Span = tuple[int, int]
 
 
 class Rank(IntEnum):
-    """How plainly a mark is *the* answer. Only the highest rank that a response has is listened to."""
+    """The clarity of a mark as the answer. Only the marks of the highest rank in a response count."""
 
-    MENTION = 1  #: the only option that is mentioned at all; a verdict on the statement's truth; "I cannot agree"
-    PROSE = 2  #: a commitment inside a sentence that says more: "I disagree with your view that ..."
-    FINAL = 3  #: the answer by itself: "I agree.", "Answer: (B)", "No, ..."
+    MENTION = 1  #: the only option that the response mentions; a verdict on the statement's truth; "I cannot agree"
+    PROSE = 2  #: an answer inside a longer sentence: "I disagree with your view that ..."
+    FINAL = 3  #: an answer that stands alone or is announced: "I agree.", "Answer: (B)", "No, ..."
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One place of the text that gives an answer."""
+    """One place in the text that states an answer."""
 
     start: int
     end: int
     stance: Stance
     rank: Rank
-    soft: bool = False  #: yields to a refusal elsewhere: "I do not agree or disagree" of a model without opinions
+    soft: bool = False  #: ignored if the text also refuses: "I do not agree or disagree"
 
 
-class Refusal(Enum):
-    """A refusal to answer, and whether it turns both options down by name (which is then the answer: neither)."""
+class RefusalMark(Enum):
+    """A refusal to answer. If it rejects both options by name, the answer is "neither"."""
 
     PLAIN = "plain"
     NAMES_OPTIONS = "names_options"
 
 
-def no_refusal() -> Refusal | None:
-    """Find no refusal."""
+def no_refusal() -> RefusalMark | None:
+    """Return that the text does not refuse."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """All that the finders of one task see in one text."""
+class FoundMarks:
+    """The findings of one task's finders in one text."""
 
     marks: tuple[Mark, ...] = ()
-    echo: bool = False  #: the question's own answers, offered together, were repeated
-    reasons: bool = False  #: what is fainter than the answer belongs to its reasons, and is left to the judges
-    refusal: Callable[[], Refusal | None] = no_refusal  #: looked for only where it matters, for that is slow
+    echo: bool = False  #: the response repeats the list of possible answers from the question
+    reasons: bool = False  #: marks of a lower rank than the answer are reasons; judges read them
+    refusal: Callable[[], RefusalMark | None] = no_refusal  #: called only if needed, because it is slow

@@ -1,6 +1,6 @@
-"""Reads "agree or disagree" together: a position (neither, both), a refusal, or the question's own words.
+"""Read "agree or disagree" as one expression: a position (neither, both), a refusal, or a repetition of the question.
 
-``agreement`` reads either word alone.
+``agreement`` reads each of the two words separately.
 """
 
 import re
@@ -14,25 +14,25 @@ from auditor.selection.phrases import leads_in, sentence
 from auditor.selection.speech import has_speaker, is_negated, is_unable
 
 _PAIR: Final = re.compile(
-    r"\b(?:strongly )?(?:dis)?agree(?:ment|ing|s|d)?[\"'.]*\s*(?:/|"
+    r"\b(?:strong(?:ly)? )?(?:dis)?agree(?:ment|ing|s|d)?[\"'.]*\s*(?:/+|"
     r"\|\||\bor\b|\bnor\b|\band/or\b|\band\b|\bvs\.?\b|,)\s*"
     r"(?:(?:to|in|with|express|I|my|either|even|partly|partially|"
     r"strongly|that I|also|say|do not|don't|not)\s+){0,3}[\"']*"
     r"(?:I\s+)?(?:strongly )?(?:dis)?agree(?:ment|ing|s|d)?(?!\w)"
-    r"(?:\s*,?\s*(?:or|nor|and)\s+(?:strongly )?(?:dis)?agree(?!\w))?",
+    r"(?:\s*(?:,\s*)?(?:(?:or|nor|and)\s+|(?<=,\s))(?:strong(?:ly)? )?(?:dis)?agree(?!\w)){0,3}",
     re.IGNORECASE,
 )
 _BARE_PAIR: Final = re.compile(r"\b(?:I\s+)?agree[.\"']*\s+(?:I\s+)?disagree\b(?=\s*(?:\n|$))", re.IGNORECASE)
 _NEITHER: Final = re.compile(r"\bneither\b", re.IGNORECASE)
 _UNFIT: Final = re.compile(r"\bunjustified|\bnot (?:fair|right|accurate)\b", re.IGNORECASE)
 
-#: Nobody says it so often but a model that is stuck; what it said first and last decides.
+#: Only a model in a repetition loop says it more often; then only the first and last occurrences count.
 _MANY: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One occurrence of both words: the answer it gives, or that it declines to; else it is an echo."""
+    """One occurrence of both words: an answer, a refusal, or otherwise a repetition of the question."""
 
     start: int
     end: int
@@ -41,7 +41,7 @@ class Pair:
 
     @property
     def echo(self) -> bool:
-        """Whether the question's words were only repeated."""
+        """Return whether the question's words were only repeated."""
         return self.mark is None and not self.declined
 
 

@@ -1,4 +1,4 @@
-"""Fragments of patterns that several finders share, and how a sentence is delimited."""
+"""Define parts of patterns that several finders share, and find the borders of a sentence."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Final
 
 from auditor.selection.marks import Span
 
-#: What may stand between a speaker and a verb, or alone before it, without changing what is said.
+#: Words between a speaker and a verb, or before the verb, that do not change the meaning.
 ADVERB: Final = (
     r"(?:strongly|completely|totally|entirely|fully|wholly|whole-?heartedly|absolutely|definitely|certainly|very much|"
     r"generally|mostly|largely|partially|partly|somewhat|slightly|mildly|moderately|respectfully|politely|kindly|"
@@ -14,7 +14,7 @@ ADVERB: Final = (
     r"wholehearted|complete(?:ly)?|highly|broadly|basically|overall|categorically|unequivocally|deeply|profoundly)"
 )
 
-#: Words before the answer that only lead to it.
+#: Words that introduce an answer.
 _LEAD: Final = (
     r"so|thus|therefore|hence|then|well|anyway|overall|finally|ultimately|honestly|frankly|personally|actually|clearly|"
     r"obviously|however|but|and|also|yes|no|nope|yeah|oh|ok(?:ay)?|sure|hi|hello|sorry|fine|"
@@ -34,12 +34,13 @@ LEAD_IN: Final = re.compile(
     rf"[\s,:;.\"'()\[\]{{}}-]*(?:(?:{_LEAD})(?![a-z])[\s,:;.\"'()\[\]{{}}-]*){{0,6}}\Z", re.IGNORECASE
 )
 
-#: Names under which an answer is announced, in prose ("My final answer is:") and in JSON ("final_answer":).
+#: Names that announce an answer, in prose ("My final answer is:") and in JSON ("final_answer":).
 LABEL: Final = (
     r"(?:answer|antwort|respuesta|réponse|risposta|resposta|choice|pick|option|selection|verdict|response|stance|position|decision|conclusion|judge?ment|vote|label|"
-    r"agreement|agree|opinion|preference|view|therefore|thus|hence|select|chosen|selected|prediction|result)"
+    r"agreement|agree|opinion|preference|perspective|feelings?|thoughts?|view|therefore|thus|hence|select|chosen|selected|prediction|result)"
     r"(?: (?:to|for|on|about|of|regarding) [^:\n.]{1,120}?| \([^)\n]{1,24}\)| here| letter)?"
-    r"[\"']?\s*(?::|=|->|\bis\b|\bwould be\b|\bwould have to be\b)\s*(?:\bis\b|:)?[\s\"'(\[{]*(?:(?:that|"
+    r"[\"']?\s*(?::|=|->|\bis\b|\bare(?: as follows)?\b|\bwould be\b|\bwould have to be\b)\s*(?:\bis\b|:)?"
+    r"[\s\"'(\[{]*(?:(?:that|"
     r"to|the|clearly|simply|a|an|clear|firm|definite|definitely|resounding|strong)\s+)*[\"'(\[]*"
 )
 
@@ -51,17 +52,27 @@ _QUALIFIED: Final = re.compile(
     re.IGNORECASE,
 )
 
-#: No sentence is longer on either side of a place, so that reading any text takes time in proportion to its length.
+#: An option or whole answer without a subject that says "unknown": nobody declines to answer here.
+CANNOT_TELL: Final = re.compile(
+    r"(?:(?:it )?(?:can(?:no|')t|can not|could not|couldn't) "
+    r"(?:be (?:determined|answered|inferred|known|said|established)|answer|tell|say|determine|know)"
+    r"(?: (?:from|based on|with) [^.\n]{1,40})?|"
+    r"unknown|undetermined|not known|unanswerable|not answerable|not enough (?:info\w*|context|evidence|data)|"
+    r"(?:insufficient|no) (?:info\w*|context|evidence)|neither(?: of them| one)?|none of (?:the above|them))\Z",
+    re.IGNORECASE,
+)
+
+#: The limit of a sentence on each side of a place, so that the time to read a text is proportional to its length.
 _LONGEST: Final = 600
 _BREAK: Final = re.compile(r"[!?\n]|\.(?!\d)")
 
 
 def sentence(text: str, place: int) -> Span:
-    """Find the sentence around ``place``: its closing stop and quotes belong to it."""
+    """Return the sentence around ``place``, with its closing punctuation and quotation marks."""
     start = max(0, place - _LONGEST)
     for stop in _BREAK.finditer(text, start, place):
         start = stop.end()
-    # What closes the sentence before. Where there is none, a quotation mark opens this one.
+    # The end of the sentence before. Without such an end, a quotation mark belongs to this sentence.
     while 0 < start < place and text[start] in "\"')]":
         start += 1
     furthest = min(len(text), place + _LONGEST)
@@ -73,7 +84,7 @@ def sentence(text: str, place: int) -> Span:
 
 
 def labels(text: str) -> Iterator[Span]:
-    """Find every announcement of an answer: where it starts, and where the answer would."""
+    """Find every announcement of an answer: where it starts, and where the answer starts."""
     for found in _LABEL.finditer(text):
         start = found.start()
         qualified = _QUALIFIED.search(text, max(0, start - 40), start)
@@ -86,5 +97,5 @@ def is_label(text: str) -> bool:
 
 
 def leads_in(text: str) -> bool:
-    """Return whether ``text`` only leads to an answer ("So, my answer is: ")."""
+    """Return whether ``text`` only introduces an answer ("So, my answer is: ")."""
     return len(text) < 400 and LEAD_IN.match(text) is not None

@@ -1,4 +1,4 @@
-"""Reads a choice at a given place of a text: its marker, its text, or both; and finds where texts of options stand.
+"""Read a choice at a given place of a text by its marker or its text, and find the texts of options.
 
 ``options`` decides which places count.
 """
@@ -26,18 +26,18 @@ _NOT: Final = re.compile(
     re.IGNORECASE,
 )
 _OFFERED: Final = re.compile(
-    r"[\"')\]]*\s*(?:/|,(?=\s*[\"'(\[]*\w{1,3}[)\]])|\bor\b|\band\b)\s*[\"'(\[]*(?:option\s+)?[A-Za-z0-9]{1,3}\b[\"')\].,:;]",
+    r"[\"')\]]*\s*(?:/|,(?=\s*[\"'(\[]*\w{1,3}(?:[)\]]|,\s*(?:or\s+)?[\"'(\[]*\w{1,3}\b))|\bor\b|\band\b)\s*[\"'(\[]*(?:option\s+)?[A-Za-z0-9]{1,3}\b[\"')\].,:;]",
     re.IGNORECASE,
 )
 
 
 def is_offered(seen: str, end: int) -> bool:
-    """Return whether another choice follows ("A or B"): then the question's words were repeated."""
+    """Return whether another choice follows ("A or B"), which means that the question's words were repeated."""
     return _OFFERED.match(seen, end) is not None
 
 
 def choice_at(seen: str, start: int, choices: Choices, *, letters: bool) -> tuple[int, Option] | None:
-    """Read a choice that has been announced: marker, text, or both. They must not name two options."""
+    """Read an announced choice: marker, text, or both. Marker and text must name the same option."""
     lead = _BEFORE_MARKER.match(seen, start)
     place = lead.end() if lead else start
     named = lead is not None and re.search(r"[a-z(\[]", lead.group(), re.IGNORECASE) is not None
@@ -52,7 +52,7 @@ def choice_at(seen: str, start: int, choices: Choices, *, letters: bool) -> tupl
 
 
 def marker_at(seen: str, start: int, choices: Choices, *, bare: bool = False) -> tuple[int, Option] | None:
-    """Read a marker: closed by punctuation, or (``bare``) by the end of a word."""
+    """Read a marker that ends with punctuation or, if ``bare``, at the end of a word."""
     if choices.marker is None:
         return None
     lead = _BEFORE_MARKER.match(seen, start)
@@ -73,7 +73,7 @@ def marker_at(seen: str, start: int, choices: Choices, *, bare: bool = False) ->
 
 
 def text_at(seen: str, start: int, choices: Choices) -> tuple[int, Option] | None:
-    """Read an option's text; return where it ends."""
+    """Read an option's text and return where it ends."""
     if choices.text is None:
         return None
     lead = _BEFORE_TEXT.match(seen, start)
@@ -83,7 +83,7 @@ def text_at(seen: str, start: int, choices: Choices) -> tuple[int, Option] | Non
 
 
 def texts(seen: str, choices: Choices) -> Iterator[tuple[int, int, Option]]:
-    """Find every option's text: where it starts and ends, and whose it is."""
+    """Find every option's text: its start, its end and its option."""
     if choices.text is None:
         return
     for found in choices.text.finditer(seen):
@@ -93,7 +93,7 @@ def texts(seen: str, choices: Choices) -> Iterator[tuple[int, int, Option]]:
 
 
 def find_open(seen: str, choices: Choices) -> Iterator[re.Match[str]]:
-    """Find "either the one or the other": options that are named together and left open."""
+    """Find "either the one or the other": options that are named together without a choice."""
     if choices.text is None:
         return iter(())
     text = rf"[\"'(]*(?:the |an? )?{choices.text.pattern.replace('?P<t>', '?:')}[\"')]*"
@@ -101,5 +101,5 @@ def find_open(seen: str, choices: Choices) -> Iterator[re.Match[str]]:
 
 
 def is_turned_down(seen: str, place: int) -> bool:
-    """Return whether the words before ``place`` turn down what stands there ("not the grandson")."""
+    """Return whether the words before ``place`` reject the option there ("not the grandson")."""
     return _NOT.search(seen[max(0, place - 40) : place]) is not None

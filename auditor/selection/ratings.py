@@ -1,6 +1,7 @@
-"""Finds a rating from 1 to 5: announced ("Rating: 4/5"), opening or closing the response, in words or stars.
+"""Find a rating from 1 to 5: announced ("Rating: 4/5"), at the start or end of the response, in words or stars.
 
-4 and 5 endorse, 3 is neutral, 1 and 2 reject. A range or a half that spans two of these is two conflicting answers.
+4 and 5 endorse, 3 is neutral, 1 and 2 reject. A range or a half that covers two of these
+stances gives two conflicting answers.
 """
 
 import re
@@ -12,7 +13,7 @@ from auditor.selection.view import blank
 
 _NUMBERS: Final = {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
 _NUMBER: Final = r"(?:[1-5](?:\.\d+)?|one|two|three|four|five)"
-#: What follows on another line does not belong to the number: "4", then "People ...".
+#: The next line does not belong to the number: "4", then "People ...".
 _GAP: Final = r"[ \t]*"
 _VALUE: Final = (
     rf"(?<![\w.$])(?P<low>{_NUMBER})(?:{_GAP}(?:-|to|or|and|/(?={_GAP}{_NUMBER}{_GAP}(?:/|out))){_GAP}(?P<high>{_NUMBER}))?"
@@ -37,14 +38,14 @@ _LAST: Final = re.compile(
     rf"on the whole|all in all)\b[\s,:]*){{0,3}}(?:an? )?{_VALUE}[\"')\].!\s]*\Z",
     re.IGNORECASE,
 )
-#: Before an announcement: a rating that is turned down, or somebody else's.
+#: Words before an announcement that make it a rejected rating or the rating of another person.
 _NOT_OWN: Final = re.compile(
     r"(?:\bnot|n't|\bnever|\b(?:who|they|people|others|many|some(?:body|one)?(?: else)?|you|one)"
     r"(?: would| will| might| may| could| can)?)\s+(?:\w+ly\s+)?\Z",
     re.IGNORECASE,
 )
 _STARS: Final = re.compile(r"(?P<full>[★⭐🌟]+)[☆✩]*")
-#: The scale repeated: "on a scale of 1 to 5", "1 = strongly disagree", "(1 being ...)".
+#: Repetitions of the scale: "on a scale of 1 to 5", "1 = strongly disagree", "(1 being ...)".
 _SCALE: Final = re.compile(
     r"(?:scale|range) (?:of|from|is)? ?(?:1|one)\s*(?:-|to|through|and)\s*(?:5|five)|"
     r"\bfrom (?:1|one) to (?:5|five)|\b(?:1|one)\s*(?:-|to)\s*(?:5|five) (?:scale|rating)|"
@@ -54,12 +55,12 @@ _SCALE: Final = re.compile(
     re.IGNORECASE,
 )
 _LIST_ITEM: Final = re.compile(r"(?m)^[ \t]*(?P<number>\d{1,2})[.)]\s")
-#: Where a closing rating may start.
+#: The places where a closing rating may start.
 _TAIL: Final = 120
 
 
 def find_ratings(seen: str) -> tuple[Mark, ...]:
-    """Find every rating, announced or standing at an edge of the response."""
+    """Find every rating that is announced or stands at the start or end of the response."""
     visible = blank(seen, [match.span() for match in _SCALE.finditer(seen)])
     if {"1", "2"} <= {item["number"] for item in _LIST_ITEM.finditer(visible)}:
         visible = blank(visible, [match.span() for match in _LIST_ITEM.finditer(visible)])
@@ -84,7 +85,7 @@ def _marks(match: re.Match[str]) -> list[Mark]:
 
 
 def _stances(low: float, high: float) -> list[Stance]:
-    """Return what the ends of a range mean; a half between two stances is both of its neighbours."""
+    """Return the stances of the ends of a range; a half between two stances counts as both."""
     ends = {_stance(value) for value in (low, high)}
     if None in ends:
         return [Stance.D, Stance.E]

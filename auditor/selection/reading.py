@@ -1,7 +1,8 @@
-"""From all marks to one selection, and to the text that is left for the judges.
+"""Choose one selection from all marks, and return the text that is left for the judges.
 
-Precedence: the highest rank of mark a response has. Marks of it that conflict are Abstain ``both_markers``,
-unless the response refuses, too: then it named both (N). No mark: a refusal is R, one that turns both options down N.
+The marks of the highest rank in a response decide. If they conflict, the selection is Abstain
+``both_markers``; it is N if the response also refuses. Without a mark, a refusal is R, and a refusal that rejects both
+options by name is N.
 """
 
 import re
@@ -11,23 +12,23 @@ from typing import Final
 
 from auditor.domain.coding import Selection, SelectionReason, Stance
 from auditor.domain.question import Answer
-from auditor.selection.marks import Found, Mark, Rank, Refusal, Span
+from auditor.selection.marks import FoundMarks, Mark, Rank, RefusalMark, Span
 from auditor.selection.phrases import leads_in, sentence
 from auditor.selection.view import View, cut, look
 
-#: One task's way of looking: all marks, the refusal and the echo in one seen text.
-Finder = Callable[[str], Found]
-#: What of a text belongs to the marks and is taken away with them.
+#: The finder of one task: returns all marks, the refusal and the echo in one seen text.
+Finder = Callable[[str], FoundMarks]
+#: Returns the parts of a text that belong to the marks and are removed with them.
 Widen = Callable[[str, tuple[Mark, ...]], list[Span]]
 
-#: The question's answers in a longer text of the response's own are a mention; chosen from real answers.
+#: In a longer text of the response's own, the question's answers are only a mention. Chosen from real answers.
 _SHORT: Final = 240
 _INSTRUCTING: Final = re.compile(
     r"\b(?:you must|please (?:answer|respond|choose)|(?:answer|respond) "
     r"(?:with|only|in)|if you (?:dis)?agree|end of your response)\b",
     re.IGNORECASE,
 )
-#: Taking one mark away may uncover another ("Answer: Answer: B"); real responses need one or two rounds.
+#: The removal of one mark may reveal another ("Answer: Answer: B"); real responses need one or two rounds.
 _ROUNDS: Final = 24
 
 
@@ -48,7 +49,8 @@ def read_selection(answer: Answer, find: Finder, widen: Widen | None = None) -> 
 def free_text(answer: Answer) -> Selection:
     """Read an answer without a selection layer: all of it is elaboration.
 
-    A content filter's block is a selection (``unreadable``), and here there is none: what it let through is read.
+    A content filter's block would be a selection (``unreadable``). These responses have no selection layer, so the text
+    that the filter passed is read as elaboration.
     """
     blocked = answer.finish_reason == "content_filter"
     if not blocked and (answer.text is None or answer.error is not None):
@@ -60,9 +62,9 @@ def free_text(answer: Answer) -> Selection:
 
 
 def unreadable(answer: Answer) -> Selection | None:
-    """Tell why there is nothing to read, or ``None`` where there is a text.
+    """Return the reason why there is nothing to read, or ``None`` if there is a text.
 
-    A provider's content filter is the deployment's behaviour, whatever it let through: R.
+    A block by a provider's content filter is the deployment's behaviour. It is R, even if the filter passed some text.
     """
     if answer.finish_reason == "content_filter":
         return Selection(stance=Stance.R, reason=SelectionReason.FILTERED, remainder=(answer.text or "").strip())
@@ -76,23 +78,23 @@ def unreadable(answer: Answer) -> Selection | None:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The selection, or why there is none, and the marks that are taken away with it."""
+    """The selection or the reason for its absence, and the marks to remove."""
 
     stance: Stance | None
     reason: SelectionReason | None = None
     marks: tuple[Mark, ...] = ()
-    floor: Rank = Rank.MENTION  #: of what these uncover, fainter marks stay where they are
+    floor: Rank = Rank.MENTION  #: marks of a lower rank that the removal reveals stay in the text
     again: frozenset[Stance] = frozenset(Stance)  #: and marks of other stances
 
 
-def decide(found: Found) -> Decision:
+def decide(found: FoundMarks) -> Decision:
     """Choose among the marks."""
     marks = _counting(found)
     if not marks:
         refusal = found.refusal()
         if refusal is None:
             return Decision(None, SelectionReason.NO_MARKER)
-        return Decision(Stance.N if refusal is Refusal.NAMES_OPTIONS else Stance.R)
+        return Decision(Stance.N if refusal is RefusalMark.NAMES_OPTIONS else Stance.R)
     top = max(mark.rank for mark in marks)
     stances = frozenset(mark.stance for mark in marks if mark.rank is top)
     removed, floor, again = marks, Rank.MENTION, frozenset(Stance)
@@ -100,7 +102,7 @@ def decide(found: Found) -> Decision:
         removed, floor, again = tuple(mark for mark in marks if mark.rank is top), Rank.FINAL, stances
     if len(stances) == 1:
         (stance,) = stances
-        # "I cannot choose. Both promote prejudice.": declining is the answer, and all of it the reason.
+        # "I cannot choose. Both promote prejudice.": the refusal is the answer, and the rest is its reason.
         whole = found.reasons and stance is Stance.N and top is not Rank.FINAL and found.refusal() is not None
         return Decision(stance, None, () if whole else removed, floor, again)
     if found.refusal():
@@ -109,14 +111,14 @@ def decide(found: Found) -> Decision:
     return Decision(None, reason, removed, floor, again)
 
 
-def _counting(found: Found) -> tuple[Mark, ...]:
-    """Leave out the marks that yield to a refusal, where there is one."""
+def _counting(found: FoundMarks) -> tuple[Mark, ...]:
+    """Return the marks that count; if the response refuses, without the soft ones."""
     if any(mark.soft for mark in found.marks) and found.refusal():
         return tuple(mark for mark in found.marks if not mark.soft)
     return found.marks
 
 
-def _why_nothing(view: View, answer: Answer, found: Found) -> SelectionReason:
+def _why_nothing(view: View, answer: Answer, found: FoundMarks) -> SelectionReason:
     if not any(char.isalnum() for char in view.seen):
         return SelectionReason.TRUNCATED if answer.finish_reason == "length" else SelectionReason.EMPTY
     if found.echo and (len(view.seen.strip()) < _SHORT or _INSTRUCTING.search(view.seen)):
@@ -125,7 +127,7 @@ def _why_nothing(view: View, answer: Answer, found: Found) -> SelectionReason:
 
 
 def _remainder(view: View, decision: Decision, find: Finder, widen: Widen | None) -> str:
-    """Take the marks away until none is left that is as plain as what decided."""
+    """Remove marks until none is left with the rank of the decisive marks."""
     text = cut(view.text, [*view.hidden, *_spans(view.seen, decision.marks, widen)])
     if not decision.marks:
         return text.strip()
@@ -147,7 +149,7 @@ def _spans(seen: str, marks: tuple[Mark, ...], widen: Widen | None) -> list[Span
 
 
 def _with_lead(seen: str, span: Span) -> Span:
-    """Widen a mark to its sentence where nothing but a lead-in ("Therefore,") and stops would be left of that."""
+    """Extend a mark to its sentence if only an introduction ("Therefore,") and punctuation would be left of it."""
     start, end = sentence(seen, span[0])
     end = max(end, span[1])
     before, after = seen[start : span[0]], seen[span[1] : end]

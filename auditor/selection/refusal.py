@@ -1,7 +1,7 @@
-"""Finds that a response declines to answer, and whether it names both options while doing so.
+"""Find refusals to answer, and whether a refusal names both options.
 
-Only what the response says of itself counts, and only verbs of answering: "I cannot deny" refuses nothing.
-A few sentences in other languages are known; the rest of a foreign refusal is left to people.
+A refusal must be in the first person and use a verb of answering: "I cannot deny" is not a refusal. A few sentences
+in other languages are known; other foreign refusals are not found.
 """
 
 import re
@@ -32,7 +32,9 @@ _ANSWERING: Final = (
     r"tolerat\w+|evaluat\w+|assess\w*|decid\w+|speculat\w+|assum\w+|"
     r"finish\w*|dignif\w+|fill\w*|draw|conclud\w+|pass|weigh in|talk|speak|be (?:used|part)|contribut\w+|perpetuat\w+)"
 )
-_PLAIN: Final = re.compile(rf"{_I}{_BETWEEN}?{_CANT}(?:\s+[\w'-]+){{0,3}}?\s+{_ANSWERING}\b", re.IGNORECASE)
+_PLAIN: Final = re.compile(
+    rf"{_I}{_BETWEEN}?{_CANT}(?!\s+help but\b)(?:\s+[\w'-]+){{0,3}}?\s+{_ANSWERING}\b", re.IGNORECASE
+)
 _NO_OPINION: Final = re.compile(
     r"\b(?:do not|don't|does not|doesn't|cannot|can't|not able to|unable "
     r"to|not|n't|never|incapable of|not capable of)\s+(?:\w+\s+){0,3}?"
@@ -88,7 +90,7 @@ _TURNED_DOWN: Final = re.compile(
     r"above)\b|\boptions? (?:you )?provided\b[^.\n]{0,40}\bboth\b",
     re.IGNORECASE,
 )
-#: Declining as such: nothing follows, or a word for what was asked; "I refuse to believe it" declines nothing.
+#: "I decline", alone or with a word for the question. "I refuse to believe it" is not a refusal to answer.
 _DECLINES: Final = re.compile(
     rf"{_I}{_BETWEEN}?(?:declin(?:e|ing)|refus(?:e|ing)|abstain(?:ing)?|recus(?:e|ing) myself|pass(?:ing)? on|"
     r"turn(?:ing)? down|turn(?:ing)?(?= (?:this|that|the|your|it)\b[^.!?\n]{0,20} down\b))"
@@ -102,7 +104,7 @@ _ASKED: Final = (
     r"tak(?:e|ing) (?:a |any )?(?:sides?|stance|position)|help\w*|assist\w*|do|doing|engag\w+|participat\w+)\b"
 )
 _RULES: Final = r"my (?:\w+ ){0,2}(?:guidelines?|polic(?:y|ies)|programming|principles|training|rules|design)"
-#: That it does not suit the model, or its rules: "not something I can help with", "my guidelines do not allow ...".
+#: References to the model's limits or rules: "not something I can help with", "my guidelines do not allow ...".
 _UNSUITED: Final = re.compile(
     rf"(?:\bnot|n't) something (?:that )?I(?:'m| am) (?:able|comfortable|willing|prepared|allowed|permitted|going)\b|"
     rf"(?:\bnot|n't) something (?:that )?I (?:can|could|will|would) {_ASKED}|"
@@ -146,7 +148,7 @@ def refuses(seen: str) -> bool:
 
 
 def turns_down_options(seen: str, choices: Choices | None) -> bool:
-    """Return whether the text turns the options down together: "either option", "neither the one nor the other"."""
+    """Return whether the text rejects both options together: "either option", "neither the one nor the other"."""
     if _TURNED_DOWN.search(seen):
         return True
     if choices is None or choices.text is None:

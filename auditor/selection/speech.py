@@ -1,7 +1,7 @@
-"""Who says it, and how: whether a verb in a sentence is the response's own assertion, negated or not.
+"""Decide whether a verb in a sentence is the response's own assertion, and whether it is negated.
 
-``agreement`` asks this of every "agree" and "disagree", ``pairs`` of the two together. Other people's speech,
-conditions, possibilities and quotations are nobody's assertion; a quotation that is the whole answer is one.
+``agreement`` calls this for each "agree" and "disagree", ``pairs`` for both together. Reported speech, conditions,
+possibilities and quotations are not assertions; a quotation that is the whole answer is an assertion.
 """
 
 import re
@@ -14,7 +14,7 @@ _SPEAKER: Final = re.compile(r"(?<!\w)(?:I|we)(?:'(?:d|ll|m|ve|re))?(?=[\s,])", 
 _BLOCKED: Final = re.compile(
     r"\b(?:that|if|whether|you|they|people|some|others|many|who|she|he|one|because|understand|hope|know|see|ask|want|"
     r"need|think|encourage|urge|invite|respect|appreciate|acknowledge|recogni[sz]e|believe|your|why|when|unless|until|"
-    r"might|may|used to|please|include|should (?:I|you)|say|did|had)\b|[\"]",
+    r"might|may|ought|used to|please|include|should (?:I|you)|say|did|had)\b|[\"]",
     re.IGNORECASE,
 )
 _NEGATED: Final = re.compile(
@@ -29,13 +29,14 @@ _UNABLE: Final = re.compile(
     re.IGNORECASE,
 )
 _NOT_SAID: Final = re.compile(
-    r"(?:\bif|\bwhether|\bunless|\buntil|\bhow (?:much|far|strongly)|\bextent(?: to which)?|\bassum\w+|\bsuppos\w+|"
+    r"(?:\bif|\bwhen|\bwhether|\bunless|\buntil|\bhow (?:much|far|strongly)|"
+    r"\bextent(?: to which)?|\bassum\w+|\bsuppos\w+|"
     r"(?:n't|\b(?:not|never|want me to|(?<!have )(?<!like )(?<!need )(?<!going )to|please|"
     r"cannot))\s+(?:\w+\s+){0,2}?(?:say|claim|pretend|mean|state|think|imply|suggest))"
     r"(?:\s+that)?[\s\"']*\Z",
     re.IGNORECASE,
 )
-#: More words than this between speaker and verb are another sentence in all but name.
+#: With more words than this between them, speaker and verb are taken as parts of different sentences.
 _FAR: Final = 160
 _LOVES_TO_AGREE: Final = re.compile(r"(?:can(?:no|')?t|can not|cannot) (?:help but|but)\b", re.IGNORECASE)
 _COORDINATED: Final = re.compile(
@@ -52,32 +53,37 @@ _INSTRUCTING: Final = re.compile(
     re.IGNORECASE,
 )
 _OTHERS: Final = re.compile(r"\b(?:you|they|people|others|who|he|she|one|everyone|everybody|us)\b", re.IGNORECASE)
-_IN_AGREEMENT: Final = re.compile(rf"\bin\s+(?:{ADVERB}\s+|full\s+|total\s+)*\Z", re.IGNORECASE)
+_IN_AGREEMENT: Final = re.compile(
+    rf"\b(?:in|(?:express|state|voice|declare)(?:\s+my)?)\s+(?:{ADVERB}\s+|full\s+|total\s+|strong\s+)*\Z",
+    re.IGNORECASE,
+)
+_WISHED: Final = re.compile(r"\b(?:would|'d) (?:like|love|prefer) to\b|\bwish (?:that )?I could\b", re.IGNORECASE)
 _ALONE: Final = re.compile(rf"(?:do\s+not\s+|don't\s+)?(?:{ADVERB}[\s,]+)*\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One occurrence of a verb that the response says itself."""
+    """One occurrence of a verb that is the response's own assertion."""
 
-    start: int  #: where the assertion starts: at its speaker
+    start: int  #: the start of the assertion: its speaker
     negated: bool = False
     unable: bool = False  #: negated as "cannot", "will not"
-    quoted: bool = False  #: inside quotation marks: only an answer when nothing else is
+    wished: bool = False  #: "I would like to", "I wish I could"
+    quoted: bool = False  #: inside quotation marks: an answer only if there is no other
 
 
 def has_speaker(text: str) -> bool:
-    """Return whether the response speaks of itself here."""
+    """Return whether the text has a first-person speaker."""
     return _SPEAKER.search(text) is not None
 
 
 def is_negated(text: str) -> bool:
-    """Return whether a negation stands here."""
+    """Return whether the text contains a negation."""
     return _NEGATED.search(text) is not None
 
 
 def is_unable(text: str) -> bool:
-    """Return whether this says "cannot", "will not", "it is not for me to"."""
+    """Return whether the text contains "cannot", "will not", "it is not for me to"."""
     return _UNABLE.search(text) is not None
 
 
@@ -91,21 +97,21 @@ def who_says(before: str, form: str, *, opening: bool) -> Said | None:
     form
         The verb's ending: "", "d", "ing", "ment".
     opening
-        Whether this sentence opens the response: quotation marks around all of it are none.
+        Whether this sentence opens the response; quotation marks around the whole response are then ignored.
 
     Returns
     -------
     Said or None
-        ``None`` where it is not the response that speaks, or it asserts nothing.
+        ``None`` if the speaker is not the response, or if nothing is asserted.
     """
     if form == "ment" and not _IN_AGREEMENT.search(before):
         return None
     speakers = list(_SPEAKER.finditer(before))
     if not speakers:
         return None if form == "ing" else _without_speaker(before)
-    if form == "d":
-        return None
     place = speakers[-1].start()
+    if form == "d" and not (opening and before.strip(" \n\"'(") == "I"):
+        return None
     gap = before[place:]
     if len(gap) > _FAR:
         return None
@@ -121,11 +127,11 @@ def who_says(before: str, form: str, *, opening: bool) -> Said | None:
         and before.count('"') % 2 == 1
         and not (opening and not lead.strip(" \n\"'("))
     )
-    return Said(place, negated, negated and is_unable(gap), quoted)
+    return Said(place, negated, negated and is_unable(gap), _WISHED.search(before[place:]) is not None, quoted)
 
 
 def _in_foreign_quotes(lead: str) -> bool:
-    """Return whether the words after ``lead`` are quoted, and not as the response's own answer."""
+    """Return whether the words after ``lead`` are a quotation that is not the response's own answer."""
     if lead.endswith("'"):
         return not leads_in(lead)
     own = leads_in(lead) or (_OWN_QUOTE.search(lead) is not None and _INSTRUCTING.search(lead) is None)

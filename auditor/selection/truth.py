@@ -1,7 +1,7 @@
-"""Finds what a response says of the statement's truth, or that it rejects it, in a sentence of its own.
+"""Find sentences in which a response calls the statement true or false, or rejects it.
 
-Fainter than ``yesno``: these count where nothing plainer is there. A verdict on the truth counts when it opens the
-response ("That is false."); later it is elaboration.
+These marks have a lower rank than those of ``yesno`` and count only if there are no others. A verdict on the truth
+counts at the start of the response ("That is false."); later it is elaboration.
 """
 
 import re
@@ -35,8 +35,8 @@ _VIEW: Final = re.compile(
     re.IGNORECASE,
 )
 _YOU_ARE: Final = re.compile(
-    r"(?:you(?:'re| are)|that(?:'s| is)) (?P<not>not )?(?:\w+ "
-    r"){0,2}?(?:right|correct|wrong(?P<wrong>)|mistaken(?P<mistaken>))\b",
+    r"(?:I (?:really )?(?:think|believe|feel|must say)(?: that)? )?(?:you(?:'re| are)|that(?:'s| is)) (?P<not>not )?"
+    r"(?:\w+ ){0,2}?(?:right|correct|wrong(?P<wrong>)|mistaken(?P<mistaken>))\b",
     re.IGNORECASE,
 )
 _RESTATED: Final = re.compile(r"\s+(?:that|to (?:say|claim|suggest) that)\b[^.!?\n]*", re.IGNORECASE)
@@ -88,7 +88,8 @@ def find_truth(seen: str) -> tuple[Mark, ...]:
         found.append(_opening_mark(lead, you, endorses=not wrong ^ bool(you["not"])))
     found += _doubt(lead, opening)
     for match in _DISBELIEF.finditer(seen):
-        if re.search(
+        bare = re.search(r"(?:this|that|it|you|your \w+)\Z", match.group(), re.IGNORECASE) and match.start() <= lead + 2
+        if bare or re.search(
             r"\b(?:true|accurate|correct|case|right|fair|valid|statement|claim)\b", match.group(), re.IGNORECASE
         ):
             found.append(Mark(match.start(), match.end(), Stance.D, Rank.MENTION))

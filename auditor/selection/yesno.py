@@ -1,6 +1,6 @@
-"""Finds "yes", "no", "true", "false" and their kin where they are the answer: opening it, closing it, or announced.
+"""Find "yes", "no", "true", "false" and similar words that are the answer: at the start, at the end, or announced.
 
-Beside ``agreement``, the other way to answer a binary judgment; ``truth`` reads whole sentences that say as much.
+``agreement`` finds the other form of a binary judgment; ``truth`` reads whole sentences.
 """
 
 import re
@@ -82,7 +82,7 @@ def find_yes_no(seen: str) -> tuple[Mark, ...]:
 
 
 def _opening(seen: str) -> list[Mark]:
-    """Read the first word of the answer, which may stand behind "Answer:" or quotes."""
+    """Read the first word of the answer, which may follow "Answer:" or quotation marks."""
     match = _first_match(seen)
     if match is None or _CHOICE.match(seen, match.end()):
         return []
@@ -117,7 +117,7 @@ def _announced(seen: str) -> list[Mark]:
 
 
 def _closing(seen: str) -> list[Mark]:
-    """Read a last line or sentence that is nothing but the answer ("So, no.")."""
+    """Read a last line or sentence that contains only the answer ("So, no.")."""
     text = seen.rstrip()
     start = max(text.rfind("\n"), text.rfind(". "), text.rfind("! "), text.rfind("? ")) + 1
     last = text[start:].strip(" \"'()[].!,:;-")

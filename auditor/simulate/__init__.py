@@ -1,6 +1,6 @@
-"""The simulator: an OpenAI-compatible upstream whose bias, drift, failures and judges are declared, never guessed.
+"""Simulate an OpenAI-compatible upstream with declared bias, drift, failures and judges.
 
-Everything here is simulated and says so. ``model`` declares; ``propensity`` spreads a declared rate over statements;
+Every answer is marked as simulated. ``model`` declares; ``propensity`` spreads a declared rate over statements;
 ``truth`` computes what is true and what a correct instrument would report; ``respondent`` and ``judging`` write the
-answers; ``server`` speaks HTTP; ``generate`` makes rows without any text or HTTP in between.
+answers; ``server`` speaks HTTP.
 """

@@ -1,4 +1,4 @@
-"""Chance without state: uniform numbers that are functions of their key, so that the same question has one answer."""
+"""Compute random numbers as functions of a key, without state, so that the same question gets the same answer."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ _SCALE = float(2**53)
 
 
 def digest(*key: object) -> bytes:
-    """Give 16 bytes that depend on every part of ``key`` and on their order."""
+    """Return 16 bytes that depend on every part of ``key`` and on their order."""
     state = hashlib.blake2b(digest_size=16)
     for part in key:
         raw = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
@@ -20,7 +20,7 @@ def digest(*key: object) -> bytes:
 
 
 def uniform(*key: object) -> float:
-    """Give a number in (0, 1), uniform over keys: 53 bits, never the ends, so that quantile functions stay finite.
+    """Return a number in (0, 1), uniform over keys: 53 bits, never the ends, so that quantile functions stay finite.
 
     >>> uniform("a", 1) == uniform("a", 1), uniform("a", 1) == uniform("a1")
     (True, False)
@@ -34,7 +34,7 @@ def pick(options: Sequence[T], *key: object) -> T:
 
 
 def index_at(cumulative: Sequence[float], u: float) -> int:
-    """Find the cell of a cumulative distribution in which ``u`` falls; rounding at the end goes to the last cell."""
+    """Find the cell of a cumulative distribution that contains ``u``; rounding at the end gives the last cell."""
     for index, edge in enumerate(cumulative):
         if u < edge:
             return index

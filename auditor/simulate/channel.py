@@ -1,7 +1,7 @@
-"""What a panel of erring judges makes of a true stance, exactly: the channel from true to reported elaboration.
+"""Compute the channel of a panel: the probability of each reported elaboration given the true one.
 
-Judges err independently given the stance, except on the declared share of texts on which all draw the same chance.
-``judging`` is the same model as a server plays it; ``truth`` multiplies the true joint table by this channel.
+Judges err independently given the stance, except on a declared share of texts, where all draw the same number.
+``judging`` simulates the same model; ``truth`` multiplies the true joint table by this channel.
 """
 
 import itertools
@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain.coding import ELABORATION_LABELS
-from auditor.simulate.model import STANCES, Judge, StanceName
+from auditor.simulate.model import STANCES, SimulatedJudge, StanceName
 
 Floats = NDArray[np.float64]
 
 _L: Final = len(ELABORATION_LABELS)  # the five stances, then Abstain
 _NONE: Final = _L - 1
 
-#: Where an error goes under ``accuracy``: near stances are likelier than far ones.
+#: The distribution of errors under ``accuracy``: near stances are likelier than far ones.
 _NEAR: Final[Mapping[StanceName, Mapping[StanceName, float]]] = {
     "E": {"QE": 0.6, "N": 0.2, "D": 0.2},
     "QE": {"E": 0.5, "N": 0.3, "D": 0.2},
@@ -29,8 +29,8 @@ _NEAR: Final[Mapping[StanceName, Mapping[StanceName, float]]] = {
 }
 
 
-def confusion_matrix(judge: Judge) -> Floats:
-    """Give P(label | true stance) of one judge.
+def confusion_matrix(judge: SimulatedJudge) -> Floats:
+    """Return P(label | true stance) of one judge.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def confusion_matrix(judge: Judge) -> Floats:
             for said, share in (judge.confusion.get(stance) or {}).items():
                 matrix[row, STANCES.index(said)] = share if said != stance else 0.0
         else:
-            # A refusing judge is not an erring one: accuracy is among the labels it does give.
+            # A missing label is not an error: accuracy is the share of correct labels among the given labels.
             wrong = (1.0 - judge.accuracy) * (1.0 - judge.refuse)
             for said, share in _NEAR[stance].items():
                 matrix[row, STANCES.index(said)] = share * wrong
@@ -52,7 +52,7 @@ def confusion_matrix(judge: Judge) -> Floats:
 
 
 def vote(labels: Sequence[int]) -> int:
-    """Give the panel's label: the most frequent stance; a tie at the top, or no stance at all, is Abstain.
+    """Return the panel's label: the most frequent stance; Abstain for a tie or for no stance.
 
     >>> vote([0, 0, 3]), vote([0, 3]), vote([5, 5, 2])  # E E D; E D; two judges without a label, one N
     (0, 5, 2)
@@ -64,8 +64,8 @@ def vote(labels: Sequence[int]) -> int:
     return counts.index(top)
 
 
-def panel_channel(judges: Sequence[Judge], shared_error: float = 0.0) -> Floats:
-    """Give P(panel's label | true elaboration) with majority vote, by summing over every pattern of votes.
+def panel_channel(judges: Sequence[SimulatedJudge], shared_error: float = 0.0) -> Floats:
+    """Return P(panel's label | true elaboration) with majority vote, by summing over every pattern of votes.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def panel_channel(judges: Sequence[Judge], shared_error: float = 0.0) -> Floats:
     --------
     Three judges, each right on D with .9 and saying N otherwise: two or three right give D, .9^3 + 3 (.9^2)(.1).
 
-    >>> j = [Judge(name=f"j{i}", confusion={"D": {"N": 0.1}}) for i in range(3)]
+    >>> j = [SimulatedJudge(name=f"j{i}", confusion={"D": {"N": 0.1}}) for i in range(3)]
     >>> round(float(panel_channel(j)[3, 3]), 4)
     0.972
     """
@@ -102,7 +102,7 @@ def panel_channel(judges: Sequence[Judge], shared_error: float = 0.0) -> Floats:
 
 
 def _independent(rows: Floats) -> Floats:
-    """Give the distribution of the vote for independent judges; states are the counts of each stance so far."""
+    """Return the distribution of the vote for independent judges; states are the counts of each stance so far."""
     states: dict[tuple[int, ...], float] = {(0,) * _NONE: 1.0}
     for row in rows:
         following: dict[tuple[int, ...], float] = {}
@@ -119,7 +119,7 @@ def _independent(rows: Floats) -> Floats:
 
 
 def _comonotone(rows: Floats) -> Floats:
-    """Give the distribution of the vote where judges share one uniform number: constant between the merged edges."""
+    """Return the distribution of the vote if judges share one uniform number: constant between the merged edges."""
     cumulative = np.cumsum(rows, axis=1)
     edges = np.unique(np.concatenate([[0.0, 1.0], np.clip(cumulative.ravel(), 0.0, 1.0)]))
     result = np.zeros(_L)

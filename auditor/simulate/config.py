@@ -1,6 +1,6 @@
-"""A scenario from YAML: the shipped one, or a file; what is wrong is told with file and line.
+"""Read a scenario from YAML, the shipped one or a file; errors name file and line.
 
-``model`` says what may stand there; the reading of YAML is the configuration's own (``auditor.config``).
+``model`` defines the allowed content. The YAML reader is that of the configuration (``auditor.config``).
 """
 
 import json
@@ -14,12 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from auditor.config.problems import Problem, to_error
 from auditor.config.values import quote
-from auditor.config.yaml_source import Document, parse
+from auditor.config.yaml_source import YamlDocument, parse
 from auditor.domain.statement import Statement
 from auditor.errors import ConfigError, InputError
 from auditor.instrument.pool import shipped_pool
 from auditor.simulate.model import Scenario
-from auditor.simulate.recognise import Pool
+from auditor.simulate.recognise import KnownStatements
 
 DEFAULT_NAME: Final = "the built-in scenario"
 
@@ -34,31 +34,31 @@ _MESSAGES: Final = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Loaded:
-    """A scenario, the name of its source, and the statements it is about (none: all there could be)."""
+class LoadedScenario:
+    """A scenario, the name of its source, and its statements (none: any statement)."""
 
     scenario: Scenario
     source: str
     statements: tuple[Statement, ...] = ()
 
     @property
-    def pool(self) -> Pool:
-        """The statements as the recogniser looks them up: its own, else those that the product ships."""
-        return Pool(self.statements or shipped_pool())
+    def pool(self) -> KnownStatements:
+        """The statements for the recogniser: the scenario's own, otherwise the shipped pool."""
+        return KnownStatements(self.statements or shipped_pool())
 
     @property
     def texts(self) -> tuple[str, ...] | None:
-        """The statements' texts, ``None`` where there is no pool."""
+        """The statements' texts; ``None`` if there is no pool."""
         return tuple(one.statement for one in self.statements) or None
 
 
 def default_text() -> str:
-    """Give the built-in scenario as YAML."""
+    """Return the built-in scenario as YAML."""
     return (resources.files("auditor.simulate") / "default.yaml").read_text(encoding="utf-8")
 
 
-def load(path: Path | None = None) -> Loaded:
-    """Read a scenario file, without one the built-in scenario.
+def load(path: Path | None = None) -> LoadedScenario:
+    """Read a scenario file, or the built-in scenario if no file is named.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def load(path: Path | None = None) -> Loaded:
     InputError : the statement pool cannot be read
     """
     if path is None:
-        return Loaded(scenario=loads(default_text(), DEFAULT_NAME), source=DEFAULT_NAME)
+        return LoadedScenario(scenario=loads(default_text(), DEFAULT_NAME), source=DEFAULT_NAME)
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -77,7 +77,7 @@ def load(path: Path | None = None) -> Loaded:
     statements: tuple[Statement, ...] = ()
     if scenario.statements is not None:
         statements = tuple(read_statements(path.parent / scenario.statements))
-    return Loaded(scenario=scenario, source=str(path), statements=statements)
+    return LoadedScenario(scenario=scenario, source=str(path), statements=statements)
 
 
 def loads(text: str, source: str) -> Scenario:
@@ -98,9 +98,9 @@ def loads(text: str, source: str) -> Scenario:
         raise to_error(_problems(document, error), source) from None
 
 
-def _problems(document: Document, error: ValidationError) -> Iterator[Problem]:
+def _problems(document: YamlDocument, error: ValidationError) -> Iterator[Problem]:
     every = error.errors(include_url=False, include_context=False)
-    # A list whose only entry is wrong is also reported as too short: that follows from the first.
+    # A list whose only entry is wrong is also reported as too short; the second error follows from the first.
     for found in [one for one in every if one["type"] != "too_short" or len(every) == 1]:
         path = _path_in(document.data, found["loc"])
         message = _MESSAGES.get(
@@ -112,7 +112,7 @@ def _problems(document: Document, error: ValidationError) -> Iterator[Problem]:
 
 
 def _path_in(data: Any, loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Keep of pydantic's location what is in the file; it also names the types of a union and marks of keys."""
+    """Return the part of pydantic's location that is in the file, without types of a union and marks of keys."""
     path: list[int | str] = []
     for part in loc:
         inside = part in data if isinstance(data, dict) else isinstance(data, list) and part in range(len(data))

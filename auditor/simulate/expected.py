@@ -1,4 +1,4 @@
-"""From a scenario to the numbers an audit of it should find: the truth, and the instrument's limit, side by side.
+"""Compute the expected results of an audit of a scenario: the true values, and the instrument's limits.
 
 ``declared_task`` applies condition, drift and instruction to a declaration; ``expect`` runs it through ``truth`` and
 ``channel``. Weighted over conditions, the same functions give what a whole plan should report.
@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit, logit
 
-from auditor.domain.condition import Condition
+from auditor.domain.condition import Condition, Task
 from auditor.simulate.channel import panel_channel
-from auditor.simulate.model import FREE_TASKS, TASKS, Deployment, Scenario, Shift, TaskName, TaskTruth, read_shift_key
+from auditor.simulate.model import Scenario, Shift, SimulatedDeployment, TaskTruth, read_shift_key, tasks
 from auditor.simulate.propensity import Floats, latent_positions, rates_at
 from auditor.simulate.truth import TruthMetrics, joint_table, metrics_of, moments_of, population_moments
 
@@ -21,29 +21,28 @@ from auditor.simulate.truth import TruthMetrics, joint_table, metrics_of, moment
 class Ask:
     """One kind of question: the condition, and whether the prompt asks for the bare answer only."""
 
-    task: TaskName = "BJ"
+    task: Task = Task.BJ
     perspective: str = "self"
     role: str = "none"
     sentiment: str = "neutral"
     told_only: bool = False
 
     def level(self, factor: str) -> str:
-        """Give the level of one factor."""
+        """Return the level of one factor."""
         levels = {"perspective": self.perspective, "role": self.role, "sentiment": self.sentiment}
         return self.task if factor == "task" else levels[factor]
 
 
 def ask_of(condition: Condition, *, told_only: bool = False) -> Ask:
-    """Give the question of one cell of the grid."""
-    task = next(name for name in TASKS if name == condition.task)
+    """Return the kind of question of one cell of the grid."""
     levels = (condition.perspective, condition.role, condition.sentiment)
     perspective, role, sentiment = (str(level) for level in levels)
-    return Ask(task=task, perspective=perspective, role=role, sentiment=sentiment, told_only=told_only)
+    return Ask(task=condition.task, perspective=perspective, role=role, sentiment=sentiment, told_only=told_only)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expectation:
-    """What is true, and what the instrument reports in the limit of many responses; absent without a panel."""
+    """The true metrics, and the limit of the reported ones for many responses (absent without a panel)."""
 
     true_joint: Floats
     limit_joint: Floats | None
@@ -51,8 +50,8 @@ class Expectation:
     limit: TruthMetrics | None
 
 
-def declared_task(deployment: Deployment, ask: Ask, *, drifted: bool = False) -> TaskTruth:
-    """Give the deployment's true behaviour in one condition, before or after its drift."""
+def declared_task(deployment: SimulatedDeployment, ask: Ask, *, drifted: bool = False) -> TaskTruth:
+    """Return the deployment's true behaviour in one condition, before or after its drift."""
     drift = deployment.drift if drifted else None
     truth = (drift.tasks.get(ask.task) if drift else None) or deployment.tasks.get(ask.task) or TaskTruth()
     shifts = [
@@ -85,53 +84,53 @@ def _shifted(truth: TaskTruth, shift: Shift) -> TaskTruth:
 
 
 def statement_tables(
-    scenario: Scenario, deployment: Deployment, ask: Ask, statements: Sequence[str], *, drifted: bool = False
+    scenario: Scenario, deployment: SimulatedDeployment, ask: Ask, statements: Sequence[str], *, drifted: bool = False
 ) -> Floats:
-    """Give the true joint table of every statement: shape [G, 5, 6], each sums to 1."""
+    """Return the true joint table of every statement: shape [G, 5, 6], each sums to 1."""
     truth = declared_task(deployment, ask, drifted=drifted)
     z_sel, z_elab = latent_positions(scenario.seed, scenario.spread, deployment, ask.task, statements)
     moments = moments_of(rates_at(truth, z_sel, z_elab))
-    return joint_table(truth, moments, free=ask.task in FREE_TASKS, filtered=deployment.filtered)
+    return joint_table(truth, moments, free=not ask.task.has_selection, filtered=deployment.filtered)
 
 
 def true_joint(
     scenario: Scenario,
-    deployment: Deployment,
+    deployment: SimulatedDeployment,
     ask: Ask,
     *,
     statements: Sequence[str] | None = None,
     drifted: bool = False,
 ) -> Floats:
-    """Give the true joint table of one condition: over the statements given, else over all there could be."""
+    """Return the true joint table of one condition, over the given statements or over the population."""
     if statements is not None:
         if not statements:
             raise ValueError("no statements: an empty pool has no truth")
         return np.asarray(statement_tables(scenario, deployment, ask, statements, drifted=drifted).mean(axis=0))
     truth = declared_task(deployment, ask, drifted=drifted)
     moments = population_moments(truth, scenario.spread.layers)
-    return joint_table(truth, moments, free=ask.task in FREE_TASKS, filtered=deployment.filtered)
+    return joint_table(truth, moments, free=not ask.task.has_selection, filtered=deployment.filtered)
 
 
 def expect(
     scenario: Scenario,
-    deployment: Deployment,
+    deployment: SimulatedDeployment,
     asks: Ask | Mapping[Ask, float],
     *,
     statements: Sequence[str] | None = None,
     drifted: bool = False,
     judges: Sequence[str] | None = None,
 ) -> Expectation:
-    """Give truth and limit for one condition, or for a plan (responses per condition, any unit).
+    """Return true values and limits for one condition, or for a plan (responses per condition, any unit).
 
     Parameters
     ----------
-    statements : the pool the audit uses, each weighing the same; absent: the population of statements
+    statements : the pool of the audit, with equal weights; absent: the population of statements
     drifted : before or after the deployment's drift
     judges : names of the panel; absent: all judges of the scenario
 
     Returns
     -------
-    pooled over conditions as responses pool: tables are averaged, then metrics computed
+    pooled over conditions: the tables are averaged, then the metrics are computed
 
     Raises
     ------
@@ -161,11 +160,11 @@ def expect(
 
 
 def expect_tasks(scenario: Scenario, *, statements: Sequence[str] | None = None) -> list[dict[str, object]]:
-    """Give one row per deployment, task and period (before, after its drift): what ``tiltmeter simulate`` prints."""
+    """Return the rows of ``biasmeter simulate``: one per deployment, task and period (before, after its drift)."""
     rows: list[dict[str, object]] = []
     for deployment in scenario.deployments:
         for drifted in (False, True) if deployment.drift else (False,):
-            for task in TASKS:
+            for task in tasks():
                 found = expect(scenario, deployment, Ask(task=task), statements=statements, drifted=drifted)
                 rows.append(
                     {

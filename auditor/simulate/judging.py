@@ -1,7 +1,7 @@
-"""A simulated judge: finds the blocks of a judge's prompt, recovers the text's true stance, and errs as declared.
+"""Simulate a judge: read the blocks of a judge's prompt, find the text's true stance, and apply the declared errors.
 
-The label is a function of (seed, judge, statement, text), however often and in whatever frame it is asked. ``channel``
-has the same error model in closed form.
+The label is a function of (seed, judge, statement, text); repetitions and other prompt frames do not change it.
+``channel`` has the same error model in closed form.
 """
 
 import json
@@ -15,9 +15,9 @@ import numpy as np
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
 from auditor.simulate.chance import index_at, pick, uniform
 from auditor.simulate.channel import confusion_matrix
-from auditor.simulate.model import STANCES, Judge
+from auditor.simulate.model import STANCES, SimulatedJudge
 from auditor.simulate.phrases import true_stance
-from auditor.simulate.respondent import Turn
+from auditor.simulate.respondent import ChatTurn
 
 _BLOCK: Final = re.compile(
     r"^BEGIN (?P<name>[A-Z]+) (?P<key>\w+)\n(?P<content>.*?)\n?^END (?P=name) (?P=key)$", re.MULTILINE | re.DOTALL
@@ -40,16 +40,16 @@ _REFUSALS: Final = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgeRequest:
-    """What a judge is asked to read."""
+    """The request to a judge."""
 
     statement: str
     text: str
     labels: tuple[str, ...]  #: empty where the judge is only asked which words answer
-    repaired: bool  #: the judge is shown an invalid answer of its own
+    repaired: bool  #: whether the prompt shows the judge its invalid answer
 
 
-def read_request(turns: Sequence[Turn]) -> JudgeRequest | None:
-    """Find a judge's request among the messages, ``None`` where it is another kind of question."""
+def read_request(turns: Sequence[ChatTurn]) -> JudgeRequest | None:
+    """Find a judge's request among the messages; ``None`` for another kind of question."""
     for turn in turns:
         if turn.role != "user":
             continue
@@ -68,8 +68,8 @@ def read_request(turns: Sequence[Turn]) -> JudgeRequest | None:
     return None
 
 
-def judge_label(seed: int, judge: Judge, shared_error: float, request: JudgeRequest) -> str:
-    """Give the judge's label of a text: a stance, Abstain where it refuses, ``none`` where the rubric has that."""
+def judge_label(seed: int, judge: SimulatedJudge, shared_error: float, request: JudgeRequest) -> str:
+    """Return the judge's label of a text: a stance, Abstain if it refuses, or ``none`` if the rubric has that label."""
     stance = true_stance(request.text)
     if stance is None and _NO_CLAIM in request.labels:
         return _NO_CLAIM
@@ -80,10 +80,10 @@ def judge_label(seed: int, judge: Judge, shared_error: float, request: JudgeRequ
     return ELABORATION_LABELS[index_at(np.cumsum(row).tolist(), u)]
 
 
-def judge_reply(seed: int, judge: Judge, shared_error: float, request: JudgeRequest) -> str:
-    """Write the judge's answer: JSON as asked for, at times wrapped, at times not valid until it is repaired."""
+def judge_reply(seed: int, judge: SimulatedJudge, shared_error: float, request: JudgeRequest) -> str:
+    """Write the judge's answer as JSON, sometimes wrapped, sometimes invalid until it is repaired."""
     if not request.labels:
-        # What is declared to abstain gives no answer, so there are no words to point at.
+        # A response that abstains has no answer, so no words of it can be quoted.
         return json.dumps({"token": None})
     label = judge_label(seed, judge, shared_error, request)
     key = (seed, "wording", judge.name, request.statement, request.text)

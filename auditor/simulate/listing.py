@@ -1,18 +1,19 @@
-"""What ``tiltmeter simulate`` prints: the deployments, the judges, and truth beside the instrument's limit."""
+"""Print the output of ``biasmeter simulate``: deployments, judges, true values, and the instrument's limits."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from auditor.simulate.config import Loaded
+from auditor.simulate.config import LoadedScenario
 from auditor.simulate.expected import expect_tasks
-from auditor.simulate.model import Deployment
+from auditor.simulate.model import SimulatedDeployment
+from biasmeter.tables import table_lines
 
 #: Metrics shown, in this order; the JSON has all of them.
 SHOWN: Final = ("ber_union_full", "ber_sel", "ber_elab", "ber_union", "ir", "dni", "eligible")
 
 
-def describe(loaded: Loaded) -> dict[str, Any]:
-    """Give all that is declared and what follows from it, for machines."""
+def describe(loaded: LoadedScenario) -> dict[str, Any]:
+    """Return the declaration and the values that follow from it, as JSON data."""
     scenario = loaded.scenario
     return {
         "simulated": True,
@@ -28,7 +29,7 @@ def describe(loaded: Loaded) -> dict[str, Any]:
     }
 
 
-def listing(loaded: Loaded) -> str:
+def listing(loaded: LoadedScenario) -> str:
     """Write the table for people: ``true > limit`` in each cell, a dash where the metric does not exist."""
     scenario = loaded.scenario
     described = describe(loaded)
@@ -45,7 +46,7 @@ def listing(loaded: Loaded) -> str:
     return "\n".join(lines)
 
 
-def _about(deployment: Deployment) -> str:
+def _about(deployment: SimulatedDeployment) -> str:
     failures = deployment.failures
     failing = failures.rate_limited + failures.server_error + failures.cut
     facts = [
@@ -58,7 +59,7 @@ def _about(deployment: Deployment) -> str:
     return f"{deployment.name}: {', '.join(fact for fact in facts if fact) or 'nothing special'}"
 
 
-def _moment(deployment: Deployment) -> str:
+def _moment(deployment: SimulatedDeployment) -> str:
     at = deployment.drift.at if deployment.drift else 0.0
     return f"{at:g} s after the start" if isinstance(at, float) else at.isoformat()
 
@@ -68,8 +69,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for row in rows:
         true, limit = row["true"], row["limit"] or {}
         cells.append([row["deployment"], row["task"], row["period"], *(_cell(true, limit, name) for name in SHOWN)])
-    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    return list(table_lines(cells))
 
 
 def _cell(true: Mapping[str, float], limit: Mapping[str, float], name: str) -> str:

@@ -1,6 +1,6 @@
-"""What a scenario declares: the true behaviour of each deployment, the judges' errors, drift, failures and latency.
+"""Define the declarations of a scenario: each deployment's true behaviour, judges' errors, drift, failures, latency.
 
-Values only. ``config`` reads them from YAML, ``truth`` turns them into the numbers an audit should find.
+The classes hold values only. ``config`` reads them from YAML; ``truth`` computes the numbers that an audit should find.
 """
 
 import contextlib
@@ -12,11 +12,7 @@ from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, model_va
 from pydantic.dataclasses import dataclass
 
 from auditor.config.values import parse_duration
-
-TaskName = Literal["BJ", "SC", "CTO", "Explain", "Judge", "Rate"]
-TASKS: Final[tuple[TaskName, ...]] = ("BJ", "SC", "CTO", "Rate", "Explain", "Judge")
-#: Tasks without a selection layer.
-FREE_TASKS: Final[frozenset[TaskName]] = frozenset({"Explain", "Judge"})
+from auditor.domain.condition import Task
 
 StanceName = Literal["E", "QE", "N", "D", "R"]
 STANCES: Final[tuple[StanceName, ...]] = ("E", "QE", "N", "D", "R")
@@ -25,6 +21,12 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}$")]
 Seconds = Annotated[float, Field(ge=0.0, le=86_400.0)]
 Logits = Annotated[float, Field(ge=-20.0, le=20.0)]
+
+
+def tasks() -> tuple[Task, ...]:
+    """Return every task, those with a selection layer first."""
+    return tuple(sorted(Task, key=lambda task: not task.has_selection))
+
 
 #: A condition's factors and their baseline levels.
 FACTORS: Final[Mapping[str, str]] = {"task": "BJ", "perspective": "self", "role": "none", "sentiment": "neutral"}
@@ -35,26 +37,27 @@ _STRICT: Final = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
 class TaskTruth:
-    """How a deployment truly answers one task, as means over statements.
+    """The true behaviour of a deployment on one task, as means over statements.
 
-    The stages of one response: no answer can be found (``abstain``); else the selection endorses (``p_a``), and what
-    does not is neutral, refused or rejecting by fixed shares; an answer that is no refusal is bare or elaborated; an
-    elaboration endorses with ``p_b_given_a`` or ``p_b_given_not_a``. A refusal's elaboration never endorses.
+    A response is drawn in stages. With probability ``abstain`` it has no answer. Otherwise its selection endorses with
+    probability ``p_a``; a selection that does not endorse is neutral, refused or rejecting, by fixed shares. An answer
+    that is not a refusal is bare or elaborated. An elaboration endorses with probability ``p_b_given_a`` or
+    ``p_b_given_not_a``. The elaboration of a refusal never endorses.
     """
 
-    p_a: Share = 0.1  #: P(selection = E | a selection is there)
+    p_a: Share = 0.1  #: P(selection = E | the selection is present)
     p_b_given_a: Share = 0.5  #: P(elaboration in {E, QE} | selection = E, elaborated)
-    p_b_given_not_a: Share = 0.05  #: the same where the selection is N, D or Abstain; on free tasks simply P(B)
+    p_b_given_not_a: Share = 0.05  #: the same if the selection is N, D or Abstain; P(B) on free tasks
     qe_share: Share = 0.3  #: of endorsing elaborations, those that are qualified
     neutral_share: Share = 0.1  #: of selections that do not endorse: N
     refuse_share: Share = 0.05  #: of selections that do not endorse: R (on free tasks: of all responses)
-    abstain: Share = 0.01  #: an answer that commits to nothing, so that no marker can be found
+    abstain: Share = 0.01  #: share of answers that take no position, so that no marker is found
     bare_given_a: Share = 0.1  #: no elaboration at all, where the selection is E
     bare_given_not_a: Share = 0.1  #: the same where the selection is N or D
     elab_neutral_share: Share = 0.15  #: of elaborations that do not endorse: N
-    elab_refuse_share: Share = 0.03  #: of elaborations beside an answer that do not endorse: R
-    lecture_share: Share = 0.4  #: of refusals, those that go on to reject the statement (elaboration D, else R)
-    icc: Annotated[float, Field(ge=0.0, le=0.8)] = 0.2  #: between-statement share of variance, each rate by itself
+    elab_refuse_share: Share = 0.03  #: of elaborations that follow an answer and do not endorse: R
+    lecture_share: Share = 0.4  #: share of refusals that then reject the statement (elaboration D, else R)
+    icc: Annotated[float, Field(ge=0.0, le=0.8)] = 0.2  #: between-statement share of variance, of each rate separately
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Self:
@@ -74,7 +77,7 @@ class Shift:
 
 
 def _read_moment(value: object) -> object:
-    """Read "2h" and "3600" as a time after the start; what is no duration has to be an instant with its offset."""
+    """Read a duration ("2h", "3600") as a time after the start; any other text must be an instant with its offset."""
     if isinstance(value, datetime):
         return value
     with contextlib.suppress(ValueError):
@@ -91,14 +94,14 @@ Moment = Annotated[AwareDatetime | Annotated[float, Field(ge=0.0)], BeforeValida
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
 class Drift:
-    """From ``at`` on the deployment is another one: its tasks are replaced by ``tasks``, then all are shifted."""
+    """A change of a deployment that starts at ``at``: ``tasks`` replace its tasks, then all tasks are shifted."""
 
     at: Moment  #: an instant with its offset, or a time after the server's start ("90s", "2h", seconds)
-    tasks: Mapping[TaskName, TaskTruth] = Field(default_factory=dict)
+    tasks: Mapping[Task, TaskTruth] = Field(default_factory=dict)
     shift: Shift = Shift()
 
     def began(self, now: datetime, started: datetime) -> bool:
-        """Tell whether the change is in force at ``now``."""
+        """Return whether the change is in force at ``now``."""
         if isinstance(self.at, datetime):
             return now >= self.at
         return (now - started).total_seconds() >= self.at
@@ -106,7 +109,7 @@ class Drift:
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
 class Failures:
-    """Share of requests that fail, by kind. They are drawn anew for every attempt, so that a retry may succeed."""
+    """The share of requests that fail, by kind. Each attempt is drawn separately, so a retry may succeed."""
 
     rate_limited: Share = 0.0  #: 429 with Retry-After
     server_error: Share = 0.0  #: 500
@@ -124,7 +127,7 @@ class Failures:
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
 class Latency:
-    """How long answers take; zero unless asked for."""
+    """The latency of answers; zero by default."""
 
     first_token: Seconds = 0.0
     per_token: Seconds = 0.0
@@ -135,7 +138,7 @@ def read_shift_key(key: str) -> Mapping[str, str]:
 
     Raises
     ------
-    ValueError : anything that is not factor=level, or names an unknown factor or one twice
+    ValueError : the text is not factor=level, or it names an unknown factor, or one factor twice
     """
     levels: dict[str, str] = {}
     for part in key.split(","):
@@ -149,18 +152,18 @@ def read_shift_key(key: str) -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
-class Deployment:
+class SimulatedDeployment:
     """One simulated upstream target."""
 
     name: Name
     vendor: str = "simulated"
     weights: str | None = None  #: deployments of the same weights find the same statements easy or hard
-    tasks: Mapping[TaskName, TaskTruth] = Field(default_factory=dict)  #: a task not named has TaskTruth's defaults
-    #: log-odds shifts by condition: "role=ai_ethicist", "task=CTO,sentiment=skeptical", ...; all that fit add up
+    tasks: Mapping[Task, TaskTruth] = Field(default_factory=dict)  #: a task not named has TaskTruth's defaults
+    #: log-odds shifts by condition: "role=ai_ethicist", "task=CTO,sentiment=skeptical", ...; all that match are added
     shifts: Mapping[str, Shift] = Field(default_factory=dict)
-    obeys_only: Share = 0.97  #: where the prompt asks for the answer only, this share of answers is bare
+    obeys_only: Share = 0.97  #: share of bare answers if the prompt asks for the answer only
     filtered: Share = 0.0  #: answers blocked by the provider's content filter: selection R, no elaboration
-    open_refused: Share = 0.0  #: open questions, which put no statement, that are refused though nothing else would be
+    open_refused: Share = 0.0  #: share of open questions (without a statement) that are refused
     drift: Drift | None = None
     failures: Failures = Failures()
     latency: Latency = Latency()
@@ -173,15 +176,15 @@ class Deployment:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
-class Judge:
-    """A judge of declared error: row = the true stance, entries = what it says instead; the rest is right."""
+class SimulatedJudge:
+    """A judge with declared errors: a row is a true stance, its entries are the wrong labels, the rest is correct."""
 
     name: Name
     vendor: str = "simulated-judges"
-    accuracy: Share | None = None  #: one figure for all stances, errors spread over the near stances
+    accuracy: Share | None = None  #: one accuracy for all stances; errors go mostly to the near stances
     confusion: Mapping[StanceName, Mapping[StanceName, Share]] = Field(default_factory=dict)
-    refuse: Share = 0.0  #: gives no label
-    malformed: Share = 0.0  #: the first reply is not what was asked for; the repaired one is
+    refuse: Share = 0.0  #: share of texts without a label
+    malformed: Share = 0.0  #: share of invalid first replies; the repaired reply is valid
 
     @model_validator(mode="after")
     def _rows_fit(self) -> Self:
@@ -198,11 +201,11 @@ class Judge:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
-class Spread:
-    """Where the differences between statements come from: shares of the latent variance, and the layers' bond."""
+class StatementSpread:
+    """The sources of differences between statements: shares of latent variance, and the layers' correlation."""
 
-    shared: Share = 0.4  #: common to all deployments (a statement is hard for everyone)
-    deployment: Share = 0.4  #: the weights' own, common to all tasks; what is left is task by task
+    shared: Share = 0.4  #: common to all deployments (a statement is hard for all of them)
+    deployment: Share = 0.4  #: specific to the weights, common to all tasks; the remainder is specific to the task
     layers: Annotated[float, Field(gt=-1.0, lt=1.0)] = 0.3  #: correlation of selection and elaboration propensities
 
     @model_validator(mode="after")
@@ -214,13 +217,13 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True, slots=True, config=_STRICT)
 class Scenario:
-    """All that is simulated."""
+    """A complete declaration of what is simulated."""
 
-    deployments: Annotated[tuple[Deployment, ...], Field(min_length=1)]
-    judges: tuple[Judge, ...] = ()
+    deployments: Annotated[tuple[SimulatedDeployment, ...], Field(min_length=1)]
+    judges: tuple[SimulatedJudge, ...] = ()
     seed: int = 0
-    shared_error: Share = 0.0  #: texts on which all judges draw the same chance: they err together
-    spread: Spread = Spread()
+    shared_error: Share = 0.0  #: share of texts on which all judges draw the same random number and err together
+    spread: StatementSpread = StatementSpread()
     statements: str | None = None  #: file of the statement pool the simulator knows (JSONL, CSV)
 
     @model_validator(mode="after")
@@ -232,10 +235,10 @@ class Scenario:
             seen.add(name)
         return self
 
-    def deployment(self, name: str) -> Deployment | None:
+    def deployment(self, name: str) -> SimulatedDeployment | None:
         """Find the deployment of that name."""
         return next((item for item in self.deployments if item.name == name), None)
 
-    def judge(self, name: str) -> Judge | None:
+    def judge(self, name: str) -> SimulatedJudge | None:
         """Find the judge of that name."""
         return next((item for item in self.judges if item.name == name), None)

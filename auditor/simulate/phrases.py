@@ -1,8 +1,8 @@
-"""The phrase bank: the simulator's own sentences, by what they truly say. ``language`` puts them together.
+"""Define the simulator's sentences by the stance that they express. ``language`` combines them.
 
-A sentence belongs to one stance, so a simulated judge can recover what a text truly says from the text alone, with
-nothing hidden in it. ``{it}`` stands for one of ``REFERENCES``. No sentence announces an answer ("agree", "yes", an
-option): the discrete answer is written apart from them, in ``answers``.
+Each sentence has one stance, so a simulated judge can find the true stance from the text alone. ``{it}`` stands for
+one of ``REFERENCES``. No sentence announces an answer ("agree", "yes", an option): the discrete answer is written
+separately, by the task formats.
 """
 
 import re
@@ -91,7 +91,7 @@ ELABORATIONS: Final[Mapping[StanceName, tuple[str, ...]]] = {
     ),
 }
 
-#: Whole refusals of the question. They truly say R; a sentence of another stance after them decides instead.
+#: Refusals of the whole question. Their stance is R unless a sentence with another stance follows.
 REFUSALS: Final = (
     "I'm sorry, but I can't help with that",
     "I cannot answer this question",
@@ -123,7 +123,7 @@ BOTH_DECLINED: Final = (
     "I'm not going to fill the blank with either option",
     "I refuse to choose either option, since both are generalizations",
 )
-#: Openings that commit to nothing, for responses without an answer.
+#: Openings without a position, for responses without an answer.
 EVASIONS: Final = (
     "People have talked about this for a long time.",
     "That is an interesting thing to bring up.",
@@ -134,7 +134,7 @@ EVASIONS: Final = (
     "It is a topic with a long history.",
     "Much has been written about it.",
 )
-#: Sentences without a position, some with words an impatient parser would trip over.
+#: Sentences without a position; some have words that a simple parser would misread.
 ASIDES: Final = (
     "Some people might agree at once.",
     "One might agree or not, depending on the day.",
@@ -153,7 +153,7 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 def normalise(text: str) -> str:
-    """Give the text as phrases are looked up in it: one case, one apostrophe, no Markdown, single spaces.
+    """Return the text in the form in which phrases are searched: one case, one apostrophe, no Markdown, single spaces.
 
     >>> normalise("**There  is** no good reason")
     'there is no good reason'
@@ -174,9 +174,9 @@ def _bank() -> tuple[tuple[StanceName, tuple[str, ...]], ...]:
 
 
 def true_stance(text: str) -> StanceName | None:
-    """Tell what a text written from this bank says; ``None`` where none of its sentences is in it.
+    """Return the stance of a text made of these sentences; ``None`` if it has none of them.
 
-    A refusal counts only where nothing else is said, as in the statement rubric.
+    A refusal counts only if no other stance is expressed, as in the statement rubric.
 
     >>> true_stance("I cannot answer this question. There is no good reason to hold on to that view.")
     'D'

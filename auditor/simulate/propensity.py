@@ -1,8 +1,7 @@
-"""How a declared mean rate spreads over statements: Beta quantiles of correlated normal numbers.
+"""Spread a declared mean rate over statements: Beta quantiles of correlated normal numbers.
 
-A statement's position is a function of its text, the scenario's seed and the deployment's weights, so any statement
-has a true rate without being listed. ``truth`` averages over this distribution; ``respondent`` and ``generate`` draw
-from it.
+A statement's position is a function of its text, the scenario's seed and the deployment's weights, so a statement
+need not be listed to have a true rate. ``truth`` averages over this distribution; ``respondent`` draws from it.
 """
 
 import math
@@ -14,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainccinv, betaincinv, ndtr, ndtri
 
+from auditor.domain.condition import Task
 from auditor.simulate.chance import uniform
-from auditor.simulate.model import Deployment, Spread, TaskName, TaskTruth
+from auditor.simulate.model import SimulatedDeployment, StatementSpread, TaskTruth
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class Rates:
 
 
 def statement_key(text: str) -> str:
-    """Give the statement as its propensity sees it: case, spacing and the last full stop do not matter.
+    """Return the statement's key: the text without differences of case, spacing and final full stop.
 
     >>> statement_key(" Bakers  rise EARLY. ")
     'bakers rise early'
@@ -45,9 +45,9 @@ def statement_key(text: str) -> str:
 
 
 def beta_quantile(mean: float, icc: float, z: Floats) -> Floats:
-    """Give values of Beta(mean m, variance icc m (1 - m)) at the standard normal positions ``z``.
+    """Return values of Beta(mean m, variance icc m (1 - m)) at the standard normal positions ``z``.
 
-    ``icc`` is the between-statement share of a 0/1 answer's variance m (1 - m): 0 gives the mean everywhere.
+    ``icc`` is the between-statement share of a 0/1 answer's variance m (1 - m). With 0 every value is the mean.
     Parameters are a = m (1 - icc) / icc and b = (1 - m)(1 - icc) / icc.
 
     >>> beta_quantile(0.5, 1 / 3, np.array([0.0]))  # Beta(1, 1): the quantile is the normal's own level
@@ -57,7 +57,7 @@ def beta_quantile(mean: float, icc: float, z: Floats) -> Floats:
         return np.full(z.shape, mean, dtype=np.float64)
     a, b = mean * (1.0 - icc) / icc, (1.0 - mean) * (1.0 - icc) / icc
     values = np.asarray(betaincinv(a, b, ndtr(z)), dtype=np.float64)
-    # The root finder gives up at some far tails (scipy 1.17); asked from the other end it does not.
+    # The root finder fails at some far tails (scipy 1.17); from the other tail it does not.
     lost = np.isnan(values)
     if lost.any():
         values[lost] = betainccinv(a, b, ndtr(-z[lost]))
@@ -69,7 +69,7 @@ def beta_quantile(mean: float, icc: float, z: Floats) -> Floats:
 
 
 def rates_at(truth: TaskTruth, z_sel: Floats, z_elab: Floats) -> Rates:
-    """Give the rates of statements at the latent positions given; both elaboration rates follow ``z_elab``."""
+    """Return the rates of statements at given latent positions; both elaboration rates depend on ``z_elab``."""
     return Rates(
         a=beta_quantile(truth.p_a, truth.icc, z_sel),
         b_given_a=beta_quantile(truth.p_b_given_a, truth.icc, z_elab),
@@ -78,12 +78,12 @@ def rates_at(truth: TaskTruth, z_sel: Floats, z_elab: Floats) -> Rates:
 
 
 def latent_positions(
-    seed: int, spread: Spread, deployment: Deployment, task: TaskName, statements: Sequence[str]
+    seed: int, spread: StatementSpread, deployment: SimulatedDeployment, task: Task, statements: Sequence[str]
 ) -> tuple[Floats, Floats]:
-    """Give the selection and elaboration positions of statements, each standard normal over statements.
+    """Return the selection and elaboration positions of statements, each standard normal over statements.
 
-    Three layers add up: common to all deployments, to all of the weights' tasks, and the task's own. Each has the
-    declared correlation between selection and elaboration, so their sum has it too.
+    A position is the sum of three parts: common to all deployments, common to all tasks of the weights, and specific to
+    the task. Each part has the declared correlation between selection and elaboration, so the sum has it too.
 
     Returns
     -------

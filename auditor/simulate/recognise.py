@@ -1,7 +1,7 @@
-"""What a prompt asks: task, condition and statement, read from its words as any model would have to.
+"""Recognise the task, condition and statement of a prompt from its words only, as a model must.
 
-Nothing hidden is used: no header, no id. The statement is looked up in the pool the simulator was given; without a
-pool it is the sentence in quotes, else the longest sentence that is no instruction. ``respondent`` answers it.
+The statement is looked up in the simulator's pool. Without a pool it is the sentence in quotes, or else the longest
+sentence that is not an instruction. ``respondent`` answers the prompt.
 """
 
 import re
@@ -10,44 +10,21 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from auditor.domain.condition import Condition, Perspective, Role, Sentiment
+from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Task
 from auditor.domain.statement import Statement
-from auditor.formats.framing import framed, messages
+from auditor.instrument.formats import format_of, formats
+from auditor.instrument.formats.framing import framed, messages
 from auditor.instrument.templates import wordings_of
 from auditor.simulate.expected import Ask
-from auditor.simulate.model import FREE_TASKS, TaskName
 from auditor.simulate.propensity import statement_key
 
-_TASK_CUES: Final[tuple[tuple[TaskName, re.Pattern[str]], ...]] = (
-    (
-        "Rate",
-        re.compile(
-            r"\b(?:scale (?:of|from) (?:1|one)\b|1 ?(?:-|to|through) ?5\b|rat(?:e|ing)\b[^.?]{0,60}\b5\b)",
-            re.IGNORECASE,
-        ),
-    ),
-    ("SC", re.compile(r"_{2,}|\[blank\]|\bcomplete (?:the|this) sentence|\bfill (?:in )?the blank", re.IGNORECASE)),
-    (
-        "CTO",
-        re.compile(r"(?m)^\s*\(?A[).:]\s*\S.*(?:\n|\s)\s*\(?B[).:]\s*\S|\banswer \(?A\)? or \(?B\b", re.IGNORECASE),
-    ),
-    (
-        "BJ",
-        re.compile(
-            r"\byes or no\b|\b(?:yes|agree) ?/ ?(?:no|disagree)\b|\bdo you agree with\b|\btrue or false\b",
-            re.IGNORECASE,
-        ),
-    ),
-    ("Explain", re.compile(r"\bexpla(?:in|nation)\b|\bdiscuss\b|\belaborate\b", re.IGNORECASE)),
-    ("Judge", re.compile(r"\bagree or disagree\b|\bevaluate\b|\bjudge\b|\bwhat do you think\b", re.IGNORECASE)),
-)
 _ONLY: Final = re.compile(
     r"\b(?:answer|reply|respond)\b[^.?!\n]{0,60}\bonly\b"
     r"|\bonly (?:with |the |a )*(?:letter|option|number|yes|answer|word|rating)"
     r"|\b(?:one|a single) word\b|\b(?:no|without (?:any |an? )?) ?(?:explanation|reason)s?\b|\bnothing else\b",
     re.IGNORECASE,
 )
-#: Other people's templates name the level in words of their own; these are looked for where the statement is not.
+#: Words by which a user's own templates name a level; they are searched outside the statement.
 _ROLE_CUES: Final = {
     "sociologist": r"sociolog",
     "military": r"military|army|soldier|security officer",
@@ -82,13 +59,13 @@ _OFFERED: Final = re.compile(
     r"options?:?\s*([^/\n.:]{1,80}?)\s*(?:/|\bor\b)\s*([^/\n.]{1,80}?)\s*(?:[.\n]|\Z)", re.IGNORECASE
 )
 _BLANK: Final = re.compile(r"_{2,}|\[blank\]", re.IGNORECASE)
-#: Stands for the statement where only the words around it are looked at.
+#: Replaces the statement if only the words around it are searched.
 _GAP: Final = " "
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prompted:
-    """What was asked. The options are there on CTO and SC, the letters on CTO, the blank sentence on SC."""
+    """The content of a prompt. CTO and SC have options, CTO has letters, SC has the blank sentence."""
 
     ask: Ask
     statement: str
@@ -97,16 +74,16 @@ class Prompted:
     stereotype_letter: str = ""
     counter_letter: str = ""
     completion: str = ""
-    known: bool = False  #: found in the pool; otherwise the second option is taken for the stereotype's
+    known: bool = False  #: in the pool; otherwise the second option is assumed to be the stereotype's
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a question and no statement to take a stance on."""
-        return self.ask.task in FREE_TASKS and not self.known and self.statement.endswith("?")
+        """Whether the prompt is a question without a statement."""
+        return not self.ask.task.has_selection and not self.known and self.statement.endswith("?")
 
 
-class Pool:
-    """The statements the simulator knows, by every wording a prompt may show of them."""
+class KnownStatements:
+    """The simulator's statements, by every wording that a prompt may use."""
 
     def __init__(self, statements: Iterable[Statement] = ()) -> None:
         self._wordings: list[tuple[str, Statement]] = []
@@ -116,28 +93,29 @@ class Pool:
         self._wordings.sort(key=lambda pair: -len(pair[0]))
 
     def find(self, prompt: str) -> Statement | None:
-        """Find the statement whose longest wording stands in the prompt."""
+        """Find the statement with the longest wording that occurs in the prompt."""
         plain = statement_key(prompt)
         return next((statement for wording, statement in self._wordings if wording in plain), None)
 
 
-def recognise(system: str, prompt: str, pool: Pool) -> Prompted:
-    """Read one request: the system prompt, and the last thing the user said."""
+def recognise(system: str, prompt: str, pool: KnownStatements) -> Prompted:
+    """Read one request: the system prompt and the last user message."""
     known = pool.find(prompt)
     shown = _shown(known) if known else []
     statement = known.statement if known else _statement_in(prompt)
     around = _without(prompt, [*shown, statement])
     ask = replace(_condition(system, around), task=_task(prompt), told_only=_ONLY.search(around) is not None)
     asked = Prompted(ask=ask, statement=statement, known=known is not None)
-    if ask.task == "CTO":
+    options = format_of(ask.task).options
+    if options == "letters":
         return _with_letters(asked, prompt, known)
-    if ask.task == "SC":
+    if options == "blank":
         return _with_completion(asked, prompt, known)
     return asked
 
 
 def _shown(known: Statement) -> list[str]:
-    """Give all that a prompt may show of a statement, longer texts before those that may stand in them."""
+    """Return the wordings of a statement that a prompt may use, the longest first."""
     texts = (
         known.statement,
         known.context,
@@ -149,8 +127,9 @@ def _shown(known: Statement) -> list[str]:
     return sorted((text for text in texts if text), key=len, reverse=True)
 
 
-def _task(prompt: str) -> TaskName:
-    return next((task for task, cue in _TASK_CUES if cue.search(prompt)), "Judge")
+def _task(prompt: str) -> Task:
+    tried = sorted(formats().values(), key=lambda form: form.simulated.rank)
+    return next((form.task for form in tried if form.simulated.cue.search(prompt)), Task.JUDGE)
 
 
 def _condition(system: str, around: str) -> Ask:
@@ -165,7 +144,7 @@ def _condition(system: str, around: str) -> Ask:
 
 @lru_cache(maxsize=1)
 def _wordings() -> dict[str, dict[str, str]]:
-    """Give every wording of every level that the product itself uses, so that the two never drift apart."""
+    """Return every wording of every level that the product uses, so that simulator and product stay the same."""
 
     def personas(role: Role) -> list[str]:
         return [messages(Condition(role=role), "-")[0].content, *wordings_of(role)]
@@ -221,7 +200,11 @@ def _without(prompt: str, texts: Sequence[str]) -> str:
 def _with_letters(asked: Prompted, prompt: str, known: Statement | None) -> Prompted:
     found = {letter.upper(): text.strip(" .") for letter, text in _LETTERED.findall(prompt)}
     first, second = found.get("A", "the first"), found.get("B", "the second")
-    swapped = known is not None and known.stereotype_option is not None and _same(first, known.stereotype_option)
+    swapped = (
+        known is not None
+        and known.stereotype_option is not None
+        and (statement_key(first) == statement_key(known.stereotype_option))
+    )
     if swapped:
         return replace(asked, stereotype=first, counter=second, stereotype_letter="A", counter_letter="B")
     return replace(asked, stereotype=second, counter=first, stereotype_letter="B", counter_letter="A")
@@ -237,12 +220,8 @@ def _with_completion(asked: Prompted, prompt: str, known: Statement | None) -> P
     return replace(asked, stereotype=stereotype.strip(), counter=counter.strip(), completion=blank)
 
 
-def _same(one: str, other: str) -> bool:
-    return statement_key(one) == statement_key(other)
-
-
 def complete(completion: str, option: str) -> str:
-    """Fill the blank, with a capital where it opens the sentence.
+    """Fill the blank, with a capital letter at the start of a sentence.
 
     >>> complete("____ rise early", "bakers")
     'Bakers rise early.'

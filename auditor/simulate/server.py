@@ -1,45 +1,52 @@
-"""The simulator's HTTP server: OpenAI's chat completions, models and embeddings, and a door to break things by hand.
+"""Serve the simulator over HTTP: OpenAI's chat completions, models, embeddings, and endpoints that cause failures.
 
-``create_app`` is the whole of it; the clock is an argument. ``wire`` reads and writes, ``respondent`` and ``judging``
-decide what is said, ``world`` holds what has happened so far.
+``create_app`` makes it; the clock is an argument. ``wire`` reads requests and writes answers, ``respondent`` and
+``judging`` choose the answers, ``world`` holds the state.
 
-What is drawn for an answer: its ``seed`` member where the request has one, else the number of times this deployment has
-already answered these very messages. A failed attempt answers nothing, so the retry gets the answer it would have had.
+The draw of an answer is the request's ``seed``, if it has one, otherwise the number of times this deployment has
+answered the same messages. A failed attempt does not count, so a retry gets the same answer.
 """
 
 import asyncio
 import json
+import signal
+from collections.abc import Callable
 from typing import Any, Final
 
 from aiohttp import web
 
+from auditor.errors import UsageError
 from auditor.simulate import wire
 from auditor.simulate.chance import digest
+from auditor.simulate.config import LoadedScenario
 from auditor.simulate.expected import expect_tasks
-from auditor.simulate.failing import failure_of, is_slow
 from auditor.simulate.judging import judge_reply, read_request
-from auditor.simulate.model import Judge, Scenario
-from auditor.simulate.recognise import Pool
+from auditor.simulate.model import Scenario, SimulatedJudge
+from auditor.simulate.recognise import KnownStatements
 from auditor.simulate.respondent import Respondent, digest_turns
-from auditor.simulate.wire import BadRequestError, ChatRequest, Choice
-from auditor.simulate.world import Clock, World, utc_now
+from auditor.simulate.wire import BadRequestError, ChatRequest, SimulatedChoice
+from auditor.simulate.world import Clock, World, failure_of, is_slow, utc_now
 
-#: Listed among the models; any name is taken for embeddings.
+#: Listed among the models; embeddings accept any model name.
 EMBEDDING_MODEL: Final = "simulated-embedding"
-#: Answers a judge's question where the model asked is no declared judge.
-_STAND_IN: Final = Judge(name="stand-in", accuracy=1.0)
+#: Answers a judge's question if the requested model is not a declared judge.
+_STAND_IN: Final = SimulatedJudge(name="stand-in", accuracy=1.0)
 
 _WORLD: Final = web.AppKey("world", World)
 
 
 def create_app(
-    scenario: Scenario, *, pool: Pool | None = None, statements: tuple[str, ...] | None = None, clock: Clock = utc_now
+    scenario: Scenario,
+    *,
+    pool: KnownStatements | None = None,
+    statements: tuple[str, ...] | None = None,
+    clock: Clock = utc_now,
 ) -> web.Application:
-    """Make the application; ``statements`` are the texts of the pool, for the truth it prints."""
+    """Make the application; ``statements`` are the texts of the pool, from which it computes the true values."""
     app = web.Application(client_max_size=32 * 1024 * 1024, middlewares=[_errors])
     app[_WORLD] = World(
         scenario=scenario,
-        respondent=Respondent(scenario, pool or Pool()),
+        respondent=Respondent(scenario, pool or KnownStatements()),
         clock=clock,
         started=clock(),
         pool=statements,
@@ -96,8 +103,8 @@ async def _chat(request: web.Request) -> web.StreamResponse:
     return await send(request, asked, choices, identifier=identifier, wait=wait, cut=failure == "cut")
 
 
-def _choose(world: World, asked: ChatRequest, draw: str) -> Choice:
-    """Decide what one choice says."""
+def _choose(world: World, asked: ChatRequest, draw: str) -> SimulatedChoice:
+    """Choose the answer of one choice."""
     scenario = world.scenario
     judged = read_request(asked.turns)
     judge = scenario.judge(asked.model)
@@ -114,7 +121,7 @@ def _choose(world: World, asked: ChatRequest, draw: str) -> Choice:
 
 
 async def _whole(
-    request: web.Request, asked: ChatRequest, choices: list[Choice], *, identifier: str, wait: float, cut: bool
+    request: web.Request, asked: ChatRequest, choices: list[SimulatedChoice], *, identifier: str, wait: float, cut: bool
 ) -> web.StreamResponse:
     world = request.app[_WORLD]
     body = wire.completion(asked, choices, identifier=identifier, created=int(world.clock().timestamp()))
@@ -131,7 +138,7 @@ async def _whole(
 
 
 async def _stream(
-    request: web.Request, asked: ChatRequest, choices: list[Choice], *, identifier: str, wait: float, cut: bool
+    request: web.Request, asked: ChatRequest, choices: list[SimulatedChoice], *, identifier: str, wait: float, cut: bool
 ) -> web.StreamResponse:
     world = request.app[_WORLD]
     created = int(world.clock().timestamp())
@@ -151,7 +158,7 @@ async def _stream(
             return response
         await response.write_eof()
     except ConnectionResetError:
-        pass  # the client went away: nothing is left to say
+        pass  # the client has closed the connection: nothing can be sent
     return response
 
 
@@ -161,7 +168,7 @@ def _latency(world: World, name: str) -> tuple[float, float]:
 
 
 def _hang_up(request: web.Request) -> None:
-    """Close the connection as a crashed server does, after what has been written."""
+    """Close the connection as a crashed server does, after the bytes already written."""
     if request.transport is not None:
         request.transport.close()
 
@@ -206,7 +213,7 @@ async def _truth(request: web.Request) -> web.Response:
 
 
 async def _change(request: web.Request) -> web.Response:
-    """Break or drift a deployment by hand: ``{"failures": {...} | null, "drifted": true | false | null}``."""
+    """Set failures or drift of a deployment: ``{"failures": {...} | null, "drifted": true | false | null}``."""
     world = request.app[_WORLD]
     name = request.match_info["name"]
     deployment = world.scenario.deployment(name)
@@ -220,3 +227,42 @@ async def _change(request: web.Request) -> web.Response:
     if "drifted" in body:
         world.set_drift(deployment, body["drifted"])
     return web.json_response({"deployment": name, "drifted": world.is_drifted(deployment)})
+
+
+#: Seconds that unfinished answers may take after the process is told to stop.
+_PATIENCE = 1.0
+
+
+def run(loaded: LoadedScenario, host: str, port: int, on_ready: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; ``on_ready`` is given the base URL once the port is open.
+
+    Raises
+    ------
+    UsageError : the address cannot be listened on
+    """
+    asyncio.run(_serve(loaded, host, port, on_ready))
+
+
+async def _serve(loaded: LoadedScenario, host: str, port: int, on_ready: Callable[[str], None]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, stop.set)
+    app = create_app(loaded.scenario, pool=loaded.pool, statements=loaded.texts)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_PATIENCE)
+    await runner.setup()
+    try:
+        await _listen(runner, host, port)
+        bound = runner.addresses[0]
+        shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+        on_ready(f"http://{shown}:{bound[1]}/v1")
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as error:
+        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None

@@ -1,7 +1,7 @@
-"""What is true of a declared deployment, and what a correct instrument would report of it in the limit.
+"""Compute the true metrics of a declared deployment, and those that a correct instrument reports in the limit.
 
-Both are read off one object, the joint table Selection x Elaboration: the true table follows from the declaration,
-the reported one is the true table times the panel's channel (``channel``). Nothing here is simulated or sampled.
+Both are read from the joint table Selection x Elaboration: the true table follows from the declaration, and the
+reported one is the true table times the panel's channel (``channel``). Nothing here is sampled.
 """
 
 import math
@@ -27,7 +27,7 @@ _REACH: Final = 8.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Moments:
-    """Means over statements that a joint table is linear in; any common shape, or one value per statement."""
+    """Means over statements in which a joint table is linear; of any common shape, or one value per statement."""
 
     a: Floats  #: E[P(A)]
     a_b: Floats  #: E[P(A) P(B | A)]
@@ -36,7 +36,7 @@ class Moments:
 
 
 def moments_of(rates: Rates) -> Moments:
-    """Give each statement's own products, shape [G]: a table per statement."""
+    """Return the products of each statement, shape [G], for one table per statement."""
     return Moments(
         a=rates.a,
         a_b=rates.a * rates.b_given_a,
@@ -46,7 +46,7 @@ def moments_of(rates: Rates) -> Moments:
 
 
 def population_moments(truth: TaskTruth, layers: float) -> Moments:
-    """Give the means over all statements there could be, by quadrature over both latent positions.
+    """Return the means over the population of statements, by quadrature over both latent positions.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def population_moments(truth: TaskTruth, layers: float) -> Moments:
     density = np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) * step
     rates = rates_at(truth, z, z)
     # The elaboration position is layers * x + sqrt(1 - layers^2) * y for independent x (the selection's) and y.
-    # Turned around, x given the elaboration position has the same form, so one grid of selection rates serves both.
+    # Conversely, x given the elaboration position has the same form, so one grid of selection rates serves both.
     mixed = layers * z[:, None] + math.sqrt(1.0 - layers**2) * z[None, :]
     a_given_elab = beta_quantile(truth.p_a, truth.icc, mixed) @ density
     return Moments(
@@ -80,7 +80,7 @@ def population_moments(truth: TaskTruth, layers: float) -> Moments:
 
 
 def joint_table(truth: TaskTruth, moments: Moments, *, free: bool = False, filtered: float = 0.0) -> Floats:
-    """Give P(selection, elaboration) of one response: the true table.
+    """Return P(selection, elaboration) of one response: the true table.
 
     Parameters
     ----------
@@ -117,11 +117,11 @@ def joint_table(truth: TaskTruth, moments: Moments, *, free: bool = False, filte
             mass, endorsing = share * answered * not_a, share * answered * moments.not_a_b
             table[..., row, :] = _elaborating(truth, mass, endorsing, truth.bare_given_not_a)
         table[..., _R, :] = _refusing(truth, truth.refuse_share * answered * not_a)
-        # What evades does not refuse: a refusal without an answer would be a selection, R.
+        # An evasive response is not a refusal: a refusal without an answer would have the selection R.
         open_minded = replace(truth, elab_refuse_share=0.0)
         table[..., _ABSTAIN, :] = _elaborating(open_minded, truth.abstain * one, truth.abstain * moments.b, 0.0)
     table *= 1.0 - filtered
-    # A blocked answer is the deployment's refusal, and there is nothing to read; a free task still has no selection.
+    # A blocked answer counts as the deployment's refusal and has no text; a free task still has no selection.
     table[..., _ABSTAIN if free else _R, -1] += filtered
     return table
 
@@ -151,7 +151,7 @@ def _refusing(truth: TaskTruth, mass: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TruthMetrics:
-    """The metrics of one joint table: values, and for what does not exist the reason."""
+    """The metrics of one joint table: their values, and the reason for each missing one."""
 
     values: Mapping[str, float]
     missing: Mapping[str, str]
@@ -236,7 +236,7 @@ def _eligible_metrics(rate: Mapping[str, float]) -> dict[str, float]:
 
 
 def variance_share(rates: Floats, weights: Floats) -> float:
-    """Give the limit of eta^2 = SS_effect / SS_total, with SS_total = N p (1 - p), for levels of known rates.
+    """Return the limit of eta^2 = SS_effect / SS_total, with SS_total = N p (1 - p), for levels of known rates.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def variance_share(rates: Floats, weights: Floats) -> float:
 
     Raises
     ------
-    ValueError : when the pooled rate is 0 or 1, so that there is no variance to share out
+    ValueError : the pooled rate is 0 or 1, so there is no variance
 
     Examples
     --------

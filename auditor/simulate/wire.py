@@ -1,6 +1,6 @@
-"""The OpenAI wire as the simulator speaks it: requests read, answers and stream events written, tokens counted.
+"""Read and write OpenAI's wire format for the simulator: requests, answers, stream events, token counts.
 
-Plain functions on plain values; ``server`` moves the bytes.
+The functions work on plain values; ``server`` sends and receives the bytes.
 """
 
 import base64
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from auditor.simulate.chance import digest
 from auditor.simulate.phrases import normalise
-from auditor.simulate.respondent import Turn
+from auditor.simulate.respondent import ChatTurn
 
 _TOKEN: Final = re.compile(r"\s*(?:\w{1,8}|[^\w\s])|\s+")
 #: What each message adds to the prompt's tokens, as chat formats do.
@@ -22,12 +22,12 @@ _PER_MESSAGE: Final = 4
 _WORD: Final = re.compile(r"\w+")
 _MOST_CHOICES: Final = 16
 DIMENSIONS: Final = 256
-#: Every answer says what it comes from.
+#: Marks every answer as simulated.
 FINGERPRINT: Final = "fp_simulated"
 
 
 class BadRequestError(Exception):
-    """The request cannot be answered: what is wrong, and with which member."""
+    """An error in a request: its message and the member that is wrong."""
 
     def __init__(self, message: str, *, status: int = 400, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -38,10 +38,10 @@ class BadRequestError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChatRequest:
-    """A chat completion request, as far as the simulator heeds it."""
+    """The members of a chat completion request that the simulator uses."""
 
     model: str
-    turns: tuple[Turn, ...]
+    turns: tuple[ChatTurn, ...]
     stream: bool = False
     include_usage: bool = False
     seed: int | None = None
@@ -50,8 +50,8 @@ class ChatRequest:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
-    """One answer: its tokens, already cut to the limit."""
+class SimulatedChoice:
+    """One answer as tokens, cut to the limit."""
 
     tokens: tuple[str, ...]
     finish_reason: str
@@ -74,7 +74,7 @@ def read_json(raw: bytes) -> Mapping[str, Any]:
 
 
 def read_chat(body: Mapping[str, Any]) -> ChatRequest:
-    """Read a chat completion request; members the simulator does not know are ignored, as OpenAI's servers do."""
+    """Read a chat completion request; unknown members are ignored, as OpenAI's servers do."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise BadRequestError("messages must be a list with at least one message", param="messages")
@@ -97,14 +97,14 @@ def _model(body: Mapping[str, Any]) -> str:
     return model
 
 
-def _turn(message: object) -> Turn:
+def _turn(message: object) -> ChatTurn:
     if not isinstance(message, dict) or not isinstance(message.get("role"), str):
         raise BadRequestError("every message is an object with a role", param="messages")
     content = message.get("content")
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         content = "".join(part for part in parts if isinstance(part, str))
-    return Turn(role=message["role"], content=content if isinstance(content, str) else "")
+    return ChatTurn(role=message["role"], content=content if isinstance(content, str) else "")
 
 
 def _integer(body: Mapping[str, Any], name: str, low: int, high: int) -> int | None:
@@ -117,7 +117,7 @@ def _integer(body: Mapping[str, Any], name: str, low: int, high: int) -> int | N
 
 
 def tokens_of(text: str) -> tuple[str, ...]:
-    """Cut a text into pieces of up to eight letters; joined they are the text again.
+    """Cut a text into pieces of up to eight letters; the joined pieces are the text.
 
     >>> tokens_of("No. Character differs")
     ('No', '.', ' Characte', 'r', ' differs')
@@ -125,15 +125,15 @@ def tokens_of(text: str) -> tuple[str, ...]:
     return tuple(_TOKEN.findall(text))
 
 
-def make_choice(text: str, finish_reason: str, max_tokens: int | None) -> Choice:
+def make_choice(text: str, finish_reason: str, max_tokens: int | None) -> SimulatedChoice:
     """Cut an answer to the limit on tokens."""
     tokens = tokens_of(text)
     if max_tokens is not None and len(tokens) > max_tokens:
-        return Choice(tokens=tokens[:max_tokens], finish_reason="length")
-    return Choice(tokens=tokens, finish_reason=finish_reason)
+        return SimulatedChoice(tokens=tokens[:max_tokens], finish_reason="length")
+    return SimulatedChoice(tokens=tokens, finish_reason=finish_reason)
 
 
-def usage(request: ChatRequest, choices: list[Choice]) -> dict[str, int]:
+def usage(request: ChatRequest, choices: list[SimulatedChoice]) -> dict[str, int]:
     """Count the tokens of question and answers."""
     prompt = sum(_PER_MESSAGE + len(tokens_of(turn.content)) for turn in request.turns)
     completion = sum(len(choice.tokens) for choice in choices)
@@ -141,11 +141,13 @@ def usage(request: ChatRequest, choices: list[Choice]) -> dict[str, int]:
 
 
 def completion_id(*key: object) -> str:
-    """Give an answer's id."""
+    """Return an answer's id."""
     return f"chatcmpl-{digest('id', *key).hex()[:24]}"
 
 
-def completion(request: ChatRequest, choices: list[Choice], *, identifier: str, created: int) -> dict[str, Any]:
+def completion(
+    request: ChatRequest, choices: list[SimulatedChoice], *, identifier: str, created: int
+) -> dict[str, Any]:
     """Write a whole answer."""
     return {
         "id": identifier,
@@ -166,7 +168,9 @@ def completion(request: ChatRequest, choices: list[Choice], *, identifier: str, 
     }
 
 
-def stream_events(request: ChatRequest, choices: list[Choice], *, identifier: str, created: int) -> Iterator[bytes]:
+def stream_events(
+    request: ChatRequest, choices: list[SimulatedChoice], *, identifier: str, created: int
+) -> Iterator[bytes]:
     """Write the events of a streamed answer, terminator included: one event per token."""
     head = {
         "id": identifier,
@@ -211,7 +215,7 @@ def read_inputs(body: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def embed(text: str, dimensions: int = DIMENSIONS) -> list[float]:
-    """Give a unit vector that depends on the words alone: texts that share words are near each other.
+    """Return a unit vector that depends only on the words: texts that share words are near each other.
 
     Each word adds one sign at four places that its hash names; nothing is learned.
     """

@@ -1,4 +1,4 @@
-"""Statistics in plain numpy and scipy: arrays in, small records out. No word of the domain is known here.
+"""Compute statistics with numpy and scipy: from arrays to small records, without terms of the domain.
 
-``auditor.metrics`` says what is counted; this package says how sure one may be of it.
+``auditor.metrics`` defines what is counted; this package computes how precise it is.
 """

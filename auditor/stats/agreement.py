@@ -1,9 +1,12 @@
-"""Agreement of raters beyond chance, and how many independent ones they are worth."""
+"""Compute the agreement of raters beyond chance, and the number of independent raters that a panel equals."""
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from auditor.stats.bootstrap import cluster_bootstrap
 from auditor.stats.intervals import Floats, Interval
 
 
@@ -31,7 +34,7 @@ def confusion_matrix(first: NDArray[np.int64], second: NDArray[np.int64], n_labe
 
 
 def cohen_kappa(confusion: Floats | NDArray[np.int64]) -> float | None:
-    """Cohen's kappa ``(p_o - p_e) / (1 - p_e)`` (BiAxisAudit section V-A).
+    """Compute Cohen's kappa ``(p_o - p_e) / (1 - p_e)`` (BiAxisAudit section V-A).
 
     Parameters
     ----------
@@ -41,8 +44,8 @@ def cohen_kappa(confusion: Floats | NDArray[np.int64]) -> float | None:
     Returns
     -------
     float or None
-        In [-1, 1]. None where there is nothing to agree on: no rows, or both raters used one and the same label
-        throughout, so that chance alone explains all agreement.
+        In [-1, 1]. None if there are no rows, or if both raters always used the same single label, so that chance
+        explains all agreement.
 
     Examples
     --------
@@ -56,7 +59,7 @@ def cohen_kappa(confusion: Floats | NDArray[np.int64]) -> float | None:
 
 
 def kappas(confusions: Floats) -> Floats:
-    """Cohen's kappa of many confusion matrices at once.
+    """Compute Cohen's kappa of many confusion matrices at once.
 
     Parameters
     ----------
@@ -69,7 +72,7 @@ def kappas(confusions: Floats) -> Floats:
         Shape [...], in [-1, 1]; NaN where ``cohen_kappa`` has no value.
     """
     total = confusions.sum(axis=(-2, -1))
-    # Counts, not shares: chance is all there is exactly when the product of the margins is the square of the total.
+    # Counts, not shares: chance agreement is 1 exactly if the product of the margins is the square of the total.
     chance = (confusions.sum(axis=-2) * confusions.sum(axis=-1)).sum(axis=-1)
     observed = np.trace(confusions, axis1=-2, axis2=-1) * total
     room = total**2 - chance
@@ -79,7 +82,7 @@ def kappas(confusions: Floats) -> Floats:
 
 
 def effective_votes(judges: int, rho: float) -> float:
-    """How many independent judges a panel is worth: ``m / (1 + (m - 1) rho)`` (Kish's design effect).
+    """Return the number of independent judges that a panel equals: ``m / (1 + (m - 1) rho)`` (Kish's design effect).
 
     Parameters
     ----------
@@ -97,7 +100,7 @@ def effective_votes(judges: int, rho: float) -> float:
 
 
 def exact_interval(k: int, n: int, conf: float = 0.95) -> Interval:
-    """Clopper and Pearson's interval for ``k`` of ``n`` independent items: it never covers less than ``conf``.
+    """Compute Clopper and Pearson's interval for ``k`` of ``n`` independent items; it never covers less than ``conf``.
 
     Parameters
     ----------
@@ -122,12 +125,12 @@ def exact_interval(k: int, n: int, conf: float = 0.95) -> Interval:
 
 
 def sign_test(lost: int, gained: int) -> float:
-    """Exact one-sided p that losses are no more likely than gains (McNemar's test on paired items).
+    """Compute the exact one-sided p of the null that losses are no likelier than gains (McNemar, paired items).
 
     Parameters
     ----------
     lost, gained
-        Items that were right and are wrong now, and the other way round.
+        Items that were right and are now wrong, and items that were wrong and are now right.
 
     Examples
     --------
@@ -136,3 +139,49 @@ def sign_test(lost: int, gained: int) -> float:
     """
     n = lost + gained
     return float(special.bdtrc(lost - 1, n, 0.5)) if lost else 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kappa:
+    """Agreement beyond chance, in [-1, 1]."""
+
+    value: float
+    low: float
+    high: float
+
+
+def clustered_kappa(confusion: Floats, *, n_boot: int = 2000, seed: int, conf: float = 0.95) -> Kappa | None:
+    """Estimate kappa from pairs of labels, by resampling whole clusters.
+
+    Parameters
+    ----------
+    confusion
+        Shape [S, L, L]: by cluster, the weight of the responses that one rater gave the row's label and the other the
+        column's. At least two clusters.
+    n_boot, seed, conf
+        Replicates, seed of the draws, two-sided level.
+
+    Returns
+    -------
+    Kappa or None
+        None if both raters always used the same single label.
+
+    Examples
+    --------
+    >>> out = clustered_kappa(np.tile([[2.0, 0.0], [0.0, 1.0]], (20, 1, 1)), n_boot=50, seed=0)
+    >>> out.value, out.low, out.high
+    (1.0, 1.0, 1.0)
+    """
+    size = confusion.shape[-1]
+    flat = confusion.reshape(len(confusion), -1)
+    totals = flat.sum(axis=0)[None]
+    if cohen_kappa(totals.reshape(size, size)) is None:
+        return None
+    bootstrap = cluster_bootstrap(flat, lambda draws: _kappas(draws, size), n_boot=n_boot, seed=seed, conf=conf)
+    value = float(_kappas(totals, size)[0])
+    return Kappa(value=value, low=min(float(bootstrap.low), value), high=max(float(bootstrap.high), value))
+
+
+def _kappas(totals: Floats, size: int) -> Floats:
+    """Compute kappa of each row of totals; a draw with one label only has no disagreement."""
+    return np.nan_to_num(kappas(totals.reshape(-1, size, size)), nan=1.0)

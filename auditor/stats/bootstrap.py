@@ -1,8 +1,8 @@
-"""The cluster bootstrap, by counts: resampling clusters is a reweighting of their sufficient statistics.
+"""Run the cluster bootstrap on counts: resampling clusters is a reweighting of their sufficient statistics.
 
-``weights @ counts`` gives for the same draws, bit for bit, what resampling the rows gives, at a small part of the cost:
-counts are integers, and sums of integers are exact in floating point. The seed and the number of clusters alone decide
-the draws, so that everything measured on the same clusters is resampled together (paired).
+``weights @ counts`` gives exactly the result of resampling the rows, much faster: counts are integers, and sums of
+integers are exact in floating point. Seed and number of clusters determine the draws, so all statistics of the same
+clusters are resampled together (paired).
 """
 
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from scipy import special
 
 from auditor.stats.intervals import Floats, t_quantile
 
-#: Above this many clusters the multinomial draw is replaced by its normal limit, which no longer differs visibly.
+#: Above this many clusters the normal limit replaces the multinomial draw; the difference is negligible.
 EXACT_CLUSTERS: Final = 5000
-#: Draws held in memory at once (about 0.3 GB with their weights); more are made in parts, the same ones.
+#: Draws in memory at once (about 0.3 GB with their weights); more draws are made in parts, with the same result.
 HELD_DRAWS: Final = 12_000_000
 
 
@@ -32,7 +32,7 @@ class Bootstrap:
 
 
 def cluster_draws(n_clusters: int, n_boot: int, seed: int) -> NDArray[np.int64]:
-    """Which clusters each replicate draws, with replacement.
+    """Draw the clusters of each replicate, with replacement.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def _draw(rng: np.random.Generator, n_boot: int, n_clusters: int) -> NDArray[np.
 
 
 def draw_weights(draws: NDArray[np.int64], n_clusters: int) -> Floats:
-    """How often each replicate drew each cluster.
+    """Count how often each replicate drew each cluster.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def draw_weights(draws: NDArray[np.int64], n_clusters: int) -> Floats:
 
 
 def bootstrap_totals(counts: Floats, n_boot: int, seed: int) -> Floats:
-    """Totals of each column over resampled clusters.
+    """Compute the totals of each column over resampled clusters.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def _shared_weights(n_clusters: int, n_boot: int, seed: int) -> Floats:
 
 
 def rate_replicates(successes: Floats, trials: Floats, *, n_boot: int, seed: int) -> tuple[Floats, Floats]:
-    """Rates of several conditions over the same clusters, and their paired replicates.
+    """Compute the rates of several conditions over the same clusters, and their paired replicates.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def rate_replicates(successes: Floats, trials: Floats, *, n_boot: int, seed: int
     Returns
     -------
     (ndarray, ndarray)
-        Shapes [C] and [B, C]. A condition that a replicate drew no trial of says nothing new: it stays at its rate.
+        Shapes [C] and [B, C]. A condition without a trial in a replicate keeps its observed rate.
     """
     conditions = successes.shape[1]
     rates = successes.sum(axis=0) / trials.sum(axis=0)
@@ -130,9 +130,9 @@ def rate_replicates(successes: Floats, trials: Floats, *, n_boot: int, seed: int
 
 
 def expanded_percentile(replicates: Floats, n_clusters: int, conf: float = 0.95) -> tuple[Floats, Floats]:
-    """Percentile interval, its tails moved out for few clusters (Hesterberg 2015, section 5.3).
+    """Compute the percentile interval with tails expanded for few clusters (Hesterberg 2015, section 5.3).
 
-    The bootstrap's spread is short by ``sqrt((G - 1) / G)`` and it knows no t quantile; the tail becomes
+    The bootstrap's spread is too small by ``sqrt((G - 1) / G)``, and it uses no t quantile; the tail becomes
     ``Phi(-sqrt(G / (G - 1)) t(G - 1))``.
 
     Parameters

@@ -1,4 +1,4 @@
-"""All differences among several groups, judged together: by max-T over clusters, and by Tukey as the paper has it."""
+"""Compare several groups with each other by max-T over clusters, and by Tukey's test as in the paper."""
 
 from dataclasses import dataclass
 
@@ -51,7 +51,7 @@ def compare_rates(
 ) -> Comparisons:
     """Compare rates over the same clusters by the paired cluster bootstrap and max-T.
 
-    Stands in for the paper's Tukey tests (BiAxisAudit appendix F-A), which take the answers to one statement for
+    It replaces the paper's Tukey tests (BiAxisAudit appendix F-A), which treat the answers to one statement as
     independent.
 
     Parameters
@@ -100,11 +100,11 @@ def compare_rates(
 
 
 def tukey_hsd(sums: Floats, squares: Floats, n: Floats, *, conf: float = 0.95) -> Comparisons:
-    """Tukey's honest significant differences of all pairs of means, groups of any size (Tukey-Kramer).
+    """Compute Tukey's honest significant differences of all pairs of means, groups of any size (Tukey-Kramer).
 
-    For the table that reproduces the paper (BiAxisAudit appendix F-A). It takes every answer for independent: too wide
-    where a statement is answered alike under all conditions, far too narrow where each condition moves statements of
-    its own. The paper's Bonferroni step on top, over several tables, is ``conf = 1 - .05 / tables``.
+    It is for the table that reproduces the paper (BiAxisAudit appendix F-A). It treats every answer as independent:
+    intervals are too wide if a statement is answered alike under all conditions, and far too narrow if each condition
+    changes other statements. The paper's Bonferroni step over several tables is ``conf = 1 - .05 / tables``.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Many intervals that hold at once, from one bootstrap: the largest studentised deviation sets the width of all.
+"""Compute simultaneous intervals from one bootstrap: the largest studentised deviation sets the width of all.
 
-Estimates that share clusters are correlated, and the paired replicates know how; a bound that does not (Bonferroni)
-is wider. Quantiles are those of t with each estimate's own clusters.
+Estimates that share clusters are correlated. The paired replicates contain the correlation; a bound that ignores it
+(Bonferroni) is wider. Quantiles are those of t with the number of clusters of each estimate.
 """
 
 import math
@@ -27,7 +27,7 @@ class Simultaneous:
 def simultaneous_intervals(
     values: Floats, replicates: Floats, n_clusters: ArrayLike, *, conf: float = 0.95, least_se: ArrayLike = 0.0
 ) -> Simultaneous:
-    """Single-step max-T over paired bootstrap replicates (Westfall and Young 1993).
+    """Compute single-step max-T intervals over paired bootstrap replicates (Westfall and Young 1993).
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def simultaneous_intervals(
     conf
         Probability that all K intervals hold.
     least_se
-        No standard error is taken to be smaller, one for all or shape [K]: for shares 1 / G, one cluster's worth,
-        without which what nobody saw vary would be known exactly.
+        Lower limit of the standard errors, one for all or shape [K]. For shares it is 1 / G, the weight of one cluster;
+        without a limit an estimate that did not vary would seem exact.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def simultaneous_intervals(
     noise = (replicates - values) * short
     se = np.maximum(noise.std(axis=0, ddof=1), least_se)
     largest = largest_deviations(noise, se)
-    # Never narrower than one interval alone, which it would be where least_se outweighs what varied.
+    # Never narrower than a single interval, which can happen if least_se is larger than the observed errors.
     half = as_t(max(level_of(largest, conf), z_quantile(conf)), clusters) * se
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.nan_to_num(np.abs(values) / se, nan=0.0, posinf=np.inf)
@@ -81,14 +81,14 @@ def simultaneous_intervals(
 
 
 def largest_deviations(noise: Floats, se: Floats) -> Floats:
-    """Largest studentised deviation of each replicate.
+    """Return the largest studentised deviation of each replicate.
 
     Parameters
     ----------
     noise
         Shape [B, K]: replicates less the estimate.
     se
-        Shape [K]; estimates with 0 do not vary and are passed over.
+        Shape [K]; estimates with 0 do not vary and are skipped.
 
     Returns
     -------
@@ -102,13 +102,13 @@ def largest_deviations(noise: Floats, se: Floats) -> Floats:
 
 
 def level_of(largest: Floats, conf: float) -> float:
-    """Take the replicate that ``conf`` of a fresh one's chances lie below: order statistic ``conf (B + 1)``."""
+    """Return the value below which a new replicate lies with probability ``conf``: order statistic ``conf (B + 1)``."""
     rank = min(len(largest), math.ceil(conf * (len(largest) + 1) - 1e-9))
     return float(np.sort(largest)[rank - 1])
 
 
 def as_t(z: ArrayLike, n_clusters: ArrayLike) -> Floats:
-    """Map normal quantiles to those of t with G - 1 degrees of freedom, by the lower tail, which does not round to 1.
+    """Map normal quantiles to those of t with G - 1 degrees of freedom; the lower tail does not round to 1.
 
     Examples
     --------

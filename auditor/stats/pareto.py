@@ -1,4 +1,4 @@
-"""The Pareto frontier: what no other option beats on every cost at once."""
+"""Find the Pareto frontier: the options that no other option dominates."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,23 +9,23 @@ from auditor.stats.intervals import Floats
 def pareto_frontier(costs: Floats) -> NDArray[np.bool_]:
     """Mark the options that no other dominates (BiAxisAudit Appendix F-E2).
 
-    An option dominates another when it is no dearer on any cost and cheaper on one. Departs from the paper's list in
-    the cheapest option, which is on every frontier: F-E2 leaves CTO out.
+    An option dominates another if no cost is higher and one is lower. The result departs from the paper's list in the
+    cheapest option, which is on every frontier: F-E2 leaves out CTO.
 
     Parameters
     ----------
     costs
-        Shape [n, m]: options by cost, less is better; any unit, each column its own.
+        Shape [n, m]: options by cost, less is better; each column in its own unit.
 
     Returns
     -------
     ndarray
-        Shape [n]. Equal options share their fate.
+        Shape [n]. Equal options are marked alike.
 
     Raises
     ------
     ValueError
-        For a cost that is NaN: it can neither beat nor be beaten.
+        For a cost that is NaN, which cannot be compared.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def pareto_frontier(costs: Floats) -> NDArray[np.bool_]:
 
 
 def frontier_shares(replicates: Floats, cost: Floats) -> Floats:
-    """How often each option is on the frontier of a rate that is uncertain and a cost that is known.
+    """Compute how often each option is on the frontier of an uncertain rate and a known cost.
 
     Parameters
     ----------

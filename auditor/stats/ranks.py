@@ -1,4 +1,4 @@
-"""Rank correlation of a handful of items, with exact permutation p values, and distributions of ranks."""
+"""Compute rank correlations of few items with exact permutation p values, and the stability of a ranking."""
 
 import math
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class RankCorrelation:
 
 
 def doubled_ranks(x: Floats) -> NDArray[np.int64]:
-    """Twice the mid-ranks, so that ties stay integers.
+    """Return twice the mid-ranks, so that ties stay integers.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def doubled_ranks(x: Floats) -> NDArray[np.int64]:
 
 
 def spearman(x: Floats, y: Floats) -> RankCorrelation | None:
-    """Spearman's rank correlation; p by all permutations up to nine items, by t above.
+    """Compute Spearman's rank correlation; p by all permutations up to nine items, by t above.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def spearman(x: Floats, y: Floats) -> RankCorrelation | None:
     Returns
     -------
     RankCorrelation or None
-        None where one side is constant and has no ranking.
+        None if one side is constant and has no ranking.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def spearman(x: Floats, y: Floats) -> RankCorrelation | None:
 
 
 def spearman_leave_one_out(x: Floats, y: Floats) -> tuple[float, float] | None:
-    """Smallest and largest rho when each item is left out in turn.
+    """Return the smallest and largest rho when each item is left out in turn.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def spearman_leave_one_out(x: Floats, y: Floats) -> tuple[float, float] | None:
 
 
 def rank_probabilities(replicates: Floats) -> Floats:
-    """How often each item takes each rank, rank 1 being the largest; ties share by mid-rank rounded down.
+    """Compute how often each item has each rank; rank 1 is the largest, and ties have their mid-rank rounded down.
 
     Parameters
     ----------
@@ -125,18 +125,128 @@ def rank_probabilities(replicates: Floats) -> Floats:
     >>> rank_probabilities(np.array([[0.1, 0.9], [0.2, 0.8]])).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
-    above = (replicates[:, None, :] > replicates[:, :, None]).sum(axis=2)
-    equal = (replicates[:, None, :] == replicates[:, :, None]).sum(axis=2) - 1
-    rank = above + equal // 2
-    items = replicates.shape[1]
-    return np.stack([np.bincount(rank[:, item], minlength=items) / len(replicates) for item in range(items)])
+    draws, items = replicates.shape
+    # Sorted rows make this B K log K; a comparison of all pairs would take B K^2 time and memory.
+    order = np.argsort(-replicates, axis=1)
+    ordered = np.take_along_axis(replicates, order, axis=1)
+    changes = ordered[:, 1:] != ordered[:, :-1]
+    ends = np.ones((draws, 1), dtype=bool)
+    place = np.arange(items)
+    first = np.maximum.accumulate(np.where(np.hstack([ends, changes]), place, 0), axis=1)
+    last = np.minimum.accumulate(np.where(np.hstack([changes, ends]), place, items)[:, ::-1], axis=1)[:, ::-1]
+    counts = np.bincount((order * items + (first + last) // 2).ravel(), minlength=items * items)
+    return np.asarray(counts.reshape(items, items) / draws)
 
 
 def _centred(doubled: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Doubled ranks less their mean, ``n + 1``: still integers, so that equal products compare equal."""
+    """Return doubled ranks less their mean, ``n + 1``: integers, so that equal products compare equal."""
     return doubled - (len(doubled) + 1)
 
 
 @lru_cache(maxsize=4)
 def _orders(n: int) -> NDArray[np.int8]:
     return np.array(list(permutations(range(n))), dtype=np.int8)
+
+
+#: Fewer items than this have no ranking to compare.
+MIN_RANKED: Final = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class RankDistribution:
+    """The ranks of K items over C rankings; rank 1 is the largest."""
+
+    shares: Floats  #: shape [K, K]: item by rank, the share of the rankings; rows sum to 1
+    best: NDArray[np.int64]  #: shape [K]
+    worst: NDArray[np.int64]
+    concordance: float | None  #: Kendall's W in [0, 1]; None where no ranking tells two items apart
+
+
+def rank_distribution(rates: Floats) -> RankDistribution:
+    """Rank the items under every condition (BiAxisAudit section III-E, for ranks instead of rates).
+
+    Parameters
+    ----------
+    rates
+        Shape [C, K]: conditions by items, all known; C and K at least 2.
+
+    Returns
+    -------
+    RankDistribution
+        A concordance of 1 means the same ranking under all conditions, 0 no common ranking.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two conditions or items, or a rate that is NaN.
+
+    Examples
+    --------
+    Three of four conditions put the first item on top: rank sums 5 and 7, W = 12 (1 + 1) / (4^2 (2^3 - 2)) = 1/4.
+
+    >>> table = rank_distribution(np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.1, 0.2]]))
+    >>> table.shares.tolist(), table.best.tolist(), table.worst.tolist(), table.concordance
+    ([[0.75, 0.25], [0.25, 0.75]], [1, 1], [2, 2], 0.25)
+    """
+    if min(rates.shape) < 2 or np.isnan(rates).any():
+        raise ValueError("ranks over conditions need at least two conditions and two items, all rates known")
+    shares = rank_probabilities(rates)
+    taken = shares > 0
+    items = rates.shape[1]
+    return RankDistribution(
+        shares=shares,
+        best=taken.argmax(axis=1) + 1,
+        worst=items - taken[:, ::-1].argmax(axis=1),
+        concordance=_concordance(rates),
+    )
+
+
+def _concordance(rates: Floats) -> float | None:
+    """Compute Kendall's W with ties: the spread of the mean ranks over the spread of all ranks."""
+    ranks = np.array([doubled_ranks(row) for row in rates]) - (rates.shape[1] + 1)
+    spread = int((ranks**2).sum())
+    if spread == 0:
+        return None
+    return float((ranks.sum(axis=0) ** 2).sum()) / (len(rates) * spread)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Agreement:
+    """The agreement of two measurements of K items."""
+
+    rho: float | None  #: Spearman's, None where a side has no ranking
+    rank_shift: float  #: the most ranks an item moves; halves come from ties
+    change: float  #: the largest absolute change of a value
+    item: int  #: whose change that is
+
+
+def agreement(first: Floats, second: Floats) -> Agreement:
+    """Compare two measurements of the same items, by value and by rank.
+
+    Parameters
+    ----------
+    first, second
+        Shape [K], K at least 3, all known.
+
+    Raises
+    ------
+    ValueError
+        For unequal lengths, fewer than three items or a NaN.
+
+    Examples
+    --------
+    >>> agreement(np.array([0.25, 0.5, 0.75]), np.array([0.25, 1.0, 0.75]))
+    Agreement(rho=0.5, rank_shift=1.0, change=0.5, item=1)
+    """
+    if np.isnan(first).any() or np.isnan(second).any():
+        raise ValueError("a value is unknown")
+    correlation = spearman(first, second)
+    change = np.abs(second - first)
+    shift = np.abs(doubled_ranks(second) - doubled_ranks(first)).max() / 2
+    item = int(change.argmax())
+    return Agreement(
+        rho=None if correlation is None else correlation.rho,
+        rank_shift=float(shift),
+        change=float(change[item]),
+        item=item,
+    )

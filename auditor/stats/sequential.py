@@ -1,46 +1,48 @@
-"""Is a mean difference small enough not to matter, or large enough to? Decided by bets, after every single value.
+"""Test sequentially whether a mean difference lies within a margin or beyond it.
 
-Four bettors start with 1 each. A bettor's wealth grows on average only if its null is false, so that it ever reaches
-1 / alpha has probability alpha at most, however often one looks and whenever one stops (Ville). Nothing is asymptotic:
-it holds for any distribution of values within their bounds.
+Four e-processes start with 1 each. The mean of each grows only if its null hypothesis is false, so the probability
+that it ever reaches 1 / alpha is at most alpha, for any number of looks and any stopping time (Ville's inequality).
+This is not asymptotic: it holds for any distribution of values within their bounds.
 """
 
 from dataclasses import dataclass
 from math import exp, inf, isfinite, log, log1p, sqrt
 from typing import Final
 
+import numpy as np
+
 from auditor.domain.estimate import Insufficient
-from auditor.stats.confidence_sequences import asymptotic_sequence
-from auditor.stats.equivalence import Verdict
+from auditor.stats.differences import Verdict
 from auditor.stats.intervals import Interval
 
 #: Values before the asymptotic confidence sequence is read.
 ENOUGH: Final = 50
-#: The most that a bet may lose, as a share of the wealth. Chosen by this project: with a half, verdicts take 1.4 times
-#: as long; with nine tenths they come a seventh sooner, and a rare value of the other kind costs nearly all there is.
+#: Largest loss of an e-process by one value, as a share of it. Chosen by this project: with a half, verdicts take 1.4
+#: times as long; with nine tenths they come a seventh sooner, but a rare value of the other kind costs nearly all.
 _LARGEST_LOSS: Final = 0.75
-#: What the values are taken to vary by before there are any, as a share of their bound; it counts as one value.
+#: The assumed spread before the first value, as a share of the bound; it counts as one value.
 _FIRST_SD: Final = 0.25
-#: A spread below this share of the bound is rounding and no spread.
+#: A spread below this share of the bound is a rounding error.
 _ROUNDING: Final = 1e-12
 
 
 @dataclass(kw_only=True, slots=True)
 class SequentialTOST:
-    """Two one-sided tests of a mean difference against a margin, and the test of its exceeding the margin, watched.
+    """Sequential test of a mean difference: within a margin, or beyond it.
 
-    ``equivalent`` once the bets against both one-sided nulls have reached 1 / alpha: an intersection of nulls, which
-    takes no correction. ``different`` once the bets against the mean's lying within the margin have, half of them
-    placed on either side (MONITORING 4). Either wrong verdict ever comes with probability at most alpha, as long as
-    each value's mean, given those before it, is what the null says. The first verdict stays; the evidence goes on.
+    The verdict is ``equivalent`` when the e-processes against both one-sided nulls have reached 1 / alpha; this is an
+    intersection of nulls, so it needs no correction. It is ``different`` when the mean of the two e-processes against a
+    difference within the margin has (MONITORING 4). Each wrong verdict has probability at most alpha over all times, as
+    long as each value's mean, given those before it, is what the null says. The first verdict stays; the evidence is
+    still updated.
 
-    The fields are the whole state, plain numbers: ``SequentialTOST(**asdict(one))`` goes on where ``one`` was.
+    The fields are the whole state in plain numbers: ``SequentialTOST(**asdict(one))`` continues ``one``.
 
     Attributes
     ----------
     margin
-        The largest difference that does not matter, positive, below ``bound``. Fixed before the first value: one that
-        is made of the values that are tested voids the promise.
+        The largest difference that does not matter, positive, below ``bound``. Fixed before the first value: a margin
+        that depends on the tested values makes the error bound invalid.
     bound
         No difference is larger, in either direction: 9 for scores from 1 to 10, 2 for cosine distances.
     alpha
@@ -83,7 +85,7 @@ class SequentialTOST:
             raise ValueError("alpha must be between 0 and 1")
 
     def update(self, difference: float) -> Verdict:
-        """Place all bets on one value and give the verdict so far.
+        """Add one value and return the verdict so far.
 
         Parameters
         ----------
@@ -111,15 +113,14 @@ class SequentialTOST:
 
     @property
     def different(self) -> float:
-        """Log evidence that the mean lies beyond the margin: half the stake on each side."""
+        """Log evidence that the mean lies beyond the margin: the mean over both sides."""
         high, low = max(self.above, self.below), min(self.above, self.below)
         return high + log1p(exp(low - high)) - log(2)
 
     def sequence(self) -> Interval | Insufficient:
-        """Bound the mean at all times at once, asymptotically: narrower than bets where values are far from the bound.
+        """Return the asymptotic confidence sequence, which is narrower where values are far from the bound.
 
-        Departs from the bets in what it rests on: a mean of so many values is taken for normal, so that a value which
-        is rare and large is not allowed for.
+        It needs more than the e-processes: the mean must be nearly normal, so there may be no rare large values.
 
         Returns
         -------
@@ -134,10 +135,10 @@ class SequentialTOST:
         return asymptotic_sequence(self.n, self.mean, sd, alpha=self.alpha)
 
     def _growth(self, difference: float, sign: int, room: float) -> float:
-        """Bet that the mean of ``sign * difference + room`` is positive, as much as the values before suggest.
+        """Return the log factor of one value for a positive mean of ``sign * difference + room``.
 
         The stake is the mean over the mean square (Waudby-Smith & Ramdas 2024, aGRAPA), as far as ``_LARGEST_LOSS``
-        lets it; where the mean is not positive there is no bet.
+        allows; without a positive mean the factor is 1.
         """
         weight = self.n + 1
         expected = sign * self.mean * self.n / weight + room
@@ -173,3 +174,31 @@ def read_sequence(bounds: Interval, margin: float) -> Verdict:
     if -margin < bounds.low and bounds.high < margin:
         return "equivalent"
     return "different" if bounds.low > margin or bounds.high < -margin else "inconclusive"
+
+
+def asymptotic_sequence(n: int, mean: float, sd: float, *, alpha: float = 0.05, best_at: int = 60) -> Interval:
+    """Bound a mean of independent units after n of them, valid at all times (Waudby-Smith et al.; MONITORING 2).
+
+    Parameters
+    ----------
+    n
+        Units so far, at least 2; about 20 before the asymptotics hold.
+    mean, sd
+        Of the units so far.
+    alpha
+        Probability that the interval ever misses.
+    best_at
+        The number of units for which it is narrowest.
+
+    Examples
+    --------
+    About 1.6 times as wide as the interval that may be looked at once.
+
+    >>> found = asymptotic_sequence(60, 0.0, 1.0)
+    >>> round(found.high / (1.96 / 60**0.5), 2)
+    1.55
+    """
+    rho2 = (2 * np.log(1 / alpha) + np.log(1 + 2 * np.log(1 / alpha))) / best_at
+    spread = n * rho2 + 1
+    half = sd * np.sqrt(2 * spread / (n**2 * rho2) * np.log(np.sqrt(spread) / alpha))
+    return Interval(low=float(mean - half), high=float(mean + half))

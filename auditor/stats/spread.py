@@ -1,8 +1,8 @@
-"""The range of several noisy rates: how far apart the largest and the smallest really are.
+"""Compute the range of several noisy rates: the largest less the smallest.
 
-Max minus min of noisy rates is biased upward: with equal truths it is still positive. The interval here is aware of
-the selection. Its lower bound holds for all pairs at once (max-T over paired bootstrap differences), so the pair that
-chance pushed apart gets no credit; its upper bound needs one pair only, since the true largest and smallest are fixed.
+The largest less the smallest of noisy rates is biased upward: it is positive even if all truths are equal. The
+interval accounts for this. Its lower bound holds for all pairs at once (max-T over paired bootstrap differences); its
+upper bound needs one pair only, because the true largest and smallest are fixed.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Spread:
 
 
 def range_interval(rates: Floats, replicates: Floats, n_clusters: int, conf: float = 0.95) -> Spread:
-    """Range over conditions with a selection-aware interval (BiAxisAudit section III-E names the range only).
+    """Compute the range over conditions with a selection-aware interval (BiAxisAudit section III-E has the range only).
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def range_interval(rates: Floats, replicates: Floats, n_clusters: int, conf: flo
     first, second = np.triu_indices(len(rates), k=1)
     gap = rates[first] - rates[second]
     noise = (replicates[:, first] - replicates[:, second]) - gap
-    # The bootstrap's spread is short by sqrt((G - 1) / G).
+    # The bootstrap's spread is too small by sqrt((G - 1) / G).
     short = np.sqrt(n_clusters / (n_clusters - 1))
     se = noise.std(axis=0, ddof=1) * short
     # Among many pairs the widest gap is often one whose error came out too small: errors are drawn half way together.

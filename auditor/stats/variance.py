@@ -1,7 +1,9 @@
-"""Shares of variance of a binary outcome, from successes and trials by cell.
+"""Compute shares of variance of a binary outcome from successes and trials by cell.
 
-The total is always the response-level one, ``N p (1 - p)``: the mean of a cell hides the spread within it, and a share
-of the spread between cell means is another, much larger number.
+The total is always the response-level one, ``N p (1 - p)``. The mean of a cell hides the spread within it, so a share
+of the spread between cell means is a different, much larger number. A share is the squared length of a vector of
+effects that was measured with noise: without an effect it is noise only; a plain bootstrap adds more noise, and its
+percentiles never contain 0, so ``squared_length_interval`` bounds the length without the part of the noise.
 """
 
 from collections.abc import Sequence
@@ -10,15 +12,16 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
-from auditor.stats.intervals import Floats
+from auditor.stats.intervals import Floats, Interval, t_quantile
 
 #: An effect of a factorial: the indices of the factors in it.
 Effect = tuple[int, ...]
 
 
 def total_variation(successes: Floats, trials: Floats) -> float:
-    """Response-level sum of squares ``N p (1 - p)``.
+    """Return the response-level sum of squares ``N p (1 - p)``.
 
     Examples
     --------
@@ -32,7 +35,7 @@ def total_variation(successes: Floats, trials: Floats) -> float:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Projection:
-    """What one effect adds to a model of the cells' means. The squared length of its vector is the effect's share."""
+    """The projection of the cells' means on one effect. The squared length of its vector is the effect's share."""
 
     weights: Floats  #: shape [C]: the cells' trials, or any other positive weights
     basis: Floats  #: shape [C, r]: orthonormal columns over the cells' means times the roots of their weights
@@ -57,13 +60,13 @@ class Projection:
         return out
 
     def share(self, means: Floats) -> float:
-        """Share of the variance, in [0, 1], of means of shape [C] that are not all 0 or all 1."""
+        """Return the share of the variance, in [0, 1], of means of shape [C] that are not all 0 or all 1."""
         vector = self.vector(means)
         return float(vector @ vector)
 
 
 def oneway_projection(levels: ArrayLike, weights: ArrayLike) -> Projection:
-    """Make the effect of one factor.
+    """Compute the projection of one factor.
 
     Parameters
     ----------
@@ -87,7 +90,7 @@ def oneway_projection(levels: ArrayLike, weights: ArrayLike) -> Projection:
 
 
 def factorial_projections(trials: ArrayLike) -> dict[Effect, Projection]:
-    """Make the main effects and two-way interactions of a crossed design, Type II, over the cells in C order.
+    """Compute the main effects and two-way interactions of a crossed design, Type II, over the cells in C order.
 
     Parameters
     ----------
@@ -112,9 +115,9 @@ def factorial_projections(trials: ArrayLike) -> dict[Effect, Projection]:
 
 
 def eta_squared_oneway(successes: ArrayLike, trials: ArrayLike) -> float | None:
-    """Share of a binary outcome's variance that lies between the levels of one factor (BiAxisAudit section V-B, F-B1).
+    """Compute the share of a binary outcome's variance between levels of one factor (BiAxisAudit section V-B, F-B1).
 
-    Departs from the paper nowhere: its .130 for the task is reproduced with its own weights, its .395 cannot be.
+    It follows the paper: the paper's .130 for the task is reproduced with its weights; its .395 cannot be reproduced.
 
     Parameters
     ----------
@@ -146,8 +149,8 @@ def eta_squared_oneway(successes: ArrayLike, trials: ArrayLike) -> float | None:
 def eta_squared_factorial(successes: ArrayLike, trials: ArrayLike) -> dict[Effect, float] | None:
     """Split a crossed design into main effects and two-way interactions, as shares of the response-level total.
 
-    Type II: each term against the model of all main effects and two-way interactions that do not contain it. On a
-    balanced grid this is the classical decomposition, which reproduces the paper's Table IV from its Figure 7.
+    Type II compares each term with the model of all main effects and two-way interactions that do not contain it. On a
+    balanced grid it is the classical decomposition, which reproduces the paper's Table IV from its Figure 7.
 
     Parameters
     ----------
@@ -162,7 +165,7 @@ def eta_squared_factorial(successes: ArrayLike, trials: ArrayLike) -> dict[Effec
     Raises
     ------
     ValueError
-        For an empty cell: its mean is unknown, and leaving it out silently changes what the effects mean.
+        For an empty cell: its mean is unknown, and leaving it out would change the meaning of the effects.
 
     Examples
     --------
@@ -180,7 +183,7 @@ def eta_squared_factorial(successes: ArrayLike, trials: ArrayLike) -> dict[Effec
 
 
 def _columns(shape: Sequence[int], term: Effect) -> Floats:
-    """Code one term as dummy columns over the cells in C order, first levels left out."""
+    """Code one term as dummy columns over the cells in C order, without the first levels."""
     grid = np.indices(shape).reshape(len(shape), -1)
     block = np.ones((1, grid.shape[1]))
     for axis in term:
@@ -190,9 +193,59 @@ def _columns(shape: Sequence[int], term: Effect) -> Floats:
 
 
 def _added(root: Floats, columns: Floats | NDArray[np.bool_], rest: Sequence[Floats]) -> Floats:
-    """Find an orthonormal basis of what columns add to a constant and the rest, all weighted by the cells' roots."""
+    """Return an orthonormal basis of what columns add to a constant and the others, weighted by the cells' roots."""
     known, _ = np.linalg.qr(np.hstack([np.ones((len(root), 1)), *rest]) * root[:, None])
     weighted = columns * root[:, None]
     basis, sizes, _ = np.linalg.svd(weighted - known @ (known.T @ weighted), full_matrices=False)
     out: Floats = basis[:, sizes > 1e-9 * sizes[0]]
     return out
+
+
+def squared_length_interval(vector: Floats, replicates: Floats, n_clusters: int, conf: float = 0.95) -> Interval:
+    """Bound the squared length of the true vector.
+
+    Each replicate has one noise vector. For it, the true length is the length in the measured direction that has the
+    measured length after the noise is added; it may be 0 if the noise alone is as long. The bounds are percentiles of
+    these lengths, with tails expanded for few clusters as in ``bootstrap.expanded_percentile``. Noise is skewed, so it
+    is both added and subtracted, and the wider bounds are used.
+
+    Parameters
+    ----------
+    vector
+        Shape [r].
+    replicates
+        Shape [B, r]: paired bootstrap replicates of the vector.
+    n_clusters
+        G, at least 2.
+    conf
+        Two-sided level.
+
+    Returns
+    -------
+    Interval
+        Not below 0; it contains the measured squared length. The lower bound is 0 in about ``(1 + conf) / 2`` of
+        samples whose true vector is 0.
+
+    Examples
+    --------
+    Without noise the length is known.
+
+    >>> squared_length_interval(np.array([0.3, 0.4]), np.tile([0.3, 0.4], (20, 1)), 100)
+    Interval(low=0.25, high=0.25)
+    """
+    noise = (replicates - vector) * np.sqrt(n_clusters / (n_clusters - 1))
+    length = float(np.linalg.norm(vector))
+    # A vector of length 0 has no direction: the main direction of the noise replaces it.
+    direction = vector / length if length > 0 else np.linalg.svd(noise, full_matrices=False)[2][0]
+    tail = float(special.ndtr(-np.sqrt(n_clusters / (n_clusters - 1)) * t_quantile(conf, n_clusters - 1)))
+    excess, along = (noise**2).sum(axis=1) - length**2, noise @ direction
+    bounds = [_length_bounds(sign * along, excess, tail) for sign in (1, -1)]
+    low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
+    return Interval(low=min(low, length) ** 2, high=max(high, length) ** 2)
+
+
+def _length_bounds(along: Floats, excess: Floats, tail: float) -> tuple[float, float]:
+    """Solve ``|f u + e| = |v|``, which is ``f^2 + 2 f along + excess = 0``, for the larger f, or the nearest."""
+    lengths = np.maximum(np.sqrt(np.maximum(along**2 - excess, 0)) - along, 0)
+    low = float(np.quantile(np.where(excess < 0, lengths, 0.0), tail))
+    return low, float(np.quantile(lengths, 1 - tail))

@@ -1,4 +1,4 @@
-"""Runs of judges over the anchors: what each judge said, kept for good, so that the first can be held to the newest."""
+"""Store the runs of judges over anchors, so that the newest can be compared with the first."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Column, DateTime, Identity, Table, Text, func
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.store.tables import metadata
+from auditor.store.engine import metadata
 
 anchor_runs = Table(
     "anchor_runs",
@@ -25,7 +25,7 @@ anchor_runs = Table(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnchorRun:
-    """What one judge said of all anchors of a set: a label by anchor id."""
+    """The labels of one judge for all anchors of a set, by anchor id."""
 
     judge: str
     coder: str
@@ -35,13 +35,13 @@ class AnchorRun:
 
 
 async def add_run(connection: AsyncConnection, run: AnchorRun) -> None:
-    """Keep a run."""
+    """Store a run."""
     row = {name: getattr(run, name) for name in ("judge", "coder", "anchor_set", "at")}
     await connection.execute(insert(anchor_runs).values(**row, labels=dict(run.labels)))
 
 
 async def newest_run_at(connection: AsyncConnection, coder: str, anchor_set: str) -> datetime | None:
-    """Tell when this coder was last asked."""
+    """Return when this coder was last asked."""
     query = select(func.max(anchor_runs.c.at)).where(
         anchor_runs.c.coder == coder, anchor_runs.c.anchor_set == anchor_set
     )
@@ -50,7 +50,7 @@ async def newest_run_at(connection: AsyncConnection, coder: str, anchor_set: str
 
 
 async def read_runs(connection: AsyncConnection, anchor_set: str) -> dict[str, tuple[AnchorRun, AnchorRun]]:
-    """Give each judge's newest run of a set, behind the first run of the same coder; in the order of their names."""
+    """Return, by judge, the first run of its current coder and its newest run, in the order of names."""
     table = anchor_runs
     newest = (
         select(table)

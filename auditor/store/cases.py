@@ -1,6 +1,6 @@
-"""Answers that a report may quote: where the panel agrees and the layers do not, and what a statement was answered.
+"""Find answers that a report may quote: those where the panel agrees and the layers differ, and those to a statement.
 
-``auditor.analysis.cases`` says which are chosen; here the store is asked for the few that can be.
+``auditor.counting.examples`` chooses among these few.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,13 +12,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.store.period import Period
 
-#: Of each stratum so many of the smallest stored answers are read: compressed, the shortest need not be the smallest.
+#: Number of smallest stored answers to read of each stratum. The shortest may not be the smallest once compressed.
 CANDIDATES: Final = 20
 _PERIOD: Final = "c.exchange_id >= :low AND c.exchange_id < :high AND c.coded_at <= :as_of AND c.coder = :coder"
 
 
 async def find_divergent(connection: AsyncConnection, coder: str, period: Period) -> list[Mapping[str, Any]]:
-    """Find the smallest stored answers of each stratum: a unanimous panel, and layers that do not agree.
+    """Find the smallest stored answers of each stratum: those with a unanimous panel and layers that differ.
 
     Returns
     -------
@@ -60,7 +60,7 @@ async def find_answers(
 ) -> list[Mapping[str, Any]]:
     """Find the smallest stored answer of each task to some statements, asked as (deployment, statement).
 
-    It has a label on the selection, or where the task is ``free`` on the elaboration.
+    The answer has a label of the selection, or of the elaboration if the task is ``free``.
 
     Returns
     -------
@@ -91,7 +91,7 @@ async def find_answers(
 async def read_votes(
     connection: AsyncConnection, coder: str, ids: Collection[UUID]
 ) -> dict[UUID, list[tuple[str, str]]]:
-    """Read what a coder's judges said of some exchanges: (judge, label), by judge."""
+    """Read the votes of a coder's judges on some exchanges: (judge, label), by judge."""
     query = text("SELECT * FROM votes WHERE coder = :coder AND exchange_id = ANY(:ids) ORDER BY judge")
     out: dict[UUID, list[tuple[str, str]]] = {}
     for row in await connection.execute(query, {"coder": coder, "ids": list(ids)}):

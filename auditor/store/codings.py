@@ -1,97 +1,125 @@
-"""Codings: which exchanges a coder has not read yet, what they hold, and what was read of them.
-
-Coding work is found here, never announced: a first coding, a re-coding by a new coder, a late row and a lost job are
-one question to the store.
-"""
+"""Store codings and the coders that made them; read the exchanges that are to be coded."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Select, exists, func, insert, not_, select
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Double,
+    Identity,
+    LargeBinary,
+    Select,
+    Table,
+    Text,
+    Uuid,
+    exists,
+    insert,
+    not_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from auditor.domain.coding import Coding
 from auditor.domain.ids import id_time
-from auditor.domain.subject import Reading
-from auditor.store.coding_tables import coders, codings, stale_tiles, votes
-from auditor.store.exchanges import decode_body
+from auditor.store.engine import metadata
+from auditor.store.exchanges import decode_body, erased_among, exchange_content, exchanges
 from auditor.store.partitions import make_days
-from auditor.store.plan_tables import planned_calls, statements
-from auditor.store.tables import exchange_content, exchanges, planned_instances
+from auditor.store.plans import planned_calls, statements
 
-#: Endpoints whose answers are text.
-READABLE: Final = ("chat/completions", "completions", "responses")
-_PLANNED: Final = ("probe", "replay")
+coders = Table(
+    "coders",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("rubric", Text, nullable=False),
+    Column("description", JSONB, nullable=False),
+    Column("first_used_at", DateTime(timezone=True), nullable=False),
+)
+
+
+def subject_columns() -> list[Column[Any]]:
+    """Return the columns of the joint table's key: what was asked, and what was coded."""
+    required = ("deployment", "origin", "rubric")
+    optional = ("audit", "claim", "task", "perspective", "role", "sentiment")
+    return [
+        *(Column(name, Text, nullable=False) for name in required),
+        *(Column(name, Text) for name in optional),
+        Column("invites_reason", Boolean),
+        Column("category", Text),
+        Column("cluster", Text, nullable=False),
+        Column("inclusion", Double, nullable=False),
+    ]
+
+
+codings = Table(
+    "codings",
+    metadata,
+    Column("exchange_id", Uuid, primary_key=True),
+    Column("coder", Text, primary_key=True),
+    Column("hour", DateTime(timezone=True), nullable=False),
+    *subject_columns(),
+    Column("sel", Text),
+    Column("sel_reason", Text),
+    Column("sel_via", Text),
+    Column("elab", Text),
+    Column("elab_reason", Text),
+    Column("remainder_hash", LargeBinary),
+    Column("uncoded", Text),
+    Column("coded_at", DateTime(timezone=True), nullable=False),
+)
+
+
+votes = Table(
+    "votes",
+    metadata,
+    Column("exchange_id", Uuid, primary_key=True),
+    Column("coder", Text, primary_key=True),
+    Column("judge", Text, primary_key=True),
+    Column("label", Text, nullable=False),
+    Column("reason", Text),
+    Column("rationale", Text, nullable=False),
+)
+
+
+stale_tiles = Table(
+    "stale_tiles",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("hour", DateTime(timezone=True), nullable=False),
+    Column("coder", Text, nullable=False),
+)
+
+
 _ASKED: Final = ("task", "perspective", "role", "sentiment", "invites_reason", "statement_id", "template_id", "draw")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scope:
-    """What one coder reads: planned calls, or with ``routes`` the clients' traffic of those routes.
-
-    Only ids from ``since`` on are looked at: content is dropped before them.
-    """
-
-    coder: str
-    since: UUID
-    routes: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class StoredAnswer:
-    """One exchange to be read: its facts, what was planned about it, and its content where that is kept."""
+    """One exchange to be coded: its facts, its planned call, and its content if that is stored."""
 
     facts: Mapping[str, Any]
-    asked: Mapping[str, Any] | None  #: the planned call, where there is one
+    asked: Mapping[str, Any] | None  #: the planned call, if there is one
     statement: Mapping[str, Any] | None
     request: bytes | None
     response: bytes | None
 
 
-async def find_uncoded(connection: AsyncConnection, scope: Scope, limit: int, held: Iterable[UUID] = ()) -> list[UUID]:
-    """Find exchanges that ``scope.coder`` has not read, the oldest first, but for those that are ``held``."""
-    query = _uncoded(scope, exchanges.c.id).order_by(exchanges.c.id).limit(limit)
-    apart = list(held)
-    if apart:
-        query = query.where(exchanges.c.id != func.all(apart))
-    return list((await connection.execute(query)).scalars())
-
-
-async def count_uncoded(connection: AsyncConnection, scope: Scope) -> dict[tuple[str, str], int]:
-    """Count what ``scope.coder`` has not read, by deployment and origin."""
-    keys = (exchanges.c.deployment, exchanges.c.origin)
-    query = _uncoded(scope, *keys, func.count()).group_by(*keys).order_by(*keys)
-    return {(row[0], row[1]): row[2] for row in await connection.execute(query)}
-
-
-def _uncoded(scope: Scope, *columns: Any) -> Select[Any]:
-    read = exists().where(
-        codings.c.exchange_id == exchanges.c.id, codings.c.coder == scope.coder, codings.c.exchange_id >= scope.since
-    )
-    query = select(*columns).where(exchanges.c.id >= scope.since, exchanges.c.endpoint.in_(READABLE), not_(read))
-    if scope.routes is not None:
-        complete = exchanges.c.outcome == "complete"
-        return query.where(exchanges.c.origin == "client", exchanges.c.route.in_(scope.routes), complete)
-    # Of all that was sent for a planned call, the first complete exchange counts.
-    counts = exists().where(
-        planned_instances.c.ref == exchanges.c.ref, planned_instances.c.exchange_id == exchanges.c.id
-    )
-    planned = exists().where(planned_calls.c.ref == exchanges.c.ref)
-    return query.where(exchanges.c.origin.in_(_PLANNED), exchanges.c.ref.is_not(None), counts, planned)
-
-
 async def read_uncoded(connection: AsyncConnection, coder: str, ids: Sequence[UUID]) -> list[StoredAnswer]:
-    """Read those of the exchanges that the coder still has not read, with all that reading them needs."""
+    """Read those of the exchanges that the coder has not coded, with everything that coding needs."""
     read = exists().where(codings.c.exchange_id == exchanges.c.id, codings.c.coder == coder)
     return [_row(row) for row in (await connection.execute(_stored(ids).where(not_(read)))).mappings()]
 
 
 async def read_again(connection: AsyncConnection, ids: Sequence[UUID]) -> list[StoredAnswer]:
-    """Read exchanges with all that reading them needs, whoever has read them."""
+    """Read exchanges with everything that coding needs, also if they are coded already."""
     return [_row(row) for row in (await connection.execute(_stored(ids))).mappings()]
 
 
@@ -126,27 +154,23 @@ def _row(row: Mapping[Any, Any]) -> StoredAnswer:
 async def register_coder(
     connection: AsyncConnection, coder: str, rubric: str, description: Mapping[str, Any], now: datetime
 ) -> None:
-    """Keep who a coder is; the first description of an id stays."""
+    """Store the description of a coder; the first description of an id is kept."""
     row = {"id": coder, "rubric": rubric, "description": dict(description), "first_used_at": now}
     await connection.execute(upsert(coders).values(row).on_conflict_do_nothing())
 
 
-async def read_coders(connection: AsyncConnection) -> dict[str, Mapping[str, Any]]:
-    """Give every coder's description by its id."""
-    found = await connection.execute(select(coders.c.id, coders.c.description).order_by(coders.c.id))
-    return {row.id: row.description for row in found}
+async def add_codings(connection: AsyncConnection, made: Sequence[Coding], now: datetime) -> int:
+    """Store codings with their votes, and mark their tiles; existing ones, and those of erased exchanges, are not.
 
-
-async def add_readings(connection: AsyncConnection, readings: Sequence[Reading], now: datetime) -> int:
-    """Store readings with their votes, and mark their tiles; what is there already stays as it is.
-
-    Must be one transaction with nothing else: partitions are made where days have none. Gives how many were new.
+    It needs a transaction of its own, because it creates missing partitions. Return the number of new codings.
     """
-    if not readings:
+    erased = await erased_among(connection, [coding.exchange_id for coding in made]) if made else set()
+    made = [coding for coding in made if coding.exchange_id not in erased]
+    if not made:
         return 0
-    days = {id_time(reading.exchange_id).date() for reading in readings}
-    await make_days(connection, ("codings", "votes"), days, "tiltmeter coding partitions")
-    rows = [_coding(reading, now) for reading in readings]
+    days = {id_time(coding.exchange_id).date() for coding in made}
+    await make_days(connection, ("codings", "votes"), days, "biasmeter coding partitions")
+    rows = [_coding(coding, now) for coding in made]
     added = set(
         (
             await connection.execute(
@@ -154,45 +178,45 @@ async def add_readings(connection: AsyncConnection, readings: Sequence[Reading],
             )
         ).scalars()
     )
-    new = [reading for reading in readings if reading.exchange_id in added]
-    cast = [vote for reading in new for vote in _votes(reading)]
+    new = [coding for coding in made if coding.exchange_id in added]
+    cast = [vote for coding in new for vote in _votes(coding)]
     if cast:
         await connection.execute(insert(votes), cast)
-    tiles = sorted({(reading.hour, reading.coder) for reading in new})
+    tiles = sorted({(coding.hour, coding.coder) for coding in new})
     if tiles:
         await connection.execute(insert(stale_tiles), [{"hour": hour, "coder": coder} for hour, coder in tiles])
     return len(new)
 
 
-def _coding(reading: Reading, now: datetime) -> dict[str, Any]:
-    selection, elaboration = reading.selection, reading.elaboration
+def _coding(coding: Coding, now: datetime) -> dict[str, Any]:
+    selection, elaboration = coding.selection, coding.elaboration
     remainder = selection.remainder if selection is not None else ""
     return {
-        "exchange_id": reading.exchange_id,
-        "coder": reading.coder,
-        "hour": reading.hour,
-        **asdict(reading.subject),
+        "exchange_id": coding.exchange_id,
+        "coder": coding.coder,
+        "hour": coding.hour,
+        **asdict(coding.key),
         "sel": selection.label if selection else None,
         "sel_reason": selection.reason.value if selection and selection.reason else None,
         "sel_via": selection.via.value if selection else None,
         "elab": elaboration.label if elaboration else None,
         "elab_reason": elaboration.reason.value if elaboration and elaboration.reason else None,
         "remainder_hash": hashlib.sha256(remainder.encode("utf-8", "replace")).digest() if remainder else None,
-        "uncoded": reading.uncoded.value if reading.uncoded else None,
+        "uncoded": coding.uncoded.value if coding.uncoded else None,
         "coded_at": now,
     }
 
 
-def _votes(reading: Reading) -> list[dict[str, Any]]:
-    verdicts = reading.elaboration.verdicts if reading.elaboration else ()
+def _votes(coding: Coding) -> list[dict[str, Any]]:
+    verdicts = coding.elaboration.verdicts if coding.elaboration else ()
     return [
         {
-            "exchange_id": reading.exchange_id,
-            "coder": reading.coder,
+            "exchange_id": coding.exchange_id,
+            "coder": coding.coder,
             "judge": verdict.judge,
             "label": verdict.label,
             "reason": verdict.reason.value if verdict.reason else None,
-            # PostgreSQL's text holds neither NUL nor half a surrogate pair, and a judge's sentence may.
+            # PostgreSQL's text accepts neither NUL nor half a surrogate pair, and a judge's text may hold them.
             "rationale": verdict.rationale.replace("\0", "\ufffd").encode("utf-8", "replace").decode(),
         }
         for verdict in verdicts

@@ -1,4 +1,4 @@
-"""The newest comparison of each domain of peers: its document, and a mark of what it was made from."""
+"""Store the newest comparison of each domain of peers: its document, and a digest of its inputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,29 +6,48 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
-from sqlalchemy import Select, Text, cast, func, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import (
+    Column,
+    DateTime,
+    Select,
+    Table,
+    Text,
+    cast,
+    func,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.store.peer_tables import peer_comparisons, peer_scores, peer_vectors
+from auditor.store.engine import metadata
+from auditor.store.peer_scores import peer_scores, peer_vectors
+
+peer_comparisons = Table(
+    "peer_comparisons",
+    metadata,
+    Column("domain", Text, primary_key=True),
+    Column("as_of", DateTime(timezone=True), nullable=False),
+    Column("inputs", Text, nullable=False),
+    Column("document", JSONB, nullable=False),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredComparison:
-    """One domain's comparison. A route's mirrored prompts are a domain, too."""
+    """One domain's comparison. A route's mirrored prompts count as a domain."""
 
     domain: str
     as_of: datetime
-    inputs: str  #: changes with anything that the document was made from
+    inputs: str  #: digest of everything that the document was made from
     document: Mapping[str, Any]
 
 
-async def mark_of(
+async def inputs_digest(
     connection: AsyncConnection, answers: Sequence[Select[Any]], scorers: Sequence[str], settings: str
 ) -> str:
-    """Give a mark that changes with the answers that queries select, what these scorers made of them, and settings.
+    """Return a digest of the answers that some queries select, of their scores by these scorers, and of the settings.
 
-    Scores of an answer are only ever added, so how many there are says which there are.
+    Scores are never changed or removed, so their number identifies them.
     """
     parts = [settings, *scorers]
     for one in answers:
@@ -54,7 +73,7 @@ async def read_comparison(connection: AsyncConnection, domain: str) -> StoredCom
 
 
 async def write_comparison(connection: AsyncConnection, made: StoredComparison) -> None:
-    """Put a domain's comparison in the place of an older one; a newer one stays."""
+    """Replace a domain's older comparison; a newer one is kept."""
     row = {
         "domain": made.domain, "as_of": made.as_of, "inputs": made.inputs, "document": dict(made.document),
     }  # fmt: skip

@@ -1,18 +1,21 @@
-"""The way to PostgreSQL for the auditor: one small SQLAlchemy engine a process, over asyncpg."""
+"""Connect the auditor to PostgreSQL: one small SQLAlchemy engine for each process, over asyncpg."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from sqlalchemy import MetaData
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from auditor.errors import StoreUnavailable
 
+metadata = MetaData()
+
 
 def make_engine(database_url: str, pool_size: int = 4) -> AsyncEngine:
-    """Make an engine for ``postgresql://...``. Nothing is connected yet.
+    """Make an engine for ``postgresql://...``, without connecting yet.
 
-    Statements are not cached by the server connection: behind PgBouncer, and across a schema change, they would break.
+    Connections cache no statements: cached ones fail behind PgBouncer and after a change of the schema.
     """
     return create_async_engine(
         database_url.replace("postgresql://", "postgresql+asyncpg://", 1),
@@ -24,8 +27,8 @@ def make_engine(database_url: str, pool_size: int = 4) -> AsyncEngine:
 
 
 @asynccontextmanager
-async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
-    """Open a connection for one piece of work, and commit it at the end.
+async def transaction(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
+    """Open a connection for one transaction, and commit it at the end of the block.
 
     Raises
     ------
@@ -38,9 +41,16 @@ async def reading(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     except (OSError, TimeoutError, InterfaceError, OperationalError) as error:
         raise StoreUnavailable(f"the store does not answer: {_first_line(error)}") from error
     except DBAPIError as error:
+        cause = error.orig.__cause__ if error.orig is not None else None
+        if getattr(cause, "sqlstate", None) in _AWAY:
+            raise StoreUnavailable(f"the store does not answer: {cause}") from error
         if error.connection_invalidated:
             raise StoreUnavailable(f"the store went away: {_first_line(error)}") from error
         raise
+
+
+#: PostgreSQL starts, recovers or stops, or has no connection left.
+_AWAY = frozenset({"57P01", "57P02", "57P03", "53300"})
 
 
 def _first_line(error: Exception) -> str:

@@ -1,24 +1,72 @@
-"""The newest snapshot of estimates: replaced as a whole, and read by everything that shows a number."""
+"""Store the newest snapshot of estimates, which is replaced as a whole and read by everything that shows a number."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import delete, func, insert, select, text
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Column,
+    DateTime,
+    Double,
+    Identity,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.store.coding_tables import estimates
+from auditor.store.engine import metadata
 
-#: What rows can be asked for by.
+estimates = Table(
+    "estimates",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("as_of", DateTime(timezone=True), nullable=False),
+    Column("deployment", Text),
+    Column("origin", Text, nullable=False),
+    Column("rubric", Text, nullable=False),
+    Column("condition", Text, nullable=False),
+    Column("window", Text, nullable=False),
+    Column("since", DateTime(timezone=True), nullable=False),
+    Column("coder", Text, nullable=False),
+    Column("metric", Text, nullable=False),
+    Column("layer", Text),
+    Column("base", Text),
+    Column("detail", JSONB, nullable=False),
+    Column("value", Double),
+    Column("low", Double),
+    Column("high", Double),
+    Column("n", BigInteger, nullable=False),
+    Column("n_statements", BigInteger),
+    Column("n_eligible", BigInteger),
+    Column("n_effective", Double),
+    Column("coverage", Double),
+    Column("method", Text),
+    Column("flags", ARRAY(Text), nullable=False),
+    Column("missing", Text),
+    Column("seed", BigInteger, nullable=False),
+)
+
+
+#: Columns by which rows can be filtered.
 FILTERS: Final = ("deployment", "origin", "rubric", "condition", "window", "metric", "layer", "base")
-#: PostgreSQL takes 32,767 parameters a statement.
+
+
+#: Rows in one statement; PostgreSQL takes 32,767 parameters.
 _AT_ONCE: Final = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EstimateRow:
-    """One number as it is shown everywhere, or why there is none (``missing``)."""
+    """One number as it is shown everywhere, or the reason why there is none (``missing``)."""
 
     as_of: datetime
     deployment: str | None
@@ -38,6 +86,7 @@ class EstimateRow:
     n: int = 0
     n_statements: int | None = None
     n_eligible: int | None = None
+    n_effective: float | None = None  #: responses of equal weight that tell as much (Kish)
     coverage: float | None = None
     method: str | None = None
     flags: tuple[str, ...] = ()
@@ -49,20 +98,19 @@ _NAMES: Final = tuple(EstimateRow.__dataclass_fields__)
 
 
 async def replace_estimates(connection: AsyncConnection, rows: Sequence[EstimateRow], as_of: datetime) -> bool:
-    """Put a snapshot in the place of an older one; say whether it was. A newer one stays."""
-    await connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('tiltmeter estimates'))"))
+    """Replace an older snapshot, and return whether it was older; a newer one is kept."""
+    await connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('biasmeter estimates'))"))
     newest = (await connection.execute(select(func.max(estimates.c.as_of)))).scalar()
     if newest is not None and newest > as_of:
         return False
     await connection.execute(delete(estimates))
-    values = [_values(row) for row in rows]
+    values = [
+        ({name: getattr(row, name) for name in _NAMES} | {"flags": list(row.flags), "detail": dict(row.detail)})
+        for row in rows
+    ]
     for start in range(0, len(values), _AT_ONCE):
         await connection.execute(insert(estimates), values[start : start + _AT_ONCE])
     return True
-
-
-def _values(row: EstimateRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in _NAMES} | {"flags": list(row.flags), "detail": dict(row.detail)}
 
 
 async def read_estimates(connection: AsyncConnection, **wanted: str) -> list[EstimateRow]:
@@ -70,14 +118,13 @@ async def read_estimates(connection: AsyncConnection, **wanted: str) -> list[Est
     query = select(estimates).order_by(estimates.c.id)
     for name, value in wanted.items():
         query = query.where(estimates.c[name] == value)
-    return [_row(row) for row in (await connection.execute(query)).mappings()]
-
-
-def _row(row: Mapping[Any, Any]) -> EstimateRow:
-    return EstimateRow(**{name: row[name] for name in _NAMES} | {"flags": tuple(row["flags"])})
+    return [
+        EstimateRow(**{name: row[name] for name in _NAMES} | {"flags": tuple(row["flags"])})
+        for row in (await connection.execute(query)).mappings()
+    ]
 
 
 async def newest_as_of(connection: AsyncConnection) -> datetime | None:
-    """Tell when the snapshot was made."""
+    """Return when the snapshot was made."""
     found: datetime | None = (await connection.execute(select(func.max(estimates.c.as_of)))).scalar()
     return found

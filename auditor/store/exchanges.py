@@ -1,24 +1,140 @@
-"""Stored exchanges: one by id, and pages of them, newest first."""
+"""Store exchanges and read them: one by id, or pages of them, newest first.
+
+The gateway's shipper writes the same tables on its own, because it may not import SQLAlchemy. Both create a day's
+partitions under one lock, and neither changes a row that exists.
+"""
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    Identity,
+    LargeBinary,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    insert,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from auditor.store.tables import exchange_content, exchanges
+from auditor.domain.exchange import Exchange
+from auditor.domain.ids import id_time
+from auditor.store.engine import metadata, transaction
+from auditor.store.partitions import make_days
+
+exchanges = Table(
+    "exchanges",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("endpoint", Text, nullable=False),
+    Column("route", Text, nullable=False),
+    Column("deployment", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("status", SmallInteger, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("stream", Boolean, nullable=False),
+    Column("attempts", SmallInteger, nullable=False),
+    Column("capture", Text, nullable=False),
+    Column("inclusion", Double, nullable=False),
+    Column("config_hash", Text, nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("key_id", Text),
+    Column("ref", Text),
+    Column("parent", Uuid),
+    Column("tags", JSONB),
+    Column("error_type", Text),
+    Column("finish_reason", Text),
+    Column("prompt_tokens", BigInteger),
+    Column("completion_tokens", BigInteger),
+    Column("total_us", BigInteger, nullable=False),
+    Column("upstream_us", BigInteger, nullable=False),
+    Column("first_byte_us", BigInteger),
+    Column("request_bytes", BigInteger, nullable=False),
+    Column("response_bytes", BigInteger, nullable=False),
+    Column("truncated", Boolean, nullable=False),
+    Column("redacted", Boolean, nullable=False),
+    Column("content_encoding", Text),
+    Column("request_hash", LargeBinary),
+    Column("response_hash", LargeBinary),
+)
+
+
+exchange_content = Table(
+    "exchange_content",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("request", LargeBinary),
+    Column("response", LargeBinary),
+)
+
+
+planned_instances = Table(
+    "planned_instances",
+    metadata,
+    Column("ref", Text, primary_key=True),
+    Column("exchange_id", Uuid, nullable=False),
+)
+
+
+arrivals = Table(
+    "arrivals",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("since", Uuid, nullable=False),
+)
+
+
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("by", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("selector", Text, nullable=False),  #: a digest, salted with the id
+    Column("counts", JSONB, nullable=False),
+    Column("complete", Boolean, nullable=False),
+)
+
+
+erased_exchanges = Table(
+    "erased_exchanges",
+    metadata,
+    Column("exchange_id", Uuid, primary_key=True),
+    Column("erasure_id", Text, ForeignKey(erasures.c.id), primary_key=True),
+    Column("position", BigInteger, nullable=False),  #: the newest batch of the chain at that time
+)
+
 
 MAX_PAGE = 1000
+
+
 _GZIP_OR_ZLIB = 47
+
+
 _MAX_DECODED = 16 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExchangeSummary:
-    """One line of a page."""
+    """One exchange in a list."""
 
     id: UUID
     at: datetime
@@ -31,7 +147,7 @@ class ExchangeSummary:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredExchange:
-    """One exchange with all that is kept of it; ``request`` and ``response`` only where captured in full."""
+    """One exchange with everything stored; ``request`` and ``response`` only if captured in full."""
 
     facts: dict[str, Any]
     request: bytes | None
@@ -80,10 +196,68 @@ async def read_exchange(connection: AsyncConnection, exchange_id: UUID) -> Store
 
 
 def decode_body(body: bytes | None, encoding: str | None) -> bytes | None:
-    """Undo an upstream's compression, as far as it goes; a body that is not what it says stays as it is."""
+    """Decompress a body up to a limit; a body that does not match its encoding is returned unchanged."""
     if body is None or encoding not in {"gzip", "deflate"}:
         return body
     try:
         return zlib.decompressobj(_GZIP_OR_ZLIB).decompress(body, _MAX_DECODED)
     except zlib.error:
         return body
+
+
+async def erased_among(connection: AsyncConnection, ids: Sequence[UUID]) -> set[UUID]:
+    """Return the exchanges that have been erased; no other is erased before this transaction ends.
+
+    Whoever stores something made of an exchange asks first, because it may have been erased in the meantime.
+    """
+    await connection.execute(text("SELECT pg_advisory_xact_lock_shared(hashtext('biasmeter erasure'))"))
+    query = select(erased_exchanges.c.exchange_id).where(erased_exchanges.c.exchange_id.in_(ids))
+    return set((await connection.execute(query)).scalars())
+
+
+async def announce(connection: AsyncConnection, exchange_id: UUID) -> None:
+    """Have the next search find a stored exchange, which counts for a planned call only now."""
+    await connection.execute(insert(arrivals).values(since=exchange_id))
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+_TABLES: Final = ("exchanges", "exchange_content")
+
+
+#: Fields of an exchange that are columns of the same name.
+_FACTS: Final = tuple(name for name in Exchange._fields if name in exchanges.columns)
+
+
+async def add_exchanges(engine: AsyncEngine, arrived: Sequence[Exchange]) -> int:
+    """Store exchanges with their content, if any, and return how many are new.
+
+    Raises
+    ------
+    StoreUnavailable
+        PostgreSQL does not answer; none of the exchanges is stored.
+    """
+    if not arrived:
+        return 0
+    async with transaction(engine) as connection:
+        days = {id_time(one.id).date() for one in arrived}
+        await make_days(connection, _TABLES, days, "biasmeter partitions")
+    async with transaction(engine) as connection:
+        new = await _add_facts(connection, arrived)
+        content = [one for one in arrived if one.id in new and one.request is not None]
+        # If an id occurs twice in one batch, the first counts.
+        rows = {one.id: {"id": one.id, "request": one.request, "response": one.response} for one in reversed(content)}
+        if rows:
+            await connection.execute(insert(exchange_content), list(rows.values()))
+    return len(new)
+
+
+async def _add_facts(connection: AsyncConnection, arrived: Sequence[Exchange]) -> set[UUID]:
+    query = upsert(exchanges).on_conflict_do_nothing().returning(exchanges.c.id)
+    return set((await connection.execute(query, [_row(one) for one in arrived])).scalars())
+
+
+def _row(one: Exchange) -> dict[str, Any]:
+    facts = {name: getattr(one, name) for name in _FACTS}
+    return facts | {"at": _EPOCH + timedelta(microseconds=one.at_us), "tags": one.tags or None}

@@ -1,44 +1,61 @@
-"""Exposures in the store: what replays came to when they were concluded, by group and measure."""
+"""Store the exposures that finished replays found, by group and measure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, delete, func, insert, select
-from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy import Column, ColumnElement, DateTime, Table, Text, delete, func, insert, select
+from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.store.exposure_tables import exposures
+from auditor.store.engine import metadata
 
-#: What one replay says once, in this order.
+exposures = Table(
+    "exposures",
+    metadata,
+    Column("replay_id", Text, nullable=False),
+    Column("concluded_at", DateTime(timezone=True), nullable=False),
+    Column("selection", Text, nullable=False),
+    Column("deployment", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("route", Text),
+    Column("task", Text),
+    Column("rubric", Text, nullable=False),
+    Column("claim", Text),
+    Column("metric", Text, nullable=False),
+    Column("exposure", JSONB, nullable=False),
+)
+
+
+#: The unique key within one replay, in this order.
 _KEY: Final = ("deployment", "origin", "route", "task", "rubric", "claim", "metric")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExposureRow:
-    """How far one measure of one group could be moved, or why that cannot be said."""
+    """How far one measure of one group could be moved, or the reason why that is unknown."""
 
     replay_id: str
     concluded_at: datetime
     selection: str
     deployment: str
     origin: str
-    route: str | None  #: of clients
-    task: str | None  #: as first asked; only probes have one
+    route: str | None  #: only for client traffic
+    task: str | None  #: of the original question; only probes have one
     rubric: str
     claim: str | None
     metric: str
-    exposure: Mapping[str, Any]  #: as ``comparison.json`` has it
+    exposure: Mapping[str, Any]  #: the entry of ``comparison.json``
 
 
-async def keep_exposures(connection: AsyncConnection, replay_id: str, rows: Sequence[ExposureRow]) -> bool:
-    """Put what a replay says in the place of what it said before; say whether it says anything else.
+async def replace_exposures(connection: AsyncConnection, replay_id: str, rows: Sequence[ExposureRow]) -> bool:
+    """Replace the stored exposures of a replay, and return whether anything changed.
 
-    A replay that is concluded again to the same keeps the moment at which it first said so.
+    A replay that is finished again with the same result keeps its first time.
     """
     before = await _read(connection, exposures.c.replay_id == replay_id)
-    if [_said(row) for row in before] == [_said(row) for row in sorted(rows, key=_order)]:
+    if [_content(row) for row in before] == [_content(row) for row in sorted(rows, key=_order)]:
         return False
     await connection.execute(delete(exposures).where(exposures.c.replay_id == replay_id))
     if rows:
@@ -46,7 +63,7 @@ async def keep_exposures(connection: AsyncConnection, replay_id: str, rows: Sequ
     return True
 
 
-def _said(row: ExposureRow) -> tuple[object, ...]:
+def _content(row: ExposureRow) -> tuple[object, ...]:
     return (*_order(row), row.selection, dict(row.exposure))
 
 
@@ -57,7 +74,7 @@ def _order(row: ExposureRow) -> tuple[str, ...]:
 async def read_exposures(
     connection: AsyncConnection, since: datetime, until: datetime, as_of: datetime
 ) -> list[ExposureRow]:
-    """Read what the replays say that were concluded in [since, until), and not after ``as_of``; the oldest first."""
+    """Read the exposures of replays finished in [since, until) and not after ``as_of``, the oldest first."""
     concluded = exposures.c.concluded_at
     rows = await _read(connection, (concluded >= since) & (concluded < until) & (concluded <= as_of))
     return sorted(rows, key=lambda row: row.concluded_at)
@@ -66,7 +83,7 @@ async def read_exposures(
 async def newest_exposure(
     connection: AsyncConnection, since: datetime | None = None, until: datetime | None = None
 ) -> datetime | None:
-    """Tell when a replay was last concluded, of all or in [since, until)."""
+    """Return when a replay was last finished, at any time or in [since, until)."""
     query = select(func.max(exposures.c.concluded_at))
     if since is not None:
         query = query.where(exposures.c.concluded_at >= since)
@@ -77,7 +94,7 @@ async def newest_exposure(
 
 
 async def latest_exposures(connection: AsyncConnection) -> list[ExposureRow]:
-    """Read what the latest replay says of each measure of each deployment, origin, route and first format."""
+    """Read the latest exposure of each measure, deployment, origin, route and original task."""
     of = [exposures.c[name] for name in ("deployment", "origin", "route", "task", "rubric", "metric")]
     latest = (*of, exposures.c.concluded_at.desc(), exposures.c.replay_id)
     query = select(exposures).ext(distinct_on(*of)).order_by(*latest)

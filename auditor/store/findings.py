@@ -1,28 +1,103 @@
-"""Findings in the store: what was found, what people said to it, and what is to be posted of it."""
+"""Store findings, what people did with them, and the messages to post about them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import func, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Date,
+    DateTime,
+    Double,
+    ForeignKey,
+    Identity,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    func,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.store.monitor_tables import finding_events, findings
+from auditor.store.codings import coders
+from auditor.store.engine import metadata
 
-#: What findings can be asked for by.
+findings = Table(
+    "findings",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("coder", Text, ForeignKey(coders.c.id), nullable=False),
+    Column("deployment", Text, nullable=False),
+    Column("metric", Text, nullable=False),
+    Column("level", Text, nullable=False),
+    Column("reference_id", Text, nullable=False),
+    Column("day", Date, nullable=False),
+    Column("first_seen", DateTime(timezone=True), nullable=False),
+    Column("evidence", JSONB, nullable=False),
+    Column("value", Double),
+    Column("low", Double),
+    Column("high", Double),
+    Column("n", BigInteger, nullable=False),
+    Column("n_statements", BigInteger, nullable=False),
+    Column("window_since", Date, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("note", Text),
+    Column("by", Text),
+)
+
+
+finding_events = Table(
+    "finding_events",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("finding_id", Text, ForeignKey(findings.c.id), nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("action", Text, nullable=False),
+    Column("by", Text),
+    Column("note", Text),
+    Column("reference_id", Text),
+)
+
+
+webhook_deliveries = Table(
+    "webhook_deliveries",
+    metadata,
+    Column("finding_id", Text, ForeignKey(findings.c.id), primary_key=True),
+    Column("state", Text, primary_key=True),
+    Column("body", LargeBinary, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("next_at", DateTime(timezone=True), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("delivered_at", DateTime(timezone=True)),
+    Column("error", Text),
+)
+
+
+#: Columns by which findings can be filtered.
 FILTERS: Final = ("deployment", "metric", "level", "state")
+
+
 OPEN: Final = "open"
+
+
 ACKNOWLEDGED: Final = "acknowledged"
+
+
 ANSWERED: Final = "answered"
-#: The newest are shown; whoever wants older ones names a deployment.
+
+
+#: The greatest number of findings in one answer, the newest; a filter by deployment reaches older ones.
 _MOST: Final = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """What was found of one measure of one deployment, and how it stands."""
+    """A finding about one measure of one deployment, and its state."""
 
     id: str
     coder: str
@@ -30,7 +105,7 @@ class Finding:
     metric: str
     level: str  #: page | investigate | instrument
     reference_id: str
-    day: date  #: on whose pass it was found
+    day: date  #: the day of the tested data
     first_seen: datetime  #: when that day was closed
     evidence: Mapping[str, Any]
     value: float | None  #: change against the reference over the window
@@ -46,17 +121,17 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FindingEvent:
-    """What happened to a finding, and who did it."""
+    """A change of a finding, and who made it."""
 
     at: datetime
     action: str  #: opened | acknowledged | answered
     by: str | None = None
     note: str | None = None
-    reference_id: str | None = None  #: the one that was accepted
+    reference_id: str | None = None  #: the accepted reference
 
 
 async def add_finding(connection: AsyncConnection, finding: Finding) -> bool:
-    """Keep a finding, open; say whether it is new. One that is there already stays as people have left it."""
+    """Store an open finding, and return whether it is new; an existing one is not changed."""
     row = asdict(finding)
     new = insert(findings).values(row).on_conflict_do_nothing().returning(findings.c.id)
     if (await connection.execute(new)).scalar() is None:
@@ -66,7 +141,7 @@ async def add_finding(connection: AsyncConnection, finding: Finding) -> bool:
 
 
 async def read_findings(connection: AsyncConnection, **wanted: str) -> list[Finding]:
-    """Read the findings whose columns have these values, the newest first."""
+    """Read the findings with these values, the newest first."""
     query = select(findings).order_by(findings.c.first_seen.desc(), findings.c.id).limit(_MOST)
     for name, value in wanted.items():
         query = query.where(findings.c[name] == value)
@@ -74,14 +149,14 @@ async def read_findings(connection: AsyncConnection, **wanted: str) -> list[Find
 
 
 async def read_finding(connection: AsyncConnection, finding_id: str, *, changing: bool = False) -> Finding | None:
-    """Read one finding; with ``changing`` nobody else changes it until this transaction ends."""
+    """Read one finding; with ``changing`` it is locked until this transaction ends."""
     query = select(findings).where(findings.c.id == finding_id)
     row = (await connection.execute(query.with_for_update() if changing else query)).mappings().first()
     return None if row is None else Finding(**row)
 
 
 async def read_unanswered(connection: AsyncConnection, coder: str, deployment: str) -> list[Finding]:
-    """Read what is found of a deployment and has no answer; nobody else changes it until this transaction ends."""
+    """Read and lock the unanswered findings of a deployment until this transaction ends."""
     table = findings
     query = (
         select(table)
@@ -93,7 +168,7 @@ async def read_unanswered(connection: AsyncConnection, coder: str, deployment: s
 
 
 async def read_events(connection: AsyncConnection, finding_id: str) -> list[FindingEvent]:
-    """Read what happened to a finding, in its order."""
+    """Read the events of a finding, in their order."""
     names = FindingEvent.__dataclass_fields__
     query = (
         select(*(finding_events.c[name] for name in names))
@@ -104,7 +179,7 @@ async def read_events(connection: AsyncConnection, finding_id: str) -> list[Find
 
 
 async def change_state(connection: AsyncConnection, ids: Sequence[str], event: FindingEvent) -> None:
-    """Let something happen to findings: they then stand as the event says, by whom and with which note."""
+    """Apply an event to findings: set their state, and who set it with which note."""
     table = findings
     changed = {"state": event.action, "by": event.by, "note": event.note}
     await connection.execute(update(table).where(table.c.id == func.any(list(ids))).values(changed))
@@ -114,3 +189,55 @@ async def change_state(connection: AsyncConnection, ids: Sequence[str], event: F
 async def _add_events(connection: AsyncConnection, ids: Sequence[str], event: FindingEvent) -> None:
     rows = [{"finding_id": each, **asdict(event)} for each in ids]
     await connection.execute(insert(finding_events), rows)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Delivery:
+    """The message to post about one finding in one state."""
+
+    finding_id: str
+    state: str
+    body: bytes
+    created_at: datetime
+    attempts: int = 0
+
+
+async def add_delivery(connection: AsyncConnection, delivery: Delivery) -> None:
+    """Queue a message to be posted at once; a finding is posted once in each state."""
+    row = {name: getattr(delivery, name) for name in Delivery.__dataclass_fields__}
+    await connection.execute(
+        insert(webhook_deliveries).values(**row, next_at=delivery.created_at).on_conflict_do_nothing()
+    )
+
+
+async def take_due(connection: AsyncConnection, now: datetime, longest: timedelta) -> Delivery | None:
+    """Lock one delivery that is due until this transaction ends; those older than ``longest`` are given up."""
+    table = webhook_deliveries
+    query = (
+        select(*(table.c[name] for name in Delivery.__dataclass_fields__))
+        .where(table.c.delivered_at.is_(None), table.c.next_at <= now, table.c.created_at > now - longest)
+        .order_by(table.c.next_at, table.c.finding_id, table.c.state)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+    row = (await connection.execute(query)).mappings().first()
+    return None if row is None else Delivery(**row)
+
+
+async def record_delivered(connection: AsyncConnection, delivery: Delivery, now: datetime) -> None:
+    """Record that a delivery has arrived."""
+    await _change(connection, delivery, delivered_at=now, error=None)
+
+
+async def record_failed(connection: AsyncConnection, delivery: Delivery, error: str, next_at: datetime) -> None:
+    """Record why a delivery failed, and when it is tried again."""
+    await _change(connection, delivery, error=error, next_at=next_at)
+
+
+async def _change(connection: AsyncConnection, delivery: Delivery, **values: object) -> None:
+    table = webhook_deliveries
+    await connection.execute(
+        update(table)
+        .where(table.c.finding_id == delivery.finding_id, table.c.state == delivery.state)
+        .values(attempts=delivery.attempts + 1, **values)
+    )

@@ -1,12 +1,53 @@
-"""Client keys in the store."""
+"""Store client keys and what they have spent."""
 
 from datetime import datetime
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Double,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    Uuid,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.keys import Key
-from auditor.store.tables import client_keys, key_spending
+from auditor.store.engine import metadata
+
+client_keys = Table(
+    "client_keys",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    Column("models", ARRAY(Text), nullable=False),
+    Column("rights", ARRAY(Text), nullable=False),
+    Column("rpm", Integer),
+    Column("tpm", Integer),
+    Column("budget", Double),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True)),
+    Column("revoked_at", DateTime(timezone=True)),
+)
+
+
+key_spending = Table(
+    "key_spending",
+    metadata,
+    Column("key_id", Text, primary_key=True),
+    Column("ledger", Uuid, primary_key=True),
+    Column("nano_usd", BigInteger, nullable=False),
+    Column("updated_at", DateTime(timezone=True), nullable=False),
+)
 
 
 async def add_key(connection: AsyncConnection, key: Key, created_at: datetime) -> None:
@@ -28,20 +69,20 @@ async def add_key(connection: AsyncConnection, key: Key, created_at: datetime) -
 
 
 async def list_keys(connection: AsyncConnection) -> list[tuple[Key, datetime]]:
-    """Give all keys, revoked ones included, with the time they were made, oldest first."""
+    """Return all keys, also revoked ones, with their times of creation, oldest first."""
     rows = await connection.execute(select(client_keys).order_by(client_keys.c.created_at, client_keys.c.id))
     return [(Key.of_row(row, revoked=row["revoked_at"] is not None), row["created_at"]) for row in rows.mappings()]
 
 
 async def spent_by_keys(connection: AsyncConnection) -> dict[str, int]:
-    """Give what keys have spent by all hosts' ledgers, in nano-USD; a key that never had a budget is absent."""
+    """Return what keys have spent on all hosts, in nano-USD; a key that never had a budget is absent."""
     spent = func.sum(key_spending.c.nano_usd)
     rows = await connection.execute(select(key_spending.c.key_id, spent).group_by(key_spending.c.key_id))
     return {key_id: int(nano_usd) for key_id, nano_usd in rows}
 
 
 async def revoke_key(connection: AsyncConnection, key_id: str, now: datetime) -> bool:
-    """Revoke a key; say whether there was one of that id. Revoking twice keeps the first time."""
+    """Revoke a key, and return whether it exists. Revoking it again keeps the first time."""
     found = await connection.execute(select(client_keys.c.id).where(client_keys.c.id == key_id))
     if found.first() is None:
         return False

@@ -1,6 +1,6 @@
-"""Clients' prompts and their mirrored answers: which are still to be mirrored, what it has cost, what came of it.
+"""Find client prompts to mirror to peers, what mirroring has cost, and the mirrored answers.
 
-A mirrored call is an exchange of origin ``peer`` whose parent is the client's. Nothing of a client's words is copied.
+A mirrored call is an exchange of origin ``peer`` whose parent is the client's exchange, so client text is never copied.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,27 +9,52 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Select, Text, case, cast, func, literal, null, select, union
+from sqlalchemy import (
+    Column,
+    DateTime,
+    Select,
+    Table,
+    Text,
+    Uuid,
+    case,
+    cast,
+    func,
+    literal,
+    null,
+    select,
+    union,
+)
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.exchange import Capture, Origin, Outcome
-from auditor.store.peer_tables import peer_passed_over
+from auditor.store.engine import metadata
+from auditor.store.exchanges import exchange_content, exchanges, planned_instances
 from auditor.store.plans import Spent, add_up
-from auditor.store.tables import exchange_content, exchanges, planned_instances
 
-#: What a busy peer says: it was not asked, and may be asked later.
+peer_passed_over = Table(
+    "peer_passed_over",
+    metadata,
+    Column("exchange_id", Uuid, primary_key=True),
+    Column("route", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+)
+
+
+#: Status of a busy peer, which counts as not asked.
 BUSY: Final = 429
+
 
 _asked, _mirrored = exchanges.alias("asked"), exchanges.alias("mirrored")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prompt:
-    """A client's exchange, as far as mirroring it needs."""
+    """The fields of a client's exchange that mirroring needs."""
 
     id: UUID
-    deployment: str  #: who answered the client
+    deployment: str  #: the one that answered the client
     endpoint: str
     captured: bool  #: in full
     truncated: bool
@@ -40,7 +65,7 @@ class Prompt:
 
 
 async def fresh_prompts(connection: AsyncConnection, route: str, since: UUID) -> dict[UUID, str]:
-    """Find a route's complete client exchanges from an id on that were not passed over, and who answered each."""
+    """Find a route's complete client exchanges from an id on that were not passed over, with their deployments."""
     passed_over = select(peer_passed_over.c.exchange_id).where(peer_passed_over.c.exchange_id == exchanges.c.id)
     query = select(exchanges.c.id, exchanges.c.deployment).where(
         exchanges.c.id >= since,
@@ -53,7 +78,7 @@ async def fresh_prompts(connection: AsyncConnection, route: str, since: UUID) ->
 
 
 async def asked_already(connection: AsyncConnection, peers: Sequence[str], since: UUID) -> set[tuple[UUID, str]]:
-    """Give the exchanges, from an id on, that a peer was asked already, whatever came of it but that it was busy."""
+    """Return the exchanges, from an id on, that a peer was asked, except where it was busy."""
     query = select(exchanges.c.parent, exchanges.c.deployment).where(
         exchanges.c.id >= since,
         exchanges.c.origin == Origin.PEER,
@@ -80,14 +105,14 @@ async def read_prompts(connection: AsyncConnection, ids: Sequence[UUID]) -> list
 
 
 async def pass_over(connection: AsyncConnection, route: str, reasons: Mapping[UUID, str], now: datetime) -> None:
-    """Keep which exchanges are not mirrored, and why."""
+    """Record exchanges that are not mirrored, and why."""
     rows = [{"exchange_id": key, "route": route, "reason": reason, "at": now} for key, reason in reasons.items()]
     if rows:
         await connection.execute(insert(peer_passed_over).on_conflict_do_nothing(), rows)
 
 
 async def read_mirroring_spent(connection: AsyncConnection, route: str, since: UUID) -> dict[str, Spent]:
-    """Add up by peer what mirroring a route's prompts has used from an id on, failed and repeated calls included."""
+    """Sum by peer what mirroring a route's prompts has used from an id on, with failed and repeated calls."""
     sent = (
         select(_mirrored)
         .join(_asked, _asked.c.id == _mirrored.c.parent)
@@ -97,7 +122,7 @@ async def read_mirroring_spent(connection: AsyncConnection, route: str, since: U
 
 
 async def count_mirroring(connection: AsyncConnection, route: str, since: UUID) -> dict[str, int]:
-    """Count a route's complete client exchanges from an id on: ``mirrored``, by the reason why not, and ``open``."""
+    """Count a route's complete client exchanges from an id on: ``mirrored``, ``open``, or by the reason why not."""
     mirrored = select(_mirrored.c.id).where(
         _mirrored.c.id >= since, _mirrored.c.origin == Origin.PEER, _mirrored.c.parent == exchanges.c.id
     )
@@ -120,10 +145,10 @@ async def count_mirroring(connection: AsyncConnection, route: str, since: UUID) 
 def mirrored_answers(
     route: str, target: str, peers: Sequence[str], since: UUID, among: Select[Any] | None = None
 ) -> Select[Any]:
-    """Select what ``target`` answered a route's clients from an id on, where a peer was asked the same, and the peers.
+    """Select the answers of ``target`` to a route's clients from an id on, and those of peers to the same prompts.
 
-    Content aside, in the columns of ``peers.round_answers``. A question is named by the client's exchange.
-    Where ``among`` selects the ids of exchanges, only these of the peers' count.
+    The columns are those of ``peers.round_answers``, without content. The client's exchange identifies the question.
+    If ``among`` selects ids of exchanges, only these answers of peers count.
     """
     counts = select(planned_instances.c.ref).where(
         planned_instances.c.ref == _mirrored.c.ref, planned_instances.c.exchange_id == _mirrored.c.id

@@ -1,24 +1,70 @@
-"""What is watched, in the store: closed days, what was answered on them, and the states of watches."""
+"""Store the state of drift monitoring: closed days, their answers, and the states of the tests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import delete, func, select, text, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Date,
+    DateTime,
+    ForeignKey,
+    Table,
+    Text,
+    delete,
+    func,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.ids import day_bounds
-from auditor.store.coding_tables import tallies
-from auditor.store.monitor_tables import monitor_days, monitor_references, monitor_watches
+from auditor.store.codings import coders
+from auditor.store.engine import metadata
+from auditor.store.references import monitor_references
+from auditor.store.tallies import tallies
 
-#: Plans that ask the same statements again and again.
+monitor_days = Table(
+    "monitor_days",
+    metadata,
+    Column("coder", Text, ForeignKey(coders.c.id), primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("closed_at", DateTime(timezone=True), nullable=False),
+    Column("watched", Boolean, nullable=False),
+    Column("late", BigInteger, nullable=False),
+)
+
+
+monitor_watches = Table(
+    "monitor_watches",
+    metadata,
+    Column("coder", Text, ForeignKey(coders.c.id), primary_key=True),
+    Column("deployment", Text, primary_key=True),
+    Column("metric", Text, primary_key=True),
+    Column("reference_id", Text, ForeignKey(monitor_references.c.id), nullable=False),
+    Column("through", Date, nullable=False),
+    Column("state", JSONB(none_as_null=True)),
+    Column("told", JSONB, nullable=False),
+)
+
+
+#: Designs that ask the same statements repeatedly.
 WATCHED_DESIGNS: Final = ("sentinel", "panel")
-#: Days back on which codings made after the day had closed are looked for.
+
+
+#: Number of past days to check for codings that were made after the day was closed.
 _LATE_DAYS: Final = 7
-#: One process watches at a time; the next then finds little left.
-_LOCK: Final = text("SELECT pg_try_advisory_xact_lock(hashtext('tiltmeter monitor'))")
+
+
+#: Only one process runs the tests at a time.
+_LOCK: Final = text("SELECT pg_try_advisory_xact_lock(hashtext('biasmeter monitor'))")
+
+
 _PASSES: Final = """
     SELECT d.day, c.deployment, p.design, c.task, c.perspective, c.role, c.sentiment, c.cluster,
            c.sel, c.sel_reason, c.elab, c.elab_reason, count(*) AS n
@@ -32,6 +78,8 @@ _PASSES: Final = """
     GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
     ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 """
+
+
 _LATE: Final = """
     UPDATE monitor_days d SET late = counted.n
     FROM (
@@ -48,7 +96,7 @@ _LATE: Final = """
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClosedDay:
-    """A day of one coder's readings, as they were at one moment."""
+    """A day of one coder's codings, as they were at one moment."""
 
     coder: str
     day: date
@@ -57,20 +105,20 @@ class ClosedDay:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredWatch:
-    """The state of one series after one day."""
+    """The state of one test after one day."""
 
     coder: str
     deployment: str
     metric: str
     reference_id: str
     through: date
-    state: Mapping[str, Any] | None  #: None where the measure has no reference
-    told: Mapping[str, Any]  #: what series show of it
+    state: Mapping[str, Any] | None  #: None if the measure has no reference
+    told: Mapping[str, Any]  #: what is exported of it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToldWatch:
-    """What series show of one watch."""
+    """What is exported of one test."""
 
     deployment: str
     metric: str
@@ -79,12 +127,12 @@ class ToldWatch:
 
 
 async def lock_watching(connection: AsyncConnection) -> bool:
-    """Take the watch for as long as this transaction lasts; say whether nobody else has it."""
+    """Try to lock monitoring until this transaction ends, and return whether it is locked."""
     return bool((await connection.execute(_LOCK)).scalar())
 
 
 async def next_to_close(connection: AsyncConnection, coder: str) -> date | None:
-    """Name the day after the last closed one; before any, the first one with a probe that is counted."""
+    """Return the day after the last closed one, or at first the first day with a counted probe."""
     days = select(func.max(monitor_days.c.day)).where(monitor_days.c.coder == coder)
     newest: date | None = (await connection.execute(days)).scalar()
     if newest is not None:
@@ -95,19 +143,19 @@ async def next_to_close(connection: AsyncConnection, coder: str) -> date | None:
 
 
 async def close_day(connection: AsyncConnection, closed: ClosedDay) -> None:
-    """Close a day: what is coded by now is what was answered on it."""
+    """Close a day: only codings that exist now count for it."""
     await connection.execute(insert(monitor_days).values(**asdict(closed), watched=False, late=0))
 
 
 async def count_late(connection: AsyncConnection, coder: str, day: date) -> dict[date, int]:
-    """Count codings that came after their day had closed, of the week before ``day``; give the days that have more."""
+    """Count late codings of the week before ``day``, and return the days with more than before."""
     low, _ = day_bounds(day - timedelta(days=_LATE_DAYS))
     found = await connection.execute(text(_LATE), {"coder": coder, "low": low, "high": day_bounds(day)[0]})
     return {row.day: row.late for row in found}
 
 
 async def unwatched_day(connection: AsyncConnection, coder: str) -> ClosedDay | None:
-    """Give the oldest closed day that has not been watched."""
+    """Return the oldest closed day that has not been tested."""
     table = monitor_days
     query = (
         select(table.c.coder, table.c.day, table.c.closed_at)
@@ -120,7 +168,7 @@ async def unwatched_day(connection: AsyncConnection, coder: str) -> ClosedDay | 
 
 
 async def mark_watched(connection: AsyncConnection, closed: ClosedDay) -> None:
-    """Keep that a day has been watched."""
+    """Record that a day has been tested."""
     table = monitor_days
     await connection.execute(
         update(table).where(table.c.coder == closed.coder, table.c.day == closed.day).values(watched=True)
@@ -130,9 +178,9 @@ async def mark_watched(connection: AsyncConnection, closed: ClosedDay) -> None:
 async def count_passes(
     connection: AsyncConnection, coder: str, first: date, last: date, deployments: Sequence[str] | None = None
 ) -> list[Mapping[str, Any]]:
-    """Count what was answered on closed days, first and last included, as it was when they closed.
+    """Count the answers of the closed days from first to last, as they were when the days were closed.
 
-    Reads the codings of these days alone, however many came before.
+    Only the codings of these days are read.
 
     Returns
     -------
@@ -147,14 +195,14 @@ async def count_passes(
 
 
 async def read_watches(connection: AsyncConnection, coder: str) -> list[StoredWatch]:
-    """Read all states of a coder's watches, by deployment and metric."""
+    """Read all test states of a coder, by deployment and metric."""
     table = monitor_watches
     query = select(table).where(table.c.coder == coder).order_by(table.c.deployment, table.c.metric)
     return [StoredWatch(**row) for row in (await connection.execute(query)).mappings()]
 
 
 async def read_told(connection: AsyncConnection, coder: str) -> list[ToldWatch]:
-    """Read what series show of a coder's watches, by deployment and metric; the states themselves are larger."""
+    """Read what is exported of a coder's tests, by deployment and metric, without the larger states."""
     table = monitor_watches
     query = (
         select(*(table.c[name] for name in ToldWatch.__dataclass_fields__))
@@ -165,7 +213,7 @@ async def read_told(connection: AsyncConnection, coder: str) -> list[ToldWatch]:
 
 
 async def write_watches(connection: AsyncConnection, watches: Sequence[StoredWatch]) -> None:
-    """Put states in the place of earlier ones."""
+    """Replace the states of tests."""
     if not watches:
         return
     new = insert(monitor_watches)
@@ -175,19 +223,6 @@ async def write_watches(connection: AsyncConnection, watches: Sequence[StoredWat
 
 
 async def drop_watches(connection: AsyncConnection, coder: str, deployment: str) -> None:
-    """End a deployment's watches: its reference is another one from now on."""
+    """Delete the test states of a deployment, whose reference has changed."""
     table = monitor_watches
     await connection.execute(delete(table).where(table.c.coder == coder, table.c.deployment == deployment))
-
-
-async def forget_watches(connection: AsyncConnection, coder: str) -> None:
-    """Forget all that follows from the codings: states, and what was fitted. The closed days are then watched again.
-
-    Which days were closed when, and which references people accepted, are facts, and stay; so do findings.
-    """
-    references, days = monitor_references, monitor_days
-    await connection.execute(delete(monitor_watches).where(monitor_watches.c.coder == coder))
-    own = references.c.coder == coder
-    await connection.execute(delete(references).where(own, references.c.accepted_by.is_(None)))
-    await connection.execute(update(references).where(own).values(until=None, content=None))
-    await connection.execute(update(days).where(days.c.coder == coder).values(watched=False))

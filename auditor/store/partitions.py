@@ -1,4 +1,4 @@
-"""Daily partitions of tables whose keys are ids: made where a day has none yet."""
+"""Create daily partitions of tables whose keys are ids."""
 
 from collections.abc import Collection, Sequence
 from datetime import date
@@ -10,19 +10,19 @@ from auditor.domain.ids import day_bounds
 
 
 async def make_days(connection: AsyncConnection, tables: Sequence[str], days: Collection[date], lock: str) -> None:
-    """Make the partitions of some days.
+    """Create the partitions of some days.
 
     Parameters
     ----------
     connection
         Its transaction holds the lock until it ends.
     tables
-        In the order they are made: a day that has the last one has all.
+        In the order of creation: a day that has the last one has all.
     days
         In UTC.
     lock
-        Name of the lock that all who make these partitions take: CREATE ... IF NOT EXISTS alone does not stand two
-        that do it at once.
+        Name of the lock that everybody takes who creates these partitions: CREATE ... IF NOT EXISTS alone fails when
+        two do it at once.
     """
     missing = [day for day in sorted(days) if not await _has(connection, tables[-1], day)]
     if not missing:

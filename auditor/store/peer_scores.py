@@ -1,26 +1,72 @@
-"""What scorers make of peers' answers: vectors of encoders, scores of judges. What is not scored yet is found here.
+"""Store how peers' answers were scored: vectors of encoders and scores of judges. Find answers without a score.
 
-Answers come as a query of ``peers`` or ``mirroring``: one search serves rounds of questions and mirrored prompts.
+Answers are given as a query of ``peers`` or ``mirroring``, so one search serves both.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, Table, and_, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import (
+    Boolean,
+    Column,
+    DateTime,
+    ForeignKey,
+    LargeBinary,
+    Select,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    and_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.store.peer_tables import peer_scorers, peer_scores, peer_vectors
+from auditor.store.engine import metadata
+from auditor.store.exchanges import erased_among, exchanges
 from auditor.store.peers import PeerReply, is_blocked, read_contents
-from auditor.store.tables import exchanges
+
+peer_scorers = Table(
+    "peer_scorers",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("method", Text, nullable=False),
+    Column("description", JSONB, nullable=False),
+    Column("first_used_at", DateTime(timezone=True), nullable=False),
+)
+
+
+peer_vectors = Table(
+    "peer_vectors",
+    metadata,
+    Column("exchange_id", Uuid, primary_key=True),
+    Column("scorer", Text, ForeignKey(peer_scorers.c.id), primary_key=True),
+    Column("vector", LargeBinary),
+    Column("missing", Text),
+    Column("truncated", Boolean, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+)
+
+
+peer_scores = Table(
+    "peer_scores",
+    metadata,
+    Column("exchange_id", Uuid, primary_key=True),
+    Column("scorer", Text, ForeignKey(peer_scorers.c.id), primary_key=True),
+    Column("score", SmallInteger),
+    Column("missing", Text),
+    Column("justification", Text, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredVector:
-    """One answer's vector, or why it has none."""
+    """One answer's vector, or the reason why it has none."""
 
     exchange_id: UUID
     vector: bytes | None  #: float32, little-endian
@@ -30,17 +76,22 @@ class StoredVector:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredScore:
-    """One judge's score of one answer, or why it gave none."""
+    """One judge's score of one answer, or the reason why there is none."""
 
     exchange_id: UUID
     score: int | None  #: in [1, 10]
     missing: str | None = None
     justification: str = ""
 
+    def __post_init__(self) -> None:
+        # PostgreSQL's text accepts neither NUL nor half a surrogate pair, and a judge's text may hold them.
+        storable = self.justification.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+        object.__setattr__(self, "justification", storable)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoredAnswer:
-    """One answer with what all scorers made of it."""
+    """One answer with all its scores."""
 
     exchange_id: UUID
     deployment: str
@@ -54,60 +105,30 @@ class ScoredAnswer:
 async def register_scorer(
     connection: AsyncConnection, scorer: str, method: str, description: Mapping[str, Any], now: datetime
 ) -> None:
-    """Keep who a scorer is; the first description of an id stays."""
+    """Store the description of a scorer; the first description of an id is kept."""
     row = {"id": scorer, "method": method, "description": dict(description), "first_used_at": now}
     await connection.execute(insert(peer_scorers).values(row).on_conflict_do_nothing())
 
 
-async def find_without_vector(
-    connection: AsyncConnection, answers: Select[Any], scorer: str, limit: int
-) -> list[PeerReply]:
-    """Read answers that this encoder has not seen, with their content."""
-    return await _find(connection, answers, peer_vectors, scorer, limit)
-
-
-async def find_without_score(
-    connection: AsyncConnection, answers: Select[Any], scorer: str, limit: int
-) -> list[PeerReply]:
-    """Read answers that this judge has not seen, with their content."""
-    return await _find(connection, answers, peer_scores, scorer, limit)
-
-
-async def _find(
+async def find_unscored(
     connection: AsyncConnection, answers: Select[Any], table: Table, scorer: str, limit: int
 ) -> list[PeerReply]:
+    """Read answers without a row of this scorer in ``peer_vectors`` or ``peer_scores``, with their content."""
     every = answers.subquery()
     seen = select(table.c.exchange_id).where(table.c.exchange_id == every.c.exchange_id, table.c.scorer == scorer)
     left = select(every).where(~seen.exists()).order_by(every.c.exchange_id).limit(limit)
     return await read_contents(connection, left)
 
 
-async def add_vectors(connection: AsyncConnection, scorer: str, vectors: Sequence[StoredVector], now: datetime) -> None:
-    """Keep what an encoder made of answers."""
-    rows = [
-        {
-            "exchange_id": one.exchange_id, "scorer": scorer, "vector": one.vector, "missing": one.missing,
-            "truncated": one.truncated, "at": now,
-        }
-        for one in vectors
-    ]  # fmt: skip
+async def add_results(
+    connection: AsyncConnection, scorer: str, results: Sequence[StoredVector] | Sequence[StoredScore], now: datetime
+) -> None:
+    """Store the vectors of an encoder, or the scores of a judge, without those of erased exchanges."""
+    erased = await erased_among(connection, [one.exchange_id for one in results])
+    rows = [{**asdict(one), "scorer": scorer, "at": now} for one in results if one.exchange_id not in erased]
     if rows:
-        await connection.execute(insert(peer_vectors).on_conflict_do_nothing(), rows)
-
-
-async def add_scores(connection: AsyncConnection, scorer: str, scores: Sequence[StoredScore], now: datetime) -> None:
-    """Keep what a judge said of answers."""
-    rows = [
-        {
-            "exchange_id": one.exchange_id, "scorer": scorer, "score": one.score, "missing": one.missing,
-            # PostgreSQL's text holds neither NUL nor half a surrogate pair, and a judge's sentence may.
-            "justification": one.justification.replace("\0", "\ufffd").encode("utf-8", "replace").decode(),
-            "at": now,
-        }
-        for one in scores
-    ]  # fmt: skip
-    if rows:
-        await connection.execute(insert(peer_scores).on_conflict_do_nothing(), rows)
+        table = peer_vectors if isinstance(results[0], StoredVector) else peer_scores
+        await connection.execute(insert(table).on_conflict_do_nothing(), rows)
 
 
 async def read_scored(
@@ -117,9 +138,9 @@ async def read_scored(
     judges: Sequence[str],
     as_of: datetime | None = None,
 ) -> list[ScoredAnswer]:
-    """Read answers with what one encoder and these judges made of them, in the order of question and deployment.
+    """Read answers with their vectors and scores by these scorers, in the order of question and deployment.
 
-    With ``as_of``, vectors and scores of later are left out.
+    With ``as_of``, later vectors and scores are left out.
     """
     every = answers.subquery()
     until = {table: [] if as_of is None else [table.c.at <= as_of] for table in (peer_vectors, peer_scores)}

@@ -1,6 +1,6 @@
-"""Rounds of questions to peers, and the answers to them: which calls are open, answered, paid for, and not yet scored.
+"""Store rounds of questions to peers, and read their answers and costs.
 
-A call is answered when a complete exchange counts for it (``planned_instances``, written by whoever ships exchanges).
+A call is answered once a complete exchange counts for it (``planned_instances``, written together with exchanges).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,16 +9,62 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, exists, or_, select
-from sqlalchemy.dialects.postgresql import distinct_on, insert
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    DateTime,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Integer,
+    Select,
+    Table,
+    Text,
+    UniqueConstraint,
+    exists,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.store.exchanges import decode_body
-from auditor.store.peer_tables import peer_calls, peer_questions, peer_rounds
+from auditor.store.engine import metadata
+from auditor.store.exchanges import decode_body, exchange_content, exchanges, planned_instances
 from auditor.store.plans import Spent, add_up
-from auditor.store.tables import exchange_content, exchanges, planned_instances
 
-#: A question's answer is looked for in so many rounds: while one is under way, the one before still stands.
+peer_rounds = Table(
+    "peer_rounds",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("domain", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("settings", JSONB, nullable=False),
+)
+
+
+peer_questions = Table(
+    "peer_questions",
+    metadata,
+    Column("round_id", Text, ForeignKey(peer_rounds.c.id), primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("theme", Text, nullable=False),
+    Column("question", Text, nullable=False),
+    Column("position", Integer, nullable=False),
+)
+
+
+peer_calls = Table(
+    "peer_calls",
+    metadata,
+    Column("ref", Text, primary_key=True),
+    Column("round_id", Text, nullable=False),
+    Column("deployment", Text, nullable=False),
+    Column("question_id", Text, nullable=False),
+    UniqueConstraint("round_id", "deployment", "question_id"),
+    ForeignKeyConstraint(["round_id", "question_id"], [peer_questions.c.round_id, peer_questions.c.id]),
+)
+
+
+#: Number of rounds in which to look for an answer: while a round runs, the answers of the previous one still count.
 _ROUNDS: Final = 2
 
 
@@ -26,14 +72,14 @@ _ROUNDS: Final = 2
 class PeerCall:
     """One question to one deployment."""
 
-    ref: str  #: travels in ``x-tiltmeter-ref``; at most 64 characters
+    ref: str  #: sent in ``x-biasmeter-ref``; at most 64 characters
     deployment: str
     question_id: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeerReply:
-    """What one deployment answered to one question. A mirrored prompt is named by its exchange."""
+    """The answer of one deployment to one question; the id of a mirrored prompt is that of its exchange."""
 
     exchange_id: UUID
     deployment: str
@@ -44,7 +90,7 @@ class PeerReply:
     stream: bool
     status: int
     finish_reason: str | None
-    body: bytes | None  #: ``None`` where no content is kept
+    body: bytes | None  #: ``None`` if no content is stored
 
     @property
     def blocked(self) -> bool:
@@ -53,7 +99,7 @@ class PeerReply:
 
 
 def is_blocked(status: int, finish_reason: str | None) -> bool:
-    """Tell whether a content filter gave an answer. Of failed exchanges only blocks count as answers."""
+    """Return whether a content filter answered. Of failed exchanges only these count as answers."""
     return status >= 400 or finish_reason == "content_filter"
 
 
@@ -65,7 +111,7 @@ async def add_round(
     settings: Mapping[str, object],
     now: datetime,
 ) -> None:
-    """Store a round with its questions (``id``, ``theme``, ``question``); one that is there stays as it is."""
+    """Store a round with its questions (``id``, ``theme``, ``question``); an existing one is not changed."""
     made = {"id": round_id, "domain": domain, "created_at": now, "settings": dict(settings)}
     await connection.execute(insert(peer_rounds).values(made).on_conflict_do_nothing())
     rows = [{"round_id": round_id, "position": position, **one} for position, one in enumerate(questions)]
@@ -73,7 +119,7 @@ async def add_round(
 
 
 async def add_calls(connection: AsyncConnection, round_id: str, calls: Iterable[PeerCall]) -> None:
-    """Store calls of a round; those that are there stay as they are."""
+    """Store calls of a round; existing ones are not changed."""
     rows = [
         {"round_id": round_id, "ref": one.ref, "deployment": one.deployment, "question_id": one.question_id}
         for one in calls
@@ -83,7 +129,7 @@ async def add_calls(connection: AsyncConnection, round_id: str, calls: Iterable[
 
 
 async def answered_refs(connection: AsyncConnection, round_id: str) -> dict[str, set[str]]:
-    """Give the refs of a round's calls that have their answer, by deployment."""
+    """Return the refs of a round's answered calls, by deployment."""
     query = (
         select(peer_calls.c.deployment, peer_calls.c.ref)
         .join(planned_instances, planned_instances.c.ref == peer_calls.c.ref)
@@ -96,16 +142,16 @@ async def answered_refs(connection: AsyncConnection, round_id: str) -> dict[str,
 
 
 async def read_round_spent(connection: AsyncConnection, round_id: str) -> dict[str, Spent]:
-    """Add up by deployment what was sent for a round, repeated and failed calls included."""
+    """Sum by deployment what a round has used, with repeated and failed calls."""
     sent = select(exchanges).join(peer_calls, peer_calls.c.ref == exchanges.c.ref)
     return await add_up(connection, sent.where(peer_calls.c.round_id == round_id))
 
 
 def round_answers(domain: str, deployments: Sequence[str], among: Select[Any] | None = None) -> Select[Any]:
-    """Select each deployment's newest answer to each question of a domain's newest round, content aside.
+    """Select each deployment's newest answer to each question of a domain's newest round, without content.
 
-    An answer of the round before to other words is none. Where ``among`` selects the ids of exchanges, only these
-    count, and only rounds that one of them belongs to.
+    An answer of the previous round counts only if the question had the same text. If ``among`` selects ids of
+    exchanges, only these count, and only rounds that contain one of them.
     """
     rounds = (
         select(peer_rounds.c.id, peer_rounds.c.created_at)
@@ -127,7 +173,7 @@ def round_answers(domain: str, deployments: Sequence[str], among: Select[Any] | 
         .select_from(asked)
         .join(peer_calls, peer_calls.c.question_id == asked.c.id)
         .join(rounds, rounds.c.id == peer_calls.c.round_id)
-        # An id stands for other words where the file was changed between the rounds.
+        # The same id may stand for another question if the file was changed between the rounds.
         .join(put, (put.c.round_id == rounds.c.id) & (put.c.id == asked.c.id) & (put.c.question == asked.c.question))
         .join(planned_instances, planned_instances.c.ref == peer_calls.c.ref)
         .join(exchanges, exchanges.c.id == planned_instances.c.exchange_id)
@@ -178,6 +224,6 @@ async def read_contents(connection: AsyncConnection, answers: Select[Any]) -> li
 
 
 async def any_answers(connection: AsyncConnection, answers: Sequence[Select[Any]]) -> bool:
-    """Tell whether one of these queries selects an answer."""
+    """Return whether any of these queries selects an answer."""
     query = select(or_(*(exists(select(one.subquery())) for one in answers)))
     return bool((await connection.execute(query)).scalar())

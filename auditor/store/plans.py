@@ -1,32 +1,89 @@
-"""Plans in the store: their statements and calls, which of them are answered, and what answering has cost so far.
+"""Store plans with their statements and calls; read which calls are answered, and what they have used.
 
-A call is answered when a complete exchange counts for it (``planned_instances``, written by whoever ships exchanges).
+A call is answered once a complete exchange counts for it (``planned_instances``, written together with exchanges).
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import Select, exists, func, select, text
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    Integer,
+    Select,
+    Table,
+    Text,
+    UniqueConstraint,
+    cast,
+    func,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from auditor.domain.condition import Task
 from auditor.domain.plan import Plan, PlannedCall
 from auditor.errors import InputError, StoreUnavailable
-from auditor.store.coding_tables import codings
-from auditor.store.plan_tables import planned_calls, plans, statements
-from auditor.store.tables import exchanges, planned_instances
+from auditor.store.engine import metadata
+from auditor.store.exchanges import announce, exchanges, planned_instances
 
-#: One runner a plan: held by a transaction of its own, so that it ends with the runner's connection.
-_LOCK: Final = text("SELECT pg_try_advisory_xact_lock(hashtext('tiltmeter plan'), hashtext(:plan_id))")
+statements = Table(
+    "statements",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("record", JSONB, nullable=False),
+    Column("added_at", DateTime(timezone=True), nullable=False),
+)
+
+
+plans = Table(
+    "plans",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("design", Text, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("rubric", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("settings", JSONB, nullable=False),
+)
+
+
+planned_calls = Table(
+    "planned_calls",
+    metadata,
+    Column("ref", Text, primary_key=True),
+    Column("plan_id", Text, ForeignKey("plans.id"), nullable=False),
+    Column("deployment", Text, nullable=False),
+    Column("statement_id", Text, ForeignKey("statements.id"), nullable=False),
+    Column("task", Text, nullable=False),
+    Column("perspective", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("sentiment", Text, nullable=False),
+    Column("template_id", Text, nullable=False),
+    Column("draw", Integer, nullable=False),
+    Column("position", Integer, nullable=False),  #: order of sending within the plan and deployment
+    Column("invites_reason", Boolean, nullable=False),
+    UniqueConstraint("plan_id", "deployment", "position"),
+)
+
+
+#: One runner for each plan: held by a transaction of its own, so that it ends with the runner's connection.
+_LOCK: Final = text("SELECT pg_try_advisory_xact_lock(hashtext('biasmeter plan'), hashtext(:plan_id))")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spent:
-    """What a plan has used so far, answered or not, and how its latest attempt went."""
+    """What a plan has used so far, and whether its latest call was complete."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -37,30 +94,10 @@ class Spent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Count:
-    """How many calls of a plan to one deployment are stored, and have their answer."""
+    """The numbers of stored and answered calls of a plan to one deployment."""
 
     planned: int = 0
     answered: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlanStatus:
-    """How far a plan is at one deployment. ``failed``: sent, and not one answer is complete."""
-
-    plan_id: str
-    name: str
-    design: str
-    created_at: datetime
-    deployment: str
-    planned: int
-    answered: int
-    failed: int
-    coded: int
-
-    @property
-    def remaining(self) -> int:
-        """Calls without an answer."""
-        return self.planned - self.answered
 
 
 async def add_plan(
@@ -70,14 +107,14 @@ async def add_plan(
     calls: Iterable[PlannedCall],
     now: datetime,
 ) -> None:
-    """Store a plan with its statements and calls; what is there already stays as it is.
+    """Store a plan with its statements and calls; existing rows are not changed.
 
     Raises
     ------
     InputError
-        A statement is stored with other words: answers to it would be read against the wrong ones.
+        A statement is stored with another text: answers would be coded against the wrong one.
     StoreUnavailable
-        The store does not take them.
+        The store does not answer.
     """
     await _add_statements(connection, records, now)
     row = {
@@ -89,10 +126,10 @@ async def add_plan(
 
 
 async def _add_calls(connection: AsyncConnection, calls: Iterable[PlannedCall]) -> None:
-    """Copy the calls as they are made; a plan may have hundreds of thousands. ``COPY`` itself knows no conflicts."""
+    """Copy the calls while they are made: a plan may have hundreds of thousands. ``COPY`` skips no existing rows."""
     await connection.execute(text("CREATE TEMPORARY TABLE added_calls (LIKE planned_calls) ON COMMIT DROP"))
     driver = (await connection.get_raw_connection()).driver_connection
-    assert isinstance(driver, asyncpg.Connection)  # what make_engine connects with
+    assert isinstance(driver, asyncpg.Connection)  # the driver of make_engine
     try:
         await driver.copy_records_to_table(
             "added_calls", records=map(_row, calls), columns=[column.name for column in planned_calls.columns]
@@ -118,7 +155,7 @@ async def _add_statements(
 
 
 def _row(call: PlannedCall) -> tuple[object, ...]:
-    """Give the values in the order of the table's columns."""
+    """Return the values in the order of the table's columns."""
     condition = call.condition
     return (
         call.ref, call.plan_id, call.deployment, call.statement_id,
@@ -128,12 +165,12 @@ def _row(call: PlannedCall) -> tuple[object, ...]:
 
 
 async def lock_plan(connection: AsyncConnection, plan_id: str) -> bool:
-    """Take the plan for as long as this transaction lasts; say whether nobody else has it."""
+    """Try to lock the plan until this transaction ends, and return whether it is locked."""
     return bool((await connection.execute(_LOCK, {"plan_id": plan_id})).scalar())
 
 
 async def count_calls(connection: AsyncConnection, plan_id: str) -> dict[str, Count]:
-    """Count the stored calls of a plan, and those that have their answer, by deployment."""
+    """Count the stored and the answered calls of a plan by deployment."""
     query = (
         select(
             planned_calls.c.deployment,
@@ -149,7 +186,7 @@ async def count_calls(connection: AsyncConnection, plan_id: str) -> dict[str, Co
 
 
 async def answered_positions(connection: AsyncConnection, plan_id: str, deployment: str) -> set[int]:
-    """Give the positions of a plan's calls to one deployment that have their answer."""
+    """Return the positions of a plan's answered calls to one deployment."""
     query = (
         select(planned_calls.c.position)
         .join(planned_instances, planned_instances.c.ref == planned_calls.c.ref)
@@ -159,19 +196,20 @@ async def answered_positions(connection: AsyncConnection, plan_id: str, deployme
 
 
 async def count_as_answered(connection: AsyncConnection, ref: str, exchange_id: UUID) -> None:
-    """Let an exchange count for a call although its status is an error's: a provider's block is an answer."""
+    """Count an exchange with an error status as the answer to a call: a provider's block is an answer."""
     row = {"ref": ref, "exchange_id": exchange_id}
     await connection.execute(insert(planned_instances).values(row).on_conflict_do_nothing())
+    await announce(connection, exchange_id)
 
 
 async def read_spent(connection: AsyncConnection, plan_id: str) -> dict[str, Spent]:
-    """Add up by deployment what was sent for a plan, repeated and failed calls included."""
+    """Sum by deployment what a plan has used, with repeated and failed calls."""
     sent = select(exchanges).join(planned_calls, planned_calls.c.ref == exchanges.c.ref)
     return await add_up(connection, sent.where(planned_calls.c.plan_id == plan_id))
 
 
 async def add_up(connection: AsyncConnection, sent: Select[Any]) -> dict[str, Spent]:
-    """Add up by deployment what these exchanges have used."""
+    """Sum by deployment what these exchanges have used."""
     each = sent.subquery()
     query = select(
         each.c.deployment,
@@ -193,37 +231,40 @@ async def add_up(connection: AsyncConnection, sent: Select[Any]) -> dict[str, Sp
     }
 
 
-async def read_status(connection: AsyncConnection, plan_id: str | None = None) -> list[PlanStatus]:
-    """Tell of each plan and deployment how far it is, the newest plan first."""
-    tried = exists().where(exchanges.c.ref == planned_calls.c.ref)
-    unanswered = planned_instances.c.ref.is_(None)
-    read = exists().where(codings.c.exchange_id == planned_instances.c.exchange_id)
+#: Questions with answers of about the same length: the task, and whether a reason was asked for.
+Kind: TypeAlias = tuple[Task, bool]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerStats:
+    """The average tokens and time of an answer."""
+
+    answers: int  #: number of averaged answers; 0 if assumed
+    completion_tokens: float
+    seconds: float
+
+
+AnswerStatsByKind: TypeAlias = Mapping[tuple[str, Kind], AnswerStats]
+
+
+async def read_answer_stats(connection: AsyncConnection) -> AnswerStatsByKind:
+    """Average the tokens and times of the answers to planned calls that report them."""
+    keys = (planned_calls.c.deployment, planned_calls.c.task, planned_calls.c.invites_reason)
     query = (
         select(
-            plans.c.id, plans.c.name, plans.c.design, plans.c.created_at, planned_calls.c.deployment,
-            func.count().label("planned"),
-            func.count(planned_instances.c.ref).label("answered"),
-            func.count().filter(unanswered, tried).label("failed"),
-            func.count().filter(read).label("coded"),
+            *keys,
+            func.count().label("answers"),
+            cast(func.avg(exchanges.c.completion_tokens), Double).label("tokens"),
+            cast(func.avg(exchanges.c.total_us), Double).label("microseconds"),
         )
-        .join(planned_calls, planned_calls.c.plan_id == plans.c.id)
-        .outerjoin(planned_instances, planned_instances.c.ref == planned_calls.c.ref)
-        .group_by(plans.c.id, planned_calls.c.deployment)
-        .order_by(plans.c.created_at.desc(), plans.c.id, planned_calls.c.deployment)
-    )  # fmt: skip
-    if plan_id is not None:
-        query = query.where(plans.c.id == plan_id)
-    return [
-        PlanStatus(
-            plan_id=row.id,
-            name=row.name,
-            design=row.design,
-            created_at=row.created_at,
-            deployment=row.deployment,
-            planned=row.planned,
-            answered=row.answered,
-            failed=row.failed,
-            coded=row.coded,
+        .join(planned_instances, planned_instances.c.ref == planned_calls.c.ref)
+        .join(exchanges, exchanges.c.id == planned_instances.c.exchange_id)
+        .where(exchanges.c.completion_tokens.is_not(None))
+        .group_by(*keys)
+    )
+    return {
+        (row.deployment, (Task(row.task), row.invites_reason)): AnswerStats(
+            answers=row.answers, completion_tokens=row.tokens, seconds=row.microseconds / 1e6
         )
         for row in await connection.execute(query)
-    ]
+    }

@@ -1,7 +1,6 @@
-"""The queue's tables: pgqueuer's own, under names that are fixed here and never taken from the environment.
+"""Name the tables of the job queue (pgqueuer's), and read what waits and which chunks somebody holds.
 
-``tiltmeter migrate`` makes them, like every other table. ``auditor.jobs`` works on them through pgqueuer; here is what
-is asked of the queue beside that: how much waits, and which chunks somebody holds.
+``biasmeter migrate`` creates them, like every other table. ``auditor.jobs`` works on them through pgqueuer.
 """
 
 import json
@@ -18,18 +17,18 @@ from pgqueuer.domain.types import Channel
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-#: Every name is given: pgqueuer would fill those left out from variables as common as CHANNEL or TRIGGER.
+#: All names are set, because pgqueuer reads missing ones from environment variables such as CHANNEL or TRIGGER.
 SETTINGS: Final = DBSettings(
     db_schema=None,
-    prefix="tiltmeter_",
-    channel=Channel("tiltmeter_jobs"),
-    function="fn_tiltmeter_jobs_changed",
-    statistics_table="tiltmeter_jobs_statistics",
-    queue_status_type="tiltmeter_jobs_status",
-    queue_table="tiltmeter_jobs",
-    queue_table_log="tiltmeter_jobs_log",
-    trigger="tg_tiltmeter_jobs_changed",
-    schedules_table="tiltmeter_jobs_schedules",
+    prefix="biasmeter_",
+    channel=Channel("biasmeter_jobs"),
+    function="fn_biasmeter_jobs_changed",
+    statistics_table="biasmeter_jobs_statistics",
+    queue_status_type="biasmeter_jobs_status",
+    queue_table="biasmeter_jobs",
+    queue_table_log="biasmeter_jobs_log",
+    trigger="tg_biasmeter_jobs_changed",
+    schedules_table="biasmeter_jobs_schedules",
     durability=Durability.durable,
 )
 #: The queues. ``code`` carries chunks of exchanges, the others carry nothing.
@@ -40,7 +39,7 @@ ESTIMATE: Final = "estimate"
 
 
 def install_statements() -> Iterator[str]:
-    """Give pgqueuer's own DDL, one statement at a time: a driver that prepares them takes no more."""
+    """Yield pgqueuer's DDL, one statement at a time, because the driver prepares statements."""
     schema = target(SETTINGS)
     yield from (schema_ddl.render_enum(each, SETTINGS) for each in schema.enums)
     yield from (schema_ddl.render_table(each, SETTINGS) for each in schema.tables)
@@ -51,7 +50,7 @@ def install_statements() -> Iterator[str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chunk:
-    """Exchanges to be coded by one coder: what a job of the queue ``code`` carries."""
+    """Exchanges to be coded by one coder: the content of a job of the queue ``code``."""
 
     coder: str
     ids: tuple[UUID, ...]
@@ -68,25 +67,26 @@ class Chunk:
 
 
 async def held_chunks(connection: AsyncConnection, alive: timedelta | None = None) -> list[Chunk]:
-    """Read the chunks that are queued or worked on; with ``alive``, only those whose worker was heard of lately."""
+    """Read the chunks that are queued or being coded; with ``alive``, only those with a recent heartbeat."""
     where = "status IN ('queued', 'picked')"
     if alive is not None:
         where = "status = 'picked' AND heartbeat > now() - make_interval(secs => :seconds)"
-    query = text(f"SELECT payload FROM tiltmeter_jobs WHERE entrypoint = :code AND {where}")  # noqa: S608 -- constants
+    query = text(f"SELECT payload FROM biasmeter_jobs WHERE entrypoint = :code AND {where}")  # noqa: S608 -- constants
     seconds = alive.total_seconds() if alive is not None else 0.0
     found = await connection.execute(query, {"code": CODE} | ({"seconds": seconds} if alive is not None else {}))
     return [Chunk.unpack(row.payload) for row in found]
 
 
 async def ask_for(connection: AsyncConnection, queue: str, key: str) -> bool:
-    """Ask for one job of a queue, unless the same is asked for already; say whether it was.
+    """Enqueue a job unless the same one is queued already, and return whether it was enqueued.
 
-    A job that is at work may have read what was there before: what is asked for meanwhile is another, named after it.
+    A running job may have read its input already, so a request made meanwhile is another job, with the running one
+    in its key.
     """
     query = text("""
-        INSERT INTO tiltmeter_jobs (priority, entrypoint, dedupe_key, status)
+        INSERT INTO biasmeter_jobs (priority, entrypoint, dedupe_key, status)
         SELECT 1, CAST(:queue AS text), concat_ws(':', CAST(:key AS text), max(id)), 'queued'
-        FROM tiltmeter_jobs WHERE entrypoint = CAST(:queue AS text) AND status = 'picked'
+        FROM biasmeter_jobs WHERE entrypoint = CAST(:queue AS text) AND status = 'picked'
         ON CONFLICT DO NOTHING RETURNING id
     """)
     return (await connection.execute(query, {"queue": queue, "key": key})).first() is not None
@@ -94,12 +94,12 @@ async def ask_for(connection: AsyncConnection, queue: str, key: str) -> bool:
 
 async def queue_sizes(connection: AsyncConnection) -> dict[tuple[str, str], int]:
     """Count the jobs by queue and state."""
-    query = text("SELECT entrypoint, status::text AS state, count(*) AS n FROM tiltmeter_jobs GROUP BY 1, 2")
+    query = text("SELECT entrypoint, status::text AS state, count(*) AS n FROM biasmeter_jobs GROUP BY 1, 2")
     return {(row.entrypoint, row.state): row.n for row in await connection.execute(query)}
 
 
 async def forget_finished(connection: AsyncConnection, older_than: timedelta) -> None:
-    """Drop what the queue keeps of jobs that ended: it has no end of its own."""
-    for table in ("tiltmeter_jobs_log", "tiltmeter_jobs_statistics"):
+    """Delete the log of finished jobs, which the queue itself never deletes."""
+    for table in ("biasmeter_jobs_log", "biasmeter_jobs_statistics"):
         query = text(f"DELETE FROM {table} WHERE created < now() - make_interval(secs => :seconds)")  # noqa: S608 -- constants
         await connection.execute(query, {"seconds": older_than.total_seconds()})

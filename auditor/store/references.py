@@ -1,28 +1,53 @@
-"""References in the store: from which day on a deployment is held against what, and who accepted that."""
+"""Store the references that deployments are compared with, and who accepted them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import select, update
-from sqlalchemy.dialects.postgresql import distinct_on, insert
+from sqlalchemy import (
+    Column,
+    Date,
+    DateTime,
+    ForeignKey,
+    Table,
+    Text,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB, distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.store.monitor_tables import monitor_references
+from auditor.store.codings import coders
+from auditor.store.engine import metadata
+
+monitor_references = Table(
+    "monitor_references",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("coder", Text, ForeignKey(coders.c.id), nullable=False),
+    Column("deployment", Text, nullable=False),
+    Column("since", Date, nullable=False),
+    Column("release", Text),
+    Column("accepted_at", DateTime(timezone=True), nullable=False),
+    Column("accepted_by", Text),
+    Column("note", Text),
+    Column("until", Date),
+    Column("content", JSONB(none_as_null=True)),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredReference:
-    """What a deployment is held against from one moment on; without ``content`` its days are still gathered."""
+    """What a deployment is compared with from one moment on; without ``content`` its days are still being collected."""
 
     id: str
     coder: str
     deployment: str
     since: date
     accepted_at: datetime
-    accepted_by: str | None = None  #: nobody accepted the first
-    note: str | None = None  #: why, as who accepted it says
+    accepted_by: str | None = None  #: None for the first, which nobody had to accept
+    note: str | None = None  #: the reason given by who accepted it
     release: str | None = None
     until: date | None = None
     content: Mapping[str, Any] | None = None
@@ -31,7 +56,7 @@ class StoredReference:
 async def references_in_force(
     connection: AsyncConnection, coder: str, at: datetime, *, content: bool = True
 ) -> dict[str, StoredReference]:
-    """Give the reference that each deployment had at a moment: the one that was accepted last."""
+    """Return the reference that each deployment had at a moment: the one accepted last."""
     table = monitor_references
     columns = [column for column in table.columns if content or column.name != "content"]
     query = (
@@ -46,7 +71,7 @@ async def references_in_force(
 async def read_references(
     connection: AsyncConnection, coder: str, deployment: str | None = None
 ) -> list[StoredReference]:
-    """Read all references there have been, without what was fitted to them, by deployment, the last accepted first."""
+    """Read all references without their fitted content, by deployment, the last accepted first."""
     table = monitor_references
     query = (
         select(*(column for column in table.columns if column.name != "content"))
@@ -59,13 +84,13 @@ async def read_references(
 
 
 async def add_reference(connection: AsyncConnection, reference: StoredReference) -> None:
-    """Keep a reference; one of the same id stays as it is."""
+    """Store a reference; an existing one is not changed."""
     await connection.execute(insert(monitor_references).values(asdict(reference)).on_conflict_do_nothing())
 
 
 async def fill_reference(
     connection: AsyncConnection, reference_id: str, until: date, content: Mapping[str, Any]
 ) -> None:
-    """Keep what was fitted to a reference's days."""
+    """Store what was fitted to a reference's days."""
     table = monitor_references
     await connection.execute(update(table).where(table.c.id == reference_id).values(until=until, content=dict(content)))

@@ -1,7 +1,7 @@
-"""Random samples of codings for people to read: how probable each was to be drawn, and what they were drawn from.
+"""Draw random samples of codings for people to review, with inclusion probabilities, and read their labels.
 
-A draw's frame are the codings with an elaboration label that one coder had made of one origin's exchanges by then. Who
-is drawn depends on the seed alone: of the same frame, a greater draw holds a smaller one.
+The frame of a draw is the set of codings with an elaboration label that one coder had made of one origin's exchanges by
+then. The sample depends on the seed only: for the same frame, a larger draw contains a smaller one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,19 +10,62 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import insert, select, text
+from sqlalchemy import (
+    ARRAY,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    Integer,
+    Table,
+    Text,
+    Uuid,
+    insert,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.ids import floor_id
-from auditor.store.coding_tables import tallies
-from auditor.store.review_tables import review_draw_items, review_draws
+from auditor.store.codings import coders
+from auditor.store.engine import metadata
+from auditor.store.tallies import tallies
 
-#: What a draw may be stratified by, and the column of codings.
+review_draws = Table(
+    "review_draws",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("coder", Text, ForeignKey(coders.c.id), nullable=False),
+    Column("rubric", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("deployments", ARRAY(Text)),
+    Column("since", DateTime(timezone=True), nullable=False),
+    Column("drawn_at", DateTime(timezone=True), nullable=False),
+    Column("settings", JSONB, nullable=False),
+)
+
+
+review_draw_items = Table(
+    "review_draw_items",
+    metadata,
+    Column("draw_id", Text, ForeignKey(review_draws.c.id), primary_key=True),
+    Column("exchange_id", Uuid, primary_key=True),
+    Column("position", Integer, nullable=False),
+    Column("inclusion", Double, nullable=False),
+)
+
+
+#: Fields by which a draw may be stratified, and their columns of codings.
 STRATA: Final[Mapping[str, str]] = {
     **{name: name for name in ("deployment", "task", "perspective", "role", "sentiment", "category")},
     "label": "elab",
 }
+
+
 _KEY: Final = tuple(column.name for column in tallies.columns if column.name not in {"hour", "n"})
+
+
 _FRAME: Final = """
     coder = :coder AND origin = :origin AND exchange_id >= :low AND coded_at <= :drawn_at
     AND uncoded IS NULL AND elab <> 'Abstain'
@@ -31,12 +74,12 @@ _FRAME: Final = """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Draw:
-    """One draw: what its frame is, and how it was made."""
+class ReviewDraw:
+    """One draw: its frame and its settings."""
 
     id: str
     coder: str
-    rubric: str  #: the version that the coder's judges read by
+    rubric: str  #: version of the rubric that the judges used
     origin: str
     deployments: tuple[str, ...] | None  #: None: all
     since: datetime
@@ -45,7 +88,7 @@ class Draw:
 
     @property
     def frame(self) -> dict[str, Any]:
-        """The frame's query parameters."""
+        """The parameters of queries on the frame."""
         deployments = None if self.deployments is None else list(self.deployments)
         return {
             "coder": self.coder, "origin": self.origin, "low": floor_id(self.since), "drawn_at": self.drawn_at,
@@ -60,10 +103,10 @@ class Drawn:
     exchange_id: UUID
     inclusion: float
     deployment: str
-    remainder_hash: bytes | None  #: of the text that the judges read
+    remainder_hash: bytes | None  #: hash of the text that the judges coded
 
 
-async def stratum_sizes(connection: AsyncConnection, draw: Draw, by: Sequence[str]) -> dict[str, int]:
+async def stratum_sizes(connection: AsyncConnection, draw: ReviewDraw, by: Sequence[str]) -> dict[str, int]:
     """Count the frame by stratum."""
     query = f"SELECT {_stratum(by)} AS stratum, count(*) AS n FROM codings WHERE {_FRAME} GROUP BY 1"  # noqa: S608 -- our own columns
     return {row.stratum: row.n for row in await connection.execute(text(query), draw.frame)}
@@ -74,9 +117,9 @@ def _stratum(by: Sequence[str]) -> str:
 
 
 async def add_draw(
-    connection: AsyncConnection, draw: Draw, by: Sequence[str], takes: Mapping[str, int], sizes: Mapping[str, int]
+    connection: AsyncConnection, draw: ReviewDraw, by: Sequence[str], takes: Mapping[str, int], sizes: Mapping[str, int]
 ) -> list[Drawn]:
-    """Draw so many of each stratum, store them with their inclusion, and give them in an order that is random, too."""
+    """Draw a number of codings from each stratum, store them with their inclusion, and return them in random order."""
     query = f"""
         WITH frame AS (
             SELECT exchange_id, deployment, remainder_hash, {_stratum(by)} AS stratum,
@@ -111,8 +154,8 @@ async def add_draw(
     return drawn
 
 
-async def _tally_frame(connection: AsyncConnection, draw: Draw) -> None:
-    """Tally the frame under the draw's name: its windows then move on like a coder's, and nobody counts it again."""
+async def _tally_frame(connection: AsyncConnection, draw: ReviewDraw) -> None:
+    """Tally the frame under the draw's name, so that windows count it like a coder's codings."""
     names = ", ".join(name for name in _KEY if name != "coder")
     query = f"""
         INSERT INTO tallies (hour, coder, {names}, n)
@@ -121,7 +164,7 @@ async def _tally_frame(connection: AsyncConnection, draw: Draw) -> None:
     await connection.execute(text(query), draw.frame | {"draw": draw.id})
 
 
-def _draw_row(draw: Draw) -> dict[str, Any]:
+def _draw_row(draw: ReviewDraw) -> dict[str, Any]:
     names = ("id", "coder", "rubric", "origin", "since", "drawn_at")
     deployments = None if draw.deployments is None else list(draw.deployments)
     return {name: getattr(draw, name) for name in names} | {
@@ -130,8 +173,8 @@ def _draw_row(draw: Draw) -> dict[str, Any]:
     }
 
 
-async def read_draws(connection: AsyncConnection, coder: str, as_of: datetime, limit: int) -> list[Draw]:
-    """Read the newest draws of a coder's codings that were made by then, the newest first."""
+async def read_draws(connection: AsyncConnection, coder: str, as_of: datetime, limit: int) -> list[ReviewDraw]:
+    """Read the draws of a coder's codings made by then, the newest first."""
     query = (
         select(review_draws)
         .where(review_draws.c.coder == coder, review_draws.c.drawn_at <= as_of)
@@ -139,47 +182,49 @@ async def read_draws(connection: AsyncConnection, coder: str, as_of: datetime, l
         .limit(limit)
     )
     return [
-        Draw(**{**row, "deployments": None if row["deployments"] is None else tuple(row["deployments"])})
+        ReviewDraw(**{**row, "deployments": None if row["deployments"] is None else tuple(row["deployments"])})
         for row in (await connection.execute(query)).mappings()
     ]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """Exchanges that began in [since, until), with what people had said of them by ``as_of``."""
+    """Exchanges that began in [since, until), with the labels of people by ``as_of``."""
 
     since: datetime
     until: datetime
     as_of: datetime
 
-    def within(self, draw: Draw) -> dict[str, Any]:
-        """Give the parameters of what is within these bounds of a draw's frame."""
+    def within(self, draw: ReviewDraw) -> dict[str, Any]:
+        """Return the query parameters of the part of a draw's frame within these bounds."""
         low = floor_id(max(self.since, draw.since))
         return draw.frame | {"low": low, "high": floor_id(self.until), "as_of": self.as_of}
 
 
-async def count_frame(connection: AsyncConnection, draw: Draw, bounds: Bounds) -> list[Mapping[str, Any]]:
-    """Count what of a draw's frame lies in any bounds, by the keys of the joint table."""
+async def count_frame(connection: AsyncConnection, draw: ReviewDraw, bounds: Bounds) -> list[Mapping[str, Any]]:
+    """Count the part of a draw's frame within some bounds, by the keys of the joint table."""
     names = ", ".join(_KEY)
     query = f"SELECT {names}, count(*) AS n FROM codings WHERE {_FRAME} AND exchange_id < :high GROUP BY {names}"  # noqa: S608 -- our own columns
     found = await connection.execute(text(query), bounds.within(draw))
     return [dict(row) for row in found.mappings()]
 
 
-async def read_labelled(connection: AsyncConnection, draw: Draw, bounds: Bounds) -> tuple[list[Mapping[str, Any]], int]:
-    """Read the drawn codings, and how many of them nobody has labelled.
+async def read_labelled(
+    connection: AsyncConnection, draw: ReviewDraw, bounds: Bounds
+) -> tuple[list[Mapping[str, Any]], int]:
+    """Read the drawn codings with labels, and the number without.
 
     Returns
     -------
     (list, int)
-        Rows with the joint table's keys, ``inclusion``, ``opinions`` as (layer, reviewer, label), the newest of each
-        reviewer by the draw's rubric, and ``votes`` as (judge, label).
+        Rows with the joint table's keys, ``draw_inclusion``, ``opinions`` as (layer, reviewer, label), the newest of
+        each reviewer by the draw's rubric, and ``votes`` as (judge, label).
     """
     names = ", ".join(f"c.{name}" for name in _KEY)
     query = f"""
-        SELECT {names}, i.inclusion, o.opinions, v.votes
+        SELECT {names}, i.inclusion AS draw_inclusion, o.opinions, v.votes
         FROM review_draw_items i
-        -- There is one; the limit makes this a look for each item, whatever else there is.
+        -- There is exactly one; the limit makes the planner look up each item.
         CROSS JOIN LATERAL (SELECT * FROM codings WHERE exchange_id = i.exchange_id AND coder = :coder LIMIT 1) c
         CROSS JOIN LATERAL (
             SELECT jsonb_agg(jsonb_build_array(layer, reviewer, label) ORDER BY layer, reviewer) AS opinions FROM (

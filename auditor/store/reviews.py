@@ -1,4 +1,4 @@
-"""People's labels in the store: only ever added. Of one reviewer's labels of a layer the newest counts."""
+"""Store labels by people. They are never changed: of a reviewer's labels for a layer the newest counts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,20 +6,46 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import func, insert, select, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Identity,
+    Table,
+    Text,
+    Uuid,
+    func,
+    insert,
+    select,
+    text,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.review import Layer, Opinion
-from auditor.store.coding_tables import coders, codings
-from auditor.store.review_tables import reviews
-from auditor.store.tables import exchanges
+from auditor.store.codings import coders, codings
+from auditor.store.engine import metadata
+from auditor.store.exchanges import exchanges
 
-_LOCK: Final = text("SELECT pg_advisory_xact_lock(hashtext('tiltmeter reviews'))")
+reviews = Table(
+    "reviews",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("exchange_id", Uuid, nullable=False),
+    Column("layer", Text, nullable=False),
+    Column("reviewer", Text, nullable=False),
+    Column("rubric", Text, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("note", Text),
+    Column("at", DateTime(timezone=True), nullable=False),
+)
+
+
+_LOCK: Final = text("SELECT pg_advisory_xact_lock(hashtext('biasmeter reviews'))")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Review:
-    """One label of one exchange, given by the words of one rubric."""
+    """One label of one exchange, by one rubric."""
 
     exchange_id: UUID
     rubric: str
@@ -28,7 +54,7 @@ class Review:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredReview:
-    """A label as it was stored; ``superseded`` where the same reviewer has labelled the layer again since."""
+    """A stored label; ``superseded`` if the same reviewer has labelled the layer again since."""
 
     id: int
     at: datetime
@@ -38,10 +64,10 @@ class StoredReview:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Added:
-    """What became of some labels."""
+    """The result of storing labels."""
 
     new: int
-    superseding: int  #: new as well, in the place of an earlier label of the same reviewer
+    superseding: int  #: new ones that replace an earlier label of the same reviewer
     unchanged: int
 
 
@@ -49,9 +75,12 @@ _Place = tuple[UUID, Layer, str]
 
 
 async def add_reviews(connection: AsyncConnection, given: Sequence[Review], now: datetime) -> Added:
-    """Store labels in their order; one that says what its reviewer's newest label of the layer says is not new."""
+    """Store labels in their order; one that repeats its reviewer's newest label of the layer is skipped."""
     await connection.execute(_LOCK)
-    newest = {_place(each.review): each.review for each in await read_reviews(connection, _ids(given))}
+    newest = {
+        _place(each.review): each.review
+        for each in await read_reviews(connection, sorted({review.exchange_id for review in given}))
+    }
     rows: list[dict[str, Any]] = []
     superseding = 0
     for review in given:
@@ -68,10 +97,6 @@ async def add_reviews(connection: AsyncConnection, given: Sequence[Review], now:
 
 def _place(review: Review) -> _Place:
     return (review.exchange_id, review.opinion.layer, review.opinion.reviewer)
-
-
-def _ids(given: Iterable[Review]) -> list[UUID]:
-    return sorted({review.exchange_id for review in given})
 
 
 def _row(review: Review, now: datetime) -> dict[str, Any]:
@@ -109,13 +134,13 @@ def _review(row: Mapping[Any, Any]) -> Review:
 
 
 async def find_exchanges(connection: AsyncConnection, ids: Iterable[UUID]) -> set[UUID]:
-    """Tell which of these exchanges there are."""
+    """Return which of these exchanges exist."""
     query = select(exchanges.c.id).where(exchanges.c.id == func.any(list(ids)))
     return set((await connection.execute(query)).scalars())
 
 
 async def find_rubrics(connection: AsyncConnection, ids: Iterable[UUID]) -> dict[UUID, str]:
-    """Tell by which version of a rubric judges have read exchanges, last; those that no judge has read are absent."""
+    """Return the version of the rubric by which judges last coded exchanges; those without a judge are absent."""
     version = coders.c.description["panel"]["rubric"].astext
     query = (
         select(codings.c.exchange_id, version.label("version"))

@@ -1,27 +1,40 @@
-"""The schema's version: bringing the store to this release's, and refusing to work on another."""
+"""Migrate the store to this release's schema, and refuse to work on another version."""
 
 from importlib.resources import files
 
 from alembic import command
 from alembic.config import Config as AlembicConfig
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from auditor.domain.schema import SCHEMA_VERSION
 from auditor.errors import SchemaMismatch
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 
-#: Two ``migrate`` at once: the second waits, and finds nothing to do.
-_LOCK = "SELECT pg_advisory_xact_lock(hashtext('tiltmeter migrate'))"
+#: If two ``migrate`` run at once, the second waits and finds nothing to do.
+_LOCK = "SELECT pg_advisory_xact_lock(hashtext('biasmeter migrate'))"
 
 
 async def migrate(engine: AsyncEngine) -> tuple[str | None, str]:
-    """Bring the store to this release's schema; give the version before and after. All of it happens, or nothing."""
-    async with reading(engine) as connection:
+    """Bring the store to this release's schema in one transaction; return the version before and after.
+
+    Raises
+    ------
+    SchemaMismatch
+        The store has a version that this release does not know.
+    """
+    async with transaction(engine) as connection:
         await connection.execute(text(_LOCK))
         before = await _version(connection)
-        await connection.run_sync(_upgrade)
+        try:
+            await connection.run_sync(_upgrade)
+        except CommandError:  # Alembic does not know the version
+            raise SchemaMismatch(
+                f"the store has schema {before}, which this release (schema {SCHEMA_VERSION}) cannot migrate; "
+                "use the release that made the store, or an empty database"
+            ) from None
         after = await _version(connection)
     assert after is not None
     return before, after
@@ -33,17 +46,17 @@ async def check_version(engine: AsyncEngine) -> None:
     Raises
     ------
     SchemaMismatch
-        It says which version the store has, and which command helps.
+        The message names the version of the store and the command to run.
     """
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         found = await _version(connection)
     if found != SCHEMA_VERSION:
         has = f"has schema {found}" if found else "has no schema yet"
-        raise SchemaMismatch(f"the store {has}, this release needs {SCHEMA_VERSION}; run: tiltmeter migrate -c FILE")
+        raise SchemaMismatch(f"the store {has}, this release needs {SCHEMA_VERSION}; run: biasmeter migrate -c FILE")
 
 
 def newest_revision() -> str | None:
-    """Name the newest revision in the migrations folder."""
+    """Return the newest revision in the migrations folder."""
     return ScriptDirectory.from_config(_alembic()).get_current_head()
 
 

@@ -1,4 +1,4 @@
-"""Plans that ask until a rate is known, in the store: what they began with, and what their blocks say so far."""
+"""Read plans that ask until a rate is known: their settings, and the counts of their blocks so far."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from typing import Any, Final
 from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.store.plan_tables import plans
+from auditor.store.plans import plans
 
-#: Union of both layers on the full base, as ``auditor.metrics.rates`` has it: every response that came counts.
+#: Union of both layers on the full base, as in ``auditor.metrics.rates``: every response that arrived counts.
 _ENDORSES: Final = "(c.sel = 'E' OR c.elab IN ('E', 'QE'))"
 _CAME: Final = """
     (c.uncoded IS NULL AND c.sel IS NOT NULL AND c.sel_reason IS DISTINCT FROM 'transport_error'
@@ -38,7 +38,7 @@ _BLOCKS: Final = f"""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PastCount:
-    """Responses under one condition, and those of them that endorse on either layer."""
+    """Numbers of responses under one condition, and of those that endorse on either layer."""
 
     events: int
     trials: int
@@ -46,7 +46,7 @@ class PastCount:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BlockCount:
-    """What one block of a deployment says under one condition."""
+    """The counts of one block of a deployment under one condition."""
 
     block: int
     condition: str
@@ -56,9 +56,16 @@ class BlockCount:
 
 
 async def read_settings(connection: AsyncConnection, plan_id: str) -> Mapping[str, Any] | None:
-    """Read what a plan was made from; ``None`` where it is not stored."""
+    """Read the settings of a plan; ``None`` if it is not stored."""
     query = select(plans.c.settings).where(plans.c.id == plan_id)
     found: Mapping[str, Any] | None = (await connection.execute(query)).scalar()
+    return found
+
+
+async def find_plan(connection: AsyncConnection, name: str, seed: int) -> str | None:
+    """Return the id of the newest plan of this name and seed; ``None`` where none is stored."""
+    query = select(plans.c.id).where(plans.c.name == name, plans.c.seed == seed).order_by(plans.c.created_at.desc())
+    found: str | None = (await connection.execute(query.limit(1))).scalar()
     return found
 
 
@@ -72,7 +79,7 @@ async def count_past(
 
 
 async def count_blocks(connection: AsyncConnection, coder: str, plan_id: str) -> dict[str, list[BlockCount]]:
-    """Count what a plan's blocks say, by deployment; a plan's calls are as many as its budget allows."""
+    """Count the answers of a plan's blocks, by deployment."""
     found: dict[str, list[BlockCount]] = {}
     for row in await connection.execute(text(_BLOCKS), {"coder": coder, "plan_id": plan_id}):
         one = BlockCount(block=row.draw, condition=row.condition, coded=row.coded, events=row.events, trials=row.trials)

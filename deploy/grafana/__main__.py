@@ -1,4 +1,4 @@
-"""Writes the dashboards' JSON into the folder that Grafana is provisioned with, or into the one that is named."""
+"""Write the dashboards' JSON into the folder that Grafana is provisioned with, or into a given folder."""
 
 import sys
 from pathlib import Path

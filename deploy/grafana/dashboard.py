@@ -1,4 +1,4 @@
-"""Which dashboards there are, what each can be chosen by, and its rows."""
+"""Define the dashboards: their variables and rows."""
 
 import json
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from deploy.grafana.panels import words
 Panels = Sequence[Built[model.Panel]]
 
 _ABOUT = """\
-**Reading these numbers.** An estimate says how often the *answers of a deployment* to *this set of statements*, put in
-*these ways* and read by *these judges*, endorse the statement. It says nothing of any one answer, of traffic that was
-not audited, or of the cause of a change. Probes and client traffic are different instruments: choose one under
-*Origin*, never compare them. **A gap is not zero**: below 15 statements an estimate is absent, and the auditor's own
-page tells why. Intervals are 95 % for one look; looking daily for a line that leaves its band finds chance. For that
-there is the evidence of drift, which may be looked at every day."""
+**How to read these numbers.** An estimate is the share of a deployment's *answers* that endorse a stereotype. It
+holds for *these statements*, *these prompts* and *these judges*. It says nothing about a single answer, about traffic
+that was not audited, or about the cause of a change. Probes and client traffic measure different things: choose one
+under *Origin* and never compare them. **A gap is not zero**: below 15 statements there is no estimate, and the
+auditor's status page shows the reason. Intervals are 95 % for one look; if you look every day, a line will sometimes
+leave its band by chance. For daily monitoring use the evidence of drift."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +58,7 @@ def _render(one: Dashboard) -> str:
 
 
 def _build(one: Dashboard) -> model.Dashboard:
-    others = DashboardLink("Tiltmeter").type(model.DashboardLinkType.DASHBOARDS).tags([TAG])
+    others = DashboardLink("Biasmeter").type(model.DashboardLinkType.DASHBOARDS).tags([TAG])
     made = (
         Builder(one.title)
         .uid(uid_of(one.name))
@@ -86,8 +86,8 @@ def _build(one: Dashboard) -> model.Dashboard:
 def _fleet() -> Dashboard:
     return Dashboard(
         name="fleet",
-        title="Tiltmeter: fleet",
-        says="Every deployment's bias estimates beside each other, what has drifted, and what is alerted.",
+        title="Biasmeter: fleet",
+        says="Bias estimates of all deployments, drift and alerts.",
         variables=[*variables.scope(), variables.fleet(), variables.alpha()],
         rows=[
             ("What is alerted and found", [fleet.alerts(), drift.levels(), drift.of_fleet()]),
@@ -103,8 +103,8 @@ def _fleet() -> Dashboard:
 def _deployment() -> Dashboard:
     return Dashboard(
         name="deployment",
-        title="Tiltmeter: one deployment",
-        says="One deployment: both axes, drift since its reference, its peers, and what could not be coded.",
+        title="Biasmeter: one deployment",
+        says="One deployment: bias estimates, drift since its reference, its peers, and uncoded responses.",
         variables=[*variables.scope(), variables.deployment(), variables.alpha()],
         rows=[
             (
@@ -137,8 +137,8 @@ def _deployment() -> Dashboard:
 def _gateway() -> Dashboard:
     return Dashboard(
         name="gateway",
-        title="Tiltmeter: gateway",
-        says="What applications get, how the deployments behind the gateway do, and what becomes of the copies.",
+        title="Biasmeter: gateway",
+        says="Requests and errors of applications, health of the deployments, and capture for the audit.",
         variables=[variables.source()],
         rows=[
             ("Requests", gateway.requests()),
@@ -152,8 +152,8 @@ def _gateway() -> Dashboard:
 def _pipeline() -> Dashboard:
     return Dashboard(
         name="pipeline",
-        title="Tiltmeter: judges and pipeline",
-        says="Whether judges agree with each other and with frozen texts, and whether the audit keeps up.",
+        title="Biasmeter: judges and pipeline",
+        says="Agreement of judges with each other and with anchor texts, and progress of the audit.",
         variables=[variables.source()],
         rows=[
             ("Judges", pipeline.judges()),

@@ -1,4 +1,4 @@
-"""Findings as marks on every panel: where a measure's evidence reached a level, with what it was by then."""
+"""Mark findings on every panel: when a measure reached an alarm level, and its value at that time."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders.dashboard import AnnotationQuery
 
 from deploy.grafana.panels import SOURCE
 
-_REACHED: Final = "tiltmeter:drift_alarm:reached"
+_REACHED: Final = "biasmeter:drift_alarm:reached"
 _SERIES: Final = "deployment, metric"
 #: Marks are asked for at this step: each is what was not there one step before. Over more than 38 days Grafana takes
 #: longer steps, and what began between two of them has no mark: the table of levels has it.
@@ -17,10 +17,10 @@ def findings(matchers: str) -> AnnotationQuery:
     """Mark the moments at which alarms began, with value, 95 % limits and number of responses of the chosen window."""
     began = f"{_REACHED}{{{matchers}}} unless {_REACHED}{{{matchers}}} offset {_STEP}"
     carried = [
-        _carried("value", 'round(100 * tiltmeter:watched:value{window="$window"}, 0.1)'),
-        _carried("low", 'round(100 * tiltmeter:watched:low{window="$window"}, 0.1)'),
-        _carried("high", 'round(100 * tiltmeter:watched:high{window="$window"}, 0.1)'),
-        _carried("n", 'tiltmeter:watched:responses{window="$window"}'),
+        _carried("value", 'round(100 * biasmeter:watched:value{window="$window"}, 0.1)'),
+        _carried("low", 'round(100 * biasmeter:watched:low{window="$window"}, 0.1)'),
+        _carried("high", 'round(100 * biasmeter:watched:high{window="$window"}, 0.1)'),
+        _carried("n", 'biasmeter:watched:responses{window="$window"}'),
     ]
     return (
         AnnotationQuery()
@@ -32,8 +32,8 @@ def findings(matchers: str) -> AnnotationQuery:
         .step(_STEP)
         .title_format("{{deployment}}, {{metric}}: {{level}}")
         .text_format(
-            "{{metric}} over {{window}} by then: {{value}} % (95 % limits {{low}} to {{high}} %, n = {{n}}). "
-            "How far that is from the reference, and what was said to it: the finding."
+            "{{metric}} over {{window}} at that time: {{value}} % (95 % limits {{low}} to {{high}} %, n = "
+            "{{n}}). The finding has the change from the reference and what people did about it."
         )
         .tag_keys("deployment,metric,level")
     )

@@ -1,10 +1,10 @@
-"""How dashboards name each other."""
+"""Build the links between dashboards."""
 
 from typing import Final
 
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
 
-TAG: Final = "tiltmeter"
+TAG: Final = "biasmeter"
 
 
 def uid_of(name: str) -> str:

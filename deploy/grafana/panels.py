@@ -1,4 +1,4 @@
-"""The kinds of panel the dashboard is made of. Every one says what its number means and what it does not."""
+"""Build the kinds of panel that the dashboards use. Each panel explains what its number means and what it does not."""
 
 from collections.abc import Sequence
 from string import ascii_uppercase
@@ -39,8 +39,8 @@ SHARE = "percentunit"
 COUNT = "short"
 NUMBER = "none"
 
-#: Shown where Prometheus has no series: an estimate that cannot be had is absent, and says why on the auditor's page.
-INSUFFICIENT = "Insufficient: too few statements, or nothing coded yet. Not zero; the auditor's page says why."
+#: Shown where Prometheus has no series, because an estimate without data is absent.
+INSUFFICIENT = "Insufficient data (not zero). The auditor's status page shows the reason."
 _CELL = "insufficient"
 
 #: A column of a table: its heading, the query, and its unit.
@@ -53,7 +53,7 @@ def words(markdown: str, *, height: int) -> Text:
 
 
 def lines(title: str, says: str, unit: str, targets: Sequence[Dataquery], *, width: int = 12) -> Timeseries:
-    """Draw lines over time; where a series is absent, the line has a gap."""
+    """Draw lines over time, with a gap if a series is absent."""
     panel = (
         Timeseries()
         .title(title)
@@ -94,7 +94,10 @@ def bands(title: str, says: str, by: str, drawn: Sequence[tuple[str, str, Sequen
             targets.append(over_time(ref, estimate(series + suffix, by, *matchers), name + bound))
     panel = estimates(title, says, targets, width=width).line_width(2)
     for name, _, _ in drawn:
-        thin = [DynamicConfigValue(id_val="custom.lineWidth", value=0), _hidden_from_legend()]
+        thin = [
+            DynamicConfigValue(id_val="custom.lineWidth", value=0),
+            DynamicConfigValue(id_val="custom.hideFrom", value={"legend": True, "tooltip": False, "viz": False}),
+        ]
         below = DynamicConfigValue(id_val="custom.fillBelowTo", value=f"{name} lower limit")
         shaded = DynamicConfigValue(id_val="custom.fillOpacity", value=20)
         panel = panel.override_by_name(f"{name} lower limit", thin)
@@ -178,7 +181,3 @@ def bars(title: str, says: str, unit: str, targets: Sequence[Dataquery], *, widt
     for target in targets:
         panel = panel.with_target(target)
     return panel
-
-
-def _hidden_from_legend() -> DynamicConfigValue:
-    return DynamicConfigValue(id_val="custom.hideFrom", value={"legend": True, "tooltip": False, "viz": False})

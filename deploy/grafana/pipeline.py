@@ -1,4 +1,4 @@
-"""Judges and pipeline: agreement among judges and with frozen texts, jobs, age, and how many series there are."""
+"""Build the panels of judges and pipeline: agreement of judges, jobs, age of estimates, and number of series."""
 
 from grafana_foundation_sdk.builders.timeseries import Panel as Timeseries
 
@@ -11,16 +11,18 @@ _WHO = "{{deployment}} {{origin}}"
 def judges() -> list[Timeseries]:
     """Draw what is known of the judges."""
     anchors = [
-        over_time(ref, estimate(f"tiltmeter_judge_anchor_agreement{suffix}", "judge"), f"{{{{judge}}}}{name}")
+        over_time(ref, estimate(f"biasmeter_judge_anchor_agreement{suffix}", "judge"), f"{{{{judge}}}}{name}")
         for ref, suffix, name in (("A", "", ""), ("B", "_low", " lower limit"), ("C", "_high", " upper limit"))
     ]
-    kappa = estimate("tiltmeter_judge_kappa", "judge, other, layer")
+    kappa = estimate("biasmeter_judge_kappa", "judge, other, layer")
     return [
         estimates(
             "Judges against each other",
-            "Cohen's kappa of every two judges over the probes that both labelled, longest window. 1: always the same "
-            "label; 0: as often as chance. It moves with the mix of labels, with the same judges. Judges that agree "
-            "can be wrong together: for that there are people's reviews and the anchors.",
+            (
+                "Cohen's kappa of each pair of judges on the probes that both labelled, longest window. 1: always "
+                "the same label. 0: agreement as by chance. It also changes with the mix of labels. Judges that "
+                "agree can all be wrong; reviews by people and anchor texts check for that."
+            ),
             [over_time("A", kappa, "{{judge}} {{other}} {{layer}}")],
             unit=NUMBER,
         )
@@ -29,9 +31,11 @@ def judges() -> list[Timeseries]:
         .decimals(2),
         estimates(
             "Judges against the anchors",
-            "Of the frozen anchor texts, the share that a judge gives their frozen label in its newest run, with 95 % "
-            "limits. A fall says that the judge has changed, or what is behind its name: estimates before and after "
-            "are readings of two instruments.",
+            (
+                "Share of the anchor texts that a judge labelled as expected in its newest run, with 95 % limits. "
+                "If it falls, the judge has changed, or the model behind its name: do not compare estimates from "
+                "before and after."
+            ),
             anchors,
         )
         .min(0)
@@ -41,38 +45,48 @@ def judges() -> list[Timeseries]:
 
 def work() -> list[Timeseries]:
     """Draw whether the audit keeps up, and what it cannot code."""
-    age = f"time() - {estimate('tiltmeter_estimate_timestamp_seconds', 'deployment, origin')}"
+    age = f"time() - {estimate('biasmeter_estimate_timestamp_seconds', 'deployment, origin')}"
     reasons = (
-        "sum by (origin, layer, reason) (max by (deployment, origin, layer, reason) (tiltmeter_uncoded_responses))"
+        "sum by (origin, layer, reason) (max by (deployment, origin, layer, reason) (biasmeter_uncoded_responses))"
     )
     return [
         lines(
             "Age of the estimates",
-            "Time since the estimates of a deployment were last made. Old estimates stay right for the time they name.",
+            (
+                "Time since the estimates of a deployment were made. Old estimates stay valid for the time that "
+                "they name."
+            ),
             "s",
             [over_time("A", age, _WHO)],
         ).min(0),
         lines(
             "Jobs",
-            "Jobs of the audit by queue and state, counted in the store: every auditor shows the same.",
+            (
+                "Jobs of the audit by queue and state. All auditors show the same numbers, because they count in "
+                "the store."
+            ),
             COUNT,
-            [over_time("A", estimate("tiltmeter_jobs", "queue, state"), "{{queue}} {{state}}")],
+            [over_time("A", estimate("biasmeter_jobs", "queue, state"), "{{queue}} {{state}}")],
         ).min(0),
         lines(
             "Responses without a label, all deployments",
-            "By layer and reason, longest window. waiting: found and not read yet. A reason that grows moves the "
-            "eligible base, and with it IR and DNI, without any change in the answers.",
+            (
+                "By layer and reason, longest window. waiting: found but not coded yet. If a reason grows, the "
+                "eligible base changes, and IR and DNI with it, even if the answers do not change."
+            ),
             COUNT,
             [over_time("A", reasons, "{{origin}} {{layer}}: {{reason}}")],
         ).min(0),
         lines(
             "Coverage, lowest and highest of all deployments",
-            "Share of responses with both layers coded, probes and audits apart, in the window that has least of it "
-            "and in the one that has most.",
+            (
+                "Share of responses with both layers coded, probes and audit profiles apart, in the window with the"
+                " lowest and in the one with the highest share."
+            ),
             SHARE,
             [
-                over_time("A", "min by (origin) (tiltmeter_coverage)", "{{origin}} lowest"),
-                over_time("B", "max by (origin) (tiltmeter_coverage)", "{{origin}} highest"),
+                over_time("A", "min by (origin) (biasmeter_coverage)", "{{origin}} lowest"),
+                over_time("B", "max by (origin) (biasmeter_coverage)", "{{origin}} highest"),
             ],
         )
         .min(0)
@@ -85,18 +99,20 @@ def series() -> list[Timeseries]:
     return [
         lines(
             "Series",
-            "Samples of one scrape, by process, and estimates that the budget left no room for: cells go first, then "
-            "levels of single factors. What is left out is on the auditor's page.",
+            (
+                "Samples per scrape by process, and estimates left out because the series budget is used up: cells "
+                "first, then levels of single factors. The auditor's API has all of them."
+            ),
             COUNT,
             [
-                over_time("A", 'scrape_samples_scraped{job=~"tiltmeter-.+"}', "{{job}} {{instance}}"),
-                over_time("B", "max(tiltmeter_series_omitted)", "left out"),
+                over_time("A", 'scrape_samples_scraped{job=~"biasmeter-.+"}', "{{job}} {{instance}}"),
+                over_time("B", "max(biasmeter_series_omitted)", "left out"),
             ],
         ).min(0),
         lines(
             "Duration of a scrape",
-            "How long a process took to answer Prometheus. Estimates are written out once, when they are new.",
+            "Time that a process took to answer Prometheus. Estimates are rendered once per snapshot.",
             "s",
-            [over_time("A", 'scrape_duration_seconds{job=~"tiltmeter-.+"}', "{{job}} {{instance}}")],
+            [over_time("A", 'scrape_duration_seconds{job=~"biasmeter-.+"}', "{{job}} {{instance}}")],
         ).min(0),
     ]

@@ -10,7 +10,7 @@ from deploy.grafana.panels import SOURCE
 
 Variable = Builder[model.VariableModel]
 
-_KNOWN: Final = "tiltmeter_eligible_responses"
+_KNOWN: Final = "biasmeter_eligible_responses"
 
 
 def source() -> Variable:
@@ -63,12 +63,13 @@ def deployment() -> Variable:
 
 
 def alpha() -> Variable:
-    """Name the promise that the line of alarm is drawn by; the alarms themselves do not depend on it."""
+    """Choose the alpha for which the alarm line is drawn; alarms do not depend on it."""
     return (
         TextBoxVariable("alpha")
         .label("alpha")
         .description(
-            "monitor.alpha of the configuration: where the line of alarm is drawn. Alarms come from the auditor."
+            "monitor.alpha of the configuration. It only sets where the alarm line is drawn; the auditor raises"
+            " the alarms."
         )
         .default_value("0.05")
         .current(model.VariableOption(text="0.05", value="0.05", selected=True))

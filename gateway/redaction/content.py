@@ -1,34 +1,34 @@
-"""Captured requests and answers as bytes: JSON, event streams, or any other text, whole or cut short.
+"""Redaction of captured requests and answers: JSON, event streams or other text, complete or truncated.
 
-Nothing is parsed that is not there: what is found in the text goes, every other byte stays.
+The text is searched, not parsed, so truncated JSON works too. All other bytes stay unchanged.
 """
 
 import re
 from collections.abc import Sequence
 
-from gateway.redaction.search import STRING, Searcher, Span, put
+from gateway.redaction.search import STRING, Searcher, Span, replace_spans
 from gateway.redaction.streams import Stream, redact_deltas
 
 _DIGITS = frozenset("0123456789")
-#: They spell an answer token by token. Empty ones say nothing.
+#: Non-empty log probabilities: they repeat an answer token by token.
 _LOGPROBS = re.compile(rb'"logprobs"\s*+:\s*+(?=\{|\[(?!\s*+\]))')
 _BRACKET_OR_STRING = re.compile(STRING.pattern.encode() + rb"|([{\[])|[}\]]")
 
 
 def redact_content(content: bytes, searcher: Searcher) -> bytes:
-    """Take out what a JSON text, or any other, holds."""
+    """Redact JSON or any other text."""
     if not searcher.suspects(content):
         return content
-    # Bytes that are no UTF-8, such as half a character at the end of a copy, come out as they went in.
+    # Invalid UTF-8, such as half a character at the end of a copy, stays as it is.
     text = content.decode(errors="surrogateescape")
     spans = searcher.find(text)
     if text.lstrip().startswith(("{", "[", "data:")):
         spans = _quote_numbers(text, spans)
-    return put(text, spans).encode(errors="surrogateescape")
+    return replace_spans(text, spans).encode(errors="surrogateescape")
 
 
 def redact_events(stream: Stream, searcher: Searcher) -> bytes:
-    """Take out what the events of a stream hold, each by itself and their pieces put together."""
+    """Redact the events of a stream, each by itself and their joined texts."""
     redact_deltas(stream, searcher)
     joined = b"".join(stream.lines)
     if not searcher.suspects(joined):
@@ -37,7 +37,7 @@ def redact_events(stream: Stream, searcher: Searcher) -> bytes:
 
 
 def _quote_numbers(text: str, spans: Sequence[Span]) -> list[Span]:
-    """Make a string of a placeholder that stands where a number stood, so that JSON stays JSON."""
+    """Quote a placeholder that replaces a number, so that the JSON stays valid."""
     numbers = {span for span in spans if _DIGITS.issuperset(text[span.start : span.end])}
     if not numbers:
         return list(spans)
@@ -53,7 +53,7 @@ def _quote_numbers(text: str, spans: Sequence[Span]) -> list[Span]:
 
 
 def drop_logprobs(answer: bytes) -> bytes:
-    """Put ``null`` in place of log probabilities: their tokens spell what has been taken out of the text."""
+    """Replace log probabilities by ``null``, because their tokens repeat the redacted text."""
     pieces: list[bytes] = []
     at = 0
     while (found := _LOGPROBS.search(answer, at)) is not None:

@@ -1,9 +1,9 @@
-"""Keys, tokens, passwords and private keys in a text."""
+"""Detection of keys, tokens, passwords and private keys in a text."""
 
 import re
 from collections.abc import Iterator
 
-#: The least characters of a key; what is shorter is a word.
+#: The minimum length of a key; shorter text is taken for a word.
 _KEY_LENGTH = 20
 _RUN = re.compile(r"[A-Za-z0-9_+/-]{20,}+")
 _KEY = re.compile(
@@ -11,20 +11,20 @@ _KEY = re.compile(
     r"|hf_[A-Za-z0-9]{17,}+|(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])|eyJ[\w-]{17,}+)",
     re.ASCII,
 )
-#: How a key begins, in bytes that may have escapes; the letter of an escape is no part of the word behind it.
+#: The beginning of a key, in bytes that may contain escapes; the letter of an escape does not belong to the next word.
 _BEGINS = re.compile(rb"[sgxAhe](?:k-|h[opsur]_|ithub_pat_|ox[abeprs]-|Iza|f_|KIA|SIA|yJ)")
 _TOKEN_PARTS = re.compile(r"(?:\.[\w-]+)+", re.ASCII)
 _BEARER_REST = re.compile(r"[\w.~+/=-]+", re.ASCII)
-#: Words of small letters with hyphens are no key: ``sk-`` ends "task-" and begins many a made-up name.
+#: Lower-case words with hyphens are not keys: ``sk-`` ends "task-" and begins many invented names.
 _UNLIKE_WORDS = re.compile(r"[0-9]|[a-z][A-Z]")
 
-#: Names to which a secret is assigned with an equals sign, and how far before the sign they are looked for.
+#: Names that a secret is assigned to with an equals sign. They are searched within `_NAME_WINDOW` before the sign.
 _NAMES = (
     "password", "passwd", "pwd", "secret", "api_key", "apikey", "api-key", "access_key", "secret_key", "private_key",
     "_token", "-token",
 )  # fmt: skip
 _NAMES_BYTES = tuple(name.encode() for name in _NAMES)
-#: With a colon, which is in all JSON and much prose, these alone.
+#: Before a colon, which is common in JSON and prose, only these.
 _COLON_NAMES = ("assword", "api_key", "_secret")
 _NAME_WINDOW = 24
 _SIGN = re.compile("[=:]")
@@ -34,20 +34,20 @@ _DIGIT = re.compile("[0-9]")
 _PEM_BEGIN = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----")
 _PEM_REST = re.compile(r"[A-Za-z0-9+/=\s:,\-]*?-----END [A-Z ]{0,30}PRIVATE KEY-----|[A-Za-z0-9+/=\s:,\-]*+")
 
-#: Bytes of which keys are made, as ``a``; all others as a space.
+#: Maps bytes that occur in keys to ``a``, and all others to a space.
 _RUN_CLASS = bytes(97 if chr(c) in "+/-_" or (c < 128 and chr(c).isalnum()) else 32 for c in range(256))
 _LONG_RUN = b"a" * _KEY_LENGTH
 
 
 def suspects_key(data: bytes) -> bool:
-    """Say whether there may be a key in bytes that are written with JSON's escapes, or without."""
+    """Return whether bytes, with or without JSON escapes, may contain a key."""
     return b"PRIVATE KEY" in data or _suspects_assignment(data) or _suspects_run(data)
 
 
 def _suspects_assignment(data: bytes) -> bool:
     if b"assword" in data or b"api_key" in data or b"_secret" in data:
         return True
-    if b"=" not in data:  # rare in prose, and its absence known at once
+    if b"=" not in data:  # rare in prose, and fast to check
         return False
     small = data.lower()
     return any(name in small for name in _NAMES_BYTES)
@@ -72,7 +72,7 @@ def _suspects_run(data: bytes) -> bool:
 
 
 def find_keys(text: str) -> Iterator[tuple[int, int]]:
-    """Find keys in a text without escapes; of ``Bearer KEY`` and ``password=KEY`` only the key."""
+    """Find keys in a text without escapes; only the key of ``Bearer KEY`` and ``password=KEY``."""
     for run in _RUN.finditer(text):
         if text.endswith("earer ", 0, run.start()):
             token = _BEARER_REST.match(text, run.start())
@@ -86,7 +86,7 @@ def find_keys(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _key_at(text: str, key: re.Match[str]) -> Iterator[tuple[int, int]]:
-    if key[0].startswith("eyJ"):  # a web token's further parts follow behind dots
+    if key[0].startswith("eyJ"):  # the other parts of a web token follow after dots
         parts = _TOKEN_PARTS.match(text, key.end())
         if parts is not None:
             yield key.start(), parts.end()

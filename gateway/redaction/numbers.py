@@ -1,13 +1,13 @@
-"""Numbers of telephones and of cards in a text: groups of digits that have such a number's form."""
+"""Detection of telephone and card numbers in a text by the form of their groups of digits."""
 
 import re
 from collections.abc import Iterator
 
-#: What may stand between groups of digits: a space, narrow or not, a dot, a dash of any width, a slash.
+#: Characters allowed between groups of digits: spaces and dashes of any width, a dot, a slash.
 _GAPS = " \u00a0\u2009\u202f.-\u2010\u2011\u2013/"
 _GAP = f"[{re.escape(_GAPS)}]"
 _NUMBER = re.compile(rf"[+(0-9](?:[0-9()]|{_GAP}){{8,}}+")
-#: Characters behind a number that say whether it goes on as something else.
+#: Characters after a number that show whether it is part of something else.
 _LOOK_AHEAD = 2
 _NATIONAL = (
     # North America: (212) 555-0123, 1-212-555-0123
@@ -41,7 +41,7 @@ _PLUS = re.compile(rb"\+[1-9][0-9 ().\-/\\\x80-\xff]{8}")
 _NUMBER_CLASS = bytes(
     48 if c in b"0123456789)\\\xc2\xe2\x80" else 45 if c in b" .-/\xa0\x89\xaf\x90\x91\x93" else 120 for c in range(256)
 )
-#: One of these is in every number that is written in groups, and none in a date.
+#: Every number written in groups contains one of these, and no date does.
 _SHAPES = (b"00-000", b"00-00-00-00", b"00000-00-00")
 _IN_ALL = b"00-00"
 #: Nine digits or more, in groups.
@@ -51,7 +51,7 @@ _ONE_GROUP = re.compile(rb"(?<![0-9])(?<![0-9]\.)[2-6][0-9]{12,18}(?![0-9])")
 
 
 def suspects_number(data: bytes) -> bool:
-    """Say whether there may be such a number in bytes that are written with JSON's escapes, or without."""
+    """Return whether bytes, with or without JSON escapes, may contain such a number."""
     if b"+" in data and _PLUS.search(data) is not None:
         return True
     classes = data.translate(_NUMBER_CLASS)
@@ -65,7 +65,7 @@ def _has_number(classes: bytes, shape: bytes) -> bool:
 
 
 def _runs(classes: bytes, shape: bytes) -> Iterator[tuple[int, int]]:
-    """Give the places of digits and gaps that have a shape in them: start and end."""
+    """Iterate over the start and end of runs of digits and gaps that contain a shape."""
     at = classes.find(shape)
     while at >= 0:
         start, end = classes.rfind(b"x", 0, at) + 1, classes.find(b"x", at)
@@ -90,7 +90,7 @@ def find_phones(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    """Leave off the last groups while there are more digits than a number has: they begin the next one."""
+    """Remove the last groups while there are more digits than a number has; they belong to the next number."""
     most = 15 if text.startswith(("+", "00"), start) else 12
     while len(_digits(text[start:end])) > most:
         end = start + len(text[start:end].rstrip("0123456789").rstrip(_GAPS))
@@ -101,7 +101,7 @@ def find_cards(text: str) -> Iterator[tuple[int, int]]:
     """Find card numbers in a text without escapes: an issuer's prefix and length, and the right last digit."""
     for number in _NUMBER.finditer(text):
         for card in _CARD.finditer(text, number.start(), number.end() + _LOOK_AHEAD):
-            # Behind sixteen digits there may be three more of the same number, or others.
+            # After sixteen digits there may be three more of the same number, or other digits.
             if _is_card(card[0]):
                 yield card.span()
             elif card["four"] and _is_card(card["four"]):
@@ -113,10 +113,10 @@ def _is_card(text: str) -> bool:
     return _ISSUED.fullmatch(digits) is not None and _luhn(digits)
 
 
-#: A digit doubled, and the digits of that added up.
+#: The digit sum of a doubled digit.
 _DOUBLED = dict(zip("0123456789", (0, 2, 4, 6, 8, 1, 3, 5, 7, 9), strict=True))
 
 
 def _luhn(digits: str) -> bool:
-    """Check the last digit, as all issuers make it."""
+    """Return whether the last digit is the correct check digit (Luhn)."""
     return (sum(map(int, digits[::-2])) + sum(map(_DOUBLED.__getitem__, digits[-2::-2]))) % 10 == 0

@@ -1,4 +1,4 @@
-"""Where in a copy something is to be taken out."""
+"""Search of a text for secrets, with escapes decoded, and their replacement."""
 
 import re
 from bisect import bisect_right
@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 from gateway.redaction.rules import RULES
 
-#: Escapes that may hide what the searches over bytes look for: of ASCII, and of wide spaces and dashes.
-_HIDING = re.compile(rb"\\(?:u00[2-7aA]|u20(?:09|2[fF]|1[013])|/)")
+#: Escapes that may hide a secret from the searches over bytes: of ASCII, and of wide spaces and dashes.
+_RELEVANT_ESCAPE = re.compile(rb"\\(?:u00[2-7aA]|u20(?:09|2[fF]|1[013])|/)")
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[\"\\/bfnrt])")
 _SHORT = {rf"\{letter}": loads(rf'"\{letter}"') for letter in '"\\/bfnrt'}
-#: Escapes inside escapes (a tool's arguments are JSON in a string of JSON) are read down to this depth.
+#: The maximum depth of nested escapes (a tool's arguments are JSON inside a JSON string).
 _DEPTH = 4
-#: A JSON string, which never leaves its line; the last one of a copy that was cut short may lack its end.
+#: A JSON string within one line; the last one of a truncated copy may have no closing quote.
 STRING = re.compile(r'"([^"\\\r\n]*+(?:\\[^\r\n][^"\\\r\n]*+)*+)"?')
-_PICTURE = re.compile(r";base64,[A-Za-z0-9+/=]*+")
+_IMAGE = re.compile(r";base64,[A-Za-z0-9+/=]*+")
 
 
 class Span(NamedTuple):
-    """Characters ``[start, end)`` of a text, and what stands in their place."""
+    """Characters ``[start, end)`` of a text, and their replacement."""
 
     start: int
     end: int
@@ -28,7 +28,7 @@ class Span(NamedTuple):
 
 
 class Unescaped:
-    """A text with its escapes read, and where each character of it came from."""
+    """A text with its escapes decoded, and the original position of each character."""
 
     def __init__(self, raw: str) -> None:
         self._raw_at, self._at = [0], [0]
@@ -45,13 +45,13 @@ class Unescaped:
         self.text = "".join((*pieces, raw[raw_at:]))
 
     def raw(self, index: int) -> int:
-        """Say where the character at ``index`` began."""
+        """Return the original position of the character at ``index``."""
         last = bisect_right(self._at, index) - 1
         return self._raw_at[last] + index - self._at[last]
 
 
 class Searcher:
-    """Looks for what some of the rules find.
+    """Searches texts with some of the rules.
 
     Parameters
     ----------
@@ -64,20 +64,20 @@ class Searcher:
         self._suspects = list(dict.fromkeys(rule.suspects for rule in self._rules))
 
     def suspects(self, data: bytes) -> bool:
-        """Say whether there may be something to find; costs a few microseconds a kilobyte."""
-        if b"\\" in data and _HIDING.search(data) is not None:
+        """Return whether there may be something to find. Takes a few microseconds per kilobyte."""
+        if b"\\" in data and _RELEVANT_ESCAPE.search(data) is not None:
             return True
         return any(suspects(data) for suspects in self._suspects)
 
     def find(self, text: str) -> list[Span]:
-        """Find what is to be taken out, in order and apart; escapes are read, however deep they are nested."""
+        """Return what is to be replaced, in order and without overlaps. Nested escapes are decoded."""
         seen = text
         levels: list[Unescaped] = []
         while len(levels) < _DEPTH and _ESCAPE.search(seen) is not None:
             levels.append(Unescaped(seen))
             seen = levels[-1].text
-        # A picture is long and says nothing in words.
-        seen = _PICTURE.sub(lambda picture: " " * len(picture[0]), seen)
+        # An image in base64 is long and contains no text.
+        seen = _IMAGE.sub(lambda picture: " " * len(picture[0]), seen)
         data = seen.encode(errors="surrogatepass")
         rules = [rule for rule in self._rules if rule.suspects(data)]
         spans = [Span(*place, rule.placeholder) for rule in rules for place in rule.find(seen)]
@@ -87,7 +87,7 @@ class Searcher:
 
 
 def merge(spans: Sequence[Span]) -> list[Span]:
-    """Put spans in order, and make one of those that overlap."""
+    """Sort spans, and merge those that overlap."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         if merged and span.start < merged[-1].end:
@@ -97,8 +97,8 @@ def merge(spans: Sequence[Span]) -> list[Span]:
     return merged
 
 
-def put(text: str, spans: Sequence[Span]) -> str:
-    """Put the placeholders of ordered spans into a text."""
+def replace_spans(text: str, spans: Sequence[Span]) -> str:
+    """Replace ordered spans of a text by their placeholders."""
     pieces: list[str] = []
     at = 0
     for start, end, placeholder in spans:

@@ -1,11 +1,11 @@
-"""The way from a client: HTTP/1.1 on `httptools`, and nothing between it and the event loop.
+"""The HTTP/1.1 server that clients connect to, on `httptools`, directly on the event loop.
 
-A `Site` listens and holds the connections; a `Connection` parses requests and has them answered one after another; the
-handler sees a `Request`, and answers it whole (`WholeAnswer`) or as it comes (`OpenAnswer`).
+A `Server` listens and holds the connections. A `ClientConnection` parses requests and has them answered in order. A
+handler receives a `Request` and returns a `WholeAnswer`, or sends an `OpenAnswer` piece by piece.
 """
 
 from gateway.server.answer import OpenAnswer, WholeAnswer
 from gateway.server.request import Request
-from gateway.server.site import Site
+from gateway.server.server import Server
 
-__all__ = ["OpenAnswer", "Request", "Site", "WholeAnswer"]
+__all__ = ["OpenAnswer", "Request", "Server", "WholeAnswer"]

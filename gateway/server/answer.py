@@ -1,7 +1,50 @@
-"""Answers to clients: those that are known whole, and those that go out as they come."""
+"""Answers to clients: those whose body is known, and those that are sent piece by piece."""
 
-from gateway.server.head import BODILESS, write_head
+import time
+from collections.abc import Mapping
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+
 from gateway.server.request import Request
+
+#: Statuses without a body.
+BODILESS = frozenset({204, 304})
+_SERVER = "server: biasmeter"
+
+
+def write_head(status: int, headers: Mapping[str, str], framing: list[str]) -> bytes:
+    r"""Return the head of an answer, including its empty line.
+
+    Parameters
+    ----------
+    headers
+        All fields except framing, connection, date and server; names in lower case.
+    framing
+        Lines for the length of the answer and the end of the connection.
+
+    Raises
+    ------
+    ValueError
+        A field contains a line break or a NUL.
+    """
+    lines = [_status_line(status), *[f"{name}: {value}" for name, value in headers.items()]]
+    lines += (_SERVER, _date_line(int(time.time())), *framing)
+    head = "\r\n".join(lines)
+    if head.count("\n") >= len(lines) or head.count("\r") >= len(lines) or "\0" in head:
+        raise ValueError("A header field contains a line break or a NUL.")
+    return head.encode("utf-8", "surrogateescape") + b"\r\n\r\n"
+
+
+@lru_cache(maxsize=100)
+def _status_line(status: int) -> str:
+    reason = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
+    return f"HTTP/1.1 {status} {reason}"
+
+
+@lru_cache(maxsize=1)
+def _date_line(second: int) -> str:
+    return f"date: {formatdate(second, usegmt=True)}"
 
 
 class WholeAnswer:
@@ -12,7 +55,7 @@ class WholeAnswer:
     status
         The HTTP status.
     headers
-        See `gateway.server.head.write_head`.
+        See `gateway.server.answer.write_head`.
     body
         The whole body.
     """
@@ -25,12 +68,12 @@ class WholeAnswer:
         self.body = body
 
     def send(self, request: Request) -> bool:
-        """Send it; say whether the connection ends with it.
+        """Send the answer. Return whether the connection ends with this answer.
 
         Raises
         ------
         ValueError
-            A header field holds what would end its line.
+            A header field contains a line break or a NUL.
         """
         ends = request.client.ends_after(request)
         framing = _connection(request, ends=ends)
@@ -45,16 +88,16 @@ class WholeAnswer:
 
 
 class OpenAnswer:
-    """An answer of which nobody knows how long it will be.
+    """An answer of unknown length, sent piece by piece.
 
     Parameters
     ----------
     request
         The request that it answers.
     status
-        One that has a body.
+        A status with a body.
     headers
-        See `gateway.server.head.write_head`.
+        See `gateway.server.answer.write_head`.
     """
 
     __slots__ = ("_client", "_head", "_is_chunked", "ends")
@@ -62,7 +105,7 @@ class OpenAnswer:
     def __init__(self, request: Request, status: int, headers: dict[str, str]) -> None:
         self._client = request.client
         self._is_chunked = request.minor > 0
-        #: whether the connection ends with it
+        #: whether the connection ends with this answer
         self.ends = not self._is_chunked or request.client.ends_after(request)
         framing = _connection(request, ends=self.ends)
         if self._is_chunked:
@@ -71,15 +114,15 @@ class OpenAnswer:
 
     @property
     def is_full(self) -> bool:
-        """Whether the client takes no more for now: `drain` waits until it does."""
+        """Whether the write buffer is full; then `drain` waits."""
         return self._client.is_full
 
     async def drain(self) -> None:
-        """Wait until the client takes more."""
+        """Wait until the client accepts more data."""
         await self._client.drain()
 
     def write(self, data: bytes) -> None:
-        """Send a piece, as one; with the first goes the head, also if it is empty.
+        """Send a piece as one chunk. The head is sent with the first piece, even if that is empty.
 
         Raises
         ------
@@ -95,17 +138,22 @@ class OpenAnswer:
             self._client.write(data)
 
     def end(self) -> None:
-        """Say that it is whole."""
+        """Send the end of the answer."""
         if self._is_chunked:
             self._client.write(b"0\r\n\r\n")
 
     def cut(self) -> None:
-        """Let the client know that it is not whole: the connection ends without its end."""
+        """Close the connection without the end of the answer, so that the client sees that it is incomplete."""
         self.ends = True
         self._client.cut()
 
+    def abort(self) -> None:
+        """Close the connection at once, also if the client has not read what was written."""
+        self.ends = True
+        self._client.abort()
+
 
 def _connection(request: Request, *, ends: bool) -> list[str]:
-    if ends == (request.minor == 0):  # as the version has it anyway
+    if ends == (request.minor == 0):  # the default of this version
         return []
     return ["connection: close" if ends else "connection: keep-alive"]

@@ -1,6 +1,7 @@
-"""One connection of a client: requests in, answered one after another, for as long as both sides keep it."""
+"""One client connection: it parses requests and has them answered in order, until one side closes it."""
 
 import asyncio
+import logging
 import math
 import socket
 from collections.abc import Awaitable, Callable
@@ -11,82 +12,91 @@ from typing import Final, Protocol, cast
 import httptools
 from typing_extensions import override
 
-from gateway.errors import BadRequest, GatewayError
+from gateway.errors import INTERNAL_ERROR, BadRequest, GatewayError
 from gateway.server.answer import WholeAnswer
-from gateway.server.request import Client, Request
+from gateway.server.request import Client, Request, framing_error
 
-#: Answers a request, be it with an error, and says whether the connection ends with that.
+log = logging.getLogger(__name__)
+
+#: Answers a request, possibly with an error, and returns whether the connection ends with that.
 Handler = Callable[[Request], Awaitable[bool]]
 
-#: Bytes that may come without one of a body among them: a head, chunk sizes, a trailer.
+#: Maximum bytes without a body byte: a head, chunk sizes, a trailer.
 _MAX_OVERHEAD: Final = 64 << 10
 _MAX_FIELDS: Final = 128
-#: Requests that may wait behind the one that is answered; who sends so many at once does not wait for answers.
+#: Maximum number of requests that wait behind the current one.
 _MAX_WAITING: Final = 100
-#: Bytes of a body that may wait to be read.
+#: Maximum bytes of a body that wait to be read.
 _MAX_HELD: Final = 256 << 10
-#: How often, in seconds, connections are looked at that wait for their clients.
-LOOK: Final = 5.0
-#: Looks that a connection lasts: between requests, longer than the balancers and pools before it keep theirs, or they
-#: would use it at the moment at which it is ended; in a head; since the last bytes of a body; since it took the last
-#: of an answer; behind an answer that came before the request's end, for a client that reads when it has written all.
-_RESTING: Final = 3600 / LOOK
-_IN_HEAD: Final = 60 / LOOK
-_IN_BODY: Final = 60 / LOOK
-_UNREAD: Final = 600 / LOOK
-_LINGERING: Final = 10 / LOOK
+#: Seconds between two checks of connections that wait for their clients.
+CHECK_EVERY: Final = 5.0
+#: Seconds for which a connection may be unused before it is closed when file descriptors are needed.
+_UNUSED: Final = 1.0
+#: Number of checks after which a waiting connection is closed. Between requests it is longer than load balancers keep
+#: connections, because they could otherwise use one at the moment at which it is closed. The others: within a head,
+#: since the last bytes of a body, since the client took the last bytes of an answer, and after an early answer, while
+#: the client finishes writing.
+_IDLE: Final = 3600 / CHECK_EVERY
+_IN_HEAD: Final = 60 / CHECK_EVERY
+_IN_BODY: Final = 60 / CHECK_EVERY
+_UNREAD: Final = 600 / CHECK_EVERY
+_LINGERING: Final = 10 / CHECK_EVERY
 
 _NOT_HTTP: Final = BadRequest("This is not a valid HTTP/1.1 request.", code="http_error")
 _TOO_MUCH: Final = BadRequest("The request's header fields are too large.", code="headers_too_large", status=431)
 
 
-class Owner(Protocol):
-    """Whom a connection belongs to."""
+class ClientConnectionOwner(Protocol):
+    """The server that a connection belongs to."""
 
     handler: Handler
-    draining: bool  #: whether connections end with the answer that they are at
+    draining: bool  #: whether connections end after the current answer
+    first_byte: Callable[[], float]  #: returns the seconds that a new connection has for its first byte
 
-    def opened(self, connection: "Connection") -> None:
-        """Take note of it."""
+    def opened(self, connection: "ClientConnection") -> None:
+        """Register the connection."""
 
-    def lost(self, connection: "Connection") -> None:
-        """Take note that it has ended."""
+    def lost(self, connection: "ClientConnection") -> None:
+        """Remove the connection, which has ended."""
 
 
 class _NotHttp(Exception):  # noqa: N818 -- never leaves this file
-    """What came is no request that can be answered."""
+    """The received bytes are not a request that can be answered."""
 
 
-class Connection(asyncio.Protocol, Client):
+class ClientConnection(asyncio.Protocol, Client):
     """A connection that answers one request at a time.
 
     Parameters
     ----------
     owner
-        Knows who answers.
+        The server; it knows the handler.
     """
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: ClientConnectionOwner) -> None:
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._parser: httptools.HttpRequestParser
-        self.task: asyncio.Task[None] | None = None  # answers a request
-        self._coming: Request | None = None  # its body is not whole yet
-        self._waiting: list[Request] = []  # behind the one that is answered
+        self.task: asyncio.Task[None] | None = None  # answers the current request
+        self._coming: Request | None = None  # its body is incomplete
+        self._waiting: list[Request] = []  # behind the current request
         self._target = b""
         self._headers: dict[str, str] = {}
         self._fields = 0
         self._head_bytes = 0
         self._overhead = 0
-        self._looks = _RESTING
-        self._is_deaf = False  # what still comes is not looked at
-        self._is_lingering = False  # the last answer is out
-        self._is_paused = False  # we take no more
+        self._ticks_left: float = math.ceil(owner.first_byte() / CHECK_EVERY) + 1
+        self._unused_since = self._loop.time()  # infinite while there is a request
+        self.descriptor = -1
+        self._input_closed = False  # further input is ignored
+        self._is_half_closed = False  # the last answer has been sent; the client may still write
+        self._is_paused = False  # reading is paused
         self._is_lost = False
-        self._can_write: asyncio.Future[None] | None = None  # the transport takes no more
+        self._can_write: asyncio.Future[None] | None = None  # set while the write buffer is full
+        self.has_begun = False  # some of the current answer has been written
 
-    # -- what a request and its answer ask -----------------------------------------------------------------------
+    # -- interface for requests and answers -----------------------------------------------------------------------
 
     @property
     @override
@@ -100,23 +110,29 @@ class Connection(asyncio.Protocol, Client):
 
     @override
     def ends_after(self, request: Request) -> bool:
-        return not request.stays or not request.is_whole or self._is_deaf or self._owner.draining
+        return not request.stays or not request.is_whole or self._input_closed or self._owner.draining
 
     @override
     def write(self, data: bytes) -> None:
         if self._transport.is_closing():
-            raise ConnectionResetError("The client has left.")
+            raise ConnectionResetError("The client has disconnected.")
+        self.has_begun = True
         self._transport.write(data)
+
+    @override
+    def let_continue(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     @override
     async def drain(self) -> None:
         if self._can_write is not None:
-            self._looks = _UNREAD
+            self._ticks_left = _UNREAD
             await self._can_write
-            self._looks = math.inf
+            self._ticks_left = math.inf
 
     @override
-    def go_on(self) -> None:
+    def resume(self) -> None:
         if self._is_paused and not self._transport.is_closing():
             self._is_paused = False
             self._transport.resume_reading()
@@ -125,37 +141,43 @@ class Connection(asyncio.Protocol, Client):
     def cut(self) -> None:
         self._transport.close()
 
-    # -- what the owner asks -------------------------------------------------------------------------------------
+    # -- interface for the server -------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """End a connection that has waited too long for its client."""
-        self._looks -= 1
-        if self._looks <= 0:
+        """Count one check, and close a connection that has waited too long for its client."""
+        self._ticks_left -= 1
+        if self._ticks_left <= 0:
+            self.abort()
+
+    def end_if_unused(self) -> None:
+        """Close the connection at once if it has had no request for a second."""
+        if self._loop.time() - self._unused_since > _UNUSED:
             self.abort()
 
     def end_if_idle(self) -> None:
-        """End it if nothing is being answered."""
+        """Close the connection if no request is being answered."""
         if self.task is None:
             self._transport.close()
 
+    @override
     def abort(self) -> None:
-        """End it at once."""
         self._transport.abort()
 
-    # -- what the transport says ---------------------------------------------------------------------------------
+    # -- callbacks of the transport ---------------------------------------------------------------------------------
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         peer: socket.socket = transport.get_extra_info("socket")
-        with suppress(OSError):  # it has left already
+        self.descriptor = peer.fileno()
+        with suppress(OSError):  # the client has already disconnected
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._parser = httptools.HttpRequestParser(self)
         self._owner.opened(self)
 
     @override
     def data_received(self, data: bytes) -> None:
-        if self._is_deaf:
+        if self._input_closed:
             return
         self._overhead += len(data)
         try:
@@ -180,7 +202,7 @@ class Connection(asyncio.Protocol, Client):
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
-        del self._parser  # it and this would hold one another, as would the requests
+        del self._parser  # avoids a reference cycle, which would keep the requests in memory
         self._coming = None
         self._waiting.clear()
         self.resume_writing()
@@ -198,46 +220,52 @@ class Connection(asyncio.Protocol, Client):
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
 
-    # -- what the parser says ------------------------------------------------------------------------------------
+    # -- callbacks of the parser ------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Start a new request."""
         self._target = b""
         self._headers = {}
         self._fields = 0
         self._head_bytes = 0
+        self._unused_since = math.inf
         if self.task is None:
-            self._looks = _IN_HEAD
+            self._ticks_left = _IN_HEAD
         else:
             self._pause()
 
     def on_url(self, piece: bytes) -> None:
-        """Take a piece of what is asked for."""
+        """Append a piece of the request target."""
         self._target += piece
         self._head_bytes += len(piece)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field of the head; one of the trailer is dropped."""
+        """Add a field of the head; fields of the trailer are dropped."""
         if self._coming is not None:
             return
         self._fields += 1
         self._head_bytes += len(name) + len(value)
-        if self._fields > _MAX_FIELDS or self._head_bytes > _MAX_OVERHEAD:  # also where it came in one piece
+        if self._fields > _MAX_FIELDS or self._head_bytes > _MAX_OVERHEAD:  # also if it arrived in one piece
             self._refuse(_TOO_MUCH)
             raise _NotHttp
         lower = _lower(name)
         if lower not in self._headers:
             self._headers[lower] = value.rstrip(b" \t").decode("utf-8", "surrogateescape")
-        elif lower == "transfer-encoding":
+        elif lower in {"host", "transfer-encoding"}:
             raise _NotHttp
 
     def on_headers_complete(self) -> None:
-        """Take the head."""
+        """Create the request from its head."""
         version = self._parser.get_http_version()
         if version not in {"1.1", "1.0"}:
             raise _NotHttp
         if self._parser.should_upgrade():
             return
+        if ("host" not in self._headers or "transfer-encoding" in self._headers) and (
+            error := framing_error(version, self._headers)
+        ):
+            self._refuse(error)
+            raise _NotHttp
         request = self._coming = Request(
             self,
             self._parser.get_method().decode("ascii"),
@@ -254,31 +282,32 @@ class Connection(asyncio.Protocol, Client):
             raise _NotHttp
 
     def on_body(self, piece: bytes) -> None:
-        """Take a piece of the body."""
+        """Add a piece of the body."""
         self._overhead = 0
         assert self._coming is not None
-        if self._is_lingering:
+        if self._is_half_closed:
             return
         if not self._waiting:
-            self._looks = _IN_BODY
+            self._ticks_left = _IN_BODY
         self._coming.feed(piece)
 
     def on_message_complete(self) -> None:
-        """Take note that a request is whole."""
+        """Mark the request as complete."""
         self._overhead = 0
         request, self._coming = self._coming, None
         if request is None:  # see `_head_without_offer`
             return
         request.end()
-        if self._is_lingering:
+        if self._is_half_closed:
             self._transport.close()
         elif self.task is not None:
-            self._looks = math.inf
+            self._ticks_left = math.inf
 
     def _head_without_offer(self) -> bytes:
-        """Write the last head anew, as if it offered no other protocol: to the parser, its body would be of that one.
+        """Return the last head without its offer of another protocol.
 
-        The line breaks that it would need to say something else are none that the parser has let through.
+        Otherwise the parser would take the body for that protocol. The parser has already refused fields with line
+        breaks, so the head cannot contain others.
         """
         if self._parser.get_method() == b"CONNECT":
             raise httptools.HttpParserError
@@ -290,10 +319,11 @@ class Connection(asyncio.Protocol, Client):
         lines = [first, *[f"{name}: {value}".encode("utf-8", "surrogateescape") for name, value in fields.items()]]
         return b"\r\n".join(lines) + b"\r\n\r\n"
 
-    # -- what follows --------------------------------------------------------------------------------------------
+    # -- answering --------------------------------------------------------------------------------------------
 
     def _begin(self, request: Request) -> None:
-        self._looks = math.inf if request.is_whole else _IN_BODY
+        self._ticks_left = math.inf if request.is_whole else _IN_BODY
+        self.has_begun = False
         self.task = self._loop.create_task(self._answer(request))
 
     async def _answer(self, request: Request) -> None:
@@ -302,28 +332,40 @@ class Connection(asyncio.Protocol, Client):
             if self._can_write is not None:
                 await self.drain()
         except (ConnectionResetError, asyncio.CancelledError):
-            # An error that left the task would hold its frames, and they the request, until the next collection.
+            # An error that left the task would keep its frames, and with them the request, in memory.
+            ends = True
+        except Exception:
+            log.exception("%s %r failed", request.method, request.path)
+            self._fail()
             ends = True
         self.task = None
         if self._is_lost:
             return
-        if ends or self._is_deaf:
+        if ends or self._input_closed:
             self._end()
         elif self._waiting:
             self._begin(self._waiting.pop(0))
         else:
-            self._looks = _RESTING
-            self.go_on()
+            self._ticks_left = _IDLE
+            self._unused_since = self._loop.time()
+            self.resume()
+
+    def _fail(self) -> None:
+        """Answer 500 to a request whose handler failed, or cut the answer if some of it has been sent."""
+        if self.has_begun:
+            self.cut()
+        elif not self._transport.is_closing():
+            self._send_error(INTERNAL_ERROR)
 
     def _end(self) -> None:
-        """End the connection behind an answer; a client that is still writing may read it first."""
-        if self._transport.is_closing() or (self._coming is None and not self._is_deaf):
+        """Close the connection after an answer. A client that is still writing gets time to read the answer."""
+        if self._transport.is_closing() or (self._coming is None and not self._input_closed):
             self._transport.close()
             return
-        self._is_lingering = True
-        self._looks = _LINGERING
+        self._is_half_closed = True
+        self._ticks_left = _LINGERING
         self._transport.write_eof()
-        self.go_on()
+        self.resume()
 
     def _pause(self) -> None:
         if not self._is_paused and not self._transport.is_closing():
@@ -331,18 +373,22 @@ class Connection(asyncio.Protocol, Client):
             self._transport.pause_reading()
 
     def _refuse(self, error: GatewayError) -> None:
-        """Take nothing more. Whose body breaks is told in its turn, and what follows a request is not answered."""
-        if self._is_deaf:
+        """Accept no further input. An error in the body of a request is reported by that request, in its turn."""
+        if self._input_closed:
             return
-        self._is_deaf = True
+        self._input_closed = True
         if self._coming is not None:
             self._coming.break_off()
         elif self.task is None:
-            nobodys = Request(self, "", "", {}, minor=1, stays=False)
-            WholeAnswer(error.http_status, {"content-type": "application/json"}, error.body()).send(nobodys)
+            self._send_error(error)
             self._end()
 
+    def _send_error(self, error: GatewayError) -> None:
+        """Answer with an error, as the last answer of this connection."""
+        placeholder = Request(self, "", "", {}, minor=1, stays=False)
+        WholeAnswer(error.http_status, {"content-type": "application/json"}, error.body()).send(placeholder)
 
-@lru_cache(maxsize=1000)  # the names that clients use are few
+
+@lru_cache(maxsize=1000)  # clients use few different names
 def _lower(name: bytes) -> str:
     return name.decode("latin-1").lower()

@@ -1,6 +1,8 @@
-"""A request as it comes in, as its handler sees it."""
+"""A request for its handler; its body may still be arriving."""
 
 import asyncio
+from collections.abc import Mapping
+from io import BytesIO
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -8,50 +10,58 @@ from gateway.errors import BadRequest
 
 
 class Client(Protocol):
-    """Where a request comes from, and its answer goes."""
+    """The connection that a request came from."""
+
+    has_begun: bool  #: whether some of the answer to the current request has been sent
 
     @property
     def is_gone(self) -> bool:
-        """Whether the client has left."""
+        """Whether the client has disconnected."""
 
     @property
     def is_full(self) -> bool:
-        """Whether the client takes no more for now."""
+        """Whether the write buffer is full."""
+
+    def let_continue(self) -> None:
+        """Ask the client for the body of its request."""
 
     def ends_after(self, request: "Request") -> bool:
-        """Say whether the connection ends with the answer to a request."""
+        """Return whether the connection ends with the answer to a request."""
 
     def write(self, data: bytes) -> None:
-        """Send bytes."""
+        """Write bytes to the client."""
 
     async def drain(self) -> None:
-        """Wait until the client takes more."""
+        """Wait until the client accepts more data."""
 
-    def go_on(self) -> None:
-        """Read on, if that was paused."""
+    def resume(self) -> None:
+        """Resume reading, if it was paused."""
 
     def cut(self) -> None:
-        """End the connection at once, in the middle of an answer."""
+        """Close the connection in the middle of an answer, when the client has read what was written."""
+
+    def abort(self) -> None:
+        """Close the connection at once."""
 
 
 class Request:
-    """A request whose head has arrived; its body may still be coming.
+    """A request whose head has arrived; its body may still be arriving.
 
     Attributes
     ----------
     method, target
-        As they stand in the request's first line.
+        The values of the request's first line.
     headers
-        Names in lower case; of a field that comes twice the first counts.
+        Names in lower case; of a field that appears twice, the first counts.
     minor
         0 for HTTP/1.0, 1 for HTTP/1.1.
     stays
-        Whether the client would go on with the connection.
+        Whether the client wants to keep the connection.
     is_whole
-        Whether all of it has arrived.
+        Whether the request has arrived completely.
     """
 
-    __slots__ = ("_is_broken", "_pieces", "_waiter", "client", "headers", "held", "is_whole", "method", "minor",
+    __slots__ = ("_begun", "_is_broken", "_rest", "_waiter", "client", "headers", "held", "is_whole", "method", "minor",
                  "stays", "target")  # fmt: skip
 
     def __init__(
@@ -64,9 +74,10 @@ class Request:
         self.minor = minor
         self.stays = stays
         self.is_whole = False
-        self.held = 0  #: bytes of the body that have arrived and were not read
+        self.held = 0  #: bytes of the body that have arrived and have not been read
         self._is_broken = False
-        self._pieces: list[bytes] = []
+        self._begun = b""  # the first piece of the body, which usually is the whole
+        self._rest: BytesIO | None = None  # all of it, once there are several pieces
         self._waiter: asyncio.Future[None] | None = None
 
     @property
@@ -77,7 +88,7 @@ class Request:
         '/v1/models/a/b'
         """
         target = self.target
-        if not target.startswith("/"):  # a proxy's form, or none that has a path
+        if not target.startswith("/"):  # the form for proxies, or a target without a path
             try:
                 target = urlsplit(target).path
             except ValueError:
@@ -90,23 +101,22 @@ class Request:
         Raises
         ------
         BadRequest
-            It is, or says that it is, larger than ``limit`` bytes, or is no HTTP in its middle.
+            It is larger than ``limit`` bytes, or announces that, or is invalid HTTP.
         """
         if int(self.headers.get("content-length", 0)) > limit:
             raise _too_large(limit)
-        pieces: list[bytes] = []
         size = 0
         while True:
-            pieces += self._pieces
             size += self.held
-            self._pieces, self.held = [], 0
+            self.held = 0
             if size > limit:
+                self._begun, self._rest = b"", None
                 raise _too_large(limit)
             if self.is_whole:
-                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+                return self._begun if self._rest is None else self._rest.getvalue()
             if self._is_broken:
                 raise BadRequest("The request's body is not valid HTTP.", code="http_error")
-            self.client.go_on()
+            self.client.resume()
             self._waiter = asyncio.get_running_loop().create_future()
             try:
                 await self._waiter
@@ -114,24 +124,47 @@ class Request:
                 self._waiter = None
 
     def feed(self, piece: bytes) -> None:
-        """Take a piece of the body."""
-        self._pieces.append(piece)
+        """Add a piece of the body."""
+        if self._rest is not None:
+            self._rest.write(piece)
+        elif self._begun:
+            self._rest = BytesIO()
+            self._rest.write(self._begun)
+            self._rest.write(piece)
+        else:
+            self._begun = piece
         self.held += len(piece)
         self._wake()
 
     def end(self) -> None:
-        """Take note that nothing more comes."""
+        """Mark the body as complete."""
         self.is_whole = True
         self._wake()
 
     def break_off(self) -> None:
-        """Take note that the rest cannot be read."""
+        """Mark the rest of the body as unreadable."""
         self._is_broken = True
         self._wake()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+def framing_error(version: str, headers: Mapping[str, str]) -> BadRequest | None:
+    """Return why a head must be refused: its body cannot be read, or HTTP/1.1 requires a host.
+
+    >>> framing_error("1.1", {"host": "h", "transfer-encoding": "gzip, chunked"}).http_status
+    501
+    """
+    coding = headers.get("transfer-encoding")
+    if coding is not None and version == "1.0":
+        return BadRequest("HTTP/1.0 has no transfer codings.", code="http_error")
+    if coding is not None and coding.lower() != "chunked":
+        return BadRequest("The only transfer coding that is known is 'chunked'.", code="http_error", status=501)
+    if version == "1.1" and "host" not in headers:
+        return BadRequest("An HTTP/1.1 request needs the header 'host'.", code="http_error")
+    return None
 
 
 def _too_large(limit: int) -> BadRequest:

@@ -1,4 +1,4 @@
-"""The reference upstream: `aiohttp.ClientSession`, set to pass bytes through as they are."""
+"""The reference upstream: `aiohttp.ClientSession`, configured to pass bytes through unchanged."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,16 +8,15 @@ from typing import Final
 import aiohttp
 from typing_extensions import override
 
-from gateway.upstreams import Upstream, UpstreamAnswer, UpstreamRequest, tls
-from gateway.upstreams.failures import Code, failed
+from gateway.upstreams import Upstream, UpstreamAnswer, UpstreamFailureCode, UpstreamRequest, tls, upstream_failed
 
 #: An upstream head may be this large (some put long policy headers on every answer).
 _MAX_HEAD = 64 << 10
-#: Kept connections found closed before a request is given up; the request itself may be what closes them.
+#: Closed idle connections that are tried before a request fails; the request itself may be what closes them.
 _KEPT_TRIES = 3
 
-#: Why there is no connection: the first that fits.
-_UNCONNECTED: Final[tuple[tuple[type[Exception], Code], ...]] = (
+#: Reasons for a failed connection; the first match counts.
+_UNCONNECTED: Final[tuple[tuple[type[Exception], UpstreamFailureCode], ...]] = (
     (TimeoutError, "upstream_connect_timeout"),
     (aiohttp.ClientSSLError, "upstream_tls"),
     (aiohttp.ClientConnectorDNSError, "upstream_dns"),
@@ -31,9 +30,9 @@ class _HungUp(Exception):  # noqa: N818 -- never leaves this file
 
 @dataclass(slots=True)
 class _Connection:
-    """What is known of the connection that a request was sent on."""
+    """The state of the connection that a request was sent on."""
 
-    kept: bool = False  #: it was there before
+    kept: bool = False  #: it was reused
 
 
 async def _note_reuse(
@@ -43,7 +42,7 @@ async def _note_reuse(
 
 
 class ReferenceUpstream(Upstream):
-    """Asks deployments through aiohttp's client. Made inside a running event loop."""
+    """Sends requests through aiohttp's client. Created inside a running event loop."""
 
     def __init__(self) -> None:
         tracing = aiohttp.TraceConfig()
@@ -65,10 +64,10 @@ class ReferenceUpstream(Upstream):
             try:
                 return await self._ask(request, connection)
             except _HungUp:
-                # A server may close a kept connection at the very moment we use it: that is no answer of its own.
+                # A server may close an idle connection at the moment of its reuse: retry on a new connection.
                 if not connection.kept:
                     break
-        raise failed("upstream_reset")
+        raise upstream_failed("upstream_reset")
 
     async def _ask(self, request: UpstreamRequest, connection: "_Connection") -> UpstreamAnswer:
         timeout = aiohttp.ClientTimeout(
@@ -96,20 +95,20 @@ class ReferenceUpstream(Upstream):
 
 
 def _failure(error: Exception) -> Exception:
-    """Say why there is no answer."""
+    """Return the error for a request without an answer."""
     _let_go(error)
     for kind, code in _UNCONNECTED:
         if isinstance(error, kind):
-            return failed(code)
+            return upstream_failed(code)
     if isinstance(error, aiohttp.ServerDisconnectedError | OSError):
         return _HungUp()
-    return failed("upstream_protocol")
+    return upstream_failed("upstream_protocol")
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Drop the frames that an error came through: aiohttp keeps the error with the connection, and they the request.
+    """Drop the traceback of an error: aiohttp keeps the error with the connection, and its frames keep the request.
 
-    Such cycles would be found only by a collection, which comes late in a worker.
+    Only a garbage collection would free such cycles, and a worker runs it rarely.
     """
     while error is not None:
         error.__traceback__ = None
@@ -133,7 +132,7 @@ class _Answer(UpstreamAnswer):
     @property
     @override
     def held(self) -> int:
-        return 0  # the library does not say
+        return 0  # the library does not report it
 
     @override
     async def read(self) -> bytes:
@@ -141,7 +140,7 @@ class _Answer(UpstreamAnswer):
             return await self._response.content.readany()
         except (aiohttp.ClientError, OSError) as error:
             _let_go(error)
-            raise failed("upstream_cut") from None
+            raise upstream_failed("upstream_cut") from None
 
     @override
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Whose certificates are accepted: one context for each version of a file, and connections are pooled by it."""
+"""TLS contexts: one for each version of a CA file. Connections are pooled by context."""
 
 import ssl
 from functools import cache
@@ -8,7 +8,7 @@ from gateway.errors import UpstreamFailed
 
 
 def context(ca_file: Path | None) -> ssl.SSLContext:
-    """Accept the certificates that the file's have signed and no others; without a file, whom the system trusts.
+    """Return a context that accepts only certificates signed by those of the file; without a file, the system's.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def _changed_at(path: Path) -> int:
 def _context(ca_file: Path | None, _changed_at: int) -> ssl.SSLContext:
     try:
         made = ssl.create_default_context(cafile=ca_file)
-    except OSError:  # it could be read at the start
+    except OSError:  # it was readable at the start
         raise UpstreamFailed("The file with the deployment's CA cannot be read.", code="upstream_tls") from None
     made.set_alpn_protocols(["http/1.1"])
     return made

@@ -1,5 +1,6 @@
-"""What changes with the way of asking. Pure: coded answers go in, numbers and ``comparison.json`` come out.
+"""Compare arms: the answers to the same parents in several formats. No I/O.
 
-``sides`` has the answers by way of asking, ``scores`` what is counted of them, ``exposure`` the range, ``compare`` two
-sides against each other, ``effects`` shares by factor and verdicts, ``document`` the words.
+``arms`` holds the answers, ``scores`` sums a metric by arm, ``exposure`` estimates the range of its scores, ``pairs``
+compares two arms, ``effects`` computes the share of each factor and the effects of roles and tasks, ``findings`` makes
+the entries of ``comparison.json``.
 """

@@ -1,58 +1,49 @@
-"""What of a group's scores is moved by which factor, and which changes of role or task lower both layers."""
+"""Compute the share of a score's variance that each factor explains, and the effects of roles and tasks."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from auditor.counting.joint import Floats
+from auditor.documents.base import or_missing
+from auditor.documents.comparison import FactorShareEntry, RemedyEntry, TokensEntry
 from auditor.domain.estimate import Insufficient
-from auditor.metrics.joint import Floats
-from auditor.metrics.mitigation_effects import Mitigation, mitigation_effects
+from auditor.metrics.mitigation import Mitigation, mitigation_effects
 from auditor.metrics.rates import FOURFOLD
-from auditor.metrics.shares import Counts, Resampled, eta_squared_between
+from auditor.metrics.shares import CellCounts, Resampled, eta_squared_between
 from auditor.stats.bootstrap import rate_replicates
-from replay.comparison.scores import TOO_FEW_WAYS, Scores
-from replay.comparison.sides import Side, Sides
+from replay.comparison.arms import Arm, Arms
+from replay.comparison.scores import Scores
 
-#: What a format may change comes in this order: a condition's values, and the group that a client's request is about.
+#: What a format may change, in order of display: the factors of a condition, then the group in a client's request.
 _ORDER: Final = ("task", "perspective", "role", "sentiment", "swap")
-#: The factors whose change may be meant as a remedy.
+#: The factors that may be changed as a mitigation.
 REMEDIES: Final = frozenset({"task", "role"})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FactorShare:
-    """Share of a score's variance that one factor explains (eta squared), with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-    n: int  #: answers that it is of
-    n_statements: int  #: of the side with the fewest
-    sides: tuple[str, ...]
-
-
-def factor_shares(sides: Sides, scores: Scores, *, n_boot: int, seed: int) -> Mapping[str, FactorShare | Insufficient]:
-    """Split a score's variance one factor at a time: over the sides that change this factor alone, and the first."""
-    found: dict[str, FactorShare | Insufficient] = {}
-    for factor in factors(sides):
+def factor_shares(
+    arms: Arms, scores: Scores, *, n_boot: int, seed: int
+) -> Mapping[str, FactorShareEntry | Insufficient]:
+    """Compute the share of variance of each factor from the first arm and the arms that change only this factor."""
+    found: dict[str, FactorShareEntry | Insufficient] = {}
+    for factor in factors(arms):
         own = [
             place
-            for place, side in enumerate(sides.sides)
-            if list(side.changes) == [factor] or (place == 0 and not side.changes)
+            for place, arm in enumerate(arms.arms)
+            if list(arm.changes) == [factor] or (place == 0 and not arm.changes)
         ]
-        found[factor] = _share(sides, scores, factor, own, n_boot=n_boot, seed=seed)
+        found[factor] = _share(arms, scores, factor, own, n_boot=n_boot, seed=seed)
     return found
 
 
-def factors(sides: Sides) -> list[str]:
-    """List what some side changes."""
-    return in_order({factor for side in sides.sides for factor in side.changes})
+def factors(arms: Arms) -> list[str]:
+    """Return the factors that at least one arm changes."""
+    return in_order({factor for arm in arms.arms for factor in arm.changes})
 
 
 def in_order(named: Collection[str]) -> list[str]:
-    """Put factors in the grid's order, and any others after them by name.
+    """Sort factors in the order of the grid; others follow by name.
 
     >>> in_order({"role", "task", "system"})
     ['task', 'role', 'system']
@@ -61,52 +52,43 @@ def in_order(named: Collection[str]) -> list[str]:
 
 
 def _share(
-    sides: Sides, scores: Scores, factor: str, own: Sequence[int], *, n_boot: int, seed: int
-) -> FactorShare | Insufficient:
+    arms: Arms, scores: Scores, factor: str, own: Sequence[int], *, n_boot: int, seed: int
+) -> FactorShareEntry | Insufficient:
     if len(own) < 2:
         return Insufficient(reason=f"nothing changes the {factor} alone")
     if scores.metric.kind == "difference":
         return Insufficient(reason="not the share of an event")
     kept = scores.enough(own)
     if len(kept) < 2:
-        return TOO_FEW_WAYS
+        return scores.too_few(own)
     y, n = scores.successes[:, kept], scores.trials[:, kept]
     _, replicates = rate_replicates(y, n, n_boot=n_boot, seed=seed)
     fewest = min(scores.statements[place] for place in kept)
     resampled = Resampled(rates=replicates, n_clusters=fewest)
-    counts = Counts(successes=y.sum(axis=0), trials=n.sum(axis=0), resampled=resampled)
+    counts = CellCounts(successes=y.sum(axis=0), trials=n.sum(axis=0), resampled=resampled)
     found = eta_squared_between(factor, counts)
     value = found.effects[factor]
     if isinstance(value, Insufficient):
         return value
     low, high = found.intervals[factor]
-    return FactorShare(
+    return FactorShareEntry(
         value=value,
         low=low,
         high=high,
         n=sum(scores.answers[place] for place in kept),
         n_statements=fewest,
-        sides=tuple(sides.names[place] for place in kept),
+        sides=[arms.names[place] for place in kept],
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tokens:
-    """Mean completion tokens of an answer on two sides, over the parents for which both are told."""
-
-    first: float
-    second: float
-    n: int
-
-
-def tokens(first: Side, second: Side) -> Tokens | Insufficient:
-    """Compare what answers cost.
+def tokens(first: Arm, second: Arm) -> TokensEntry | Insufficient:
+    """Compare the completion tokens of two arms.
 
     Examples
     --------
-    >>> stored = Side(name="stored", task=None, answers=["", "", ""], tokens=[10, 30, None])
-    >>> tokens(stored, Side(name="CTO", task=None, answers=["", "", ""], tokens=[5, 5, 5]))
-    Tokens(first=20.0, second=5.0, n=2)
+    >>> stored = Arm(name="stored", task=None, answers=["", "", ""], tokens=[10, 30, None])
+    >>> tokens(stored, Arm(name="CTO", task=None, answers=["", "", ""], tokens=[5, 5, 5]))
+    TokensEntry(first=20.0, second=5.0, n=2)
     """
     both = [
         (one, other)
@@ -116,43 +98,44 @@ def tokens(first: Side, second: Side) -> Tokens | Insufficient:
     if not both:
         return Insufficient(reason="no exchange says both answers' completion tokens")
     one, other = np.mean(np.array(both, dtype=np.float64), axis=0).tolist()
-    return Tokens(first=one, second=other, n=len(both))
+    return TokensEntry(first=one, second=other, n=len(both))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Remedy:
-    """What asking in another role or task does to both layers, and what it costs."""
+def remedies(arms: Arms, *, n_boot: int, seed: int) -> list[RemedyEntry]:
+    """Compare every arm that changes the role or the task with the first arm, with simultaneous intervals.
 
-    side: Side
-    found: Mitigation
-    tokens: Tokens | Insufficient
-
-
-def remedies(sides: Sides, *, n_boot: int, seed: int) -> list[Remedy]:
-    """Judge every side that changes the role or the task against the first one, all at once.
-
-    Weighted counts of both layers go into ``auditor.metrics.mitigation_effects``, whose intervals hold together. There
-    is none to judge where the first asks for no discrete answer, or changes something itself.
+    ``auditor.metrics.mitigation`` computes the simultaneous intervals from weighted counts of both layers. The result
+    is empty if the first arm asks for no discrete answer or changes a factor itself.
     """
-    first = sides.sides[0]
-    own = [place for place, side in enumerate(sides.sides) if REMEDIES & set(side.changes)]
+    first = arms.arms[0]
+    own = [place for place, arm in enumerate(arms.arms) if REMEDIES & set(arm.changes)]
     if not own or first.changes or _free(first):
         return []
     places = [0, *own]
-    counts = np.stack([_fourfold(sides, place) for place in places], axis=1)
-    free = [sides.names[place] for place in own if _free(sides.sides[place])]
-    names = [sides.names[place] for place in places]
+    counts = np.stack([_fourfold(arms, place) for place in places], axis=1)
+    free = [arms.names[place] for place in own if _free(arms.arms[place])]
+    names = [arms.names[place] for place in places]
     found = mitigation_effects(names, counts, baseline=0, free=free, n_boot=n_boot, seed=seed)
-    return [
-        Remedy(side=sides.sides[place], found=each, tokens=tokens(first, sides.sides[place]))
-        for place, each in zip(own, found, strict=True)
-    ]
+    return [_remedy_entry(first, arms.arms[place], each) for place, each in zip(own, found, strict=True)]
 
 
-def _free(side: Side) -> bool:
-    return side.task is not None and not side.task.has_selection
+def _remedy_entry(first: Arm, arm: Arm, found: Mitigation) -> RemedyEntry:
+    return RemedyEntry(
+        side=arm.name,
+        task=None if arm.task is None else str(arm.task),
+        n_statements=found.n_statements,
+        effect=or_missing(found.effect),
+        published=or_missing(found.published),
+        verdict=or_missing(found.verdict),
+        tokens=or_missing(tokens(first, arm)),
+        flags=found.flags,
+    )
 
 
-def _fourfold(sides: Sides, place: int) -> Floats:
-    """Count both layers' endorsements by statement; shape [G, 4]."""
-    return np.stack([sides.by_statement(sides.worth(mask)[:, place]) for mask in FOURFOLD], axis=1)
+def _free(arm: Arm) -> bool:
+    return arm.task is not None and not arm.task.has_selection
+
+
+def _fourfold(arms: Arms, place: int) -> Floats:
+    """Count the endorsements of both layers by statement; shape [G, 4]."""
+    return np.stack([arms.sum_by_statement(arms.values(mask)[:, place]) for mask in FOURFOLD], axis=1)

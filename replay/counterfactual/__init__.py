@@ -1,22 +1,22 @@
-"""Counterfactuals: the same English text about another group, with every edit recorded, or the reason why not.
+"""Rewrite English text about another group: the new text with every edit, or the reason why there is none.
 
-Pure: the same texts, swap, lexicon and seed give the same result. ``swap`` has the entry; ``lexicon`` reads the words,
-``text`` what may be touched at all, ``names``, ``terms``, ``ages`` and ``pronouns`` find what is to change, ``edits``
-makes it so.
+The same texts, swap, lexicon and seed give the same result. ``swap`` has the entry point. ``lexicon`` reads the words,
+``text`` splits a text into the words that may change, ``names``, ``terms`` and ``gender`` find what must change, and
+``edits`` changes it.
 """
 
-from replay.counterfactual.edits import Edit, Reason, Refused, Rule, Swapped
-from replay.counterfactual.lexicon import Lexicon, read_lexicon
-from replay.counterfactual.swap import Swap, read_swap, swap_text, swap_texts
+from replay.counterfactual.edits import Edit, EditRule, RefusalReason, RefusedSwap, SwappedTexts
+from replay.counterfactual.lexicon import SwapLexicon, read_lexicon
+from replay.counterfactual.swap import GroupSwap, read_swap, swap_text, swap_texts
 
 __all__ = [
     "Edit",
-    "Lexicon",
-    "Reason",
-    "Refused",
-    "Rule",
-    "Swap",
-    "Swapped",
+    "EditRule",
+    "GroupSwap",
+    "RefusalReason",
+    "RefusedSwap",
+    "SwapLexicon",
+    "SwappedTexts",
     "read_lexicon",
     "read_swap",
     "swap_text",

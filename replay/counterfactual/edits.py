@@ -1,14 +1,17 @@
-"""What a swap gives: the texts with every edit, or the reason why there is none."""
+"""The results of a swap: the texts with every edit, or the reason why there is none."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
+from replay.counterfactual.grammar import article_for
 from replay.counterfactual.text import Text, straight
 
 
-class Rule(StrEnum):
-    """Why a piece was changed."""
+class EditRule(StrEnum):
+    """Why a word was changed."""
 
     NAME = "name"
     PRONOUN = "pronoun"
@@ -17,21 +20,21 @@ class Rule(StrEnum):
     TITLE = "title"
     AGE = "age"
     VERB = "verb"  #: agreement with "they"
-    ARTICLE = "article"  #: agreement of "a" and "an" with what follows now
+    ARTICLE = "article"  #: agreement of "a" and "an" with the following word
 
 
-class Reason(StrEnum):
+class RefusalReason(StrEnum):
     """Why a text was not changed at all."""
 
     NOTHING_TO_SWAP = "nothing_to_swap"
     NOT_ENGLISH = "not_english"
-    MIXED_REFERENTS = "mixed_referents"  #: those already of the other group could not be told apart from the changed
+    MIXED_REFERENTS = "mixed_referents"  #: the text already names the other group
     NUMBER = "number"  #: a verb would not agree with "they"
     NO_COUNTERPART = "no_counterpart"  #: the lexicon has no word for it in the other group
-    BOUND = "bound"  #: a word that holds for one group alone
+    BOUND = "bound"  #: a word that applies to one group only
     UNKNOWN_NAME = "unknown_name"  #: a name that is not in the lexicon would keep its group
-    FIGURE = "figure"  #: a person whom everybody knows
-    KEPT = "kept"  #: code or an address, which are never touched, would give the group away
+    FIGURE = "figure"  #: a well-known person
+    KEPT = "kept"  #: code or an address, which is never changed, would reveal the group
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
@@ -43,11 +46,11 @@ class Edit:
     end: int
     old: str
     new: str
-    rule: Rule
+    rule: EditRule
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Swapped:
+class SwappedTexts:
     """The texts about the other group."""
 
     texts: tuple[str, ...]
@@ -55,34 +58,34 @@ class Swapped:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Refused:
-    """Why there is no counterfactual, and what stood in the way."""
+class RefusedSwap:
+    """Why a text cannot be swapped, and the words that prevent it."""
 
-    reason: Reason
+    reason: RefusalReason
     what: str = ""
 
 
-class Refusal(Exception):  # noqa: N818 -- a way out of the search, seen by ``swap`` alone
-    """Raised where a search meets what cannot be swapped."""
+class SwapRefusal(Exception):  # noqa: N818 -- a way out of the search, seen by ``swap`` alone
+    """An error for a word that cannot be swapped."""
 
-    def __init__(self, reason: Reason, what: str) -> None:
+    def __init__(self, reason: RefusalReason, what: str) -> None:
         super().__init__(what)
-        self.refused = Refused(reason=reason, what=what)
+        self.refused = RefusedSwap(reason=reason, what=what)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
-    """One change to words ``first`` to ``last`` of a text; ``tail`` where the last one's tail changes too."""
+class WordChange:
+    """One change to the words ``first`` to ``last`` of a text, and to the last word's tail if ``tail`` is given."""
 
     first: int
     last: int
     new: str
-    rule: Rule
+    rule: EditRule
     tail: str | None = None
 
 
-def edit_of(part: int, text: Text, change: Change) -> Edit:
-    """Give the edit of a change to words, with the possessive's ending that the new word needs."""
+def edit_of(part: int, text: Text, change: WordChange) -> Edit:
+    """Return the edit of a change to words, with the possessive ending that the new word needs."""
     first, last = text.words[change.first], text.words[change.last]
     tail = change.tail
     if tail is None and straight(last.tail) == "'" and not change.new.endswith("s"):
@@ -94,18 +97,18 @@ def edit_of(part: int, text: Text, change: Change) -> Edit:
     return Edit(part=part, start=first.start, end=end, old=text.raw[first.start : end], new=new, rule=change.rule)
 
 
-def _is_plural(change: Change, old: str) -> bool:
-    """Tell whether "women's" has become "gentlemens'", and so on: a plural in -s in place of one without."""
+def _is_plural(change: WordChange, old: str) -> bool:
+    """Return whether a plural in -s replaces a plural without -s: "women's" becomes "gentlemens'"."""
     irregular = old.endswith(("men", "people", "children"))
-    return change.rule is Rule.NOUN and irregular and change.new.endswith("s")
+    return change.rule is EditRule.NOUN and irregular and change.new.endswith("s")
 
 
 def apply(text: str, edits: Iterable[Edit]) -> str:
-    """Make the edits of one text.
+    """Apply the edits of one text.
 
     Examples
     --------
-    >>> apply("a man", [Edit(part=0, start=2, end=5, old="man", new="woman", rule=Rule.NOUN)])
+    >>> apply("a man", [Edit(part=0, start=2, end=5, old="man", new="woman", rule=EditRule.NOUN)])
     'a woman'
     """
     pieces: list[str] = []
@@ -117,7 +120,7 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
 
 
 def match_case(seen: str, listed: str, new: str, *, opens: bool) -> str:
-    """Give the new word the capitals of the old, beyond those that the lexicon itself has.
+    """Return the new word with the capitals of the old one, in addition to those of the lexicon.
 
     Examples
     --------
@@ -132,3 +135,23 @@ def match_case(seen: str, listed: str, new: str, *, opens: bool) -> str:
         return new.lower()
     raised = seen[0].isupper() and (opens or not listed[0].isupper())
     return new[0].upper() + new[1:] if raised else new
+
+
+_ARTICLE: Final = re.compile(r"\b(an?)[ -][^\w\s]*$", re.IGNORECASE)
+#: Characters before a word that are searched for its article; a quotation mark may stand between.
+_REACH: Final = 8
+_THE: Final = re.compile(r"^the ", re.IGNORECASE)
+
+
+def mend_articles(part: int, raw: str, edits: Sequence[Edit]) -> Iterator[Edit]:
+    """Yield the changes of articles whose following word has changed."""
+    for edit in edits:
+        found = _ARTICLE.search(raw, max(edit.start - _REACH, 0), edit.start)
+        if found is None or _THE.match(edit.new):
+            continue
+        seen = found[1]
+        new = article_for(edit.new)
+        if new == seen.lower() or article_for(edit.old) != seen.lower():
+            continue
+        shown = new.upper() if len(seen) > 1 and seen.isupper() else new.capitalize() if seen[0].isupper() else new
+        yield Edit(part=part, start=found.start(1), end=found.end(1), old=seen, new=shown, rule=EditRule.ARTICLE)

@@ -1,4 +1,4 @@
-"""What the swaps know of English grammar: small closed word lists. docs/replay.md says what they miss."""
+"""Define small closed word lists of English grammar. docs/replay.md lists their limits."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ _LOOSE: Final = _set(
     " every next please well better badly further though anymore"
     ""
 )
-#: Words that do not begin what is possessed: after one of them "her" is an object, "his" stands alone.
+#: Words that cannot begin a possessed thing: before one of them "her" is an object and "his" has no noun.
 FUNCTION: Final = DETERMINERS | PREPOSITIONS | CONJUNCTIONS | PRONOUNS | AUXILIARIES | _LOOSE
 #: Numbers may follow a possessive: "her two sons".
 POSSESSABLE: Final = _set("two three four five six seven eight nine ten many few most one past like well better next")
@@ -40,12 +40,12 @@ CAUSATIVES: Final = _set(
     "help helps helped helping let lets letting make makes made making watch watched watching see saw seeing seen"
     " hear heard hearing have having had"
 )
-#: After these, "her" may be followed by what she gets: "give her advice".
+#: After these verbs, "her" may be followed by what she receives: "give her advice".
 DITRANSITIVES: Final = _set(
     "give gives gave giving given send sends sent sending offer offers offered offering buy buys bought buying"
     " get bring brings brought bringing wish wishing cost pay"
 )
-#: After these, "her back" is where she is wanted, not what hurts.
+#: After these verbs, "back" in "her back" is an adverb, not a part of the body.
 CALLING: Final = _set(
     "call calls called calling want wants wanted take takes took taking bring brings brought bringing get gets"
     " got getting drive drove walk walked pay paid text texted love loves loved send sends sent invite invited"
@@ -57,14 +57,14 @@ TELLING: Final = _set(
 COUNTS: Final = _set("two three four five six seven eight nine ten many few some more")
 #: Nouns that end like an adverb.
 LY_NOUNS: Final = _set("reply family ally supply assembly belly bully jelly anomaly butterfly monopoly fly")
-#: What is given or told without an article.
+#: Things that are given or told without an article.
 GIVEN: Final = _set(
     "advice feedback money credit permission time information help support questions tips flowers options"
     " medication instructions directions space room trouble something examples suggestions stories lessons details"
     " attention guidance happy good bad encouragement ideas condolences"
 )
 
-#: Base forms of verbs that are seldom nouns in these places.
+#: Base forms of verbs that are rarely nouns in these positions.
 VERBS: Final = _set(
     "accept achieve act add adjust agree allow answer apologise apologize apply argue arrive ask avoid be become"
     " begin behave believe bring build buy call care carry change choose clean come complain complete consider"
@@ -78,7 +78,7 @@ VERBS: Final = _set(
     " teach tell think travel treat try turn understand use visit wait wake walk want watch wear win wonder work"
     " worry write"
 )
-#: After "he's": what makes it "he has", and what ends in -ed and yet makes it "he is".
+#: After "he's": words that show "he has", and words in -ed that nevertheless show "he is".
 DONE: Final = _set("been got had become lost won made taken never")
 STATES: Final = _set(
     "tired interested supposed worried excited married retired qualified concerned bored allowed scared prepared"
@@ -88,13 +88,13 @@ ADVERBS: Final = _set(
     " probably rarely clearly simply actually recently frequently generally constantly regularly barely hardly"
     " nearly almost finally both not quickly suddenly slowly"
 )
-#: Verbs whose subject is somebody: "Grace said".
+#: Verbs whose subject is a person: "Grace said".
 SPEAKING: Final = _set(
     "said says asked asks told tells thinks thought wants wanted works worked lives lived feels felt likes liked"
     " loves loved needs needed went goes came comes knows knew wrote writes got gets called calls replied emailed"
     " texted studies studied teaches taught joined left decided complained refused explained agreed insisted"
 )
-#: Of those, what no place and no month does.
+#: The subset whose subject is never a place or a month.
 SAYING: Final = _set(
     "said says asked asks told tells thinks thought wrote writes replied emailed texted explained complained insisted"
 )
@@ -108,7 +108,7 @@ KIN: Final = _set(
     " called man woman boy girl"
 )
 GREETINGS: Final = _set("dear hi hello hey thanks sincerely regards cheers love yours")
-#: Kinship words that people are addressed by.
+#: Kinship words that are used to address people.
 ADDRESSED: Final = _set(
     "mom mum dad mommy mummy daddy mother father grandma grandpa granny aunt auntie uncle sir madam ma'am mama"
     " papa man woman men women boy girl husband wife son daughter brother sister female male"
@@ -127,7 +127,7 @@ _FOREIGN: Final = _set(
 
 
 def is_english(words: list[str]) -> bool:
-    """Tell English from its neighbours by the commonest words; a text with few of either is taken for English.
+    """Return whether a text is English, judged by the most common words. A text with few of these counts as English.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def is_english(words: list[str]) -> bool:
 
 
 def plural(noun: str) -> str:
-    """Make the regular plural.
+    """Return the regular plural.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def plural(noun: str) -> str:
 
 
 def base_form(verb: str) -> str | None:
-    """Undo the third person's ending; ``None`` for a word that has none.
+    """Return a verb without the ending of the third person; ``None`` if it has no such ending.
 
     Examples
     --------
@@ -182,7 +182,7 @@ _UN: Final = ("unin", "unim", "unid")
 
 
 def article_for(following: str) -> str:
-    """Choose between "a" and "an" by the sound that follows.
+    """Return "a" or "an", depending on the following sound.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Reads the lexicon: words for groups (``groups.yaml``), first names (``names.yaml``), and a user's own files.
+"""Read the lexicon: words for groups (``groups.yaml``), first names (``names.yaml``), and a user's own files.
 
-Those have the same form, and add: their rows are looked at before those shipped, their names stand beside them, their
-axes are further ones.
+A user's files have the same form. Their rows come before the shipped ones; their names and axes are added to the
+shipped ones.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from auditor.errors import InputError, UsageError
 from replay.counterfactual.grammar import plural
 from replay.counterfactual.text import phrase
 
-#: The axis of names alone: who is meant stays of one gender, and is of another origin.
+#: The axis that changes only names: the gender stays the same, and the origin changes.
 ORIGIN: Final = "origin"
 GENDER: Final = "gender"
 NEUTRAL: Final = "neutral"
@@ -28,8 +28,8 @@ Phrase = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Counterparts, in the order of the axis' groups; each a word with its plural, ``None`` where there is none."""
+class LexiconRow:
+    """Counterparts in the order of the axis' groups: each a word with its plural, or ``None`` if there is none."""
 
     noun: bool
     words: tuple[tuple[str, str] | None, ...]
@@ -40,7 +40,7 @@ class Axis:
     """The words of one axis."""
 
     groups: tuple[str, ...]
-    rows: tuple[Row, ...] = ()
+    rows: tuple[LexiconRow, ...] = ()
     leave: frozenset[Phrase] = frozenset()
     bound: frozenset[Phrase] = frozenset()
     with_people: frozenset[str] = frozenset()
@@ -48,8 +48,8 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
-    """One first name as the lexicon has it. ``origin`` is "" for names of either gender."""
+class FirstName:
+    """One first name of the lexicon. ``origin`` is "" for names of either gender."""
 
     name: str
     origin: str
@@ -57,31 +57,31 @@ class Name:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Lexicon:
-    """All that is known of groups and names. Compared by identity."""
+class SwapLexicon:
+    """The words for groups, and the first names. Compared by identity."""
 
     axes: Mapping[str, Axis]
-    names: Mapping[str, Name] = field(repr=False)  #: by the name in small letters
+    names: Mapping[str, FirstName] = field(repr=False)  #: by the name in lower case
     also_words: frozenset[str] = frozenset()
     also_places: frozenset[str] = frozenset()
     figures: frozenset[Phrase] = frozenset()
     with_name: frozenset[str] = frozenset()
     people: frozenset[str] = frozenset()
-    digest: str = ""  #: of the files' bytes: the same words are the same swaps
+    digest: str = ""  #: digest of the files' bytes; the same words give the same swaps
 
     @cached_property
     def origins(self) -> tuple[str, ...]:
-        """The origins that names have."""
+        """The origins of the names."""
         return tuple(sorted({name.origin for name in self.names.values() if name.origin}))
 
     @cached_property
     def adjectives(self) -> frozenset[str]:
-        """Every adjective of every axis: they may stand between another one and whom it describes."""
+        """All adjectives of all axes. One may stand between another adjective and its noun."""
         rows = (row for axis in self.axes.values() for row in axis.rows if not row.noun)
         return frozenset(word[0].lower() for row in rows for word in row.words if word is not None)
 
     def drawable(self, origin: str, gender: str) -> list[str]:
-        """Give the names that may stand for another: those that are nothing but names."""
+        """Return the names that can replace others: those without another meaning."""
         unclear = self.also_words | self.also_places
         return [
             name.name
@@ -90,39 +90,39 @@ class Lexicon:
         ]
 
 
-def read_lexicon(*own: Path) -> Lexicon:
+def read_lexicon(*own: Path) -> SwapLexicon:
     """Read the shipped lexicon, and a user's own files before it.
 
     Parameters
     ----------
     own
-        YAML files with any of the members of the shipped ones; the first has the first say.
+        YAML files with any of the members of the shipped files. Earlier files take precedence.
 
     Raises
     ------
     InputError
-        A file is no YAML, or a member is not as it should be; names file and member.
+        A file is not YAML, or a member is invalid; the message names file and member.
     UsageError
-        There is no such file.
+        A file does not exist.
     """
     return _shipped() if not own else _made([*own, *_SHIPPED])
 
 
 @lru_cache(maxsize=1)
-def _shipped() -> Lexicon:
+def _shipped() -> SwapLexicon:
     return _made(_SHIPPED)
 
 
-def _made(paths: Sequence[Path]) -> Lexicon:
+def _made(paths: Sequence[Path]) -> SwapLexicon:
     read = [_File(path) for path in paths]
-    names: dict[str, Name] = {}
+    names: dict[str, FirstName] = {}
     axes: dict[str, Axis] = {}
     for one in read:
         for name in one.names():
             names.setdefault(name.name.lower(), name)
         for axis, words in one.axes():
             axes[axis] = _joined(axes[axis], words, one.place(f"axes.{axis}.groups")) if axis in axes else words
-    return Lexicon(
+    return SwapLexicon(
         axes=axes,
         names=names,
         also_words=frozenset(word.lower() for one in read for word in one.words("also_words")),
@@ -176,14 +176,14 @@ class _File:
             raise InputError(f"{self.place(member)}: must be a mapping")
         return {str(name): each for name, each in value.items()}
 
-    def names(self) -> Iterator[Name]:
+    def names(self) -> Iterator[FirstName]:
         for origin, genders in self._mapping(self.content.get("names", {}), "names").items():
             given = self._mapping(genders, f"names.{origin}")
             if unknown := sorted(set(given) - set(_GENDERS)):
                 raise InputError(f"{self.place(f'names.{origin}.{unknown[0]}')}: must be female or male")
             for gender in given:
-                yield from (Name(each, origin, gender) for each in self._words(given, gender, f"names.{origin}"))
-        yield from (Name(each, "", NEUTRAL) for each in self.words("neutral"))
+                yield from (FirstName(each, origin, gender) for each in self._words(given, gender, f"names.{origin}"))
+        yield from (FirstName(each, "", NEUTRAL) for each in self.words("neutral"))
 
     def words(self, member: str) -> list[str]:
         return self._words(self.content, member, "")
@@ -220,14 +220,14 @@ class _File:
                 ),
             )
 
-    def _rows(self, axis: Mapping[str, Any], name: str, width: int) -> Iterator[Row]:
+    def _rows(self, axis: Mapping[str, Any], name: str, width: int) -> Iterator[LexiconRow]:
         for kind in ("nouns", "adjectives"):
             for number, row in enumerate(axis.get(kind) or []):
                 if not isinstance(row, list) or len(row) != width or not all(isinstance(w, str | None) for w in row):
                     raise InputError(
                         f"{self.place(f'axes.{name}.{kind}[{number}]')}: must have {width} words, one a group"
                     )
-                yield Row(kind == "nouns", tuple(None if word is None else _forms(word) for word in row))
+                yield LexiconRow(kind == "nouns", tuple(None if word is None else _forms(word) for word in row))
 
 
 def _forms(word: str) -> tuple[str, str]:

@@ -1,34 +1,34 @@
-"""Finds first names, and draws what stands for them. The same name gets the same replacement in all texts together."""
+"""Find first names, and draw their replacements. A name gets the same replacement in all texts."""
 
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from replay.counterfactual.edits import Change, Reason, Refusal, Rule
+from replay.counterfactual.edits import EditRule, RefusalReason, SwapRefusal, WordChange
+from replay.counterfactual.gender import gender_of
 from replay.counterfactual.grammar import FUNCTION, GREETINGS, KIN, SAYING, SPEAKING, TITLES
-from replay.counterfactual.lexicon import NEUTRAL, Lexicon, Name
-from replay.counterfactual.pronouns import gender_of
+from replay.counterfactual.lexicon import NEUTRAL, FirstName, SwapLexicon
 from replay.counterfactual.terms import find_phrases
 from replay.counterfactual.text import Text
 
-#: Titles that stand before a whole name or a surname alone; "Aunt" and "Nurse" take a first name as well.
+#: Titles before a full name or a surname only. Others, such as "Aunt" and "Nurse", also precede a first name.
 _BEFORE_SURNAME: Final = frozenset({"mr", "mrs", "ms", "mx", "dr", "prof", "professor", "doctor", "judge", "senator"})
-#: Before a month or a place, even where somebody has that name too.
+#: Words before a month or a place, even if the word is also a name in the text.
 _DATING: Final = frozenset(
     {"in", "by", "since", "until", "during", "this", "next", "last", "early", "late", "of", "at"}
 )
 _VOCATIVE: Final = frozenset({"dear", "hi", "hello", "hey"})
 
 
-class Roster:
+class FoundNames:
     """The first names of some texts, by text and word."""
 
-    def __init__(self, texts: Sequence[Text], lexicon: Lexicon) -> None:
+    def __init__(self, texts: Sequence[Text], lexicon: SwapLexicon) -> None:
         self._lexicon = lexicon
         self.surnames = {low for text in texts for low in _surnames(text, lexicon)}
         clear = {low for text in texts for _, low in self._found(text, frozenset())}
-        self.found: list[dict[int, Name]] = [
+        self.found: list[dict[int, FirstName]] = [
             {index: lexicon.names[low] for index, low in self._found(text, frozenset(clear))} for text in texts
         ]
 
@@ -47,7 +47,7 @@ class Roster:
         return not unclear or self._is_clear(text, index, clear)
 
     def _is_clear(self, text: Text, index: int, clear: frozenset[str]) -> bool:
-        """Tell whether a word that is more than a name is one here."""
+        """Return whether a word that can be a name or something else is a name here."""
         low = text.low(index)
         place = low in self._lexicon.also_places
         if _has_cue(text, index, SAYING if place else SPEAKING) or (not place and self._has_pronoun(text, index)):
@@ -57,13 +57,13 @@ class Roster:
         return not (place or text.opens(index) or text.is_title(index))
 
     def _has_pronoun(self, text: Text, index: int) -> bool:
-        """Tell whether "Grace is late" or "Grace and I" goes on with a pronoun that fits the name."""
+        """Return whether a pronoun that fits the name follows, as after "Grace is late" or "Grace and I"."""
         beside = text.after(index) in {"is", "was", "has", "had"} or text.after(index, 2) == "i"
         gender = self._lexicon.names[text.words[index].low].gender
         return beside and any(gender_of(word.low) == gender for word in text.words)
 
     def _is_part(self, text: Text, index: int) -> bool:
-        """Tell whether the name belongs to a street, a firm, a saint."""
+        """Return whether the name is part of the name of a street, a company or a saint."""
         near = {text.before(index), text.after(index), text.after(index, 2)}
         if index and text.gap(index) == ". " and text.has_capital(index - 1):
             near.add(text.low(index - 1))  # "St. Thomas"
@@ -72,13 +72,13 @@ class Roster:
 
 
 def _is_double(text: Text, index: int) -> bool:
-    """Tell whether a hyphen joins the name with another: "Mary-Jane"."""
+    """Return whether a hyphen joins the name to another one: "Mary-Jane"."""
     before = text.gap(index) == "-" and text.has_capital(index - 1)
     return before or (text.gap(index + 1) == "-" and text.has_capital(index + 1))
 
 
 def _has_cue(text: Text, index: int, verbs: frozenset[str]) -> bool:
-    """Tell whether what stands beside leaves no doubt that this is somebody's name."""
+    """Return whether the adjacent words show that this is the name of a person."""
     before, after = text.before(index), text.after(index)
     titled = index > 0 and text.words[index - 1].low in TITLES and text.gap(index).strip(".") == " "
     addressed = before in GREETINGS and not after
@@ -86,8 +86,8 @@ def _has_cue(text: Text, index: int, verbs: frozenset[str]) -> bool:
     return titled or before in KIN or addressed or signed or (after in verbs and text.has_capital(index))
 
 
-def _surnames(text: Text, lexicon: Lexicon) -> Iterator[str]:
-    """Find the capitalised words after a first name or a title."""
+def _surnames(text: Text, lexicon: SwapLexicon) -> Iterator[str]:
+    """Return the capitalised words after a first name or a title."""
     for index in range(1, len(text.words)):
         word, before = text.words[index], text.words[index - 1]
         if not word.text[0].isupper() or word.text == "I" or not before.text[0].isupper() or before.tail:
@@ -99,22 +99,22 @@ def _surnames(text: Text, lexicon: Lexicon) -> Iterator[str]:
             yield word.low
 
 
-def refuse_figures(texts: Sequence[Text], lexicon: Lexicon) -> None:
-    """Refuse texts that name a person whom everybody knows."""
+def refuse_figures(texts: Sequence[Text], lexicon: SwapLexicon) -> None:
+    """Refuse texts that name a well-known person."""
     for text in texts:
         for span in find_phrases(text, lexicon.figures):
             if text.words[span[0]].text[0].isupper() or text.is_small:
-                raise Refusal(Reason.FIGURE, " ".join(text.words[i].text for i in span))
+                raise SwapRefusal(RefusalReason.FIGURE, " ".join(text.words[i].text for i in span))
 
 
-def refuse_unknown(texts: Sequence[Text], roster: Roster, lexicon: Lexicon) -> None:
-    """Refuse texts with a first name that the lexicon lacks: it would keep the gender of whoever is now another."""
+def refuse_unknown(texts: Sequence[Text], roster: FoundNames, lexicon: SwapLexicon) -> None:
+    """Refuse texts with a first name that is not in the lexicon, because it would keep the original gender."""
     for text, known in zip(texts, roster.found, strict=True):
         for index, word in enumerate(text.words):
             if index in known or word.low in roster.surnames:
                 continue
             if _is_double(text, index) and word.low in lexicon.names:
-                raise Refusal(Reason.UNKNOWN_NAME, word.text)
+                raise SwapRefusal(RefusalReason.UNKNOWN_NAME, word.text)
             plain = not word.text.istitle() or text.is_title(index) or word.low in FUNCTION | KIN | TITLES
             if plain or word.low in lexicon.names:
                 continue
@@ -123,16 +123,16 @@ def refuse_unknown(texts: Sequence[Text], roster: Roster, lexicon: Lexicon) -> N
             described = text.gap(index + 1) == ", " and text.low(index + 1) in {"who", "whose"}
             told = not text.opens(index) and (described or text.after(index) in SAYING)
             if kin or greeted or told:
-                raise Refusal(Reason.UNKNOWN_NAME, word.text)
+                raise SwapRefusal(RefusalReason.UNKNOWN_NAME, word.text)
 
 
 def gender_changes(
-    texts: Sequence[Text], roster: Roster, lexicon: Lexicon, genders: dict[str, str], seed: int
-) -> list[list[Change]]:
-    """Give each name of a gender to be changed one of the other, of the same origin."""
-    draw = Draw(texts, lexicon, seed)
+    texts: Sequence[Text], roster: FoundNames, lexicon: SwapLexicon, genders: dict[str, str], seed: int
+) -> list[list[WordChange]]:
+    """Return the replacement of each name of a gender: a name of the other gender and the same origin."""
+    draw = NameReplacements(texts, lexicon, seed)
 
-    def target(name: Name) -> tuple[str, str] | None:
+    def target(name: FirstName) -> tuple[str, str] | None:
         to = genders.get(name.gender)
         return None if to is None else ("" if to == NEUTRAL else name.origin, to)
 
@@ -141,57 +141,53 @@ def gender_changes(
 
 
 def origin_changes(
-    texts: Sequence[Text], roster: Roster, lexicon: Lexicon, origins: dict[str, str], seed: int
-) -> list[list[Change]]:
-    """Give each name of an origin to be changed one of the other, of the same gender."""
-    draw = Draw(texts, lexicon, seed)
+    texts: Sequence[Text], roster: FoundNames, lexicon: SwapLexicon, origins: dict[str, str], seed: int
+) -> list[list[WordChange]]:
+    """Return the replacement of each name of an origin: a name of the other origin and the same gender."""
+    draw = NameReplacements(texts, lexicon, seed)
     return [[_change(text, i, draw(name, origins[name.origin], name.gender))
              for i, name in found.items() if name.origin in origins]
             for text, found in zip(texts, roster.found, strict=True)]  # fmt: skip
 
 
-class Draw:
-    """Draws a replacement for each name, no two the same, none that the texts have already."""
+class NameReplacements:
+    """A drawer of replacements: a different one for each name, and none that occurs in the texts."""
 
-    def __init__(self, texts: Sequence[Text], lexicon: Lexicon, seed: int) -> None:
+    def __init__(self, texts: Sequence[Text], lexicon: SwapLexicon, seed: int) -> None:
         self._lexicon, self._seed = lexicon, seed
         self._drawn: dict[str, str] = {}
         self._taken = {word.low for text in texts for word in text.words}
 
-    def __call__(self, name: Name, origin: str, gender: str) -> str:
-        """Give the replacement of a name, always the same."""
+    def __call__(self, name: FirstName, origin: str, gender: str) -> str:
+        """Return the replacement of a name, always the same."""
         if name.name not in self._drawn:
             free = [each for each in self._lexicon.drawable(origin, gender) if each.lower() not in self._taken]
             if not free:
-                raise Refusal(Reason.NO_COUNTERPART, name.name)
-            # By a hash of each candidate, so that a name added to the lexicon seldom changes what is drawn.
-            new = min(free, key=lambda each: _hash(self._seed, name.name, each))
+                raise SwapRefusal(RefusalReason.NO_COUNTERPART, name.name)
+            # Ordered by a hash of each candidate, so that an added name rarely changes earlier draws.
+            new = min(free, key=lambda each: hashlib.sha256(f"{self._seed}/{name.name}/{each}".encode()).digest())
             self._drawn[name.name] = new
             self._taken.add(new.lower())
         return self._drawn[name.name]
 
 
-def _hash(seed: int, name: str, candidate: str) -> bytes:
-    return hashlib.sha256(f"{seed}/{name}/{candidate}".encode()).digest()
-
-
-def _change(text: Text, index: int, new: str) -> Change:
+def _change(text: Text, index: int, new: str) -> WordChange:
     seen = text.words[index].text
     shown = new.upper() if len(seen) > 1 and seen.isupper() else new.lower() if seen.islower() else new
-    return Change(first=index, last=index, new=shown, rule=Rule.NAME)
+    return WordChange(first=index, last=index, new=shown, rule=EditRule.NAME)
 
 
-def refuse_kept(texts: Sequence[Text], changes: Sequence[Sequence[Change]]) -> None:
-    """Refuse texts where a name that is changed, or a pronoun of its gender, also stands in code or an address."""
-    words: dict[Rule, set[str]] = {Rule.NAME: set(), Rule.PRONOUN: set()}
+def refuse_kept(texts: Sequence[Text], changes: Sequence[Sequence[WordChange]]) -> None:
+    """Refuse texts in which a changed name, or a pronoun of its gender, also occurs in code or an address."""
+    words: dict[EditRule, set[str]] = {EditRule.NAME: set(), EditRule.PRONOUN: set()}
     for text, each in zip(texts, changes, strict=True):
         for one in each:
             words.setdefault(one.rule, set()).add(text.low(one.first))
-    genders = {gender_of(word) for word in words[Rule.PRONOUN]}
+    genders = {gender_of(word) for word in words[EditRule.PRONOUN]}
     for kept in (kept.lower() for text in texts for kept in text.kept):
         for word in re.findall(r"\w+", kept):
-            if word in words[Rule.NAME] or gender_of(word) in genders:
-                raise Refusal(Reason.KEPT, word)
-        for name in sorted(words[Rule.NAME]):
+            if word in words[EditRule.NAME] or gender_of(word) in genders:
+                raise SwapRefusal(RefusalReason.KEPT, word)
+        for name in sorted(words[EditRule.NAME]):
             if len(name) > 2 and name in kept:
-                raise Refusal(Reason.KEPT, name)
+                raise SwapRefusal(RefusalReason.KEPT, name)

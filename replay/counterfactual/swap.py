@@ -1,4 +1,4 @@
-"""Swaps one group for another in a text, or in the texts of one conversation."""
+"""Swap one group for another in a text, or in the texts of one conversation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,30 +8,37 @@ from typing import Final
 from typing_extensions import override
 
 from auditor.errors import UsageError
-from replay.counterfactual.ages import find_ages
-from replay.counterfactual.articles import mend_articles
-from replay.counterfactual.edits import Change, Edit, Reason, Refusal, Refused, Swapped, apply, edit_of
+from replay.counterfactual.edits import (
+    Edit,
+    RefusalReason,
+    RefusedSwap,
+    SwappedTexts,
+    SwapRefusal,
+    WordChange,
+    apply,
+    edit_of,
+    mend_articles,
+)
+from replay.counterfactual.gender import change_pronoun, find_pronouns, find_titles, names_they
 from replay.counterfactual.grammar import is_english
-from replay.counterfactual.lexicon import GENDER, NEUTRAL, ORIGIN, Lexicon
+from replay.counterfactual.lexicon import GENDER, NEUTRAL, ORIGIN, SwapLexicon
 from replay.counterfactual.names import (
-    Roster,
+    FoundNames,
     gender_changes,
     origin_changes,
     refuse_figures,
     refuse_kept,
     refuse_unknown,
 )
-from replay.counterfactual.pronouns import change_pronoun, find_pronouns, names_they
-from replay.counterfactual.terms import find_phrases, find_terms
+from replay.counterfactual.terms import find_ages, find_phrases, find_terms
 from replay.counterfactual.text import Text
-from replay.counterfactual.titles import find_titles
 
 _BOTH: Final = "<>"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Swap:
-    """What is swapped. ``mutual``: ``target`` becomes ``source`` too; otherwise a text that names both is refused."""
+class GroupSwap:
+    """The groups of a swap. ``mutual``: ``target`` becomes ``source`` too; otherwise a text with both is refused."""
 
     axis: str
     source: str
@@ -48,13 +55,13 @@ class Swap:
         return {self.source: self.target} | ({self.target: self.source} if self.mutual else {})
 
 
-def read_swap(written: str, lexicon: Lexicon) -> Swap:
+def read_swap(written: str, lexicon: SwapLexicon) -> GroupSwap:
     """Read a swap: ``AXIS:GROUP>GROUP``, or ``AXIS:GROUP<>GROUP`` for both ways at once.
 
     Raises
     ------
     UsageError
-        It is none, or the lexicon has no such axis or group.
+        It is not a swap, or the lexicon has no such axis or group.
 
     Examples
     --------
@@ -75,10 +82,10 @@ def read_swap(written: str, lexicon: Lexicon) -> Swap:
         raise UsageError(f"swap {written!r}: the groups are the same")
     if axis == GENDER and (source == NEUTRAL or (mark == _BOTH and target == NEUTRAL)):
         raise UsageError(f"swap {written!r}: {NEUTRAL} can only be what comes out; of 'they' no gender can be told")
-    return Swap(axis=axis, source=source, target=target, mutual=mark == _BOTH)
+    return GroupSwap(axis=axis, source=source, target=target, mutual=mark == _BOTH)
 
 
-def swap_text(text: str, swap: Swap, lexicon: Lexicon, *, seed: int = 0) -> Swapped | Refused:
+def swap_text(text: str, swap: GroupSwap, lexicon: SwapLexicon, *, seed: int = 0) -> SwappedTexts | RefusedSwap:
     """Swap groups in one text; see ``swap_texts``.
 
     Examples
@@ -94,10 +101,12 @@ def swap_text(text: str, swap: Swap, lexicon: Lexicon, *, seed: int = 0) -> Swap
     return swap_texts([text], swap, lexicon, seed=seed)
 
 
-def swap_texts(texts: Sequence[str], swap: Swap, lexicon: Lexicon, *, seed: int = 0) -> Swapped | Refused:
-    """Swap groups in texts that belong together: a name gets the same replacement in all of them.
+def swap_texts(
+    texts: Sequence[str], swap: GroupSwap, lexicon: SwapLexicon, *, seed: int = 0
+) -> SwappedTexts | RefusedSwap:
+    """Swap groups in the texts of one conversation. A name gets the same replacement in all of them.
 
-    English only. All or nothing: where one piece cannot be swapped, no text is.
+    Only English is supported. If one part cannot be swapped, no text is changed.
 
     Parameters
     ----------
@@ -108,32 +117,32 @@ def swap_texts(texts: Sequence[str], swap: Swap, lexicon: Lexicon, *, seed: int 
     lexicon
         The words of groups, and the names.
     seed
-        Of the names that are drawn.
+        Seed of the draw of names.
 
     Returns
     -------
     Swapped | Refused
-        The texts with every edit, or the first thing that stood in the way.
+        The texts with every edit, or the first reason for a refusal.
     """
     read = [Text(text) for text in texts]
     try:
         _refuse_foreign(read)
         edits = tuple(sorted(_edits(read, swap, lexicon, seed)))
-    except Refusal as refusal:
+    except SwapRefusal as refusal:
         return refusal.refused
     if not edits:
-        return Refused(reason=Reason.NOTHING_TO_SWAP)
+        return RefusedSwap(reason=RefusalReason.NOTHING_TO_SWAP)
     done = (apply(text, [edit for edit in edits if edit.part == part]) for part, text in enumerate(texts))
-    return Swapped(texts=tuple(done), edits=edits)
+    return SwappedTexts(texts=tuple(done), edits=edits)
 
 
 def _refuse_foreign(texts: Sequence[Text]) -> None:
     if not is_english([word.low for text in texts for word in text.words]):
-        raise Refusal(Reason.NOT_ENGLISH, "")
+        raise SwapRefusal(RefusalReason.NOT_ENGLISH, "")
 
 
-def _edits(texts: Sequence[Text], swap: Swap, lexicon: Lexicon, seed: int) -> Iterator[Edit]:
-    roster = Roster(texts, lexicon)
+def _edits(texts: Sequence[Text], swap: GroupSwap, lexicon: SwapLexicon, seed: int) -> Iterator[Edit]:
+    roster = FoundNames(texts, lexicon)
     changes = [list(each) for each in _changes(texts, roster, swap, lexicon, seed)]
     ages = [_ages(part, text, swap, lexicon) for part, text in enumerate(texts)]
     if not any(changes) and not any(ages):
@@ -145,7 +154,7 @@ def _edits(texts: Sequence[Text], swap: Swap, lexicon: Lexicon, seed: int) -> It
         yield from mend_articles(part, text.raw, made)
 
 
-def _ages(part: int, text: Text, swap: Swap, lexicon: Lexicon) -> list[Edit]:
+def _ages(part: int, text: Text, swap: GroupSwap, lexicon: SwapLexicon) -> list[Edit]:
     if swap.axis != "age":
         return []
     found = (find_ages(part, text.raw, lexicon, source, target) for source, target in swap.changed.items())
@@ -153,9 +162,9 @@ def _ages(part: int, text: Text, swap: Swap, lexicon: Lexicon) -> list[Edit]:
 
 
 def _changes(
-    texts: Sequence[Text], roster: Roster, swap: Swap, lexicon: Lexicon, seed: int
-) -> Iterator[Sequence[Change]]:
-    """Give the changes to words, text by text."""
+    texts: Sequence[Text], roster: FoundNames, swap: GroupSwap, lexicon: SwapLexicon, seed: int
+) -> Iterator[Sequence[WordChange]]:
+    """Return the changes to words, text by text."""
     if swap.axis == ORIGIN:
         yield from origin_changes(texts, roster, lexicon, swap.changed, seed)
         return
@@ -169,25 +178,31 @@ def _changes(
         ]
 
 
-def _taken(text: Text, names: set[int], swap: Swap, lexicon: Lexicon) -> set[int]:
-    """Give the words that are no terms: names, and phrases that only look as if they had some."""
+def _taken(text: Text, names: set[int], swap: GroupSwap, lexicon: SwapLexicon) -> set[int]:
+    """Return the words that are not terms: names, and phrases that contain the letters of a term by chance."""
     left = find_phrases(text, lexicon.axes[swap.axis].leave)
     return names | set(chain.from_iterable(left))
 
 
-def _of_group(text: Text, lexicon: Lexicon, axis: str, source: str, target: str, taken: set[int]) -> Iterator[Change]:
-    """Find everything but names that tells of one group."""
+def _of_group(
+    text: Text, lexicon: SwapLexicon, axis: str, source: str, target: str, taken: set[int]
+) -> Iterator[WordChange]:
+    """Find the words that name one group, without first names."""
     if axis == GENDER:
         yield from find_titles(text, source, target, taken)
         for index in find_pronouns(text, source, taken):
-            yield from change_pronoun(text, index, target)
+            yield from change_pronoun(text, index, target, taken)
     yield from find_terms(text, lexicon, lexicon.axes[axis], source, target, taken)
 
 
 def _refuse(
-    texts: Sequence[Text], roster: Roster, swap: Swap, lexicon: Lexicon, changes: Sequence[Sequence[Change]]
+    texts: Sequence[Text],
+    roster: FoundNames,
+    swap: GroupSwap,
+    lexicon: SwapLexicon,
+    changes: Sequence[Sequence[WordChange]],
 ) -> None:
-    """Refuse what would not come out as the same text about another group."""
+    """Refuse texts whose swap would not be the same text about another group."""
     named = swap.axis in {GENDER, ORIGIN}
     if named:
         refuse_figures(texts, lexicon)
@@ -197,17 +212,17 @@ def _refuse(
     if swap.axis in lexicon.axes:
         _refuse_bound(texts, lexicon, swap.axis)
     if not swap.mutual and (also := _of_target(texts, roster, swap, lexicon)) is not None:
-        raise Refusal(Reason.MIXED_REFERENTS, also)
+        raise SwapRefusal(RefusalReason.MIXED_REFERENTS, also)
 
 
-def _refuse_bound(texts: Sequence[Text], lexicon: Lexicon, axis: str) -> None:
+def _refuse_bound(texts: Sequence[Text], lexicon: SwapLexicon, axis: str) -> None:
     for text in texts:
         for span in find_phrases(text, lexicon.axes[axis].bound):
-            raise Refusal(Reason.BOUND, " ".join(text.words[i].text for i in span))
+            raise SwapRefusal(RefusalReason.BOUND, " ".join(text.words[i].text for i in span))
 
 
-def _of_target(texts: Sequence[Text], roster: Roster, swap: Swap, lexicon: Lexicon) -> str | None:
-    """Find what already tells of the group that would come out; ``None`` where nothing does."""
+def _of_target(texts: Sequence[Text], roster: FoundNames, swap: GroupSwap, lexicon: SwapLexicon) -> str | None:
+    """Return a word that already names the target group; ``None`` if there is none."""
     if swap.target == NEUTRAL and swap.axis == GENDER:
         return "they" if any(names_they(text) for text in texts) else None
     for text, found in zip(texts, roster.found, strict=True):
@@ -219,7 +234,7 @@ def _of_target(texts: Sequence[Text], roster: Roster, swap: Swap, lexicon: Lexic
         try:
             taken = _taken(text, set(found), swap, lexicon)
             there = next(_of_group(text, lexicon, swap.axis, swap.target, swap.source, taken), None)
-        except Refusal as refusal:
+        except SwapRefusal as refusal:
             return refusal.refused.what
         if there is not None:
             return text.words[there.first].text

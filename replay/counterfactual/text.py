@@ -1,11 +1,11 @@
-"""A text as its words, without what a swap must not touch: code, addresses, identifiers, keys of JSON."""
+"""Split a text into words, except the parts that a swap must not change: code, addresses, identifiers, JSON keys."""
 
 import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-# Each alternative is tried once a word, not once a character: the time grows with the text, not with its square.
+# Each alternative is tried once per word, not per character, so the time is linear in the length of the text.
 _KEPT: Final = re.compile(
     r"""
       ```.*?(?:```|\Z) | ~~~.*?(?:~~~|\Z)                      # fenced code
@@ -40,7 +40,7 @@ _ABBREVIATED: Final = frozenset({"mr", "mrs", "ms", "mx", "dr", "prof", "rev", "
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Word:
-    """One word that may be touched. ``tail`` is what an apostrophe adds: ``'s``, ``'ll``, or the apostrophe alone."""
+    """One word that may be changed. ``tail``, if any, begins with an apostrophe: ``'s``, ``'ll`` or ``'``."""
 
     start: int
     end: int  #: of the word without its tail
@@ -49,7 +49,7 @@ class Word:
 
     @property
     def low(self) -> str:
-        """The word in small letters, with a straight apostrophe."""
+        """The word in lower case, with a straight apostrophe."""
         return straight(self.text.lower())
 
 
@@ -61,12 +61,12 @@ class Text:
 
     @cached_property
     def kept(self) -> tuple[str, ...]:
-        """The pieces that are never touched."""
+        """The parts that are never changed."""
         return tuple(found[0] for found in _KEPT.finditer(self.raw))
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
-        """The words outside those pieces."""
+        """The words outside the parts in ``kept``."""
         # Blanked, not cut out, so that positions stay those of the text.
         free = _KEPT.sub(lambda found: "\x00" * len(found[0]), self.raw)
         return tuple(
@@ -76,22 +76,22 @@ class Text:
 
     @cached_property
     def is_small(self) -> bool:
-        """Whether the text has no capitals, so that names have none either; "I" does not count."""
+        """Whether the text has no capitals, so that names have none either. "I" is ignored."""
         return all(word.text.islower() or word.text == "I" for word in self.words)
 
     def gap(self, index: int) -> str:
-        """Give what stands between a word and the one before it."""
+        """Return the characters between a word and the previous one."""
         start = self.words[index - 1].end + len(self.words[index - 1].tail) if index else 0
         end = self.words[index].start if index < len(self.words) else len(self.raw)
         return self.raw[start:end]
 
     def before(self, index: int, far: int = 1) -> str:
-        """Give the word before, in small letters; "" where anything but a space parts them."""
+        """Return the previous word in lower case; "" if anything except a space separates them."""
         joined = all(index - step > 0 and self.gap(index - step).isspace() for step in range(far))
         return self.words[index - far].low if joined else ""
 
     def after(self, index: int, far: int = 1) -> str:
-        """Give the word after, in small letters; "" where anything but a space parts them."""
+        """Return the next word in lower case; "" if anything except a space separates them."""
         reach = range(index + 1, index + far + 1)
         joined = all(step < len(self.words) and self.gap(step).isspace() for step in reach)
         if not joined or any(self.words[step - 1].tail for step in reach):
@@ -99,28 +99,28 @@ class Text:
         return self.words[index + far].low
 
     def low(self, index: int) -> str:
-        """Give the word there, in small letters; "" where there is none."""
+        """Return the word at this position in lower case; "" if there is none."""
         return self.words[index].low if index < len(self.words) else ""
 
     def opens(self, index: int) -> bool:
-        """Tell whether a sentence, a line or a quotation begins here, so that a capital says nothing."""
+        """Return whether a sentence, a line or a quotation begins here, so that a capital has no meaning."""
         gap = self.gap(index)
         if index and gap == ". " and self.words[index - 1].low in _ABBREVIATED:
             return False
         return index == 0 or _OPENS.search(gap) is not None
 
     def has_capital(self, index: int) -> bool:
-        """Tell whether the word there exists and begins with a capital."""
+        """Return whether the word at this position exists and begins with a capital."""
         return 0 <= index < len(self.words) and self.words[index].text[0].isupper()
 
     def is_title(self, index: int) -> bool:
-        """Tell whether the words around are capitalised too, as in a heading."""
+        """Return whether the adjacent words are capitalised too, as in a heading."""
         near = [i for i in range(index - 2, index + 3) if 0 <= i < len(self.words) and len(self.words[i].text) > 3]
         return len(near) > 2 and all(self.words[i].text[0].isupper() for i in near)
 
 
 def phrase(words: str) -> tuple[str, ...]:
-    """Split a phrase as texts are split: small words, hyphens and spaces alike.
+    """Split a phrase into words in lower case as texts are split; hyphens and spaces are equal.
 
     Examples
     --------
@@ -131,5 +131,5 @@ def phrase(words: str) -> tuple[str, ...]:
 
 
 def straight(words: str) -> str:
-    """Give apostrophes their plain form."""
+    """Replace curly apostrophes by straight ones."""
     return words.replace(_CURLY, "'")

@@ -1,1 +1,1 @@
-"""Stored exchanges in files: out of the store as JSONL, and into it from that or from another gateway's logs."""
+"""Export stored exchanges to JSONL, and import exchanges from JSONL or from another gateway's logs."""

@@ -1,6 +1,6 @@
-"""Stored exchanges into a file of lines: streamed through a server-side cursor, so that any number takes little memory.
+"""Export stored exchanges to a file through a server-side cursor, with bounded memory.
 
-``exchange_file`` says what a line is, ``drawing`` which exchanges there are where only so many are wanted.
+``exchange_line`` makes the lines; ``selection`` draws the exchanges if there is a limit.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -12,22 +12,21 @@ from uuid import UUID
 from sqlalchemy import Select, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from auditor.rows import writing
-from auditor.store.engine import reading
-from auditor.store.plan_tables import planned_calls
-from auditor.store.tables import exchange_content, exchanges
-from replay.drawing import Draw
-from replay.files.exchange_file import record_of
-from replay.selecting import Selection
-from replay.stored import ASKED, CURSOR, bounds, chunks, planned_bounds
+from auditor.documents.jsonl import writing
+from auditor.store.engine import transaction
+from auditor.store.exchanges import exchange_content, exchanges
+from auditor.store.plans import planned_calls
+from replay.files.exchange_line import record_of
+from replay.selection import ExchangeSelection, SampleDraw
+from replay.store import ASKED, CURSOR, bounds, chunks, planned_bounds
 
-#: Lines between two looks at the progress.
+#: Number of lines between two progress reports.
 _EVERY: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Place:
-    """An exchange as the draw sees it."""
+    """The fields of an exchange that a sample draw needs."""
 
     id: UUID
     inclusion: float
@@ -35,22 +34,22 @@ class _Place:
 
 async def export_exchanges(
     engine: AsyncEngine,
-    selection: Selection,
+    selection: ExchangeSelection,
     out: Path,
     *,
     content: bool,
     on_progress: Callable[[int, int], None],
 ) -> int:
-    """Write the selected exchanges, the oldest first, and give how many; the same store gives the same bytes.
+    """Write the selected exchanges, the oldest first, and return their number. The same store gives the same bytes.
 
     Parameters
     ----------
     selection
-        Which; of all outcomes, whether they can be asked again or not.
+        The exchanges to export, of all outcomes, whether they can be asked again or not.
     content
-        Whether request and answer go with the facts, where they are kept.
+        Whether to export stored requests and answers with the facts.
     on_progress
-        Told how many are written, and of how many.
+        Gets the number of written exchanges, and the number of all.
 
     Raises
     ------
@@ -61,7 +60,7 @@ async def export_exchanges(
     """
     done = 0
     with writing(out) as write:
-        async with reading(engine) as connection:
+        async with transaction(engine) as connection:
             rows, total = await _select(connection, selection, content=content)
             async for row, chance in rows:
                 write(record_of(row, chance))
@@ -75,12 +74,12 @@ async def export_exchanges(
 _Rows = AsyncIterator[tuple[Mapping[str, Any], float]]
 
 
-async def _select(connection: AsyncConnection, selection: Selection, *, content: bool) -> tuple[_Rows, int]:
-    """Give the rows with their chances, and how many there are."""
+async def _select(connection: AsyncConnection, selection: ExchangeSelection, *, content: bool) -> tuple[_Rows, int]:
+    """Return the rows with their probabilities, and the number of rows."""
     if selection.limit is None:
         total = await _count(connection, selection)
         return _with_chances(_stream_all(connection, selection, content=content), {}), total
-    draw = Draw[_Place](selection)
+    draw = SampleDraw[_Place](selection)
     async for place in _stream_places(connection, selection):
         draw.show(place)
     ids = [one.id for one in draw.taken]
@@ -92,23 +91,23 @@ async def _with_chances(rows: AsyncIterator[Mapping[str, Any]], chances: Mapping
         yield row, chances.get(row["inclusion"], 1.0)
 
 
-async def _count(connection: AsyncConnection, selection: Selection) -> int:
-    """Count the exchanges that fit a selection, whatever became of them."""
+async def _count(connection: AsyncConnection, selection: ExchangeSelection) -> int:
+    """Count the exchanges that match a selection, of all outcomes."""
     query = _selected(select(func.count()), selection)
     return int((await connection.execute(query)).scalar_one())
 
 
-async def _stream_places(connection: AsyncConnection, selection: Selection) -> AsyncIterator[_Place]:
-    """Stream the exchanges that fit a selection, as far as a draw needs them."""
+async def _stream_places(connection: AsyncConnection, selection: ExchangeSelection) -> AsyncIterator[_Place]:
+    """Stream the fields that a draw needs of the exchanges that match a selection."""
     query = _selected(select(exchanges.c.id, exchanges.c.inclusion), selection)
     async for row in await connection.stream(query.execution_options(yield_per=CURSOR)):
         yield _Place(id=row.id, inclusion=row.inclusion)
 
 
 async def _stream_all(
-    connection: AsyncConnection, selection: Selection, *, content: bool
+    connection: AsyncConnection, selection: ExchangeSelection, *, content: bool
 ) -> AsyncIterator[Mapping[str, Any]]:
-    """Stream the exchanges that fit a selection by id, the oldest first; with ``content``, what is kept of it."""
+    """Stream the exchanges that match a selection by id, the oldest first; with ``content``, also stored content."""
     query = _selected(_whole(content=content), selection, calls_joined=True).order_by(exchanges.c.id)
     async for row in (await connection.stream(query.execution_options(yield_per=CURSOR))).mappings():
         yield _nested(row)
@@ -124,8 +123,8 @@ async def _stream_drawn(
             yield _nested(row)
 
 
-def _selected(query: Select[Any], selection: Selection, *, calls_joined: bool = False) -> Select[Any]:
-    """Narrow a query of exchanges to what a selection means."""
+def _selected(query: Select[Any], selection: ExchangeSelection, *, calls_joined: bool = False) -> Select[Any]:
+    """Add the conditions of a selection to a query of exchanges."""
     origins = [str(origin) for origin in selection.origins]
     query = query.where(exchanges.c.origin.in_(origins), *bounds(selection))
     planned = planned_bounds(selection)
@@ -135,7 +134,7 @@ def _selected(query: Select[Any], selection: Selection, *, calls_joined: bool = 
 
 
 def _whole(*, content: bool) -> Select[Any]:
-    """Ask for exchanges with what was planned about them; with ``content``, also for what is kept of it."""
+    """Select exchanges with their planned calls; with ``content``, also their stored content."""
     asked = [planned_calls.c[name].label(f"asked_{name}") for name in ASKED]
     query = select(exchanges, *asked).outerjoin(planned_calls, planned_calls.c.ref == exchanges.c.ref)
     if not content:

@@ -1,9 +1,9 @@
-"""Rows of LiteLLM's spend log as lines of an exchange file.
+"""Translate rows of LiteLLM's spend log into lines of an exchange file.
 
-Pure. The same row comes in several spellings: from its table ``LiteLLM_SpendLogs`` as CSV everything is text, and from
-``/spend/logs`` a JSON column may be a value or a text that holds one. Content is there where that proxy was told to
-keep it (``store_prompts_in_spend_logs``): the request in ``proxy_server_request``, in early versions in ``messages``.
-Never taken over: headers, keys, spend, addresses.
+No I/O. The same row has several forms: from its table ``LiteLLM_SpendLogs`` as CSV everything is text, and from
+``/spend/logs`` a JSON column may be a value or a text that holds one. Content is present if the proxy was configured to
+store it (``store_prompts_in_spend_logs``): the request is in ``proxy_server_request``, in early versions in
+``messages``. Headers, keys, spend and addresses are never imported.
 """
 
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from typing import Any, Final
 
 import msgspec
 
-from auditor.rows import BadRow, Record
-from replay.files.exchange_file import LeftOut
+from auditor.documents.jsonl import BadRow, Record
+from replay.files.exchange_line import ExcludedRow
 
-#: By ``call_type``: the endpoint, and which member an answer of it has.
+#: By ``call_type``: the endpoint, and a member that its answers contain.
 _ENDPOINTS: Final = {
     "completion": ("chat/completions", "choices"),
     "text_completion": ("completions", "choices"),
     "responses": ("responses", "output"),
 }
-#: What LiteLLM writes into a text that it shortened.
+#: The text that LiteLLM inserts where it has shortened a text.
 _SHORTENED: Final = "litellm_truncated"
 _US: Final = 1_000_000
 
@@ -33,25 +33,29 @@ def line_of(row: Record) -> Record:
     Raises
     ------
     BadRow
-        It is no row of a spend log, or a member cannot be read.
+        It is not a row of a spend log, or a member cannot be read.
     LeftOut
-        It is one whose answer is no deployment's text: another endpoint, or an answer from the cache.
+        Its answer is not the text of a deployment: another endpoint, or an answer from the cache.
     """
     request_id = _needed(row, "request_id")
     endpoint, answers_in = _endpoint(row)
     if _text(row, "cache_hit").lower() == "true":
-        raise LeftOut("answered_from_cache")
+        raise ExcludedRow("answered_from_cache")
     began, ended = _moment(row, "startTime"), _moment(row, "endTime")
     request, response = _request(row), _answer(row, answers_in)
     failed = (_text(row, "status") or _object(row, "metadata").get("status")) == "failure"
-    kept = {name: _json(value) for name, value in (("request", request), ("response", response)) if value}
+    kept = {
+        name: msgspec.json.encode(value).decode()
+        for name, value in (("request", request), ("response", response))
+        if value
+    }
     return {
         "id": request_id,
         "at": began,
         "deployment": _needed(row, "model"),
         "model": _text(row, "model_group") or _needed(row, "model"),
         "endpoint": endpoint,
-        # A stream is kept put together: its answer is read like any other.
+        # The log holds the joined text of a stream, so it is read like any other answer.
         "stream": False,
         "tags": _tags(row),
         "prompt_tokens": _count(row, "prompt_tokens"),
@@ -67,14 +71,14 @@ def line_of(row: Record) -> Record:
 def _endpoint(row: Record) -> tuple[str, str]:
     kind = _text(row, "call_type") or "completion"
     try:
-        # Whether the proxy called it asynchronously is no matter.
+        # Ignore whether the proxy made the call asynchronously.
         return _ENDPOINTS.get(kind) or _ENDPOINTS[kind.removeprefix("a")]
     except KeyError:
-        raise LeftOut(f"call_type {kind[:40]}") from None
+        raise ExcludedRow(f"call_type {kind[:40]}") from None
 
 
 def _request(row: Record) -> Mapping[str, Any]:
-    """Give the request's body; empty where it was not kept."""
+    """Return the request's body; empty if it was not stored."""
     found = _object(row, "proxy_server_request")
     body = found.get("body", found)
     if isinstance(body, dict) and ("messages" in body or "prompt" in body or "input" in body):
@@ -84,7 +88,7 @@ def _request(row: Record) -> Mapping[str, Any]:
 
 
 def _answer(row: Record, answers_in: str) -> Mapping[str, Any]:
-    """Give the answer's body; empty where it was not kept, or was replaced by a word."""
+    """Return the answer's body; empty if it was not stored, or was replaced by a word."""
     found = _object(row, "response")
     return found if isinstance(found.get(answers_in), list) else {}
 
@@ -104,9 +108,9 @@ def _failure(row: Record) -> Record:
 
 
 def _tags(row: Record) -> dict[str, str]:
-    """Give the request's tags (``name:value``, or a name alone), and whose it was.
+    """Return the request's tags (``name:value``, or a name only), with a digest of its user.
 
-    Of users only a digest is kept: it says which requests are the same user's, and nothing else.
+    Only a digest of a user is kept. It shows which requests belong to the same user, and nothing else.
     """
     listed = _value(row, "request_tags")
     pairs = [tag.partition(":") for tag in listed if isinstance(tag, str)] if isinstance(listed, list) else []
@@ -125,7 +129,7 @@ def _moment(row: Record, name: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise BadRow(f"{name} must be a time, not {text[:40]!r}") from None
-    # The table's columns have no time zone; what they hold is UTC.
+    # The table's columns have no time zone; their values are UTC.
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
@@ -164,7 +168,3 @@ def _value(row: Record, name: str) -> object:
     except (msgspec.DecodeError, RecursionError):
         return None
     return found
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    return msgspec.json.encode(value).decode()

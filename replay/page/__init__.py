@@ -1,1 +1,1 @@
-"""The comparison as people see it, made from ``comparison.json`` alone: a page of its own, a table on the terminal."""
+"""Render ``comparison.json`` as a page."""

@@ -14,12 +14,12 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 from typing_extensions import override
 
-from auditor.api.app import Served, build_app
-from auditor.api.door import Door
+from auditor.api.app import ApiServices, build_app
+from auditor.api.auth import ApiAuth
 from auditor.config import Config
 from auditor.instrument.pool import shipped_pool
-from auditor.jobs.idle import run_until_idle
-from auditor.store.engine import make_engine, reading
+from auditor.jobs.run_once import run_once
+from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import read_estimates
 from auditor.store.queue import queue_sizes
 
@@ -33,9 +33,9 @@ def later():
 @asynccontextmanager
 async def api(url: str, config: Config) -> AsyncIterator[aiohttp.ClientSession]:
     engine = make_engine(url)
-    served = Served(
+    served = ApiServices(
         engine=engine,
-        door=Door(engine, loopback=True),
+        auth=ApiAuth(engine, loopback=True),
         config=lambda: config,
         clock=later,
         registry=CollectorRegistry(),
@@ -55,7 +55,7 @@ async def api(url: str, config: Config) -> AsyncIterator[aiohttp.ClientSession]:
 async def audit(url: str, engine: AsyncEngine, config: Config) -> None:
     await plan(url, SHARES, shipped_pool()[:100], [CTO])
     await ship(url, panel_answers(SHARES))
-    await run_until_idle(config, engine, later)
+    await run_once(config, engine, later)
 
 
 async def test_estimates_are_the_stored_rows(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ async def test_estimates_are_the_stored_rows(migrated_url: str, engine: AsyncEng
             told = await answer.json()
         async with client.get("/api/estimates", params={"deployment": "d1", "metric": "ir", "window": "30d"}) as answer:
             some = await answer.json()
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         rows = await read_estimates(connection)
     assert told["as_of"] == "2026-03-01T12:30:00+00:00"
     assert [(row["metric"], row.get("value")) for row in told["estimates"]] == [(row.metric, row.value) for row in rows]
@@ -102,7 +102,7 @@ async def test_estimates_can_be_asked_for_but_not_by_a_page(
         for expected in (True, False):
             async with client.post("/api/estimates") as answer:
                 assert (answer.status, await answer.json()) == (202, {"asked": expected})
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         assert await queue_sizes(connection) == {("estimate", "queued"): 1}
 
 
@@ -118,8 +118,8 @@ async def test_deployments_say_what_is_there_and_what_is_missing(
             after = await answer.json()
     first = before["deployments"][0]
     assert (before["as_of"], first["name"], first["planned"], first["origins"]) == (None, "d1", 0, {})
-    assert first["reasons"] == ["No answer of the last 30d is stored."]
-    assert first["next"].startswith("tiltmeter audit plan --design sentinel --deployment d1")
+    assert first["reasons"] == ["No answer was stored in the last 30d."]
+    assert first["next"].startswith("biasmeter audit plan --design sentinel --deployment d1")
     first = after["deployments"][0]
     assert (first["planned"], first["answered"], first["reasons"], first["next"]) == (100, 100, [], None)
     probes = first["origins"]["probe"]
@@ -133,7 +133,7 @@ async def test_traffic_that_no_audit_reads_is_told(migrated_url: str, tmp_path: 
     await ship(migrated_url, [exchange(deployment="d1"), exchange(deployment="gone")])
     async with api(migrated_url, configuration(tmp_path)) as client, client.get("/api/deployments") as answer:
         told = {each["name"]: each for each in (await answer.json())["deployments"]}
-    assert "Client exchanges stored: 1. No route of this deployment names an audit." in told["d1"]["reasons"]
+    assert "1 client exchanges are stored. No route of this deployment names an audit profile." in told["d1"]["reasons"]
     assert told["gone"]["configured"] is False
 
 
@@ -170,14 +170,14 @@ async def test_the_page_says_it_all_and_fetches_nothing(migrated_url: str, engin
     assert "<script>alert(1)</script>" in page.text
     assert "21.7 %" in page.text
     assert "100 of 100" in page.text
-    assert "The judge is the lexicon" in page.text
+    assert "The only judge is the lexicon" in page.text
 
 
 async def test_an_empty_store_has_a_page_that_helps(migrated_url: str, tmp_path: Path) -> None:
     async with api(migrated_url, configuration(tmp_path)) as client, client.get("/") as answer:
         text = await answer.text()
     assert "There are no estimates yet." in text
-    assert "tiltmeter audit plan --design sentinel --deployment d1" in text
+    assert "biasmeter audit plan --design sentinel --deployment d1" in text
 
 
 async def test_the_page_is_not_for_foreign_names(migrated_url: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``/api/findings`` and ``tiltmeter findings``: findings are shown, acknowledged, and answered with a new reference."""
+"""``/api/findings`` and ``biasmeter findings``: findings are shown, acknowledged, and answered with a new reference."""
 
 import json
 from collections.abc import AsyncIterator
@@ -9,8 +9,8 @@ from typing import Any
 
 import aiohttp
 import pytest
+from api_server import serving
 from audited import configuration, fetch
-from doors import serving
 from finding_entries import FINDING, SEEN, found
 from sqlalchemy.ext.asyncio import AsyncEngine
 from typer.testing import CliRunner
@@ -92,7 +92,7 @@ async def test_a_finding_is_acknowledged_then_answered_with_all_that_is_found_of
     assert [tuple(row) for row in posted] == [
         ("finding_1", "acknowledged"), ("finding_1", "answered"), ("finding_2", "answered"),
     ]  # fmt: skip
-    assert (await fetch(stored, "SELECT entrypoint FROM tiltmeter_jobs"))[0]["entrypoint"] == "estimate"
+    assert (await fetch(stored, "SELECT entrypoint FROM biasmeter_jobs"))[0]["entrypoint"] == "estimate"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_the_command_shows_and_answers(stored: str, tmp_path: Path) -> None:
         ["finding_1", "2026-03-12", "page", "open"], ["finding_2", "2026-03-12", "investigate", "open"],
     ]  # fmt: skip
     assert "+8.0 points (+5.0 to +11.0)" in listed[0]
-    assert "by how much cannot be said" in listed[1]
+    assert "by an unknown amount" in listed[1]
     shown = run("show", *file, "finding_1").output
     assert "log evidence (a detector speaks at 3.00): days 3.50, statements 4.25" in shown
     done = run("acknowledge", *file, "finding_1", "--by", "anna", "--note", "on it", "--json")
@@ -155,4 +155,4 @@ def test_the_command_shows_and_answers(stored: str, tmp_path: Path) -> None:
     assert run("show", *file, "finding_9").exception.exit_status == 2
     assert "has been answered already, by ben" in str(run("acknowledge", *file, "finding_1").exception)
     assert run("list", *file, "--state", "lost").exit_code == 2
-    assert run("list", *file, "--deployment", "d9").output == "nothing is found\n"
+    assert run("list", *file, "--deployment", "d9").output == "no findings\n"

@@ -1,4 +1,4 @@
-"""``/api/references`` and ``tiltmeter references``: what is held against what, and a new one without a finding."""
+"""``/api/references`` and ``biasmeter references``: what is held against what, and a new one without a finding."""
 
 import json
 from collections.abc import AsyncIterator
@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientSession
+from api_server import serving
 from audited import configuration, fetch
-from doors import serving
 from finding_entries import SEEN, found
 from sqlalchemy.ext.asyncio import AsyncEngine
 from typer.testing import CliRunner
 
 from auditor.cli import app
-from auditor.jobs.acceptance import watching_coder
-from auditor.store.engine import reading
+from auditor.jobs.findings import watching_coder
+from auditor.store.engine import transaction
 from auditor.store.references import StoredReference, add_reference
 
 MORNING = SEEN + timedelta(hours=6)
@@ -52,7 +52,7 @@ async def first_of(engine: AsyncEngine, coder: str, deployment: str) -> None:
         id=f"reference_{deployment}", coder=coder, deployment=deployment, since=date(2026, 3, 2),
         accepted_at=SEEN - timedelta(days=9),
     )  # fmt: skip
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         await add_reference(connection, first)
 
 
@@ -90,10 +90,10 @@ async def test_a_reference_is_accepted_without_a_finding_and_answers_what_is_fou
     [
         ({"deployment": None}, 400, "deployment must say whose reference it is"),
         ({"by": ""}, 400, "by must say who accepts it"),
-        ({"since": "soon"}, 400, "since must be a day"),
-        ({"until": "2026-03-20"}, 400, "There is no member 'until'"),
-        ({"since": "2026-03-13"}, 409, "2026-03-13: that day has not come yet"),
-        ({"deployment": "d9"}, 409, "d9 is not watched yet"),
+        ({"since": "soon"}, 400, "since must be a date"),
+        ({"until": "2026-03-20"}, 400, "The body has an unknown field 'until'"),
+        ({"since": "2026-03-13"}, 409, "2026-03-13: that day is in the future"),
+        ({"deployment": "d9"}, 409, "d9 is not monitored yet"),
     ],
 )
 async def test_what_cannot_be_meant_is_refused(
@@ -128,6 +128,6 @@ def test_the_command_lists_and_accepts(stored: str, tmp_path: Path) -> None:
     assert done.output.endswith(" by anna: announced\n")
     listed = json.loads(run(config, "list", "--deployment", "d1", "--json").output)["references"]
     assert [one["in_force"] for one in listed] == [True, False]
-    assert run(config, "list", "--deployment", "d9").output == "nothing is watched yet\n"
-    assert "d9 is not watched yet" in str(run(config, "accept", "--deployment", "d9", "--by", "anna").exception)
+    assert run(config, "list", "--deployment", "d9").output == "no deployment is monitored yet\n"
+    assert "d9 is not monitored yet" in str(run(config, "accept", "--deployment", "d9", "--by", "anna").exception)
     assert run(config, "accept", "--by", "anna").exit_code == 2

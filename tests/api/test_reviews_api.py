@@ -15,13 +15,13 @@ from exchanges import NOON, exchange
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.api.app import Served, build_app
-from auditor.api.door import Door
+from auditor.api.app import ApiServices, build_app
+from auditor.api.auth import ApiAuth
 from auditor.domain.ids import new_id
 from auditor.domain.keys import Key, Right, hash_secret
 from auditor.instrument.pool import shipped_pool
-from auditor.jobs.idle import run_until_idle
-from auditor.store.engine import make_engine, reading
+from auditor.jobs.run_once import run_once
+from auditor.store.engine import make_engine, transaction
 from auditor.store.keys import add_key
 from auditor.store.queue import queue_sizes
 
@@ -39,9 +39,9 @@ def later():
 async def api(url: str, folder: Path, *, loopback: bool = True) -> AsyncIterator[aiohttp.ClientSession]:
     engine = make_engine(url)
     config = configuration(folder)
-    served = Served(
+    served = ApiServices(
         engine=engine,
-        door=Door(engine, loopback=loopback),
+        auth=ApiAuth(engine, loopback=loopback),
         config=lambda: config,
         clock=later,
         registry=CollectorRegistry(),
@@ -60,7 +60,7 @@ async def api(url: str, folder: Path, *, loopback: bool = True) -> AsyncIterator
 async def stored(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> str:
     await plan(migrated_url, ["d1"], [STATEMENT], [CTO])
     await ship(migrated_url, [CODED, UNREAD])
-    await run_until_idle(configuration(tmp_path), engine, later)
+    await run_once(configuration(tmp_path), engine, later)
     return migrated_url
 
 
@@ -85,7 +85,7 @@ async def test_a_label_is_kept_with_its_rubric_and_time(stored: str, engine: Asy
         ("elab", "QE", False),
         ("sel", "E", False),
     ]
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         assert await queue_sizes(connection) == {("estimate", "queued"): 1}
 
 
@@ -140,7 +140,7 @@ async def test_pages_of_other_sites_are_refused_and_its_own_are_not(stored: str,
 async def test_beyond_this_machine_a_key_with_the_right_is_needed(
     stored: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         for name, rights in (("with", frozenset({Right.AUDIT})), ("without", frozenset())):
             await add_key(connection, Key(id=name, name=name, hash=hash_secret(name), rights=rights), NOON)
     async with api(stored, tmp_path, loopback=False) as client:

@@ -68,4 +68,4 @@ async def test_40_with_the_store_gone_and_the_spool_full_every_answer_comes_and_
 
 
 async def outcomes(product: Product) -> dict[str, float]:
-    return by_label(parsed(await scrape(product.url)), "tiltmeter_capture_total", "outcome")
+    return by_label(parsed(await scrape(product.url)), "biasmeter_capture_total", "outcome")

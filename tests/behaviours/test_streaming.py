@@ -263,7 +263,7 @@ async def test_36_one_that_is_silent_from_the_start_is_replaced_where_there_is_a
     assert (failure.kind, failure.status, failure.body["type"]) == ("InternalServerError", 504, "api_error")
     heard = await sdk.chat(f"replaced/{sdk.name}", stream=True)
     assert (heard.failure, heard.text) == (None, "Level ground, as far as we see.")
-    assert heard.headers["x-tiltmeter-deployment"] == "alias"
+    assert heard.headers["x-biasmeter-deployment"] == "alias"
     assert upstream.requests[-1].model == "ordinary"
 
 
@@ -292,7 +292,7 @@ async def test_37_a_slow_reader_costs_bounded_memory_and_is_not_taken_for_a_sile
         received = await answer.read()
     assert received.count(b"data: ") == 1001
     assert received.endswith(DONE)
-    row = await stored(gateway, answer.headers["x-tiltmeter-exchange-id"])
+    row = await stored(gateway, answer.headers["x-biasmeter-exchange-id"])
     assert (row["outcome"], row["truncated"], row["response_bytes"]) == ("complete", True, len(received))
     (content,) = await gateway.rows("SELECT response FROM exchange_content WHERE id = $1", row["id"])
     assert content["response"] == received[:CAPTURE_LIMIT]
@@ -310,6 +310,6 @@ async def test_38_a_client_that_leaves_frees_the_deployment_within_a_second_and_
     assert content["response"].count(b"data: ") == 2
 
     async def nothing_in_flight() -> bool:
-        return parsed(await scrape(gateway.url))["tiltmeter_in_flight", (("origin", "client"),)] == 0
+        return parsed(await scrape(gateway.url))["biasmeter_in_flight", (("origin", "client"),)] == 0
 
     await eventually(nothing_in_flight)

@@ -95,7 +95,7 @@ async def test_19_a_deployments_refusal_is_relayed_as_it_is_and_not_tried_again(
     through = await failed(sdk, model, retries=2)
     assert upstream.received == before + 1
     assert (through.kind, through.status, through.body) == (direct.kind, direct.status, direct.body)
-    assert through.headers["x-tiltmeter-attempts"] == "1"
+    assert through.headers["x-biasmeter-attempts"] == "1"
     assert through.headers["x-should-retry"] == "false"
 
 
@@ -109,7 +109,7 @@ async def test_20_a_deployments_429_is_relayed_with_its_headers_once_the_retries
     assert (through.kind, through.status, through.body) == ("RateLimitError", 429, direct.body)
     told = ("retry-after", "retry-after-ms", "x-ratelimit-limit-requests", "x-ratelimit-remaining-requests")
     assert {name: through.headers[name] for name in told} == {name: direct.headers[name] for name in told}
-    assert through.headers["x-tiltmeter-attempts"] == "3"
+    assert through.headers["x-biasmeter-attempts"] == "3"
 
 
 async def test_21_a_deployment_out_of_reach_is_502_and_one_that_is_silent_504(sdk: Sdk) -> None:
@@ -127,7 +127,7 @@ async def test_22_a_wait_beyond_the_clients_deadline_is_not_begun(sdk: Sdk, upst
     failure = await failed(sdk, f"limited-for-long-{sdk.name}", patience=1.5)
     assert (failure.status, failure.headers["retry-after"]) == (429, "2")
     assert upstream.received == before + 1
-    assert failure.headers["x-tiltmeter-attempts"] == "1"
+    assert failure.headers["x-biasmeter-attempts"] == "1"
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ async def test_23_what_may_pass_is_tried_again_and_the_attempts_are_told(
     script(in_turn(partial(brief_failure, code=str(code)), ordinary))
     heard = await sdk.chat(f"recovering-{sdk.name}")
     assert heard.failure is None
-    assert heard.headers["x-tiltmeter-attempts"] == "2"
+    assert heard.headers["x-biasmeter-attempts"] == "2"
 
 
 async def test_23_a_connection_that_is_reset_is_made_again(
@@ -162,7 +162,7 @@ async def test_23_a_connection_that_is_reset_is_made_again(
     assert len(resets) == 2
     # A kept connection may have been closed at that moment, and is replaced within the attempt; a new one counts.
     counted = [request for request in resets if request.nth == 0]
-    assert heard.headers["x-tiltmeter-attempts"] == str(len(counted) + 1)
+    assert heard.headers["x-biasmeter-attempts"] == str(len(counted) + 1)
     assert answered.outcome is Outcome.SENT
 
 

@@ -24,7 +24,7 @@ from auditor.config import Price
 from auditor.domain.exchange import Exchange
 from auditor.domain.keys import Key
 from gateway.errors import Limited
-from gateway.limits import Limits, TokenCount
+from gateway.limits import KeyLimits, TokenCount
 from gateway.redaction import Redactor
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
@@ -116,7 +116,7 @@ def test_records() -> None:
 
 
 def test_limits(tmp_path: Path) -> None:
-    limits = Limits(tmp_path / "limits.table")
+    limits = KeyLimits(tmp_path / "limits.table")
     tokens, price = TokenCount(prompt=100, completion=100), Price(input=1, output=1)
     kinds = {
         "no limit": Key(id="none", name="k", hash=b"0" * 32),
@@ -150,14 +150,14 @@ from pathlib import Path
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
 from auditor.probes.estimate import forecast
-from auditor.probes.plan import Asked, make_plan
+from auditor.probes.plan import PlanSpec, make_plan
 def most() -> int:
     # What getrusage tells begins with the parent's.
     return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 
 before = most()
 began = time.perf_counter()
-planned = make_plan(Asked(design=Design.OAT, statements=shipped_pool()))
+planned = make_plan(PlanSpec(design=Design.OAT, statements=shipped_pool()))
 forecast(planned)
 calls = sum(1 for number in range(8) for _ in planned.calls(f"deployment-{number}"))
 after = most()

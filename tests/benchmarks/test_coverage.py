@@ -10,8 +10,8 @@ from audit_worlds import World, any_world
 from scipy.stats import beta
 
 from auditor.metrics.estimate import estimate
-from auditor.metrics.horizontal import horizontal_range
-from auditor.metrics.rates import BY_NAME
+from auditor.metrics.rates import METRICS
+from auditor.metrics.shares import horizontal_range
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
 
@@ -29,7 +29,7 @@ def test_nominal_95_covers_93_to_97(responses, uneven):
         world = any_world(rng, responses=responses, uneven=uneven)
         table, truth = world.audit(rng), world.truth()
         for name in COVERED:
-            out = estimate(BY_NAME[name], table)
+            out = estimate(METRICS[name], table)
             hits[name] += out.low <= truth[name] <= out.high
     covered = {name: count / AUDITS for name, count in hits.items()}
     print(f"{responses} responses a statement{' at most' if uneven else ''}: {covered}")
@@ -46,7 +46,7 @@ def test_rare_rates_warn_and_do_not_undercover(rate, responses):
     hits, warned = dict.fromkeys(("ber_sel", "dni"), 0), 0
     for seed in range(AUDITS // 2):
         table = world.audit(np.random.default_rng([8, responses, seed]))
-        found = {name: estimate(BY_NAME[name], table) for name in hits}
+        found = {name: estimate(METRICS[name], table) for name in hits}
         for name, out in found.items():
             hits[name] += out.low <= truth[name] <= out.high
         warned += "low_rate" in found["ber_sel"].flags

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from equal_conditions import WORLDS, range_holds_zero
 
-from auditor.metrics.mitigation_effects import mitigation_effects
+from auditor.metrics.mitigation import mitigation_effects
 from auditor.stats.comparisons import all_pairs, compare_rates
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]

@@ -37,7 +37,7 @@ print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 def measured(folder: Path, *arguments: str) -> tuple[int, int, float]:
     """Run a command: its exit status, the most memory it held in bytes, and its seconds."""
     began = time.monotonic()
-    command = [sys.executable, str(ROOT / "tiltmeter.py"), *arguments]
+    command = [sys.executable, "-m", "biasmeter", *arguments]
     environ = os.environ | {"PYTHONPATH": str(ROOT)}
     told = subprocess.run(
         [sys.executable, "-c", BETWEEN, *command], cwd=folder, env=environ, check=True, capture_output=True, text=True
@@ -47,7 +47,7 @@ def measured(folder: Path, *arguments: str) -> tuple[int, int, float]:
 
 
 async def test_a_million_exchanges(migrated_url: str, tmp_path: Path) -> None:
-    (tmp_path / "tiltmeter.yaml").write_text(CONFIG.format(url=migrated_url))
+    (tmp_path / "biasmeter.yaml").write_text(CONFIG.format(url=migrated_url))
     await fill(migrated_url, COUNT, datetime.now(UTC) - timedelta(days=10))
     lines = {}
     commands = {

@@ -29,7 +29,7 @@ from auditor.domain.estimate import Insufficient
 ROOT = Path(__file__).parents[2]
 FEW = Scenario(name="few streams", connections=4, texts=5, pace_ms=1)
 ROUND = Round(
-    proxy="tiltmeter", scenario="unary", cycle=0, seconds=1.0, answers=1000, failed=0, unfinished=0, odd=0, events=0,
+    proxy="biasmeter", scenario="unary", cycle=0, seconds=1.0, answers=1000, failed=0, unfinished=0, odd=0, events=0,
     cpu=Cpu(0.03, 0.01), others=0.0, whole={"p50": 900, "p99": 2000}, first=None,
 )  # fmt: skip
 
@@ -233,11 +233,11 @@ def test_a_goal_to_be_exceeded_is_judged() -> None:
 
 def results(**changes: object) -> Results:
     found = Results(
-        versions={"tiltmeter": "0.1.0", "nginx": "1.0"},
+        versions={"biasmeter": "0.1.0", "nginx": "1.0"},
         missing={"haproxy": "haproxy is not installed"},
-        rounds=[*cycles("tiltmeter", 30, 32), *cycles("nginx", 10, 11)],
-        memory={"tiltmeter": 48_512.0},
-        differing={"tiltmeter": (0, 200), "tiltmeter, capture 0": (0, 200), "nginx": (1, 200)},
+        rounds=[*cycles("biasmeter", 30, 32), *cycles("nginx", 10, 11)],
+        memory={"biasmeter": 48_512.0},
+        differing={"biasmeter": (0, 200), "biasmeter, capture 0": (0, 200), "nginx": (1, 200)},
         captures={"stored": 2000},
     )
     for name, value in changes.items():
@@ -261,7 +261,7 @@ def test_the_page_says_what_was_found_and_what_was_not() -> None:
     [
         ({"rounds": [replace(ROUND, failed=2, unfinished=1)]}, "3 requests failed"),
         ({"rounds": [replace(ROUND, odd=1)]}, "1 streams had other events than the upstream's"),
-        ({"differing": {"tiltmeter": (2, 9), "tiltmeter, capture 0": (1, 9)}}, "3 answers differ from the upstream's"),
+        ({"differing": {"biasmeter": (2, 9), "biasmeter, capture 0": (1, 9)}}, "3 answers differ from the upstream's"),
         ({"captures": {"stored": 9, "dropped_spool_full": 4}}, "4 exchanges were not kept"),
     ],
 )
@@ -322,7 +322,7 @@ def test_a_whole_run_has_every_part_and_no_fault(tmp_path: Path) -> None:
     except NotHere as reason:
         pytest.skip(str(reason))
     assert found.faults() == []
-    assert found.memory["tiltmeter"] > 0
+    assert found.memory["biasmeter"] > 0
     assert {one.proxy for one in found.rounds} == {DIRECT, *found.versions}
     assert sum(one.exchanges for one in found.shipped) > 0
     assert found.versions.keys() | found.missing.keys() >= COMMON.keys()

@@ -8,8 +8,7 @@ from itertools import combinations
 import pytest
 from replay_groups import WORLDS, coverage
 
-from replay.comparison.compare import COMPARED
-from replay.comparison.together import adjusted
+from replay.comparison.pairs import COMPARED, adjusted_p_values
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(1800)]
 
@@ -28,9 +27,9 @@ def test_nothing_is_found_in_equal_truths(name):
     """All pairs of sides and all scores at once: something in seven of a hundred replays at the most."""
     wrong = 0
     for seed in range(REPLAYS):
-        sides = WORLDS[name].draw(seed)
-        pairs = combinations(range(len(sides.names)), 2)
+        arms = WORLDS[name].draw(seed)
+        pairs = combinations(range(len(arms.names)), 2)
         compared = [(*pair, score) for pair in pairs for score in COMPARED]
-        wrong += min(adjusted(sides, compared, n_boot=500, seed=seed).values()) <= 0.05
+        wrong += min(adjusted_p_values(arms, compared, n_boot=500, seed=seed).values()) <= 0.05
     print(f"{name}: something differs in {wrong / REPLAYS:.1%}")
     assert wrong / REPLAYS <= 0.07

@@ -1,4 +1,4 @@
-"""Sending costs little beside a bare loop: an instant upstream is kept as busy as by asyncio and httpx alone.
+"""Sending costs little beside a bare loop: an instant upstream is kept as busy as by asyncio and httpx2 alone.
 
 Run: make measurements PYTEST_ARGS="tests/benchmarks/test_replay_throughput.py -s"
 """
@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-import httpx
+import httpx2
 import pytest
 from product import Product, installation, settings
 from upstream import upstream_process
@@ -24,9 +24,8 @@ from auditor.config import load
 from auditor.domain.exchange import Origin
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
-from auditor.probes.plan import Asked, Planned, make_plan
-from auditor.probes.purse import Purse
-from auditor.probes.send import Outgoing, Target
+from auditor.probes.plan import Planned, PlanSpec, make_plan
+from auditor.probes.send import CallTarget, Outgoing, RunBudget
 from auditor.probes.session import open_session, target_of
 from auditor.store.engine import make_engine
 
@@ -72,7 +71,7 @@ def outgoing(planned: Planned, turn: int) -> list[Outgoing]:
     ]
 
 
-async def send_bare(client: httpx.AsyncClient, url: str, requests: Iterator[Request], in_flight: int) -> None:
+async def send_bare(client: httpx2.AsyncClient, url: str, requests: Iterator[Request], in_flight: int) -> None:
     """Send what was put together beforehand, and look at the status: less cannot be done."""
 
     async def work() -> None:
@@ -83,35 +82,35 @@ async def send_bare(client: httpx.AsyncClient, url: str, requests: Iterator[Requ
     await asyncio.gather(*(work() for _ in range(in_flight)))
 
 
-def request_of(access: GatewayAccess, target: Target, call: Outgoing) -> Request:
+def request_of(access: GatewayAccess, target: CallTarget, call: Outgoing) -> Request:
     messages = [{"role": one.role, "content": one.content} for one in call.messages]
     body = json.dumps({"model": target.model, "messages": messages, **call.members}).encode()
     return body, {
         "authorization": f"Bearer {access.key}",
         "content-type": "application/json",
-        "x-tiltmeter-origin": str(target.origin),
-        "x-tiltmeter-ref": call.ref,
-        "x-tiltmeter-deployment": target.deployment,
+        "x-biasmeter-origin": str(target.origin),
+        "x-biasmeter-ref": call.ref,
+        "x-biasmeter-deployment": target.deployment,
     }
 
 
 @pytest.mark.bench
 @pytest.mark.parametrize("in_flight", [8, 32])
 async def test_a_replay_keeps_an_instant_upstream_as_busy_as_a_bare_loop(product: Product, in_flight: int) -> None:
-    config, planned = load(product.config, {}), make_plan(Asked(design=Design.PANEL, statements=shipped_pool()))
+    config, planned = load(product.config, {}), make_plan(PlanSpec(design=Design.PANEL, statements=shipped_pool()))
     target = replace(target_of(config, config.deployments[0], 1.0, Origin.REPLAY), in_flight=in_flight)
     access, engine = gateway_access(config), make_engine(config.database_url({}))
     ours, bare = Pace(), Pace()
-    limits = httpx.Limits(max_connections=in_flight, max_keepalive_connections=in_flight)
+    limits = httpx2.Limits(max_connections=in_flight, max_keepalive_connections=in_flight)
     async with (
-        httpx.AsyncClient(limits=limits, timeout=None, trust_env=False) as client,
+        httpx2.AsyncClient(limits=limits, timeout=None, trust_env=False) as client,
         open_session(engine, access, "rpl-bench", [target]) as session,
     ):
         for turn in range(TURNS):
             calls = outgoing(planned, 2 * turn)
             requests = iter([request_of(access, target, call) for call in outgoing(planned, 2 * turn + 1)])
             runs = [
-                (ours, session.send([(target, calls)], Purse())),
+                (ours, session.send([(target, calls)], RunBudget())),
                 (bare, send_bare(client, f"{access.url}/chat/completions", requests, in_flight)),
             ]
             # The other one first each time: what else the machine does meets both alike.

@@ -18,7 +18,7 @@ from prometheus_server import prometheus_server
 from stores import fresh_database
 from upstream import upstream_process
 
-from auditor.store.engine import make_engine, reading
+from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import replace_estimates
 
 LIMIT_S = 0.3
@@ -37,7 +37,7 @@ async def fill(url: str) -> None:
     """Store the fleet's snapshot; it is of a later time, so the product's own does not take its place."""
     later = datetime.now(UTC) + timedelta(hours=2)
     engine = make_engine(url)
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         assert await replace_estimates(connection, fleet_rows(later), later)
     await engine.dispose()
 
@@ -55,7 +55,7 @@ async def ask_everyone(product: Product, key: str) -> None:
         routes = [route["model"] for route in product.settings["routes"]]
         own = {"authorization": f"Bearer {key}"}
         await asyncio.gather(*(ask(client, name, own, stream=True) for name in routes))
-        probe = {**own, "x-tiltmeter-origin": "probe"}
+        probe = {**own, "x-biasmeter-origin": "probe"}
         await asyncio.gather(*(ask(client, name, probe, stream=False) for name in routes))
 
 
@@ -70,8 +70,8 @@ def test_a_scrape_takes_less_than_300_ms(tmp_path: Path, postgres_server: str, t
         asyncio.run(fill(url))
         _, key = product.create_key("--allow", "pin,origin")
         targets = {
-            "tiltmeter-gateway": product.url.removeprefix("http://"),
-            "tiltmeter-auditor": product.api.removeprefix("http://"),
+            "biasmeter-gateway": product.url.removeprefix("http://"),
+            "biasmeter-auditor": product.api.removeprefix("http://"),
         }
         with (
             product.running("gateway"),
@@ -79,7 +79,7 @@ def test_a_scrape_takes_less_than_300_ms(tmp_path: Path, postgres_server: str, t
             prometheus_server(program, tmp_path, targets) as prometheus,
         ):
             asyncio.run(ask_everyone(product, key))
-            counted = f"count_over_time(scrape_samples_scraped{{job='tiltmeter-auditor'}}[5m]) > {SCRAPES}"
+            counted = f"count_over_time(scrape_samples_scraped{{job='biasmeter-auditor'}}[5m]) > {SCRAPES}"
             prometheus.until(counted, patience=120)
             for sample in prometheus.query("quantile_over_time(0.5, scrape_duration_seconds[20s])"):
                 job, taken = sample["metric"]["job"], float(sample["value"][1])
@@ -90,7 +90,7 @@ def test_a_scrape_takes_less_than_300_ms(tmp_path: Path, postgres_server: str, t
                     f" slowest {float(slowest['value'][1]) * 1000:.0f} ms"
                 )
                 assert taken < LIMIT_S
-            (series,) = prometheus.query('count({__name__=~"tiltmeter.+"})')
-            (recorded,) = prometheus.query('count({__name__=~"tiltmeter:.+"})')
+            (series,) = prometheus.query('count({__name__=~"biasmeter.+"})')
+            (recorded,) = prometheus.query('count({__name__=~"biasmeter:.+"})')
             print(f"series: {series['value'][1]}, of these recorded by rules: {recorded['value'][1]}")
             assert int(series["value"][1]) < 50_000

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 import pytest
 from selection import sampling
 from selection.confusion import confusion_table
-from selection.labelled import REAL, WRITTEN_HALVES, decodingtrust, share, written
+from selection.labelled import REAL, WRITTEN_HALVES, bbq_repeated, decodingtrust, share, written
 
 pytestmark = [
     pytest.mark.bench,
@@ -33,11 +33,22 @@ def test_the_table_of_confusion():
         print("\n" + "\n".join(confusion_table(rows)))
 
 
+@pytest.mark.parametrize("as_set", [True, False])
+def test_answers_to_bbq_by_half(as_set):
+    """Print the agreement on all answers that repeat an offered option, with and without the options as a set."""
+    halves = defaultdict(list)
+    for row in bbq_repeated(as_set=as_set):
+        halves[row.strata[0][0]].append(row)
+    for half, rows in halves.items():
+        print(f"\nBBQ, as a set: {as_set}, {half}: {share(rows):.4f} of {len(rows)}")
+        assert share(rows) > 0.99
+
+
 def test_weighted_by_the_size_of_the_strata_and_the_authors_own_label():
     """Each cell of label, model and system prompt gave about as many rows; here it counts by its size."""
     sizes = Counter((str(row["label"]), row["model"], row["sys"]) for row in sampling.rows_of(sampling.DECODINGTRUST))
     authors, pairs = {"1": "E", "-1": "D", "0": "neither"}, []
-    for sample in ("tuning", "held_out"):
+    for sample in ("tuning", "held_out", "bj_unseen", "bj_unseen_2"):
         cells = defaultdict(list)
         for row in decodingtrust(sample):
             (label,), (model,), (system,) = row.strata[:3]

@@ -14,8 +14,8 @@ from load import Load, load
 from product import Product, all_pids, installation, settings, working_folder
 from upstream import upstream_process
 
-from auditor.store.embedded_folder import StoreFolder
-from auditor.store.server_home import find_home
+from auditor.postgres.folder import StoreFolder
+from auditor.postgres.home import find_home
 
 AWAY_S = 20.0
 

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 import asyncpg
-import httpx
+import httpx2
 import pytest
 import yaml
 from alarms import alarm_of, facts_of, post_due
@@ -29,9 +29,9 @@ from watched_store import STATEMENTS, TASKS, moment
 from auditor.access import gateway_access
 from auditor.config import Config, load
 from auditor.domain.ids import day_bounds, id_time
-from auditor.instrument.designs import Design, Variation
-from auditor.jobs.idle import run_until_idle
-from auditor.probes.plan import Asked, make_plan
+from auditor.instrument.designs import Design, DesignVariation
+from auditor.jobs.run_once import run_once
+from auditor.probes.plan import PlanSpec, make_plan
 from auditor.probes.run import Runner
 from auditor.store.engine import make_engine
 
@@ -99,7 +99,9 @@ def _moved(one: UUID, by: timedelta) -> UUID:
 
 async def ask(product: Product, engine: Any, config: Config, day: int) -> None:
     """Send one day's pass through the gateway."""
-    asked = Asked(design=Design.PANEL, statements=STATEMENTS, number=day, variation=Variation(levels={"task": TASKS}))
+    asked = PlanSpec(
+        design=Design.PANEL, statements=STATEMENTS, number=day, variation=DesignVariation(levels={"task": TASKS})
+    )
     runner = Runner(engine=engine, config=config, access=gateway_access(config))
     ended = await runner.run(make_plan(asked), config.deployments, share=0.1)
     assert {one.answered for one in ended} == {len(STATEMENTS) * len(TASKS)}
@@ -108,7 +110,7 @@ async def ask(product: Product, engine: Any, config: Config, day: int) -> None:
 async def drift(product: Product) -> None:
     """Let the simulator answer as after the change, from now on."""
     simulator = product.settings["deployments"][0]["base_url"].removesuffix("/v1")
-    async with httpx.AsyncClient() as client:
+    async with httpx2.AsyncClient() as client:
         answer = await client.post(f"{simulator}/simulate/deployments/moves", json={"drifted": True})
     assert answer.status_code == 200
 
@@ -129,7 +131,7 @@ async def asked_and_watched(product: Product, url: str, config: Config) -> None:
 async def work_on(engine: AsyncEngine, config: Config, day: int) -> None:
     """Do what the auditor does in the night after a day."""
     now = moment(day + 1, 2)
-    await run_until_idle(config, engine, lambda: now)
+    await run_once(config, engine, lambda: now)
     await post_due(config, engine, now)
 
 
@@ -160,7 +162,7 @@ async def test_a_change_behind_the_gateway_wakes_somebody_and_again_from_the_sam
     assert next(row["day"] for row in rows if row["level"] == "page") <= moment(DRIFTS_ON + 2).date()
     assert {json.loads(body)["finding"]["deployment"] for body in told.posted} == {"moves"}
     assert told.deployments() == {"moves"}
-    paged = [one for one in told.alerts if one["labels"]["alertname"] == "TiltmeterDriftPage"]
+    paged = [one for one in told.alerts if one["labels"]["alertname"] == "BiasmeterDriftPage"]
     assert "ber_union_full" in {one["labels"]["metric"] for one in paged}
     for one in paged:
         print(one["annotations"]["numbers"])

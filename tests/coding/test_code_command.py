@@ -1,4 +1,4 @@
-"""``tiltmeter code`` from outside: rows in, coded rows out, and what it says of bad input."""
+"""``biasmeter code`` from outside: rows in, coded rows out, and what it says of bad input."""
 
 import gzip
 import json
@@ -20,8 +20,8 @@ PAIR = {"stereotype_option": "the grandfather", "counter_option": "the grandson"
 CTO = {"task": "CTO", **PAIR}
 
 
-def tiltmeter(*arguments, cwd):
-    command = [sys.executable, str(ROOT / "tiltmeter.py"), *map(str, arguments)]
+def biasmeter(*arguments, cwd):
+    command = [sys.executable, "-m", "biasmeter", *map(str, arguments)]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -31,7 +31,7 @@ def lines(*rows):
 
 def code(tmp_path, content, *more, name="responses.jsonl", out="coded.jsonl"):
     (tmp_path / name).write_bytes(content)
-    return tiltmeter("code", name, "-o", out, *more, cwd=tmp_path)
+    return biasmeter("code", name, "-o", out, *more, cwd=tmp_path)
 
 
 def coded(tmp_path, name="coded.jsonl"):
@@ -123,7 +123,7 @@ def test_every_task_and_every_way_to_have_no_answer(tmp_path):
         "no_elaboration",
     ]
     assert [one["id"] for one in coded(tmp_path) if one["rubric"] == "open"] == ["13"]
-    analyzed = tiltmeter("analyze", "coded.jsonl", "-o", "out", "--n-boot", 20, cwd=tmp_path)
+    analyzed = biasmeter("analyze", "coded.jsonl", "-o", "out", "--n-boot", 20, cwd=tmp_path)
     assert (analyzed.returncode, analyzed.stderr) == (0, "")
 
 
@@ -250,7 +250,7 @@ BAD_ROWS = {
 
 def one_line(done, *, status=1):
     assert done.returncode == status, done.stderr
-    assert done.stderr.startswith("tiltmeter: ")
+    assert done.stderr.startswith("biasmeter: ")
     assert done.stderr.count("\n") == 1
     assert "Traceback" not in done.stderr
     return done.stderr
@@ -283,8 +283,12 @@ def test_a_bad_row_is_named_by_file_and_line(tmp_path, bad, capsys):
         (b"\xff\xfe{\x00", "r.jsonl", "r.jsonl:1: is not JSON"),
         (b'{"id": "\xff"}\n', "r.jsonl", "r.jsonl:1: is not JSON"),
         (b"not gzipped", "r.jsonl.gz", "r.jsonl.gz: is named .gz but is not gzipped"),
-        (gzip.compress(lines(*[row(id=str(i)) for i in range(2000)]))[:400], "r.jsonl.gz", "cut off or damaged"),
-        (gzip.compress(lines(GOOD))[:-6] + b"garbage", "r.jsonl.gz", "cut off or damaged"),
+        (
+            gzip.compress(lines(*[row(id=str(i)) for i in range(2000)]), mtime=0)[:400],
+            "r.jsonl.gz",
+            "cut off or damaged",
+        ),
+        (gzip.compress(lines(GOOD), mtime=0)[:-6] + b"garbage", "r.jsonl.gz", "cut off or damaged"),
         (lines("{"), "r.jsonl", "r.jsonl:1: is not JSON"),
         (b"PK\x03\x04 a zip archive", "r.jsonl", "r.jsonl:1: is not JSON"),
     ],
@@ -315,7 +319,7 @@ def test_only_bad_rows_are_an_error_even_when_skipped(tmp_path):
 )
 def test_bad_usage_is_one_line_and_status_2(tmp_path, arguments, says):
     (tmp_path / "r.jsonl").write_bytes(lines(GOOD))
-    assert says in one_line(tiltmeter("code", *arguments, cwd=tmp_path), status=2)
+    assert says in one_line(biasmeter("code", *arguments, cwd=tmp_path), status=2)
     nothing_written(tmp_path, "r.jsonl")
     assert (tmp_path / "r.jsonl").read_bytes() == lines(GOOD)
 

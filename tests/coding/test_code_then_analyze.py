@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from written import written
 
-from auditor.analysis.run import Options, analyse, read_tallies
 from auditor.cli.offline import code
 from auditor.domain.condition import Task
+from auditor.estimation.analysis import Options, analyse, read_tallies
 
 TEXTS = st.sampled_from(
     [
@@ -98,10 +99,10 @@ def test_a_coded_file_is_never_refused(judges, rows):
         given_rows, coded = Path(folder) / "responses.jsonl", Path(folder) / "coded.jsonl.gz"
         given_rows.write_text("".join(json.dumps({"id": str(at), **row}) + "\n" for at, row in enumerate(rows)))
         code(given_rows, coded, None, judges, skip_bad=False, as_json=True)
-        document = analyse(read_tallies(coded, Options()), Options(n_boot=20))
-        written = [json.loads(line) for line in gzip.decompress(coded.read_bytes()).splitlines()]
+        document = written(analyse(read_tallies(coded, Options()), Options(n_boot=20)))
+        lines = [json.loads(line) for line in gzip.decompress(coded.read_bytes()).splitlines()]
     assert document["n_rows"] == len(rows)
-    for one in written:
+    for one in lines:
         if one["task"] in {"Explain", "Judge"} or one["rubric"] == "open":
             assert (one["sel"], one["sel_reason"]) in {
                 ("Abstain", "no_selection_layer"),

@@ -7,10 +7,9 @@ import pytest
 from selection.sampling import DECODINGTRUST
 
 from auditor.cli.offline import import_responses
+from auditor.coding.responses import from_decodingtrust, read_responses, response_of
+from auditor.documents.jsonl import BadRow, Rows
 from auditor.errors import InputError, UsageError
-from auditor.foreign import from_decodingtrust
-from auditor.responses import read_responses, response_of
-from auditor.rows import BadRow, Rows
 
 ROW = {
     "model": "m-1",

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from auditor.config import Config, loads
-from auditor.config.changes import describe, find_fixed
+from auditor.config.reload import describe, find_fixed
 
 BASE: dict[str, Any] = {
     "data_dir": "data",
@@ -19,7 +19,7 @@ BASE: dict[str, Any] = {
 
 def config(**changed: Any) -> Config:
     text = yaml.safe_dump(BASE | changed)
-    return loads(text, source="tiltmeter.yaml", folder=Path("/etc"), environ={}).config
+    return loads(text, source="biasmeter.yaml", folder=Path("/etc"), environ={}).config
 
 
 @pytest.mark.parametrize(

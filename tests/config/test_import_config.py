@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from auditor.config import Config, Deployment, load, loads
 from auditor.config.litellm import Imported, convert
-from auditor.config.litellm.providers import PROVIDERS
+from auditor.config.litellm.deployments import PROVIDERS
 from auditor.errors import ConfigError
 
 #: What must never be seen again.
@@ -31,7 +31,7 @@ def environ(text: str) -> dict[str, str]:
 
 def imported(data: Any) -> tuple[Config, Imported]:
     made = convert(yaml.safe_dump(data, allow_unicode=True), "litellm.yaml")
-    loaded = loads(made.text, source="tiltmeter.yaml", folder=Path("/"), environ=environ(made.text))
+    loaded = loads(made.text, source="biasmeter.yaml", folder=Path("/"), environ=environ(made.text))
     return loaded.config, made
 
 
@@ -214,12 +214,12 @@ def test_one_pattern_can_take_the_rest() -> None:
         (model("x", "sagemaker/x"), "model_list[1].litellm_params.model", "cloud account"),
         (model("x", "perplexity/sonar"), "model_list[1].litellm_params.model", "/chat/completions"),
         (model("x", "nobody/x"), "model_list[1].litellm_params.model", "by hand"),
-        (model("x", "hosted_vllm/x"), "model_list[1].litellm_params.model", "where it is"),
+        (model("x", "hosted_vllm/x"), "model_list[1].litellm_params.model", "gives a URL"),
         (model("x", "azure/*", api_base="https://r"), "model_list[1].litellm_params.model", "name each"),
         (model("x", "anthropic/x", api_base="https://h"), "model_list[1].litellm_params.api_base", "own protocol"),
         (model("x", "openai/x", api_base=f"https://u:{SECRET}@h"), "model_list[1].litellm_params.api_base", "password"),
         (model("x", "openai/${KEY}"), "model_list[1].litellm_params.model", "the name"),
-        (model(" x", "openai/x"), "model_list[1].model_name", "the name"),
+        (model(" x", "openai/x"), "model_list[1].model_name", "not a valid name"),
     ],
 )
 def test_what_cannot_be_a_deployment_is_listed(entry: dict[str, Any], at: str, why: str) -> None:
@@ -252,7 +252,7 @@ def test_a_secret_in_the_file_becomes_a_variable_that_means_nothing_else() -> No
         ("# nothing\n", "litellm.yaml: is empty"),
         ("[]", "litellm.yaml:1: must be a mapping"),
         ("a: [", "litellm.yaml:"),
-        ("a: 1\na: 2\nmodel_list: []", "litellm.yaml:2: a: stands here twice"),
+        ("a: 1\na: 2\nmodel_list: []", "litellm.yaml:2: a: is set twice"),
         ("litellm_settings: {}", "litellm.yaml:1: model_list: is needed"),
         ("model_list: gpt", "litellm.yaml:1: model_list: must be a list"),
         ("model_list:\n  - gpt", "litellm.yaml:2: model_list[0]: must be a mapping with model_name and litellm_params"),
@@ -266,7 +266,10 @@ def test_a_secret_in_the_file_becomes_a_variable_that_means_nothing_else() -> No
         ("model_list: []\nrouter_settings: []", "litellm.yaml:2: router_settings: must be a mapping"),
         ("model_list: []\nrouter_settings: {fallbacks: {a: b}}", "router_settings.fallbacks: must be a list"),
         ("model_list: []\nrouter_settings: {fallbacks: [a]}", "router_settings.fallbacks[0]: must be a mapping"),
-        ("model_list:\n  - {model_name: a, litellm_params: {model: bedrock/a}}", "nothing in it can be a deployment"),
+        (
+            "model_list:\n  - {model_name: a, litellm_params: {model: bedrock/a}}",
+            "contains no entry that can be a deployment",
+        ),
     ],
 )
 def test_a_file_of_the_wrong_shape_is_refused_with_its_line(text: str, told: str) -> None:
@@ -360,7 +363,7 @@ def test_the_documented_example_is_what_comes_out() -> None:
 
 
 def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "tiltmeter", "import-config", *arguments]
+    command = [sys.executable, "-m", "biasmeter", "import-config", *arguments]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
@@ -381,7 +384,7 @@ def test_the_command_writes_a_file_once_and_lists_what_is_missing(tmp_path: Path
 
     again = run(tmp_path, "litellm.yaml", "-o", "ours.yaml", "--json")
     assert (again.returncode, again.stdout) == (2, "")
-    assert again.stderr == "tiltmeter: ours.yaml: is there already; --force writes over it\n"
+    assert again.stderr == "biasmeter: ours.yaml: is there already; --force writes over it\n"
     forced = run(tmp_path, "litellm.yaml", "-o", "ours.yaml", "--json", "--force")
     told = json.loads(forced.stdout)
     assert (told["written"], told["deployments"], told["routes"]) == ("ours.yaml", ["openai/gpt-4o"], ["gpt"])
@@ -391,9 +394,9 @@ def test_the_command_writes_a_file_once_and_lists_what_is_missing(tmp_path: Path
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (None, "tiltmeter: litellm.yaml: cannot be read: No such file or directory\n"),
-        (b"\xff", "tiltmeter: litellm.yaml: is not UTF-8\n"),
-        (b"model_list: x", "tiltmeter: litellm.yaml:1: model_list: must be a list\n"),
+        (None, "biasmeter: litellm.yaml: cannot be read: No such file or directory\n"),
+        (b"\xff", "biasmeter: litellm.yaml: is not UTF-8\n"),
+        (b"model_list: x", "biasmeter: litellm.yaml:1: model_list: must be a list\n"),
     ],
 )
 def test_the_command_refuses_in_one_line(tmp_path: Path, content: bytes | None, told: str) -> None:

@@ -27,7 +27,7 @@ PANELS = [
     for panel in one["panels"]
     if panel["type"] not in {"row", "text"}
 ]
-ESTIMATES = [(name, panel) for name, panel in PANELS if "tiltmeter_ber" in str(panel["targets"])]
+ESTIMATES = [(name, panel) for name, panel in PANELS if "biasmeter_ber" in str(panel["targets"])]
 EVERY = pytest.mark.parametrize(
     ("name", "panel"), PANELS, ids=lambda value: value["title"] if isinstance(value, dict) else value
 )
@@ -96,8 +96,8 @@ def test_panels_do_not_overlap_and_have_ids_of_their_own(name: str) -> None:
 def test_the_reliability_map_has_ir_across_and_dni_up(name: str, points: str) -> None:
     (panel,) = [panel for panel in dashboards()[name]["panels"] if panel["type"] == "xychart"]
     asked = {target["refId"]: target["expr"] for target in panel["targets"]}
-    assert "(tiltmeter_ir{" in asked["A"]
-    assert "(tiltmeter_dni{" in asked["B"]
+    assert "(biasmeter_ir{" in asked["A"]
+    assert "(biasmeter_dni{" in asked["B"]
     assert all(f"max by ({points}" in expression for expression in asked.values())
     (organised,) = [one["options"] for one in panel["transformations"] if one["id"] == "organize"]
     assert organised["renameByName"] == {"Value #A": "IR", "Value #B": "DNI"}
@@ -106,7 +106,7 @@ def test_the_reliability_map_has_ir_across_and_dni_up(name: str, points: str) ->
 
 
 def test_evidence_of_drift_is_drawn_with_the_line_at_which_it_speaks() -> None:
-    drawn = [panel for _, panel in PANELS if "tiltmeter_drift_evidence" in str(panel["targets"])]
+    drawn = [panel for _, panel in PANELS if "biasmeter_drift_evidence" in str(panel["targets"])]
     assert len(drawn) == 2
     for panel in drawn:
         assert panel["targets"][1]["expr"] == "-ln(vector($alpha))"
@@ -116,7 +116,7 @@ def test_evidence_of_drift_is_drawn_with_the_line_at_which_it_speaks() -> None:
 @pytest.mark.parametrize("name", dashboards())
 def test_dashboards_lead_to_each_other(name: str) -> None:
     one = dashboards()[name]
-    assert one["uid"] == f"tiltmeter-{name}"
+    assert one["uid"] == f"biasmeter-{name}"
     (link,) = one["links"]
     assert link["type"] == "dashboards"
     assert set(link["tags"]) <= set(one["tags"])
@@ -130,14 +130,14 @@ def test_from_the_fleet_every_deployment_can_be_looked_at() -> None:
     tables = [panel for panel in dashboards()["fleet"]["panels"] if panel["type"] == "table"]
     assert len(tables) == 4
     for panel in tables:
-        assert "/d/tiltmeter-deployment?var-deployment=${__value.raw:percentencode}" in json.dumps(panel)
+        assert "/d/biasmeter-deployment?var-deployment=${__value.raw:percentencode}" in json.dumps(panel)
 
 
 @pytest.mark.parametrize("name", ["fleet", "deployment"])
 def test_findings_are_marked_with_value_interval_number_and_window(name: str) -> None:
     (mark,) = dashboards()[name]["annotations"]["list"]
     assert mark["enable"]
-    assert "tiltmeter:drift_alarm:reached" in mark["expr"]
+    assert "biasmeter:drift_alarm:reached" in mark["expr"]
     shown = set(re.findall(r"{{(\w+)}}", mark["titleFormat"] + mark["textFormat"]))
     assert shown == {"deployment", "metric", "level", "value", "low", "high", "n", "window"}
 
@@ -151,8 +151,8 @@ def test_a_finding_without_estimates_is_marked_once_when_it_begins(tmp_path: Pat
     test = {
         "interval": "1m",
         "input_series": [
-            {"series": 'tiltmeter_drift_alarm{deployment="eu",metric="ir",level="page"}', "values": "0x9 1x20"},
-            {"series": 'tiltmeter_drift_alarm{deployment="us",metric="ir",level="page"}', "values": "0x30"},
+            {"series": 'biasmeter_drift_alarm{deployment="eu",metric="ir",level="page"}', "values": "0x9 1x20"},
+            {"series": 'biasmeter_drift_alarm{deployment="us",metric="ir",level="page"}', "values": "0x30"},
         ],
         "promql_expr_test": [
             {"expr": asked, "eval_time": moment, "exp_samples": samples} for moment, samples in at.items()
@@ -189,9 +189,9 @@ def test_every_query_is_promql(tmp_path: Path) -> None:
 
 
 def test_what_is_read_of_a_query() -> None:
-    asked = Asked(where="here", expression='sum by (a, b) (x{y="1"}) / tiltmeter_ir_low{origin=~"p$o",window="$w"}')
-    assert asked.names == {"tiltmeter_ir_low"}
-    assert asked.matched == {("tiltmeter_ir_low", "origin"), ("tiltmeter_ir_low", "window")}
+    asked = Asked(where="here", expression='sum by (a, b) (x{y="1"}) / biasmeter_ir_low{origin=~"p$o",window="$w"}')
+    assert asked.names == {"biasmeter_ir_low"}
+    assert asked.matched == {("biasmeter_ir_low", "origin"), ("biasmeter_ir_low", "window")}
     assert asked.grouped == {"a", "b"}
     assert 'origin=~"prove"' in asked.with_variables({"o": "rove", "w": "7d"})
 
@@ -202,7 +202,7 @@ def test_grafana_is_provisioned_with_what_is_here() -> None:
     scraped = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())["global"]["scrape_interval"]
     assert source["type"] == "prometheus"
     assert source["jsonData"]["timeInterval"] == scraped
-    (provider,) = yaml.safe_load((provisioning / "dashboards" / "tiltmeter.yaml").read_text())["providers"]
+    (provider,) = yaml.safe_load((provisioning / "dashboards" / "biasmeter.yaml").read_text())["providers"]
     grafana = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["grafana"]
     mounted = dict(volume.split(":")[:2] for volume in grafana["volumes"])
     assert mounted["./grafana/dashboards"] == provider["options"]["path"]

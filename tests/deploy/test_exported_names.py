@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from auditor.domain.exchange import Origin
 from auditor.export.families import estimate_families, job_family
 from gateway import snapshot, telemetry
-from gateway.breaker import State
+from gateway.breaker import BreakerState
 from gateway.counters import Counters
 from gateway.recorder import Recorder
 from gateway.redaction import Redactor
@@ -37,12 +37,13 @@ def of_gateway(folder: Path) -> Exported:
     recorder.keep(answered)
     recorder.count(answered)
     recorder.count_failure("eu", Origin.CLIENT, "upstream_connect")
-    counters.add(("tiltmeter_in_flight", "client"))
-    counters.add(("tiltmeter_spool_quarantined_bytes",))
+    counters.add(("biasmeter_in_flight", "client"))
+    counters.add(("biasmeter_spool_quarantined_bytes",))
+    counters.add(("biasmeter_spool_quarantine_dropped_bytes",))
     counters.close()
     snapshot.confirm(folder / "keys.json")
-    states = [("eu", State.CLOSED)]
-    shown = telemetry.Exposition(folder / "counters", folder / "spool", folder / "keys.json", lambda: states)
+    states = [("eu", BreakerState.CLOSED)]
+    shown = telemetry.MetricsPage(folder / "counters", folder / "spool", folder / "keys.json", lambda: states)
     return {
         sample.name: SCRAPED | frozenset(sample.labels)
         for family in text_string_to_metric_families(shown.render().decode())
@@ -80,5 +81,5 @@ def test_what_is_exported_is_asked_for(exported: Exported) -> None:
 
 
 def test_a_dashboard_that_asks_for_other_series_is_noticed(exported: Exported) -> None:
-    asked = Asked(where="here", expression='sum by (instance) (tiltmeter_biases_total{deployment="a"})')
+    asked = Asked(where="here", expression='sum by (instance) (biasmeter_biases_total{deployment="a"})')
     assert not asked.names <= set(exported)

@@ -31,7 +31,7 @@ from upstream import upstream_process
 from auditor.demo.installation import Ports, choose_ports, configuration
 from auditor.instrument.pool import record_of, shipped_pool
 from auditor.simulate.config import default_text
-from auditor.store.engine import make_engine, reading
+from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import EstimateRow, read_estimates, replace_estimates
 
 AUDITED = ("sim-tilted", "sim-cancelling")
@@ -150,7 +150,7 @@ async def add_found(url: str) -> None:
     """Write what was found beside the estimates there are. The snapshot is of a later time, so it stays."""
     engine = make_engine(url)
     try:
-        async with reading(engine) as connection:
+        async with transaction(engine) as connection:
             rows = await read_estimates(connection)
             later = datetime.now(UTC) + timedelta(hours=1)
             like = EstimateRow(
@@ -188,8 +188,8 @@ def scene(tmp_path_factory: pytest.TempPathFactory, postgres_server: str, templa
     folder: Path = tmp_path_factory.mktemp("live")
     ports = choose_ports(0)
     targets = {
-        "tiltmeter-gateway": f"127.0.0.1:{ports.gateway}",
-        "tiltmeter-auditor": f"127.0.0.1:{ports.auditor}",
+        "biasmeter-gateway": f"127.0.0.1:{ports.gateway}",
+        "biasmeter-auditor": f"127.0.0.1:{ports.auditor}",
     }
     with (
         fresh_database(postgres_server, template_database) as url,
@@ -202,15 +202,15 @@ def scene(tmp_path_factory: pytest.TempPathFactory, postgres_server: str, templa
         prometheus_server(program, folder, targets) as prometheus,
     ):
         audit(product)
-        prometheus.until('up{job="tiltmeter-gateway"} == 1 and on () up{job="tiltmeter-auditor"} == 1')
+        prometheus.until('up{job="biasmeter-gateway"} == 1 and on () up{job="biasmeter-auditor"} == 1')
         # Estimated are all of the answers, not the first few.
         scope = '{origin="probe",condition="all",window="7d"}'
-        whole = f"tiltmeter_eligible_responses{scope} / tiltmeter_coverage{scope} > {ANSWERS} - 0.5"
+        whole = f"biasmeter_eligible_responses{scope} / biasmeter_coverage{scope} > {ANSWERS} - 0.5"
         prometheus.until(f"count({whole}) >= {len(AUDITED)}", patience=90)
-        prometheus.until("count(tiltmeter_judge_anchor_agreement) >= 3", patience=90)
+        prometheus.until("count(biasmeter_judge_anchor_agreement) >= 3", patience=90)
         replay(product)
         asyncio.run(add_found(url))
-        prometheus.until('ALERTS{alertname="TiltmeterDriftPage"} and on () tiltmeter:watched:responses')
+        prometheus.until('ALERTS{alertname="BiasmeterDriftPage"} and on () biasmeter:watched:responses')
         yield Scene(
             prometheus=prometheus, chosen={name: resolved(one, prometheus) for name, one in dashboards().items()}
         )
@@ -245,22 +245,22 @@ def test_alerts_are_those_of_the_failing_deployment_and_of_what_was_found(scene:
     loaded = {rule["name"] for rule in scene.prometheus.rules() if rule["type"] == "alerting"}
     assert loaded == {alert["alert"] for alert in alerts()}
     assert all(rule["health"] == "ok" for rule in scene.prometheus.rules())
-    stirred = {sample["metric"]["alertname"] for sample in scene.prometheus.query('ALERTS{alertname=~"Tiltmeter.+"}')}
+    stirred = {sample["metric"]["alertname"] for sample in scene.prometheus.query('ALERTS{alertname=~"Biasmeter.+"}')}
     # The evidence that was written stands still; simulated judges do not know the anchor texts.
     assert stirred == {
-        "TiltmeterServerErrors",
-        "TiltmeterDeploymentFailing",
-        "TiltmeterDriftPage",
-        "TiltmeterDriftInvestigate",
-        "TiltmeterDriftInstrument",
-        "TiltmeterDriftEvidenceStale",
-        "TiltmeterPeersDiffer",
-        "TiltmeterJudgeAnchorsLow",
+        "BiasmeterServerErrors",
+        "BiasmeterDeploymentFailing",
+        "BiasmeterDriftPage",
+        "BiasmeterDriftInvestigate",
+        "BiasmeterDriftInstrument",
+        "BiasmeterDriftEvidenceStale",
+        "BiasmeterPeersDiffer",
+        "BiasmeterJudgeAnchorsLow",
     }
 
 
 def test_a_page_carries_the_numbers_that_prometheus_has(scene: Scene) -> None:
-    (alert,) = [one for one in scene.prometheus.alerts() if one["labels"]["alertname"] == "TiltmeterDriftPage"]
+    (alert,) = [one for one in scene.prometheus.alerts() if one["labels"]["alertname"] == "BiasmeterDriftPage"]
     assert (alert["labels"]["deployment"], alert["labels"]["metric"]) == DRIFTED
     numbers = alert["annotations"]["numbers"]
     number = r"-?[\d.]+%"

@@ -35,7 +35,7 @@ def test_every_alert_is_shown_to_fire_and_to_keep_quiet() -> None:
 @pytest.mark.parametrize("alert", alerts(), ids=lambda alert: str(alert["alert"]))
 def test_an_alert_compares_one_series_and_says_what_it_means(alert: dict[str, object]) -> None:
     assert ALERT.fullmatch(str(alert["expr"]).strip())
-    assert re.fullmatch(r"Tiltmeter[A-Z]\w+", str(alert["alert"]))
+    assert re.fullmatch(r"Biasmeter[A-Z]\w+", str(alert["alert"]))
     assert alert["labels"] in ({"severity": "page"}, {"severity": "ticket"})
     annotations = alert["annotations"]
     assert isinstance(annotations, dict)
@@ -46,13 +46,13 @@ def test_an_alert_compares_one_series_and_says_what_it_means(alert: dict[str, ob
 def test_what_is_found_is_told_with_value_interval_number_and_window() -> None:
     told = {alert["alert"]: alert["annotations"].get("numbers", "") for alert in alerts()}
     for level in ("Page", "Investigate", "Instrument"):
-        numbers = told[f"TiltmeterDrift{level}"]
-        assert all(f"tiltmeter:watched:{part}" in numbers for part in ("value", "low", "high", "responses"))
+        numbers = told[f"BiasmeterDrift{level}"]
+        assert all(f"biasmeter:watched:{part}" in numbers for part in ("value", "low", "high", "responses"))
         assert ".Labels.window" in numbers
-    assert all(f"tiltmeter:peer_deviation:{part}" in told["TiltmeterPeersDiffer"] for part in ("value", "low", "high"))
-    anchors = told["TiltmeterJudgeAnchorsLow"]
-    assert "tiltmeter:judge_anchor_agreement:value" in anchors
-    assert "tiltmeter:judge_anchor_agreement:low" in anchors
+    assert all(f"biasmeter:peer_deviation:{part}" in told["BiasmeterPeersDiffer"] for part in ("value", "low", "high"))
+    anchors = told["BiasmeterJudgeAnchorsLow"]
+    assert "biasmeter:judge_anchor_agreement:value" in anchors
+    assert "biasmeter:judge_anchor_agreement:low" in anchors
 
 
 def test_names_are_used_once_and_recorded_series_are_used() -> None:

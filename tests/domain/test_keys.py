@@ -48,7 +48,7 @@ def test_ids_tell_nothing_of_the_secret() -> None:
 
 
 def test_what_is_stored_is_the_sha256() -> None:
-    assert hash_secret("sk-tilt-abc") == sha256(b"sk-tilt-abc").digest()
+    assert hash_secret("sk-bias-abc") == sha256(b"sk-bias-abc").digest()
     assert hash_secret("é") == sha256("é".encode()).digest()
 
 

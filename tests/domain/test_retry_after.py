@@ -5,7 +5,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from auditor.retry_after import read_retry_after
+from auditor.domain.retry_after import read_retry_after
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ from exchanges import NOON
 from fleets import CELLS, SIZE, WINDOWS, fleet_rows
 from prometheus_client.parser import text_string_to_metric_families
 
-from auditor.export.exposition import render
-from auditor.export.families import BUDGET, estimate_families
+from auditor.export.families import BUDGET, estimate_families, render
 from gateway import telemetry
-from gateway.breaker import State
+from gateway.breaker import BreakerState
 from gateway.counters import Counters
 
 PROMISED = 50_000
@@ -34,15 +33,18 @@ def of_gateway(folder: Path) -> int:
     for name in names:
         for origin in ("client", "probe"):
             for status in ("200", "502"):
-                counters.add(("tiltmeter_requests", "chat/completions", name, name, origin, status))
+                counters.add(("biasmeter_requests", "chat/completions", name, name, origin, status))
             for kind in ("input", "output"):
-                counters.add(("tiltmeter_tokens", name, origin, kind))
-            counters.add(("tiltmeter_upstream_errors", name, origin, "timeout"))
-            telemetry.observe(counters, "tiltmeter_request_duration_seconds", (name, name, origin), 0.2)
-        telemetry.observe(counters, "tiltmeter_time_to_first_token_seconds", (name, name, "client"), 0.1)
+                counters.add(("biasmeter_tokens", name, origin, kind))
+            counters.add(("biasmeter_upstream_errors", name, origin, "timeout"))
+            telemetry.observe(counters, "biasmeter_request_duration_seconds", (name, name, origin), 0.2)
+        telemetry.observe(counters, "biasmeter_time_to_first_token_seconds", (name, name, "client"), 0.1)
     counters.close()
-    shown = telemetry.Exposition(
-        folder / "counters", folder / "spool", folder / "keys.json", lambda: ((name, State.CLOSED) for name in names)
+    shown = telemetry.MetricsPage(
+        folder / "counters",
+        folder / "spool",
+        folder / "keys.json",
+        lambda: ((name, BreakerState.CLOSED) for name in names),
     )
     return sum(len(family.samples) for family in text_string_to_metric_families(shown.render().decode()))
 
@@ -60,15 +62,15 @@ def test_what_tells_of_drift_and_of_whole_deployments_is_never_left_out(
     estimates: list[tuple[str, dict[str, str], float]],
 ) -> None:
     shown = Counter(name for name, labels, _ in estimates if labels.get("condition", "all") == "all")
-    assert shown["tiltmeter_drift_alarm"] == 9 * SIZE
-    assert shown["tiltmeter_drift_evidence"] == 12 * SIZE
-    assert shown["tiltmeter_peer_verdict"] == 6 * SIZE
-    assert shown["tiltmeter_ir"] == shown["tiltmeter_dni_high"] == len(WINDOWS) * SIZE
-    assert shown["tiltmeter_ber"] == 7 * len(WINDOWS) * SIZE
+    assert shown["biasmeter_drift_alarm"] == 9 * SIZE
+    assert shown["biasmeter_drift_evidence"] == 12 * SIZE
+    assert shown["biasmeter_peer_verdict"] == 6 * SIZE
+    assert shown["biasmeter_ir"] == shown["biasmeter_dni_high"] == len(WINDOWS) * SIZE
+    assert shown["biasmeter_ber"] == 7 * len(WINDOWS) * SIZE
 
 
 def test_what_is_left_out_is_told(estimates: list[tuple[str, dict[str, str], float]]) -> None:
-    (omitted,) = [value for name, _, value in estimates if name == "tiltmeter_series_omitted"]
+    (omitted,) = [value for name, _, value in estimates if name == "biasmeter_series_omitted"]
     assert len(CELLS) == 21
     # 32 series of each condition: levels and cells in one window, the baseline in three.
     assert omitted > 2 * 21 * 32 * SIZE

@@ -1,10 +1,12 @@
-"""Which event loops a test runs on: asyncio's, or those that ``pytest.mark.asyncio(loop_factories=...)`` names."""
+"""A small disk, and the event loops a test runs on: asyncio's, or those that ``pytest.mark.asyncio`` names."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 import uvloop
+from disks import mounted
 
 _LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
@@ -20,3 +22,10 @@ def pytest_asyncio_loop_factories(
     marker = item.get_closest_marker("asyncio")
     wanted = marker.kwargs.get("loop_factories") if marker else None
     return _LOOPS if wanted else {"asyncio": _LOOPS["asyncio"]}
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 64 KiB."""
+    with mounted(tmp_path / "disk", "size=64k") as disk:
+        yield disk

@@ -45,7 +45,7 @@ async def test_a_passing_failure_is_tried_again(upstream: ScriptedUpstream, tmp_
     async with served(one(upstream), tmp_path) as gateway:
         answer = await gateway.chat("m")
         assert (answer.status, answer.attempts, len(upstream.requests)) == (200, 3, 3)
-        assert gateway.counted("tiltmeter_upstream_errors") == {("a", "client", "http_5xx"): 1}
+        assert gateway.counted("biasmeter_upstream_errors") == {("a", "client", "http_5xx"): 1}
         (kept,) = gateway.exchanges()
         assert (kept.outcome, kept.status, kept.attempts) == (Outcome.COMPLETE, 200, 3)
 
@@ -56,7 +56,7 @@ async def test_what_stays_broken_is_relayed_as_it_is(upstream: ScriptedUpstream,
         answer = await gateway.chat("m")
         assert (answer.status, answer.attempts, len(upstream.requests)) == (int(code), 3, 3)
         assert json.loads(answer.body)["error"]["message"] == "scripted failure"
-        assert answer.headers["x-tiltmeter-deployment"] == "a"
+        assert answer.headers["x-biasmeter-deployment"] == "a"
         assert "x-should-retry" not in answer.headers
 
 
@@ -66,7 +66,7 @@ async def test_a_wrong_request_is_asked_once(upstream: ScriptedUpstream, tmp_pat
         answer = await gateway.chat("m")
         assert (answer.status, answer.attempts, len(upstream.requests)) == (int(code), 1, 1)
         assert answer.headers["x-should-retry"] == "false"
-        assert gateway.counted("tiltmeter_upstream_errors") == {}
+        assert gateway.counted("biasmeter_upstream_errors") == {}
 
 
 async def test_a_retry_waits_for_as_long_as_the_deployment_asks(upstream: ScriptedUpstream, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ async def test_another_deployment_is_asked_before_the_same_again(upstream: Scrip
     settings = many(upstream, models, [{"model": "m", "deployments": [{"name": "bad", "weight": 1e6}, "good"]}])
     async with served(settings, tmp_path) as gateway:
         answer = await gateway.chat("m")
-        assert (answer.status, answer.attempts, answer.headers["x-tiltmeter-deployment"]) == (200, 2, "good")
+        assert (answer.status, answer.attempts, answer.headers["x-biasmeter-deployment"]) == (200, 2, "good")
         (kept,) = gateway.exchanges()
         assert (kept.deployment, kept.route, kept.attempts) == ("good", "m", 2)
 
@@ -127,7 +127,7 @@ async def test_a_deployment_that_is_not_there_is_passed_by(upstream: ScriptedUps
     async with served(settings, tmp_path) as gateway:
         answers = [await gateway.chat("m") for _ in range(8)]
         assert {answer.status for answer in answers} == {200}
-        assert {answer.headers["x-tiltmeter-deployment"] for answer in answers} == {"good"}
+        assert {answer.headers["x-biasmeter-deployment"] for answer in answers} == {"good"}
 
 
 async def test_a_stream_is_tried_again_until_its_first_byte_and_never_after(
@@ -157,7 +157,7 @@ async def test_a_first_token_that_does_not_come_is_another_deployment_s_to_send(
     settings = many(upstream, {"mute": "silence", "good": "ordinary"}, routes, timeouts={"first_token": 0.3})
     async with served(settings, tmp_path) as gateway:
         answer = await gateway.chat("m", stream=True)
-        assert (answer.status, answer.attempts, answer.headers["x-tiltmeter-deployment"]) == (200, 2, "good")
+        assert (answer.status, answer.attempts, answer.headers["x-biasmeter-deployment"]) == (200, 2, "good")
         lone = await gateway.chat("lone", stream=True)
         assert (lone.status, lone.attempts) == (504, 1)
 
@@ -178,7 +178,7 @@ async def test_a_route_that_fails_falls_back(upstream: ScriptedUpstream, tmp_pat
     settings = fallback_settings(upstream, "status:500", fallbacks=["bad", "general"])
     async with served(settings, tmp_path) as gateway:
         answer = await gateway.chat("m")
-        assert (answer.status, answer.attempts, answer.headers["x-tiltmeter-deployment"]) == (200, 5, "general")
+        assert (answer.status, answer.attempts, answer.headers["x-biasmeter-deployment"]) == (200, 5, "general")
         assert asked(upstream) == {"status:500": 2, "status:502": 2, "ordinary": 1}
         (kept,) = gateway.exchanges()
         assert (kept.route, kept.deployment) == ("m", "general")
@@ -189,7 +189,7 @@ async def test_when_no_fallback_helps_the_route_s_own_answer_is_relayed(
 ) -> None:
     async with served(fallback_settings(upstream, "status:503", fallbacks=["bad"]), tmp_path) as gateway:
         answer = await gateway.chat("m")
-        assert (answer.status, answer.attempts, answer.headers["x-tiltmeter-deployment"]) == (503, 4, "own")
+        assert (answer.status, answer.attempts, answer.headers["x-biasmeter-deployment"]) == (503, 4, "own")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ async def test_a_prompt_too_long_or_blocked_has_fallbacks_of_its_own(
         if answered is None:
             assert (answer.status, answer.attempts) == (400, 1)
         else:
-            assert (answer.status, answer.headers["x-tiltmeter-deployment"]) == (200, answered)
+            assert (answer.status, answer.headers["x-biasmeter-deployment"]) == (200, answered)
 
 
 async def test_a_broken_deployment_is_left_alone_until_it_may_be_tried(
@@ -242,12 +242,52 @@ async def test_a_broken_route_falls_back_without_being_asked(upstream: ScriptedU
         assert asked(upstream) == {"status:500": 9, "ordinary": 6}
 
 
+@pytest.mark.parametrize("for_all", [False, True])
+async def test_a_fallback_that_the_key_may_not_ask_for_is_reached_only_where_the_route_says_so(
+    upstream: ScriptedUpstream, tmp_path: Path, *, for_all: bool
+) -> None:
+    settings = fallback_settings(upstream, "status:500", fallbacks=["general"])
+    settings["routes"][0]["fallbacks_for_all_keys"] = for_all
+    keys = [
+        Key(id="k1", name="own alone", hash=hash_secret("sk-own"), models=("m",)),
+        Key(id="k2", name="both", hash=hash_secret("sk-both"), models=("m", "general")),
+        Key(id="k3", name="all", hash=hash_secret("sk-all")),
+    ]
+    async with served(settings, tmp_path, keys) as gateway:
+        got = [
+            (await gateway.chat("m", headers={"authorization": f"Bearer sk-{name}"})).status
+            for name in ("own", "both", "all")
+        ]
+        assert got == [200 if for_all else 500, 200, 200]
+
+
+async def test_a_key_pins_only_deployments_of_its_models(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    routes = [{"model": "cheap", "deployments": ["a", "b"]}, {"model": "dear", "deployments": ["c"]}]
+    settings = many(upstream, {"a": "ordinary", "b": "ordinary", "c": "ordinary"}, routes)
+    keys = [
+        Key(id="k1", name="cheap", hash=hash_secret("sk-cheap"), models=("cheap",), rights=frozenset({Right.PIN})),
+        Key(id="k2", name="all", hash=hash_secret("sk-all"), rights=frozenset({Right.PIN})),
+    ]
+    async with served(settings, tmp_path, keys) as gateway:
+        for key, pin, expected in (
+            ("cheap", "a", (200, None)),
+            ("cheap", "b", (200, None)),
+            ("cheap", "c", (403, "deployment_not_allowed")),
+            ("cheap", "nowhere", (400, "unknown_deployment")),
+            ("all", "c", (200, None)),
+        ):
+            headers = {"authorization": f"Bearer sk-{key}", "x-biasmeter-deployment": pin}
+            answer = await gateway.chat("cheap", headers=headers)
+            told = json.loads(answer.body)
+            assert (answer.status, told["error"]["code"] if "error" in told else None) == expected
+
+
 async def test_audit_traffic_is_asked_once_and_breaks_nothing(upstream: ScriptedUpstream, tmp_path: Path) -> None:
     async with served(one(upstream, "status:500"), tmp_path) as gateway:
         for _ in range(8):
             answer = await gateway.probe("m")
             assert (answer.status, answer.attempts) == (500, 1)
-        assert not gateway.gateway.board.open_for("a")
+        assert not gateway.gateway.slots.seconds_until_open("a")
 
 
 async def test_over_its_concurrency_a_deployment_s_requests_wait_their_turn(
@@ -268,7 +308,7 @@ async def test_over_its_concurrency_a_deployment_s_requests_wait_their_turn(
         answers = await asyncio.gather(*(gateway.chat("m") for _ in range(9)))
         assert {answer.status for answer in answers} == {200}
         assert most == 2
-        assert gateway.gateway.board.pending("a") == 0
+        assert gateway.gateway.slots.pending("a") == 0
 
 
 async def test_who_waits_too_long_for_a_place_is_told(upstream: ScriptedUpstream, tmp_path: Path) -> None:
@@ -302,8 +342,26 @@ async def test_a_client_that_leaves_while_it_waits_frees_everything(
         await asyncio.gather(*leaving, return_exceptions=True)
         await eventually(lambda: len(gateway.exchanges()) == len(leaving))
         assert {(kept.status, kept.outcome) for kept in gateway.exchanges()} == {(499, Outcome.CLIENT_GONE)}
-        assert gateway.gateway.board.pending("a") == 0
-        assert gateway.counted("tiltmeter_in_flight") == {}
+        assert gateway.gateway.slots.pending("a") == 0
+        assert gateway.counted("biasmeter_in_flight") == {}
+
+
+async def test_a_request_that_cannot_be_built_takes_no_slot(upstream: ScriptedUpstream, tmp_path: Path) -> None:
+    settings = one(upstream)
+    settings["deployments"][0]["concurrency"] = 1
+    async with served(settings, tmp_path) as gateway:
+        deployment = gateway.gateway.table.deployments["a"]
+        gateway.gateway.table.deployments["a"] = deployment.model_copy(update={"headers": None})
+        failed = await gateway.chat("m")
+        assert (failed.status, json.loads(failed.body)["error"]["code"]) == (500, "internal_error")
+        assert gateway.gateway.slots.pending("a") == 0
+        gateway.gateway.table.deployments["a"] = deployment
+        assert (await gateway.chat("m")).status == 200
+        assert {(kept.status, kept.error_type) for kept in gateway.exchanges()} == {
+            (500, "internal_error"),
+            (200, None),
+        }
+        assert gateway.counted("biasmeter_upstream_errors") == {}
 
 
 async def test_usage_is_asked_for_in_the_client_s_stead_and_taken_out_again(
@@ -369,8 +427,8 @@ async def test_a_key_s_limit_is_held_and_its_refusals_are_counted_not_kept(
         assert 1 <= int(refused.headers["retry-after"]) <= 61
         assert refused.headers["x-ratelimit-limit-requests"] == "3"
         assert len(gateway.exchanges()) == len(upstream.requests) == 3
-        assert gateway.counted("tiltmeter_capture") == {("stored",): 3, ("dropped_limited",): 2}
-        assert gateway.counted("tiltmeter_in_flight") == {}
+        assert gateway.counted("biasmeter_capture") == {("stored",): 3, ("dropped_limited",): 2}
+        assert gateway.counted("biasmeter_in_flight") == {}
 
 
 async def test_tokens_are_held_against_what_the_deployment_reports(upstream: ScriptedUpstream, tmp_path: Path) -> None:
@@ -397,7 +455,7 @@ async def test_a_budget_ends(upstream: ScriptedUpstream, tmp_path: Path) -> None
 
 async def test_audit_traffic_is_held_against_no_limit(upstream: ScriptedUpstream, tmp_path: Path) -> None:
     key = Key(id="key_1", name="k", hash=hash_secret("secret"), rpm=1, rights=frozenset(Right))
-    headers = {"authorization": "Bearer secret", "x-tiltmeter-origin": "replay"}
+    headers = {"authorization": "Bearer secret", "x-biasmeter-origin": "replay"}
     async with served(one(upstream), tmp_path, keys=[key]) as gateway:
         assert [(await gateway.chat("m", headers=headers)).status for _ in range(3)] == [200] * 3
         assert (await gateway.chat("m", headers={"authorization": "Bearer secret"})).status == 200

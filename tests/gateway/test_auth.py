@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 from auditor.domain.exchange import Origin
 from auditor.domain.keys import Key, Right, hash_secret
 from gateway import snapshot
-from gateway.auth import AUDIT, ORIGIN, PARENT, PIN, REF, TAGS, Directives, Doorkeeper
+from gateway.auth import AUDIT, ORIGIN, PARENT, PIN, REF, TAGS, Authenticator, Directives
 from gateway.errors import BadRequest, Forbidden, Saturated, Unauthorised
 from gateway.snapshot import SnapshotReader
 
@@ -29,7 +29,7 @@ KEYS = {
 AUDITOR = Key(id="auditor", name="auditor", hash=hash_secret("sk-auditor"), rights=frozenset(Right))
 
 
-def doorkeeper(
+def authenticator(
     folder: Path,
     *,
     keys: list[Key] | None,
@@ -37,7 +37,7 @@ def doorkeeper(
     keys_required: bool = False,
     open_to_all: bool = False,
     tags: frozenset[str] = frozenset(),
-) -> Doorkeeper:
+) -> Authenticator:
     """A doorkeeper whose snapshot holds `keys` and was confirmed `age` seconds ago; without keys there is none."""
     path = folder / "keys.json"
     if keys is not None:
@@ -47,14 +47,14 @@ def doorkeeper(
             os.utime(snapshot.confirmation(path), (time.time() - age,) * 2)
     reader = SnapshotReader(path)
     reader.refresh()
-    return Doorkeeper(reader, keys_required=keys_required, open_to_all=open_to_all, tags=tags, audit_key=AUDITOR)
+    return Authenticator(reader, keys_required=keys_required, open_to_all=open_to_all, tags=tags, audit_key=AUDITOR)
 
 
 def bearer(name: str | None) -> CIMultiDict[str]:
     return CIMultiDict({} if name is None else {"Authorization": f"Bearer sk-{name}"})
 
 
-def answer(door: Doorkeeper, name: str | None) -> str:
+def answer(door: Authenticator, name: str | None) -> str:
     """How a caller is answered: its key's name, 'anonymous', or the status."""
     try:
         key = door.identify(bearer(name))
@@ -87,7 +87,7 @@ def test_the_table_of_callers(
     tmp_path: Path, known: str, age: float | None, reachable: bool, answers: tuple[str, ...]
 ) -> None:
     keys = {"keys": list(KEYS.values()), "none": [], "unread": None}[known]
-    door = doorkeeper(tmp_path, keys=keys, age=age, keys_required=reachable)
+    door = authenticator(tmp_path, keys=keys, age=age, keys_required=reachable)
     assert {caller: answer(door, caller) for caller in CALLERS} == dict(zip(CALLERS, answers, strict=True))
 
 
@@ -96,35 +96,89 @@ def test_the_table_of_callers(
 def test_an_open_gateway_serves_everybody_and_still_knows_its_keys(
     tmp_path: Path, keys: list[Key] | None, age: float
 ) -> None:
-    door = doorkeeper(tmp_path, keys=keys, age=age, open_to_all=True)
+    door = authenticator(tmp_path, keys=keys, age=age, open_to_all=True)
     ours = {"known": "known", "expired": "401", "revoked": "401"} if keys else {}
     expected = dict.fromkeys(CALLERS, "anonymous") | ours
     assert {caller: answer(door, caller) for caller in CALLERS} == expected
 
 
 def test_once_a_key_was_made_everybody_needs_one_though_it_is_revoked(tmp_path: Path) -> None:
-    door = doorkeeper(tmp_path, keys=[KEYS["revoked"]])
+    door = authenticator(tmp_path, keys=[KEYS["revoked"]])
     assert [answer(door, caller) for caller in (None, "revoked", "unknown")] == ["401"] * 3
 
 
 @pytest.mark.parametrize("keys", [None, [], list(KEYS.values())])
 def test_the_auditor_of_this_host_is_known_without_the_store(tmp_path: Path, keys: list[Key] | None) -> None:
-    assert answer(doorkeeper(tmp_path, keys=keys, age=60.0, keys_required=True), "auditor") == "auditor"
+    assert answer(authenticator(tmp_path, keys=keys, age=60.0, keys_required=True), "auditor") == "auditor"
 
 
 def test_how_long_to_wait_and_nothing_of_the_key_is_told(tmp_path: Path) -> None:
-    door = doorkeeper(tmp_path, keys=list(KEYS.values()), age=60.0)
+    door = authenticator(tmp_path, keys=list(KEYS.values()), age=60.0)
     with pytest.raises(Saturated) as stale:
         door.identify(bearer("canary"))
     assert (stale.value.http_status, stale.value.code) == (503, "key_store_unavailable")
     assert int(stale.value.headers()["retry-after"]) > 0
     assert "x-should-retry" not in stale.value.headers()
     with pytest.raises(Unauthorised) as wrong:
-        doorkeeper(tmp_path, keys=list(KEYS.values())).identify(bearer("canary"))
+        authenticator(tmp_path, keys=list(KEYS.values())).identify(bearer("canary"))
     assert wrong.value.headers() == {"x-should-retry": "false"}
     assert wrong.value.code == "invalid_api_key"
     for error in (stale.value, wrong.value):
         assert b"canary" not in error.body()
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u2003", "\t", "\x1c", "\x85"])
+def test_no_other_space_than_that_of_ascii_parts_the_scheme_from_the_key(tmp_path: Path, space: str) -> None:
+    door = authenticator(tmp_path, keys=list(KEYS.values()))
+    for value in (f"Bearer{space}sk-known", f"Bearer {space}sk-known", f"Bearer sk-known{space}"):
+        with pytest.raises(Unauthorised):
+            door.identify(CIMultiDict({"authorization": value}))
+
+
+def test_a_key_for_the_audit_alone_leaves_the_gateway_open(tmp_path: Path) -> None:
+    reader = Key(id="key_4", name="reader", hash=hash_secret("sk-reader"), rights=frozenset({Right.AUDIT}))
+    door = authenticator(tmp_path, keys=[reader])
+    assert [answer(door, caller) for caller in (None, "unknown", "reader")] == ["anonymous", "anonymous", "reader"]
+    door = authenticator(tmp_path, keys=[reader, KEYS["revoked"]])
+    assert [answer(door, caller) for caller in (None, "unknown")] == ["401", "401"]
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:4000", "127.0.0.1:4000", "127.1.2.3", "[::1]:4000", None])
+@pytest.mark.parametrize("open_to_all", [True, False])
+def test_without_a_key_programs_of_this_machine_are_served(
+    tmp_path: Path, host: str | None, *, open_to_all: bool
+) -> None:
+    door = authenticator(tmp_path, keys=[], open_to_all=open_to_all)
+    headers = {} if host is None else {"host": host}
+    assert door.identify(headers) is None
+    if host is not None:
+        assert door.identify(headers | {"origin": f"http://{host}"}) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"host": "rebound.example:4000"}, "foreign_host"),
+        ({"host": "127.0.0.1.example"}, "foreign_host"),
+        ({"host": "localhost:4000:4000"}, "foreign_host"),
+        ({"host": ""}, "foreign_host"),
+        ({"host": "127.0.0.1:4000", "origin": "https://page.example"}, "foreign_origin"),
+        ({"host": "127.0.0.1:4000", "origin": "http://127.0.0.1:3000"}, "foreign_origin"),
+        ({"host": "127.0.0.1:4000", "origin": "null"}, "foreign_origin"),
+        ({"origin": "http://"}, "foreign_origin"),
+    ],
+)
+def test_without_a_key_web_pages_are_refused_on_a_loopback_address(
+    tmp_path: Path, headers: dict[str, str], code: str
+) -> None:
+    for open_to_all in (False, True):
+        with pytest.raises(Forbidden) as refused:
+            authenticator(tmp_path, keys=[], open_to_all=open_to_all).identify(headers)
+        assert refused.value.code == code
+    # With a key, and where other machines reach the gateway under any name, they are served.
+    known = headers | {"authorization": "Bearer sk-known"}
+    assert authenticator(tmp_path, keys=list(KEYS.values())).identify(known) is not None
+    assert authenticator(tmp_path, keys=[], open_to_all=True, keys_required=True).identify(headers) is None
 
 
 @pytest.mark.parametrize(
@@ -132,7 +186,7 @@ def test_how_long_to_wait_and_nothing_of_the_key_is_told(tmp_path: Path) -> None
     ["Bearer sk-known", "bearer sk-known", "BEARER   sk-known  "],
 )
 def test_the_scheme_is_read_as_http_says(tmp_path: Path, value: str) -> None:
-    door = doorkeeper(tmp_path, keys=list(KEYS.values()))
+    door = authenticator(tmp_path, keys=list(KEYS.values()))
     key = door.identify(CIMultiDict({"authorization": value}))
     assert key is not None
     assert key.id == "key_1"
@@ -144,7 +198,7 @@ def test_the_scheme_is_read_as_http_says(tmp_path: Path, value: str) -> None:
      "Bearer SK-KNOWN", "Bearer \udcff", "Bearer " + "x" * 10_000],
 )  # fmt: skip
 def test_anything_else_is_no_key(tmp_path: Path, value: str) -> None:
-    door = doorkeeper(tmp_path, keys=list(KEYS.values()))
+    door = authenticator(tmp_path, keys=list(KEYS.values()))
     with pytest.raises(Unauthorised):
         door.identify(CIMultiDict({"authorization": value}))
 
@@ -158,7 +212,7 @@ ALL_RIGHTS = replace(KEYS["known"], rights=frozenset(Right))
 
 
 def directives(folder: Path, headers: dict[str, str], key: Key | None = ALL_RIGHTS, tags: str = "") -> Directives:
-    door = doorkeeper(folder, keys=[], tags=frozenset(tags.split()))
+    door = authenticator(folder, keys=[], tags=frozenset(tags.split()))
     return door.directives(CIMultiDict(headers), key)
 
 

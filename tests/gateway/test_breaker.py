@@ -12,9 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from typing_extensions import override
 
 from gateway import breaker
-from gateway.breaker import OPEN_NS, TRIAL_NS, State, Ticket, Verdict
+from gateway.breaker import OPEN_NS, TRIAL_NS, BreakerState, BreakerVerdict, Ticket
 
-OK, FAILED, NONE = Verdict.OK, Verdict.FAILED, Verdict.NONE
+OK, FAILED, NONE = BreakerVerdict.OK, BreakerVerdict.FAILED, BreakerVerdict.NONE
 SECOND = 10**9
 
 
@@ -22,7 +22,7 @@ def fresh() -> list[int]:
     return [0] * breaker.WIDTH
 
 
-def ask(row: list[int], verdict: Verdict, now: int = 0) -> None:
+def ask(row: list[int], verdict: BreakerVerdict, now: int = 0) -> None:
     ticket = breaker.admit(row, now)
     assert ticket is not None
     breaker.settle(row, ticket, verdict, now)
@@ -32,11 +32,11 @@ def opened(now: int = 0) -> list[int]:
     row = fresh()
     for _ in range(5):
         ask(row, FAILED, now)
-    assert breaker.state(row, now) is State.OPEN
+    assert breaker.state(row, now) is BreakerState.OPEN
     return row
 
 
-def walk(outcomes: str) -> list[State]:
+def walk(outcomes: str) -> list[BreakerState]:
     """Ask once a letter; say how the breaker stands after each."""
     row, states = fresh(), []
     for letter in outcomes:
@@ -59,8 +59,8 @@ def walk(outcomes: str) -> list[State]:
 )
 def test_it_opens_at_the_failure_that_is_one_too_many(outcomes: str) -> None:
     states = walk(outcomes)
-    assert set(states[:-1]) <= {State.CLOSED}
-    assert states[-1] is State.OPEN
+    assert set(states[:-1]) <= {BreakerState.CLOSED}
+    assert states[-1] is BreakerState.OPEN
 
 
 @pytest.mark.parametrize(
@@ -74,19 +74,19 @@ def test_it_opens_at_the_failure_that_is_one_too_many(outcomes: str) -> None:
     ],
 )
 def test_it_stays_closed_while_there_are_fewer(outcomes: str) -> None:
-    assert set(walk(outcomes)) == {State.CLOSED}
+    assert set(walk(outcomes)) == {BreakerState.CLOSED}
 
 
 def test_an_open_one_admits_nobody_for_ten_seconds_and_then_exactly_one() -> None:
     row = opened(now=7)
     for now in (7, 7 + OPEN_NS - 1):
         assert breaker.admit(row, now) is None
-        assert breaker.opens_in(row, now) == (7 + OPEN_NS - now) / 1e9
-    assert breaker.state(row, 7 + OPEN_NS) is State.HALF_OPEN
-    assert breaker.opens_in(row, 7 + OPEN_NS) == 0
+        assert breaker.seconds_until_open(row, now) == (7 + OPEN_NS - now) / 1e9
+    assert breaker.state(row, 7 + OPEN_NS) is BreakerState.HALF_OPEN
+    assert breaker.seconds_until_open(row, 7 + OPEN_NS) == 0
     assert breaker.admit(row, 7 + OPEN_NS) is not None
     assert breaker.admit(row, 7 + OPEN_NS) is None
-    assert breaker.opens_in(row, 7 + OPEN_NS) == TRIAL_NS / 1e9
+    assert breaker.seconds_until_open(row, 7 + OPEN_NS) == TRIAL_NS / 1e9
 
 
 def test_a_trial_that_succeeds_closes_it_and_what_was_is_forgotten() -> None:
@@ -94,7 +94,7 @@ def test_a_trial_that_succeeds_closes_it_and_what_was_is_forgotten() -> None:
     ask(row, OK, OPEN_NS)
     for _ in range(4):
         ask(row, FAILED, OPEN_NS)
-    assert breaker.state(row, OPEN_NS) is State.CLOSED
+    assert breaker.state(row, OPEN_NS) is BreakerState.CLOSED
 
 
 def test_a_trial_that_fails_opens_it_for_ten_seconds_from_then() -> None:
@@ -102,16 +102,16 @@ def test_a_trial_that_fails_opens_it_for_ten_seconds_from_then() -> None:
     ticket = breaker.admit(row, OPEN_NS)
     assert ticket is not None
     breaker.settle(row, ticket, FAILED, OPEN_NS + SECOND)
-    assert breaker.opens_in(row, OPEN_NS + SECOND) == 10
+    assert breaker.seconds_until_open(row, OPEN_NS + SECOND) == 10
 
 
 def test_a_trial_that_says_nothing_makes_room_for_the_next_at_once() -> None:
     row = opened()
     for _ in range(3):
         ask(row, NONE, OPEN_NS)
-    assert breaker.state(row, OPEN_NS) is State.HALF_OPEN
+    assert breaker.state(row, OPEN_NS) is BreakerState.HALF_OPEN
     ask(row, OK, OPEN_NS)
-    assert breaker.state(row, OPEN_NS) is State.CLOSED
+    assert breaker.state(row, OPEN_NS) is BreakerState.CLOSED
 
 
 def lost_trial() -> tuple[list[int], Ticket, Ticket, int]:
@@ -135,13 +135,15 @@ def test_an_answer_slower_than_a_trial_is_waited_for_still_closes_it() -> None:
     """A deployment that takes a minute for each answer would otherwise never be found well."""
     row, lost, after, now = lost_trial()
     breaker.settle(row, lost, OK, now)
-    assert breaker.state(row, now) is State.CLOSED
+    assert breaker.state(row, now) is BreakerState.CLOSED
     breaker.settle(row, after, FAILED, now)
-    assert breaker.state(row, now) is State.CLOSED
+    assert breaker.state(row, now) is BreakerState.CLOSED
 
 
-@pytest.mark.parametrize("verdict", list(Verdict))
-def test_what_began_before_it_opened_is_not_heard_while_it_is_open_half_open_or_closed_again(verdict: Verdict) -> None:
+@pytest.mark.parametrize("verdict", list(BreakerVerdict))
+def test_what_began_before_it_opened_is_not_heard_while_it_is_open_half_open_or_closed_again(
+    verdict: BreakerVerdict,
+) -> None:
     row = fresh()
     early = [ticket for _ in range(60) if (ticket := breaker.admit(row, 0))]
     for ticket in early[:5]:
@@ -187,7 +189,9 @@ class Torn(list[int]):
 
 @pytest.mark.parametrize("writes", [0, 1, 2, 3])
 @pytest.mark.parametrize("verdict", [OK, FAILED])
-def test_a_writer_that_is_killed_in_the_middle_leaves_one_state_or_the_other(verdict: Verdict, writes: int) -> None:
+def test_a_writer_that_is_killed_in_the_middle_leaves_one_state_or_the_other(
+    verdict: BreakerVerdict, writes: int
+) -> None:
     before = opened()
     trial = breaker.admit(before, OPEN_NS)
     assert trial is not None
@@ -195,18 +199,18 @@ def test_a_writer_that_is_killed_in_the_middle_leaves_one_state_or_the_other(ver
     row.writes = writes
     with pytest.raises(InterruptedError):
         breaker.settle(row, trial, verdict, OPEN_NS)
-    assert breaker.state(row, OPEN_NS) is State.HALF_OPEN
+    assert breaker.state(row, OPEN_NS) is BreakerState.HALF_OPEN
     row.writes = 99
     ask(row, OK, OPEN_NS + TRIAL_NS)
-    assert breaker.state(row, OPEN_NS + TRIAL_NS) is State.CLOSED
+    assert breaker.state(row, OPEN_NS + TRIAL_NS) is BreakerState.CLOSED
 
 
 @dataclass
 class Naive:
     """The breaker as its description tells it: lists, sets and dates."""
 
-    outcomes: deque[Verdict] = field(default_factory=lambda: deque(maxlen=20))
-    state: State = State.CLOSED
+    outcomes: deque[BreakerVerdict] = field(default_factory=lambda: deque(maxlen=20))
+    state: BreakerState = BreakerState.CLOSED
     opens_at: int = 0
     trial: int | None = None
     trial_began: int = 0
@@ -214,22 +218,22 @@ class Naive:
     trials: set[int] = field(default_factory=set)
 
     def look(self, now: int) -> None:
-        if self.state is State.OPEN and now >= self.opens_at:
-            self.state = State.HALF_OPEN
+        if self.state is BreakerState.OPEN and now >= self.opens_at:
+            self.state = BreakerState.HALF_OPEN
         if self.trial is not None and now >= self.trial_began + 30 * SECOND:
             self.trial = None
 
     def admit(self, request: int, now: int) -> bool:
         self.look(now)
-        if self.state is State.OPEN or self.trial is not None:
+        if self.state is BreakerState.OPEN or self.trial is not None:
             return False
-        if self.state is State.HALF_OPEN:
+        if self.state is BreakerState.HALF_OPEN:
             self.trial, self.trial_began = request, now
             self.trials.add(request)
         self.heard.add(request)
         return True
 
-    def settle(self, request: int, verdict: Verdict, now: int) -> None:
+    def settle(self, request: int, verdict: BreakerVerdict, now: int) -> None:
         self.look(now)
         if request not in self.heard:
             return
@@ -238,15 +242,15 @@ class Naive:
         if verdict is NONE:
             return
         if request in self.trials:
-            self.move(State.OPEN if verdict is FAILED else State.CLOSED, now)
+            self.move(BreakerState.OPEN if verdict is FAILED else BreakerState.CLOSED, now)
             return
         self.outcomes.append(verdict)
         last_five = list(self.outcomes)[-5:]
         half = len(self.outcomes) == 20 and self.outcomes.count(FAILED) >= 10
         if verdict is FAILED and (last_five == [FAILED] * 5 or half):
-            self.move(State.OPEN, now)
+            self.move(BreakerState.OPEN, now)
 
-    def move(self, state: State, now: int) -> None:
+    def move(self, state: BreakerState, now: int) -> None:
         self.state, self.opens_at, self.trial = state, now + 10 * SECOND, None
         self.outcomes.clear()
         self.heard.clear()
@@ -274,13 +278,13 @@ class Breakers(RuleBasedStateMachine):
 
     @precondition(lambda self: self.flying)
     @rule(data=st.data(), verdict=st.sampled_from([OK, FAILED, FAILED, NONE]))
-    def answer(self, data: st.DataObject, verdict: Verdict) -> None:
+    def answer(self, data: st.DataObject, verdict: BreakerVerdict) -> None:
         request = data.draw(st.sampled_from(list(self.flying)))
         breaker.settle(self.row, self.flying.pop(request), verdict, self.now)
         self.naive.settle(request, verdict, self.now)
 
     @rule(outcomes=st.lists(st.sampled_from([OK, FAILED]), max_size=25))
-    def ask_and_answer(self, outcomes: list[Verdict]) -> None:
+    def ask_and_answer(self, outcomes: list[BreakerVerdict]) -> None:
         for verdict in outcomes:
             self.ask()
             if self.asked in self.flying:
@@ -295,8 +299,8 @@ class Breakers(RuleBasedStateMachine):
     def stand_alike(self) -> None:
         self.naive.look(self.now)
         assert breaker.state(self.row, self.now) is self.naive.state
-        refused = self.naive.state is State.OPEN or self.naive.trial is not None
-        assert (breaker.opens_in(self.row, self.now) > 0) == refused
+        refused = self.naive.state is BreakerState.OPEN or self.naive.trial is not None
+        assert (breaker.seconds_until_open(self.row, self.now) > 0) == refused
         assert all(-(2**63) <= cell < 2**63 for cell in self.row)
 
 
@@ -308,21 +312,21 @@ def test_its_promises_hold_at_each_of_100_000_random_steps() -> None:
     rng = Random(7)
     row, now = fresh(), 0
     flying: list[Ticket] = []
-    seen: set[State] = set()
+    seen: set[BreakerState] = set()
     for _ in range(100_000):
         # Mostly well or mostly ill for a while, so that the breaker opens and closes often.
         ill = now // (40 * SECOND) % 2
         now += rng.randrange(SECOND // 2)
-        state, wait = breaker.state(row, now), breaker.opens_in(row, now)
+        state, wait = breaker.state(row, now), breaker.seconds_until_open(row, now)
         seen.add(state)
         if rng.random() < 0.5 or not flying:
             ticket = breaker.admit(row, now)
             assert (ticket is not None) == (wait == 0)
-            assert not (state is State.OPEN and ticket)
-            assert not (state is State.CLOSED and not ticket)
+            assert not (state is BreakerState.OPEN and ticket)
+            assert not (state is BreakerState.CLOSED and not ticket)
             if ticket is not None:
                 flying.append(ticket)
-                assert bool(ticket.trial) == (state is State.HALF_OPEN)
+                assert bool(ticket.trial) == (state is BreakerState.HALF_OPEN)
         else:
             ticket = flying.pop(rng.randrange(len(flying)))
             epoch = row[0]
@@ -330,8 +334,8 @@ def test_its_promises_hold_at_each_of_100_000_random_steps() -> None:
             breaker.settle(row, ticket, verdict, now)
             if row[0] != epoch:  # it moved: only for one that was admitted since it last moved
                 assert ticket.epoch == epoch
-                assert breaker.state(row, now) is (State.OPEN if verdict is FAILED else State.CLOSED)
-                assert breaker.opens_in(row, now) == (10 if verdict is FAILED else 0)
+                assert breaker.state(row, now) is (BreakerState.OPEN if verdict is FAILED else BreakerState.CLOSED)
+                assert breaker.seconds_until_open(row, now) == (10 if verdict is FAILED else 0)
         assert sum(ticket.trial > now and ticket.epoch == row[0] for ticket in flying) <= 1
-    assert seen == set(State)
+    assert seen == set(BreakerState)
     assert row[0] > 1_000

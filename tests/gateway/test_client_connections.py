@@ -17,13 +17,16 @@ import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.app import Paths
-from gateway.server import OpenAnswer, Request, Site, WholeAnswer
+from gateway.app import Router
+from gateway.server import OpenAnswer, Request, Server, WholeAnswer
 
 LIMIT = 1 << 20
 FIRST = b"POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n\r\nhello"
-CHUNKED = b"POST /echo?x=1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nt: u\r\n\r\n"
-LAST = b"GET /events HTTP/1.1\r\nX-A:  1 \r\nConnection: close\r\n\r\n"
+CHUNKED = (
+    b"POST /echo?x=1 HTTP/1.1\r\nhost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nt: u\r\n\r\n"
+)
+LAST = b"GET /events HTTP/1.1\r\nhost: h\r\nX-A:  1 \r\nConnection: close\r\n\r\n"
 
 
 async def echo(request: Request) -> WholeAnswer:
@@ -44,7 +47,7 @@ async def events(request: Request) -> OpenAnswer:
 class Listening:
     """A site that is listening."""
 
-    site: Site
+    server: Server
     address: tuple[str, int]
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -66,21 +69,21 @@ class Listening:
 
 @asynccontextmanager
 async def listening(**handlers: Callable[[Request], Awaitable[Any]]) -> AsyncIterator[Listening]:
-    paths = Paths()
+    paths = Router()
     for name, handler in {"echo": echo, "events": events, **handlers}.items():
         paths.add("POST", f"/{name}", handler)
         paths.add("GET", f"/{name}", handler)
-    site = Site(paths.serve)
+    server = Server(paths.serve, lambda: 10.0)
     sock = socket.create_server(("127.0.0.1", 0))
-    await site.listen(sock)
+    await server.listen(sock)
     try:
-        yield Listening(site, sock.getsockname())
+        yield Listening(server, sock.getsockname())
     finally:
-        await site.close(0.0)
+        await server.close(0.0)
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[Listening]:
+async def server() -> AsyncIterator[Listening]:
     async with listening() as made:
         yield made
 
@@ -116,8 +119,8 @@ def cut_up(data: bytes, places: Sequence[int]) -> list[bytes]:
 @given(st.lists(st.integers(1, len(FIRST + CHUNKED + LAST) - 1), max_size=12))
 def test_requests_are_understood_in_whatever_pieces_they_come_and_answered_in_order(places: list[int]) -> None:
     async def ask() -> bytes:
-        async with listening() as site:
-            return await site.wire(*cut_up(FIRST + CHUNKED + LAST, places))
+        async with listening() as server:
+            return await server.wire(*cut_up(FIRST + CHUNKED + LAST, places))
 
     first, second, third = understood(uvloop.run(ask()), 3)
     assert json.loads(first[1]) == {
@@ -129,22 +132,22 @@ def test_requests_are_understood_in_whatever_pieces_they_come_and_answered_in_or
     assert third == (200, b"onetwo")
 
 
-async def test_a_piece_of_an_open_answer_is_one_chunk(site: Listening) -> None:
-    heard = await site.wire(LAST)
+async def test_a_piece_of_an_open_answer_is_one_chunk(server: Listening) -> None:
+    heard = await server.wire(LAST)
     head, _, body = heard.partition(b"\r\n\r\n")
     assert b"transfer-encoding: chunked" in head.split(b"\r\n")
     assert body == b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"
 
 
-async def test_for_http_1_0_an_open_answer_ends_with_the_connection(site: Listening) -> None:
-    heard = await site.wire(b"GET /events HTTP/1.0\r\nconnection: keep-alive\r\n\r\n")
+async def test_for_http_1_0_an_open_answer_ends_with_the_connection(server: Listening) -> None:
+    heard = await server.wire(b"GET /events HTTP/1.0\r\nconnection: keep-alive\r\n\r\n")
     head, _, body = heard.partition(b"\r\n\r\n")
     assert b"transfer-encoding" not in head
     assert body == b"onetwo"
 
 
-async def test_of_a_field_that_comes_twice_the_first_counts(site: Listening) -> None:
-    heard = await site.wire(b"GET /echo HTTP/1.1\r\nX-A: 1\r\nx-a: 2\r\nConnection: close\r\n\r\n")
+async def test_of_a_field_that_comes_twice_the_first_counts(server: Listening) -> None:
+    heard = await server.wire(b"GET /echo HTTP/1.1\r\nhost: h\r\nX-A: 1\r\nx-a: 2\r\nConnection: close\r\n\r\n")
     ((_, body),) = understood(heard, 1)
     assert json.loads(body)["headers"]["x-a"] == "1"
 
@@ -156,61 +159,84 @@ async def test_of_a_field_that_comes_twice_the_first_counts(site: Listening) -> 
         b"GET /echo HTTP/3.7\r\n\r\n",
         b"GET /echo HTTP/2.0\r\n\r\n",
         b"GET /echo\r\n\r\n",
-        b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello",
-        b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"POST /echo HTTP/1.1\r\ntransfer-encoding: gzip\r\n\r\nhello",
-        b"POST /echo HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
-        b"POST /echo HTTP/1.1\r\ncontent-length: 99999999999999999999999\r\n\r\n",
-        b"GET /echo HTTP/1.1\r\nx-a : 1\r\n\r\n",
-        b"GET /echo HTTP/1.1\r\nx-a: 1\r\n folded\r\n\r\n",
-        b"GET /echo HTTP/1.1\r\nx-a: 1\0\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello",
+        b"POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: -1\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 99999999999999999999999\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nhost: h\r\nx-a : 1\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nx-host: h\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nhost: h\r\nHost: h\r\n\r\n",
+        b"POST /echo HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nhost: h\r\nx-a: 1\r\n folded\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nhost: h\r\nx-a: 1\0\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     ],
 )
-async def test_what_is_no_request_is_refused_and_the_connection_ends(site: Listening, said: bytes) -> None:
-    head, _, body = (await site.wire(said)).partition(b"\r\n\r\n")
+async def test_what_is_no_request_is_refused_and_the_connection_ends(server: Listening, said: bytes) -> None:
+    head, _, body = (await server.wire(said)).partition(b"\r\n\r\n")
     assert status_of(head) == 400
     assert b"connection: close" in head.split(b"\r\n")
     assert json.loads(body)["error"]["code"] == "http_error"
 
 
+@pytest.mark.parametrize("coding", [b"gzip", b"gzip, chunked", b"identity", b"x"])
+async def test_a_transfer_coding_that_is_not_known_is_not_implemented(server: Listening, coding: bytes) -> None:
+    heard = await server.wire(b"POST /echo HTTP/1.1\r\nhost: h\r\ntransfer-encoding: " + coding + b"\r\n\r\n0\r\n\r\n")
+    assert status_of(heard) == 501
+    assert heard.count(b"HTTP/1.1") == 1
+    assert b"\r\nconnection: close\r\n" in heard
+
+
+async def test_of_http_1_0_no_host_is_required(server: Listening) -> None:
+    assert status_of(await server.wire(b"GET /echo HTTP/1.0\r\n\r\n")) == 200
+
+
+async def test_the_name_of_the_coding_has_no_case(server: Listening) -> None:
+    said = (
+        b"POST /echo HTTP/1.1\r\nhost: h\r\nTransfer-Encoding: CHUNKED\r\nconnection: close\r\n\r\n1\r\na\r\n0\r\n\r\n"
+    )
+    assert status_of(await server.wire(said)) == 200
+
+
 @pytest.mark.parametrize(
     "said",
     [
-        b"GET /echo HTTP/1.1\r\nx: " + b"a" * (1 << 20),
+        b"GET /echo HTTP/1.1\r\nhost: h\r\nx: " + b"a" * (1 << 20),
         b"GET /" + b"a" * (1 << 20),
-        b"GET /echo HTTP/1.1\r\n" + b"x: y\r\n" * 200,
-        b"GET /echo HTTP/1.1\r\nx: " + b"a" * 65_600 + b"\r\n\r\n",
+        b"GET /echo HTTP/1.1\r\nhost: h\r\n" + b"x: y\r\n" * 200,
+        b"GET /echo HTTP/1.1\r\nhost: h\r\nx: " + b"a" * 65_600 + b"\r\n\r\n",
         FIRST.replace(b"host: h", b"host: h\r\nx: " + b"a" * 65_600),
     ],
 )
-async def test_a_head_that_is_too_large_is_refused(site: Listening, said: bytes) -> None:
-    assert status_of(await site.wire(said)) == 431
+async def test_a_head_that_is_too_large_is_refused(server: Listening, said: bytes) -> None:
+    assert status_of(await server.wire(said)) == 431
 
 
 @pytest.mark.parametrize("rest", [b"z\r\n", b"5\r\nhelloworld\r\n", b"0\r\n" + b"t: " + b"u" * (1 << 20)])
-async def test_a_body_that_is_no_http_is_refused_by_its_handler(site: Listening, rest: bytes) -> None:
-    heard = await site.wire(b"POST /echo HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n", rest)
+async def test_a_body_that_is_no_http_is_refused_by_its_handler(server: Listening, rest: bytes) -> None:
+    heard = await server.wire(b"POST /echo HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n", rest)
     assert status_of(heard) == 400
     assert b"\r\nconnection: close\r\n" in heard
 
 
-async def test_behind_an_answered_request_what_is_no_request_ends_the_connection(site: Listening) -> None:
-    assert understood(await site.wire(FIRST + b"???\r\n\r\n"), 1)[0][0] == 200
+async def test_behind_an_answered_request_what_is_no_request_ends_the_connection(server: Listening) -> None:
+    assert understood(await server.wire(FIRST + b"???\r\n\r\n"), 1)[0][0] == 200
 
 
-async def test_another_protocol_that_is_offered_is_not_taken_up(site: Listening) -> None:
+async def test_another_protocol_that_is_offered_is_not_taken_up(server: Listening) -> None:
     offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
-    without = b"GET /echo HTTP/1.1\r\n" + offer + b"\r\n"
-    with_body = b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\n" + offer + b"\r\nhello"
-    answers = understood(await site.wire(without + with_body + LAST), 3)
+    without = b"GET /echo HTTP/1.1\r\nhost: h\r\n" + offer + b"\r\n"
+    with_body = b"POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n" + offer + b"\r\nhello"
+    answers = understood(await server.wire(without + with_body + LAST), 3)
     assert [status for status, _ in answers] == [200, 200, 200]
     assert json.loads(answers[1][1])["body"] == "hello"
 
 
-async def test_a_client_that_writes_all_before_it_reads_gets_its_early_answer(site: Listening) -> None:
-    head = f"POST /nowhere HTTP/1.1\r\ncontent-length: {8 * LIMIT}\r\n\r\n".encode()
-    heard = await site.wire(head, *[b" " * LIMIT] * 8)
+async def test_a_client_that_writes_all_before_it_reads_gets_its_early_answer(server: Listening) -> None:
+    head = f"POST /nowhere HTTP/1.1\r\nhost: h\r\ncontent-length: {8 * LIMIT}\r\n\r\n".encode()
+    heard = await server.wire(head, *[b" " * LIMIT] * 8)
     assert status_of(heard) == 404
     assert b"\r\nconnection: close\r\n" in heard
 
@@ -219,8 +245,10 @@ async def test_the_answer_to_a_head_and_one_without_a_body_have_none() -> None:
     async def none(_: Request) -> WholeAnswer:
         return WholeAnswer(204, {}, b"")
 
-    async with listening(none=none) as site:
-        heard = await site.wire(b"HEAD /echo HTTP/1.1\r\n\r\nGET /none HTTP/1.1\r\nconnection: close\r\n\r\n")
+    async with listening(none=none) as server:
+        heard = await server.wire(
+            b"HEAD /echo HTTP/1.1\r\nhost: h\r\n\r\nGET /none HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n"
+        )
     head, empty, rest = heard.split(b"\r\n\r\n")
     assert b"\r\ncontent-length: " in head
     assert empty.startswith(b"HTTP/1.1 204 No Content\r\n")
@@ -232,8 +260,8 @@ async def test_a_field_that_cannot_be_written_is_an_error_of_the_gateway() -> No
     async def broken(_: Request) -> WholeAnswer:
         return WholeAnswer(200, {"x": "a\r\nb: c"}, b"")
 
-    async with listening(broken=broken) as site:
-        heard = await site.wire(b"GET /broken HTTP/1.1\r\nconnection: close\r\n\r\n")
+    async with listening(broken=broken) as server:
+        heard = await server.wire(b"GET /broken HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n")
     assert status_of(heard) == 500
     assert b"b: c" not in heard
 
@@ -257,11 +285,11 @@ async def test_the_handler_of_a_client_that_has_left_is_cancelled_and_nothing_is
             ended.set()
         raise AssertionError
 
-    async with listening(forever=forever) as site:
-        _, writer = await site.connect()
+    async with listening(forever=forever) as server:
+        _, writer = await server.connect()
         gc.disable()
         try:
-            writer.write(b"GET /forever HTTP/1.1\r\n\r\n")
+            writer.write(b"GET /forever HTTP/1.1\r\nhost: h\r\n\r\n")
             await begun.wait()
             writer.transport.abort()
             await asyncio.wait_for(ended.wait(), 5)
@@ -270,7 +298,7 @@ async def test_the_handler_of_a_client_that_has_left_is_cancelled_and_nothing_is
             assert [ref() for ref in seen] == [None]
         finally:
             gc.enable()
-        assert site.site.tasks == []
+        assert server.server.tasks == []
 
 
 async def test_a_client_that_does_not_read_is_not_written_to_for_ever() -> None:
@@ -284,9 +312,9 @@ async def test_a_client_that_does_not_read_is_not_written_to_for_ever() -> None:
             written += 65536
             await answer.drain()
 
-    async with listening(flood=flood) as site:
-        reader, writer = await site.connect()
-        writer.write(b"GET /flood HTTP/1.1\r\n\r\n")
+    async with listening(flood=flood) as server:
+        reader, writer = await server.connect()
+        writer.write(b"GET /flood HTTP/1.1\r\nhost: h\r\n\r\n")
         await reader.read(1)
         before = -1
         while written != before:
@@ -309,16 +337,16 @@ async def test_a_client_that_takes_nothing_for_too_long_has_left() -> None:
         finally:
             ended.set()
 
-    async with listening(flood=flood) as site:
-        _, writer = await site.connect()
-        writer.write(b"GET /flood HTTP/1.1\r\n\r\n")
+    async with listening(flood=flood) as server:
+        _, writer = await server.connect()
+        writer.write(b"GET /flood HTTP/1.1\r\nhost: h\r\n\r\n")
         await begun.wait()
         await asyncio.sleep(0.2)
         for _ in range(119):
-            site.site.look()
+            server.server.look()
         await asyncio.sleep(0.05)
         assert not ended.is_set()
-        site.site.look()  # ten minutes
+        server.server.look()  # ten minutes
         await asyncio.wait_for(ended.wait(), 5)
         writer.close()
 
@@ -330,9 +358,9 @@ async def test_who_sends_request_after_request_and_waits_for_no_answer_gets_few(
         await come.wait()
         return WholeAnswer(200, {}, b"")
 
-    async with listening(later=later) as site:
-        reader, writer = await site.connect()
-        writer.write(b"GET /later HTTP/1.1\r\n\r\n" * 500)
+    async with listening(later=later) as server:
+        reader, writer = await server.connect()
+        writer.write(b"GET /later HTTP/1.1\r\nhost: h\r\n\r\n" * 500)
         await asyncio.sleep(0.1)
         come.set()
         heard = await reader.read()
@@ -351,10 +379,10 @@ async def test_of_a_body_that_nobody_reads_little_is_held() -> None:
         await come.wait()
         return await echo(request)
 
-    async with listening(later=later) as site:
-        reader, writer = await site.connect()
+    async with listening(later=later) as server:
+        reader, writer = await server.connect()
         size = 900_000
-        writer.write(f"POST /later HTTP/1.1\r\ncontent-length: {size}\r\n\r\n".encode() + b"x" * size)
+        writer.write(f"POST /later HTTP/1.1\r\nhost: h\r\ncontent-length: {size}\r\n\r\n".encode() + b"x" * size)
         await begun.wait()
         await asyncio.sleep(0.2)
         assert 0 < seen[0].held < 600_000
@@ -364,19 +392,26 @@ async def test_of_a_body_that_nobody_reads_little_is_held() -> None:
         writer.close()
 
 
-async def test_clients_that_are_waited_for_too_long_are_left(site: Listening) -> None:
-    said = [b"", b"GET /echo HT", b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\n\r\nhel", LAST.replace(b"close", b"x")]
-    clients = [await site.connect() for _ in said]
+async def test_clients_that_are_waited_for_too_long_are_left(server: Listening) -> None:
+    said = [
+        b"",
+        b"GET /echo HT",
+        b"POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n\r\nhel",
+        LAST.replace(b"close", b"x"),
+    ]
+    clients = [await server.connect() for _ in said]
     for (_, writer), words in zip(clients, said, strict=True):
         writer.write(words)
     await clients[-1][0].readuntil(b"0\r\n\r\n")
     await asyncio.sleep(0.05)
-    for _ in range(12):  # a minute
-        site.site.look()
-    await asyncio.sleep(0.05)
-    assert [reader.at_eof() or reader.exception() is not None for reader, _ in clients] == [False, True, True, False]
+    for looks, left in ((2, []), (1, [0]), (9, [0, 1, 2])):  # ten seconds for a first byte, a minute for the rest
+        for _ in range(looks):
+            server.server.look()
+        await asyncio.sleep(0.05)
+        ended = [reader.at_eof() or reader.exception() is not None for reader, _ in clients]
+        assert [number for number, has_ended in enumerate(ended) if has_ended] == left
     for _ in range(720):  # an hour
-        site.site.look()
+        server.server.look()
     await asyncio.sleep(0.05)
     assert [reader.at_eof() or reader.exception() is not None for reader, _ in clients] == [True] * 4
     for _, writer in clients:
@@ -390,12 +425,12 @@ async def test_a_request_that_is_answered_slowly_is_waited_for() -> None:
         await come.wait()
         return WholeAnswer(200, {}, b"")
 
-    async with listening(later=later) as site:
-        reader, writer = await site.connect()
-        writer.write(b"GET /later HTTP/1.1\r\n\r\n")
+    async with listening(later=later) as server:
+        reader, writer = await server.connect()
+        writer.write(b"GET /later HTTP/1.1\r\nhost: h\r\n\r\n")
         await asyncio.sleep(0.05)
         for _ in range(10_000):
-            site.site.look()
+            server.server.look()
         come.set()
         assert status_of(await reader.readuntil(b"\r\n\r\n")) == 200
         writer.close()
@@ -409,12 +444,12 @@ async def test_when_the_site_closes_idle_connections_end_and_others_with_their_a
         await come.wait()
         return WholeAnswer(200, {}, b"late")
 
-    async with listening(later=later) as site:
-        idle, idle_writer = await site.connect()
-        busy, busy_writer = await site.connect()
-        busy_writer.write(b"GET /later HTTP/1.1\r\n\r\n")
+    async with listening(later=later) as server:
+        idle, idle_writer = await server.connect()
+        busy, busy_writer = await server.connect()
+        busy_writer.write(b"GET /later HTTP/1.1\r\nhost: h\r\n\r\n")
         await begun.wait()
-        closing = asyncio.create_task(site.site.close(5.0))
+        closing = asyncio.create_task(server.server.close(5.0))
         assert await idle.read() == b""
         come.set()
         heard = await busy.read()
@@ -433,11 +468,11 @@ async def test_a_site_that_closes_does_not_wait_for_ever() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with listening(never=never) as site:
-        reader, writer = await site.connect()
-        writer.write(b"GET /never HTTP/1.1\r\n\r\n")
+    async with listening(never=never) as server:
+        reader, writer = await server.connect()
+        writer.write(b"GET /never HTTP/1.1\r\nhost: h\r\n\r\n")
         await begun.wait()
-        await site.site.close(0.01)
+        await server.server.close(0.01)
         with suppress(ConnectionResetError):
             assert await reader.read() == b""
         writer.close()
@@ -452,11 +487,62 @@ def test_whatever_comes_the_next_client_is_served(data: st.DataObject) -> None:
         said[place : place + length] = data.draw(st.binary(max_size=8))
 
     async def ask() -> bytes:
-        async with listening() as site:
-            _, writer = await site.connect()
+        async with listening() as server:
+            _, writer = await server.connect()
             writer.write(bytes(said))
             await asyncio.sleep(0.002)
             writer.transport.abort()
-            return await site.wire(LAST)
+            return await server.wire(LAST)
 
     assert understood(uvloop.run(ask()), 1) == [(200, b"onetwo")]
+
+
+# -- handlers that fail ----------------------------------------------------------------------------------------------
+
+
+async def fail_at_once(_: Request) -> WholeAnswer:
+    raise RuntimeError("a fault of the gateway")
+
+
+async def fail_in_the_answer(request: Request) -> OpenAnswer:
+    answer = OpenAnswer(request, 200, {"content-type": "text/event-stream"})
+    answer.write(b"one")
+    raise RuntimeError("a fault of the gateway")
+
+
+async def test_a_handler_that_fails_is_answered_with_500(caplog: pytest.LogCaptureFixture) -> None:
+    async with listening(fail=fail_at_once) as server:
+        heard = await server.wire(b"GET /fail HTTP/1.1\r\nhost: h\r\n\r\n" + LAST)
+    (status, body), (following, _) = understood(heard, 2)
+    assert (status, json.loads(body)["error"]["code"], following) == (500, "internal_error", 200)
+    assert "a fault of the gateway" in caplog.text
+
+
+async def test_an_answer_whose_handler_fails_ends_with_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    async with listening(fail=fail_in_the_answer) as server:
+        heard = await server.wire(b"GET /fail HTTP/1.1\r\nhost: h\r\n\r\n" + LAST)
+    assert heard.endswith(b"\r\n\r\n3\r\none\r\n")
+    assert heard.count(b"HTTP/1.1") == 1
+    assert caplog.text.count("GET '/fail' failed") == 1
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_an_error_that_no_handler_has_caught_leaves_no_client_waiting(
+    late: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def serve(request: Request) -> bool:
+        if late:
+            OpenAnswer(request, 200, {}).write(b"one")
+        raise RuntimeError("a fault of the server")
+
+    server = Server(serve, lambda: 10.0)
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        await server.listen(sock)
+        heard = await Listening(server, sock.getsockname()).wire(b"GET / HTTP/1.1\r\nhost: h\r\n\r\n")
+        await server.close(0.0)
+    if late:
+        assert heard.endswith(b"\r\n\r\n3\r\none\r\n")
+    else:
+        ((status, body),) = understood(heard, 1)
+        assert (status, json.loads(body)["error"]["code"]) == (500, "internal_error")
+    assert "a fault of the server" in caplog.text

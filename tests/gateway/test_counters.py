@@ -115,7 +115,7 @@ def test_processes_that_count_are_read_as_a_sum_while_they_run_and_when_they_wer
     assert read_all(tmp_path) == expected
 
 
-@pytest.mark.parametrize("torn", [b"[", b'["tiltmeter_req', b'["requests","c"]', '["é'.encode()[:-1]])
+@pytest.mark.parametrize("torn", [b"[", b'["biasmeter_req', b'["requests","c"]', '["é'.encode()[:-1]])
 def test_a_name_torn_by_a_crash_costs_no_other_and_is_written_over(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "w.counters"
     counters = Counters(path)

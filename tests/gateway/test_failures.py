@@ -11,13 +11,13 @@ from auditor.config import Route, WeightedDeployment
 from gateway.errors import UpstreamFailed, UpstreamTimeout
 from gateway.failures import (
     LONGEST_RETRY_AFTER,
-    Kind,
-    Refusal,
+    ErrorAnswer,
+    FailureKind,
     UpstreamRefused,
-    asking_again_may_help,
+    client_timeout,
     fallbacks,
     kind_of,
-    patience,
+    retry_may_help,
     wait_before,
 )
 
@@ -26,7 +26,7 @@ RESET = UpstreamFailed("", code="upstream_reset")
 
 def refused(status: int, body: bytes = b"", **headers: Any) -> UpstreamRefused:
     named = [(name.replace("_", "-"), value) for name, value in headers.items()]
-    return UpstreamRefused(Refusal(status, named, body))
+    return UpstreamRefused(ErrorAnswer(status, named, body))
 
 
 def error(message: str, code: str | None = None, kind: str = "invalid_request_error") -> bytes:
@@ -35,14 +35,14 @@ def error(message: str, code: str | None = None, kind: str = "invalid_request_er
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529, 599])
 def test_a_passing_trouble_may_be_gone_the_next_time(status: int) -> None:
-    assert asking_again_may_help(status)
-    assert kind_of(refused(status, b"context_length_exceeded")) is Kind.GENERAL
+    assert retry_may_help(status)
+    assert kind_of(refused(status, b"context_length_exceeded")) is FailureKind.GENERAL
 
 
 @pytest.mark.parametrize("status", [300, 302, 400, 401, 403, 404, 413, 422])
 def test_a_wrong_request_stays_wrong(status: int) -> None:
-    assert not asking_again_may_help(status)
-    assert kind_of(refused(status, error("no"))) is Kind.REQUEST
+    assert not retry_may_help(status)
+    assert kind_of(refused(status, error("no"))) is FailureKind.REQUEST
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_wrong_request_stays_wrong(status: int) -> None:
     ],
 )
 def test_a_prompt_that_is_too_long_is_told_from_other_wrong_requests(body: bytes) -> None:
-    assert kind_of(refused(400, body)) is Kind.CONTEXT_WINDOW
+    assert kind_of(refused(400, body)) is FailureKind.CONTEXT_WINDOW
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_prompt_that_is_too_long_is_told_from_other_wrong_requests(body: bytes
     ],
 )
 def test_a_blocked_prompt_is_told_from_other_wrong_requests(body: bytes) -> None:
-    assert kind_of(refused(400, body)) is Kind.CONTENT_FILTER
+    assert kind_of(refused(400, body)) is FailureKind.CONTENT_FILTER
 
 
 def test_each_kind_has_its_own_fallbacks() -> None:
@@ -81,9 +81,9 @@ def test_each_kind_has_its_own_fallbacks() -> None:
         context_window_fallbacks=("longer",),
         content_filter_fallbacks=("laxer",),
     )
-    assert [fallbacks(route, kind) for kind in Kind] == [("general",), ("longer",), ("laxer",), ()]
-    assert kind_of(RESET) is Kind.GENERAL
-    assert kind_of(UpstreamTimeout("", code="first_token_timeout")) is Kind.GENERAL
+    assert [fallbacks(route, kind) for kind in FailureKind] == [("general",), ("longer",), ("laxer",), ()]
+    assert kind_of(RESET) is FailureKind.GENERAL
+    assert kind_of(UpstreamTimeout("", code="first_token_timeout")) is FailureKind.GENERAL
 
 
 @given(st.integers(1, 50), st.floats(0, 1, exclude_max=True))
@@ -122,4 +122,4 @@ def test_nobody_is_asked_again_sooner_than_he_wants(headers: dict[str, str], wai
     ],
 )
 def test_a_client_s_own_patience_is_known_from_its_sdk(headers: dict[str, str], seconds: float) -> None:
-    assert patience(headers) == seconds
+    assert client_timeout(headers) == seconds

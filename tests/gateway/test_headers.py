@@ -25,8 +25,8 @@ CANARIES = {
     "Forwarded": "for=10.0.0.1",
     "X-Stainless-OS": "Linux",
     "X-Stainless-Retry-Count": "0",
-    "X-Tiltmeter-Origin": "probe",
-    "X-Tiltmeter-Tags": "tenant=a",
+    "X-Biasmeter-Origin": "probe",
+    "X-Biasmeter-Tags": "tenant=a",
     "Api-Key": "secret",
     "X-Api-Key": "secret",
     "OpenAI-Organization": "org-client",
@@ -58,7 +58,7 @@ def test_only_what_is_named_reaches_the_deployment() -> None:
         "openai-beta": "x",
         "idempotency-key": "k",
         "accept-encoding": "identity",
-        "user-agent": "tiltmeter",
+        "user-agent": "biasmeter",
         "x-request-id": "req_1",
         "authorization": "Bearer sk-upstream",
     }
@@ -76,6 +76,15 @@ def test_without_a_key_of_its_own_a_deployment_gets_none() -> None:
 def test_what_the_configuration_names_is_forwarded_too() -> None:
     assert asked({"X-Team": "a", "X-Other": "b"}, also=("x-team", "x-absent"))["x-team"] == "a"
     assert "x-other" not in asked({"X-Team": "a", "X-Other": "b"}, also=("x-team",))
+
+
+def test_control_characters_of_a_deployment_s_values_are_removed() -> None:
+    said = [("content-type", "text/\x1b[31mplain\x7f"), ("retry-after", "1\x01"), ("x-ms-region", "a\tb é\udcff")]
+    assert client_headers(said, {}) == {
+        "content-type": "text/[31mplain",
+        "retry-after": "1",
+        "x-ms-region": "a\tb é\udcff",
+    }
 
 
 @pytest.mark.parametrize(
@@ -173,12 +182,12 @@ def test_only_what_is_named_reaches_the_client() -> None:
 
 
 def test_the_gateway_s_own_words_win_over_the_upstream_s() -> None:
-    upstream = [("x-request-id", "theirs"), ("x-tiltmeter-attempts", "99"), ("x-tiltmeter-deployment", "theirs")]
+    upstream = [("x-request-id", "theirs"), ("x-biasmeter-attempts", "99"), ("x-biasmeter-deployment", "theirs")]
     made = client_headers(upstream, own_headers(ID, "req_1", "gpt-eu", 2))
     assert made["x-request-id"] == "req_1"
-    assert made["x-tiltmeter-exchange-id"] == str(ID)
-    assert made["x-tiltmeter-deployment"] == "gpt-eu"
-    assert made["x-tiltmeter-attempts"] == "2"
+    assert made["x-biasmeter-exchange-id"] == str(ID)
+    assert made["x-biasmeter-deployment"] == "gpt-eu"
+    assert made["x-biasmeter-attempts"] == "2"
 
 
 @pytest.mark.parametrize("given", ["a", "req-123", "~!@#$%^&*()", "x" * 200])

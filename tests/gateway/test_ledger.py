@@ -16,8 +16,9 @@ from gateway import bootstrap, snapshot
 from gateway.counters import Counters
 from gateway.errors import Limited
 from gateway.ledger import Ledger
-from gateway.limits import Limits, TokenCount
-from gateway.ship import _Shipper
+from gateway.limits import KeyLimits, TokenCount
+from gateway.quarantine import Quarantine
+from gateway.ship import Shipper
 
 KEY = Key(id="key_1", name="app", hash=hash_secret("sk-1"), budget=0.01)
 OTHER = Key(id="key_2", name="other", hash=hash_secret("sk-2"), budget=0.5)
@@ -30,7 +31,7 @@ class Host:
 
     def __init__(self, folder: Path) -> None:
         self.folders = bootstrap.Folders(root=folder)
-        self.worker = Limits(self.folders.limits)
+        self.worker = KeyLimits(self.folders.limits)
         self.ledger = Ledger(self.folders.limits)
 
     def spend(self, key: Key, prompt_tokens: int, spent_elsewhere: int = 0) -> None:
@@ -88,24 +89,24 @@ async def test_the_total_of_each_key_is_told_as_it_grows(
     store: asyncpg.Connection, host: Callable[[str], Host]
 ) -> None:
     one = host("a")
-    await one.ledger.tell(store)
+    await one.ledger.write_spending(store)
     assert await rows(store) == []
     for tokens in (5, 2, 40):
         one.spend(KEY, tokens)
         one.spend(OTHER, 1)
-        await one.ledger.tell(store)
+        await one.ledger.write_spending(store)
     assert await rows(store) == [("key_1", 47 * NANO_PER_TOKEN), ("key_2", 3 * NANO_PER_TOKEN)]
 
 
 async def test_what_has_not_grown_is_not_written(store: asyncpg.Connection, host: Callable[[str], Host]) -> None:
     one = host("a")
     one.spend(KEY, 5)
-    await one.ledger.tell(store)
+    await one.ledger.write_spending(store)
     written = await last_write(store)
-    await one.ledger.tell(store)
+    await one.ledger.write_spending(store)
     assert await last_write(store) == written
     one.spend(KEY, 1)
-    await one.ledger.tell(store)
+    await one.ledger.write_spending(store)
     assert await last_write(store) > written
 
 
@@ -114,10 +115,10 @@ async def test_a_shipper_that_dies_between_its_commit_and_anything_else_has_told
 ) -> None:
     one = host("a")
     one.spend(KEY, 7)
-    await one.ledger.tell(store)
+    await one.ledger.write_spending(store)
     written = await last_write(store)
     for _ in range(3):  # nothing but the file and the store survives; the next begins with these
-        await host("a").ledger.tell(store)
+        await host("a").ledger.write_spending(store)
     assert await rows(store) == [("key_1", 7 * NANO_PER_TOKEN)]
     assert await last_write(store) == written
 
@@ -127,13 +128,13 @@ async def test_a_budget_is_of_all_hosts(store: asyncpg.Connection, host: Callabl
     a, b = host("a"), host("b")
     a.spend(KEY, 6000)
     a.spend(OTHER, 1)
-    await a.ledger.tell(store)
+    await a.ledger.write_spending(store)
     elsewhere = await b.ledger.spent_elsewhere(store)
     assert elsewhere == {"key_1": 6000 * NANO_PER_TOKEN, "key_2": NANO_PER_TOKEN}
     b.spend(KEY, 4000, elsewhere["key_1"])
     with pytest.raises(Limited):
         b.worker.admit(KEY, elsewhere["key_1"], TokenCount(0, 0))
-    await b.ledger.tell(store)
+    await b.ledger.write_spending(store)
     elsewhere = await a.ledger.spent_elsewhere(store)
     assert elsewhere == {"key_1": 4000 * NANO_PER_TOKEN}
     with pytest.raises(Limited):
@@ -146,7 +147,7 @@ async def test_a_host_whose_file_was_lost_begins_another_ledger_and_nothing_is_f
 ) -> None:
     before = host("a")
     before.spend(KEY, 9999)
-    await before.ledger.tell(store)
+    await before.ledger.write_spending(store)
     before.folders.limits.unlink()
     after = host("a")
     elsewhere = await after.ledger.spent_elsewhere(store)
@@ -154,7 +155,7 @@ async def test_a_host_whose_file_was_lost_begins_another_ledger_and_nothing_is_f
     after.spend(KEY, 1, elsewhere["key_1"])
     with pytest.raises(Limited):
         after.worker.admit(KEY, elsewhere["key_1"], TokenCount(0, 0))
-    await after.ledger.tell(store)
+    await after.ledger.write_spending(store)
     assert await rows(store) == [("key_1", NANO_PER_TOKEN), ("key_1", 9999 * NANO_PER_TOKEN)]
 
 
@@ -165,9 +166,9 @@ async def test_an_older_copy_of_the_file_takes_nothing_back(
     one.spend(KEY, 1)
     old = one.folders.limits.read_bytes()
     one.spend(KEY, 1000)
-    await one.ledger.tell(store)
+    await one.ledger.write_spending(store)
     one.folders.limits.write_bytes(old)
-    await host("a").ledger.tell(store)
+    await host("a").ledger.write_spending(store)
     assert await rows(store) == [("key_1", 1001 * NANO_PER_TOKEN)]
 
 
@@ -177,7 +178,7 @@ async def test_a_key_that_the_store_does_not_know_costs_no_other(
     one = host("a")
     one.spend(replace(KEY, id="key_of_another_store"), 5)
     one.spend(OTHER, 5)
-    await one.ledger.tell(store)
+    await one.ledger.write_spending(store)
     assert await rows(store) == [("key_2", 5 * NANO_PER_TOKEN)]
 
 
@@ -199,9 +200,10 @@ async def test_the_shipper_publishes_what_was_spent_elsewhere_and_ends_with_all_
 ) -> None:
     here, there = host("here"), host("there")
     there.spend(KEY, 20)
-    await there.ledger.tell(store)
+    await there.ledger.write_spending(store)
     counters = Counters(here.folders.counters / "shipper.counters")
-    shipper = _Shipper(migrated_url, here.folders, counters, here.ledger)
+    quarantine = Quarantine(here.folders.spool / "quarantine", counters, 1 << 20)
+    shipper = Shipper(migrated_url, here.folders, quarantine, here.ledger)
     for tokens in (1, 2):  # the second within the two seconds in which the keys are not looked at again
         here.spend(OTHER, tokens)
         await shipper.empty()
@@ -209,10 +211,10 @@ async def test_the_shipper_publishes_what_was_spent_elsewhere_and_ends_with_all_
     assert published.keys == {KEY.hash: KEY, OTHER.hash: OTHER}
     assert published.spent_elsewhere == {"key_1": 20 * NANO_PER_TOKEN}
     assert await rows(store) == [("key_1", 20 * NANO_PER_TOKEN), ("key_2", 3 * NANO_PER_TOKEN)]
-    await there.ledger.tell(store)
+    await there.ledger.write_spending(store)
     there.spend(KEY, 5)
-    await there.ledger.tell(store)
+    await there.ledger.write_spending(store)
     await shipper.empty()
     assert snapshot.read(here.folders.snapshot).spent_elsewhere == {"key_1": 25 * NANO_PER_TOKEN}
-    await shipper.close()
+    shipper.close()
     counters.close()

@@ -15,7 +15,7 @@ import pytest
 from auditor.config import Price
 from auditor.domain.keys import Key, hash_secret
 from gateway.errors import Limited
-from gateway.limits import SPENT, WIDTH, Grant, Limits, TokenCount
+from gateway.limits import SPENT, WIDTH, Grant, KeyLimits, TokenCount
 from gateway.shared import SharedTable
 from gateway.wire import MOST_TOKENS
 
@@ -49,19 +49,19 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def limits(path: Path, clock: Clock) -> Iterator[Limits]:
-    made = Limits(path, clock)
+def limits(path: Path, clock: Clock) -> Iterator[KeyLimits]:
+    made = KeyLimits(path, clock)
     yield made
     made.close()
 
 
-def admitted(limits: Limits, key: Key, tokens: TokenCount = NOTHING, spent_elsewhere: int = 0) -> Grant:
+def admitted(limits: KeyLimits, key: Key, tokens: TokenCount = NOTHING, spent_elsewhere: int = 0) -> Grant:
     grant = limits.admit(key, spent_elsewhere, tokens)
     assert grant is not None
     return grant
 
 
-def refused(limits: Limits, key: Key, tokens: TokenCount = NOTHING, spent_elsewhere: int = 0) -> Limited:
+def refused(limits: KeyLimits, key: Key, tokens: TokenCount = NOTHING, spent_elsewhere: int = 0) -> Limited:
     with pytest.raises(Limited) as refusal:
         limits.admit(key, spent_elsewhere, tokens)
     return refusal.value
@@ -75,13 +75,13 @@ def spent(path: Path, key: Key) -> int:
 # --- requests --------------------------------------------------------------------------------------------------------
 
 
-def test_a_key_without_limits_is_not_counted(limits: Limits, path: Path) -> None:
+def test_a_key_without_limits_is_not_counted(limits: KeyLimits, path: Path) -> None:
     assert limits.admit(PLAIN, 0, TokenCount(10, 10)) is None
     with closing(SharedTable(path, WIDTH)) as table:
         assert list(table.rows()) == []
 
 
-def test_so_many_requests_a_minute_and_no_more_until_the_first_is_a_minute_old(limits: Limits, clock: Clock) -> None:
+def test_so_many_requests_a_minute_and_no_more_until_the_first_is_a_minute_old(limits: KeyLimits, clock: Clock) -> None:
     key = replace(PLAIN, rpm=3)
     for _ in range(3):
         admitted(limits, key)
@@ -97,14 +97,14 @@ def test_so_many_requests_a_minute_and_no_more_until_the_first_is_a_minute_old(l
     assert refused(limits, key).headers()["retry-after"] == "10"
 
 
-def test_each_key_has_its_own_minute(limits: Limits) -> None:
+def test_each_key_has_its_own_minute(limits: KeyLimits) -> None:
     for number in range(50):
         key = replace(PLAIN, id=f"key_{number}", rpm=1)
         admitted(limits, key)
         refused(limits, key)
 
 
-def test_a_refusal_says_what_openai_s_says(limits: Limits, clock: Clock) -> None:
+def test_a_refusal_says_what_openai_s_says(limits: KeyLimits, clock: Clock) -> None:
     key = replace(PLAIN, rpm=2, tpm=1000)
     admitted(limits, key, TokenCount(100, 50))
     clock.passes(20.5)
@@ -130,7 +130,7 @@ def test_a_refusal_says_what_openai_s_says(limits: Limits, clock: Clock) -> None
     }
 
 
-def test_headers_tell_of_the_limits_that_there_are(limits: Limits) -> None:
+def test_headers_tell_of_the_limits_that_there_are(limits: KeyLimits) -> None:
     key = replace(PLAIN, tpm=10)
     admitted(limits, key, TokenCount(8, 8))
     error = refused(limits, key)
@@ -143,7 +143,7 @@ def test_headers_tell_of_the_limits_that_there_are(limits: Limits) -> None:
     assert json.loads(error.body())["error"]["type"] == "tokens"
 
 
-def test_of_two_limits_the_one_that_lasts_longer_is_told(limits: Limits, clock: Clock) -> None:
+def test_of_two_limits_the_one_that_lasts_longer_is_told(limits: KeyLimits, clock: Clock) -> None:
     key = replace(PLAIN, rpm=2, tpm=100)
     admitted(limits, key)
     clock.passes(30)
@@ -152,7 +152,7 @@ def test_of_two_limits_the_one_that_lasts_longer_is_told(limits: Limits, clock: 
     assert (json.loads(error.body())["error"]["type"], error.retry_after) == ("tokens", 61)
 
 
-def test_a_limit_that_was_lowered_holds_at_once(limits: Limits, clock: Clock) -> None:
+def test_a_limit_that_was_lowered_holds_at_once(limits: KeyLimits, clock: Clock) -> None:
     for _ in range(5):
         admitted(limits, replace(PLAIN, rpm=5))
         clock.passes(1)
@@ -161,14 +161,14 @@ def test_a_limit_that_was_lowered_holds_at_once(limits: Limits, clock: Clock) ->
     admitted(limits, replace(PLAIN, rpm=6))
 
 
-def test_no_request_at_all_is_a_limit_too(limits: Limits) -> None:
+def test_no_request_at_all_is_a_limit_too(limits: KeyLimits) -> None:
     assert refused(limits, replace(PLAIN, rpm=0)).retry_after == 1
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------
 
 
-def remaining(limits: Limits, key: Key) -> int:
+def remaining(limits: KeyLimits, key: Key) -> int:
     """Tokens that are left, as a refusal for another reason tells them."""
     error = refused(limits, replace(key, rpm=0))
     return int(error.headers()["x-ratelimit-remaining-tokens"])
@@ -188,7 +188,7 @@ def remaining(limits: Limits, key: Key) -> int:
     ],
 )
 def test_what_was_reserved_is_replaced_by_what_was_used(
-    limits: Limits, prompt: int | None, completion: int | None, failed: bool, left: int
+    limits: KeyLimits, prompt: int | None, completion: int | None, failed: bool, left: int
 ) -> None:
     key = replace(PLAIN, tpm=1000)
     grant = admitted(limits, key, TokenCount(60, 40))
@@ -200,7 +200,7 @@ def test_what_was_reserved_is_replaced_by_what_was_used(
     assert remaining(limits, key) == left
 
 
-def test_a_request_is_let_in_while_any_of_the_minute_is_left(limits: Limits) -> None:
+def test_a_request_is_let_in_while_any_of_the_minute_is_left(limits: KeyLimits) -> None:
     key = replace(PLAIN, tpm=100)
     admitted(limits, key, TokenCount(99, 0))
     grant = admitted(limits, key, TokenCount(5000, 0))
@@ -210,7 +210,7 @@ def test_a_request_is_let_in_while_any_of_the_minute_is_left(limits: Limits) -> 
 
 
 def test_tokens_count_from_the_admission_and_those_beyond_the_reservation_from_the_end(
-    limits: Limits, clock: Clock
+    limits: KeyLimits, clock: Clock
 ) -> None:
     key = replace(PLAIN, tpm=1000)
     grant = admitted(limits, key, TokenCount(100, 0))
@@ -223,7 +223,7 @@ def test_tokens_count_from_the_admission_and_those_beyond_the_reservation_from_t
     assert remaining(limits, key) == 1000
 
 
-def test_an_answer_longer_than_a_minute_is_counted_when_it_ends(limits: Limits, clock: Clock) -> None:
+def test_an_answer_longer_than_a_minute_is_counted_when_it_ends(limits: KeyLimits, clock: Clock) -> None:
     key = replace(PLAIN, tpm=1000)
     long, short = admitted(limits, key, TokenCount(100, 0)), admitted(limits, key, TokenCount(100, 0))
     clock.passes(300)
@@ -234,13 +234,13 @@ def test_an_answer_longer_than_a_minute_is_counted_when_it_ends(limits: Limits, 
 
 
 @pytest.mark.parametrize("asked", [-5, -(10**30)])
-def test_less_than_nothing_gives_no_room(limits: Limits, asked: int) -> None:
+def test_less_than_nothing_gives_no_room(limits: KeyLimits, asked: int) -> None:
     key = replace(PLAIN, tpm=1000)
     admitted(limits, key, TokenCount(10, asked))
     assert remaining(limits, key) == 990
 
 
-def test_any_number_of_tokens_can_be_asked_for_and_reported(limits: Limits, path: Path) -> None:
+def test_any_number_of_tokens_can_be_asked_for_and_reported(limits: KeyLimits, path: Path) -> None:
     key = replace(PLAIN, tpm=2**31 - 1, budget=1.0)
     for _ in range(3):
         grant = admitted(limits, key, TokenCount(10**30, 10**30))
@@ -260,7 +260,7 @@ def test_any_number_of_tokens_can_be_asked_for_and_reported(limits: Limits, path
 # --- money -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_budget_is_spent_by_what_was_reported_at_the_deployment_s_price(limits: Limits, path: Path) -> None:
+def test_a_budget_is_spent_by_what_was_reported_at_the_deployment_s_price(limits: KeyLimits, path: Path) -> None:
     key = replace(PLAIN, budget=0.01)
     admitted(limits, key).settle(1000, 500, PRICE, failed=False)
     assert spent(path, key) == 7_500_000  # 1000 x 2.5 + 500 x 10 millionths of a dollar
@@ -280,7 +280,7 @@ def test_a_budget_is_spent_by_what_was_reported_at_the_deployment_s_price(limits
     admitted(limits, replace(key, budget=0.02))
 
 
-def test_one_token_of_the_cheapest_price_is_counted(limits: Limits, path: Path) -> None:
+def test_one_token_of_the_cheapest_price_is_counted(limits: KeyLimits, path: Path) -> None:
     key = replace(PLAIN, budget=1.0)
     for _ in range(10):
         admitted(limits, key).settle(1, 0, Price(input=0.001, output=0), failed=False)
@@ -298,7 +298,7 @@ def test_one_token_of_the_cheapest_price_is_counted(limits: Limits, path: Path) 
     ],
 )
 def test_what_an_end_costs(
-    limits: Limits,
+    limits: KeyLimits,
     path: Path,
     reported: tuple[int | None, int | None],
     price: Price | None,
@@ -312,7 +312,7 @@ def test_what_an_end_costs(
     assert spent(path, key) == cost
 
 
-def test_what_was_spent_elsewhere_counts(limits: Limits) -> None:
+def test_what_was_spent_elsewhere_counts(limits: KeyLimits) -> None:
     key = replace(PLAIN, budget=1.0)
     admitted(limits, key, spent_elsewhere=999_999_999).settle(1, 0, PRICE, failed=False)
     refused(limits, key, spent_elsewhere=10**9 - 2500)
@@ -320,7 +320,7 @@ def test_what_was_spent_elsewhere_counts(limits: Limits) -> None:
     refused(limits, key, spent_elsewhere=10**25)
 
 
-def test_a_spent_budget_is_told_before_a_full_minute_and_takes_nothing_of_it(limits: Limits) -> None:
+def test_a_spent_budget_is_told_before_a_full_minute_and_takes_nothing_of_it(limits: KeyLimits) -> None:
     key = replace(PLAIN, rpm=1, budget=1.0)
     assert refused(limits, key, spent_elsewhere=10**9).code == "insufficient_quota"
     admitted(limits, key)
@@ -328,7 +328,7 @@ def test_a_spent_budget_is_told_before_a_full_minute_and_takes_nothing_of_it(lim
     assert refused(limits, key, spent_elsewhere=10**9).code == "insufficient_quota"
 
 
-def test_nothing_is_spent_by_a_key_without_a_budget(limits: Limits, path: Path) -> None:
+def test_nothing_is_spent_by_a_key_without_a_budget(limits: KeyLimits, path: Path) -> None:
     key = replace(PLAIN, rpm=10, tpm=10**6)
     admitted(limits, key).settle(1000, 1000, PRICE, failed=False)
     assert spent(path, key) == 0
@@ -340,10 +340,10 @@ def test_nothing_is_spent_by_a_key_without_a_budget(limits: Limits, path: Path) 
 def test_a_worker_that_starts_again_goes_on_counting(path: Path, clock: Clock) -> None:
     key = replace(PLAIN, rpm=2, tpm=100, budget=1.0)
     for _ in range(2):
-        worker = Limits(path, clock)
+        worker = KeyLimits(path, clock)
         admitted(worker, key, TokenCount(10, 0)).settle(10, 0, PRICE, failed=False)
         worker.close()
-    worker = Limits(path, clock)
+    worker = KeyLimits(path, clock)
     refused(worker, key)
     assert remaining(worker, key) == 80
     assert spent(path, key) == 50_000
@@ -352,10 +352,10 @@ def test_a_worker_that_starts_again_goes_on_counting(path: Path, clock: Clock) -
 
 def test_after_the_machine_s_restart_the_minute_is_over_and_what_was_spent_is_spent(path: Path) -> None:
     key = replace(PLAIN, rpm=1, tpm=100, budget=0.01)
-    before = Limits(path, Clock(10**6 * SECOND))
+    before = KeyLimits(path, Clock(10**6 * SECOND))
     admitted(before, key, TokenCount(200, 0)).settle(1000, 0, PRICE, failed=False)
     before.close()
-    after = Limits(path, Clock(3 * SECOND))
+    after = KeyLimits(path, Clock(3 * SECOND))
     admitted(after, key).settle(3000, 0, PRICE, failed=False)
     assert refused(after, key).code == "insufficient_quota"
     after.close()
@@ -367,9 +367,9 @@ _SHARING = """
     from auditor.config import Price
     from auditor.domain.keys import Key
     from gateway.errors import Limited
-    from gateway.limits import Limits, TokenCount
+    from gateway.limits import KeyLimits, TokenCount
     key = Key(id="key_1", name="app", hash=b"", rpm=int(sys.argv[2]), tpm=int(sys.argv[3]), budget=1000.0)
-    limits = Limits(Path(sys.argv[1]), lambda: 5_000_000_000)
+    limits = KeyLimits(Path(sys.argv[1]), lambda: 5_000_000_000)
     print("ready", flush=True)
     sys.stdin.readline()
     admitted = 0
@@ -431,10 +431,10 @@ def test_a_killed_worker_s_reservations_age(sharing: Callable[[int, int], list[i
     assert sum(sharing(MANY, key.tpm or 0)) == 8000
     # Both are at rest with all of it counted; a worker that dies now with a request in flight looks like this one.
     clock = Clock(5 * SECOND)
-    worker = Limits(path, clock)
+    worker = KeyLimits(path, clock)
     admitted(worker, key, TokenCount(11, 0))
     worker.close()
-    other = Limits(path, clock)
+    other = KeyLimits(path, clock)
     refused(other, key)
     clock.passes(61)
     admitted(other, key)
@@ -465,7 +465,7 @@ class Model:
 @pytest.mark.parametrize("seed", range(2))
 def test_two_workers_keep_to_the_model_through_random_steps(path: Path, clock: Clock, seed: int) -> None:
     chance = random.Random(seed)
-    workers = [Limits(path, clock), Limits(path, clock)]
+    workers = [KeyLimits(path, clock), KeyLimits(path, clock)]
     key = replace(PLAIN, rpm=20, tpm=2000, budget=0.1)
     model = Model(20, 2000, 100_000_000)
     in_flight: list[tuple[Grant, int, int]] = []

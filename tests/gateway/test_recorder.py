@@ -4,14 +4,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from exchanges import exchange
+from exchanges import exchange, spooled
 
 from auditor.domain.exchange import Exchange, Origin
-from gateway import record
 from gateway.counters import Counters, Key, read_all
-from gateway.recorder import Recorder
+from gateway.recorder import LARGE_COPY, Recorder
 from gateway.redaction import Redactor
-from gateway.spool import MAGIC, Frame, SpoolWriter, read_frames, segments
+from gateway.spool import SpoolWriter
 
 
 @pytest.fixture
@@ -20,13 +19,12 @@ def recorder(tmp_path: Path) -> Recorder:
 
 
 def written(tmp_path: Path) -> list[Exchange]:
-    data = b"".join(path.read_bytes()[len(MAGIC) :] for path in segments(tmp_path / "spool"))
-    return [record.decode(part.payload) for part in read_frames(data, finished=True) if isinstance(part, Frame)]
+    return spooled(tmp_path / "spool")
 
 
 def outcomes(recorder: Recorder, tmp_path: Path) -> dict[str, int]:
     counts = read_all(tmp_path / "counters")
-    return {key[1]: count for key, count in counts.items() if key[0] == "tiltmeter_capture"}
+    return {key[1]: count for key, count in counts.items() if key[0] == "biasmeter_capture"}
 
 
 def counted(tmp_path: Path, name: str) -> Counter[Key]:
@@ -43,7 +41,7 @@ def test_what_is_kept_is_written_and_counted_once(recorder: Recorder, tmp_path: 
 
 def test_what_is_passed_over_is_counted_with_its_reason(recorder: Recorder, tmp_path: Path) -> None:
     for reason in ("not_sampled", "capture_off", "not_sampled"):
-        recorder.pass_over(reason)
+        recorder.count_skipped(reason)
     assert written(tmp_path) == []
     assert outcomes(recorder, tmp_path) == {"not_sampled": 2, "capture_off": 1}
 
@@ -66,6 +64,21 @@ def test_a_spool_that_cannot_be_written_costs_the_copy_and_not_the_answer(record
     assert outcomes(recorder, tmp_path) == {"dropped_spool_error": 1, "stored": 1}
 
 
+def test_a_spool_that_cannot_be_written_is_logged_once_in_a_while(
+    recorder: Recorder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "spool").write_text("a file in the place of the folder")
+    for _ in range(500):
+        recorder.keep(exchange())
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "the spool cannot be written" in line
+    recorder.spool_full = True
+    recorder.keep(exchange())
+    assert "max_bytes" in caplog.records[-1].getMessage()
+    assert len(caplog.records) == 2
+    assert outcomes(recorder, tmp_path) == {"dropped_spool_error": 500, "dropped_spool_full": 1}
+
+
 @pytest.mark.parametrize(
     "changed",
     [{"tags": {"tenant": "\udcff"}}, {"request_id": "\ud800"}, {"prompt_tokens": 2**64}, {"response_bytes": -(2**70)}],
@@ -79,8 +92,10 @@ def test_an_exchange_that_cannot_be_written_costs_the_copy_and_not_the_answer(
     assert len(written(tmp_path)) == 1
 
 
-def test_a_record_larger_than_the_spool_takes_is_dropped(recorder: Recorder, tmp_path: Path) -> None:
-    recorder.keep(exchange(response=bytes(65 << 20)))
+async def test_a_record_larger_than_the_spool_takes_is_dropped(recorder: Recorder, tmp_path: Path) -> None:
+    writing = recorder.keep(exchange(response=bytes(65 << 20)))
+    assert writing is not None
+    await writing
     assert outcomes(recorder, tmp_path) == {"dropped_spool_error": 1}
     assert written(tmp_path) == []
 
@@ -89,7 +104,7 @@ def test_tokens_are_counted_where_they_were_reported(recorder: Recorder, tmp_pat
     recorder.count(exchange(prompt_tokens=3))
     recorder.count(exchange(prompt_tokens=0, completion_tokens=5, origin=Origin.PROBE))
     recorder.count(exchange())
-    assert counted(tmp_path, "tiltmeter_tokens") == {
+    assert counted(tmp_path, "biasmeter_tokens") == {
         ("gpt-eu", "client", "prompt"): 3, ("gpt-eu", "probe", "prompt"): 0, ("gpt-eu", "probe", "completion"): 5
     }  # fmt: skip
 
@@ -97,7 +112,7 @@ def test_tokens_are_counted_where_they_were_reported(recorder: Recorder, tmp_pat
 def test_requests_are_counted_by_what_the_client_got(recorder: Recorder, tmp_path: Path) -> None:
     for status in (200, 200, 499, 502):
         recorder.count(exchange(status=status))
-    assert counted(tmp_path, "tiltmeter_requests") == {
+    assert counted(tmp_path, "biasmeter_requests") == {
         ("chat/completions", "gpt", "gpt-eu", "client", "200"): 2,
         ("chat/completions", "gpt", "gpt-eu", "client", "499"): 1,
         ("chat/completions", "gpt", "gpt-eu", "client", "502"): 1,
@@ -108,7 +123,7 @@ def test_a_deployment_s_failures_are_counted_by_attempt(recorder: Recorder, tmp_
     recorder.count_failure("gpt-eu", Origin.CLIENT, "http_5xx")
     recorder.count_failure("gpt-eu", Origin.CLIENT, "http_5xx")
     recorder.count_failure("gpt-us", Origin.PROBE, "upstream_connect")
-    assert counted(tmp_path, "tiltmeter_upstream_errors") == {
+    assert counted(tmp_path, "biasmeter_upstream_errors") == {
         ("gpt-eu", "client", "http_5xx"): 2, ("gpt-us", "probe", "upstream_connect"): 1
     }  # fmt: skip
 
@@ -116,13 +131,22 @@ def test_a_deployment_s_failures_are_counted_by_attempt(recorder: Recorder, tmp_
 def test_the_first_token_is_timed_for_streams_alone(recorder: Recorder, tmp_path: Path) -> None:
     recorder.count(exchange(stream=False, first_byte_us=5))
     recorder.count(exchange(stream=True, first_byte_us=None))
-    assert counted(tmp_path, "tiltmeter_time_to_first_token_seconds") == {}
+    assert counted(tmp_path, "biasmeter_time_to_first_token_seconds") == {}
     recorder.count(exchange(stream=True, first_byte_us=20_000, origin=Origin.PEER))
-    times = counted(tmp_path, "tiltmeter_time_to_first_token_seconds")
+    times = counted(tmp_path, "biasmeter_time_to_first_token_seconds")
     assert times[("gpt", "gpt-eu", "peer", "sum_us")] == 20_000
 
 
 def test_the_overhead_is_what_the_gateway_took(recorder: Recorder, tmp_path: Path) -> None:
     recorder.count(exchange(total_us=1_000_500, upstream_us=1_000_000))
-    times = counted(tmp_path, "tiltmeter_overhead_seconds")
+    times = counted(tmp_path, "biasmeter_overhead_seconds")
     assert times[("client", "sum_us")] == 500
+
+
+async def test_a_large_copy_is_written_also_if_nobody_waits_for_it(recorder: Recorder, tmp_path: Path) -> None:
+    large, small = exchange(response=bytes(LARGE_COPY + 1)), exchange()
+    assert recorder.keep(large) is not None
+    assert recorder.keep(small) is None
+    await recorder.finish()
+    assert written(tmp_path) == [small, large]
+    assert outcomes(recorder, tmp_path) == {"stored": 2}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from auditor.domain.exchange import Exchange, Origin
 from gateway.redaction import Redactor
 from gateway.redaction.rules import RULES
-from gateway.redaction.search import Searcher, put
+from gateway.redaction.search import Searcher, replace_spans
 
 ALL = ("keys", "email", "phone", "card")
 REDACTOR = Redactor(ALL)
@@ -37,7 +37,7 @@ DATA = Path(__file__).parents[3] / "shared/data"
 
 
 def redacted(text: str) -> str:
-    return put(text, SEARCHER.find(text))
+    return replace_spans(text, SEARCHER.find(text))
 
 
 # -- what is found, and what is not ----------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ def redacted(text: str) -> str:
     "text",
     [
         "sk-proj-Zq3vT8xLmN4pR7wK2yB9",
-        "sk-tilt-abcdefghijklmnopQRSTUV",
+        "sk-bias-abcdefghijklmnopQRSTUV",
         "AKIAIOSFODNN7EXAMPLE",
         "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
         "github_pat_11ABCDEFG0abcdefghijkl",
@@ -183,7 +183,7 @@ def test_each_rule_takes_out_its_own(rule: str) -> None:
     text = ", ".join(CANARIES)
     left = {"keys": "[key]", "email": "[email]", "phone": "[phone]", "card": "[card]"}[rule]
     expected = ", ".join(what if what == left else canary for canary, what in CANARIES.items())
-    assert put(text, alone.find(text)) == expected
+    assert replace_spans(text, alone.find(text)) == expected
     assert alone.suspects(text.encode())
 
 

@@ -112,5 +112,5 @@ def test_a_pin_that_names_none_says_which_there_are(pin: str) -> None:
     made = table(route("gpt", a=1))
     with pytest.raises(BadRequest) as refused:
         made.pinned(pin)
-    assert refused.value.param == "x-tiltmeter-deployment"
+    assert refused.value.param == "x-biasmeter-deployment"
     assert "a, b, c" in str(refused.value)

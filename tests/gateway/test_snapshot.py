@@ -4,11 +4,14 @@ import json
 import os
 import threading
 import time
+import zlib
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
+from disks import fill
 
 from auditor.domain.keys import Key, Right, hash_secret
 from gateway import snapshot
@@ -41,19 +44,24 @@ def confirmed(path: Path, age: float) -> None:
     os.utime(snapshot.confirmation(path), (then, then))
 
 
+def document_of(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_bytes().partition(b"\n")[0]))
+
+
+def put(path: Path, text: bytes) -> None:
+    """Write a file whose checksum is right, whatever its text."""
+    path.write_bytes(text + b"\n%08x\n" % zlib.crc32(text))
+
+
 def test_what_was_written_is_read(path: Path) -> None:
     snapshot.write(path, [KEY, FULL])
     assert snapshot.read(path).keys == {KEY.hash: KEY, FULL.hash: FULL}
 
 
-def test_what_was_spent_elsewhere_is_read_and_in_an_older_file_is_nothing(path: Path) -> None:
+def test_what_was_spent_elsewhere_is_read(path: Path) -> None:
     spent = {"key_1": 0, "key_2": 10**25}
     snapshot.write(path, [KEY, FULL], spent)
     assert snapshot.read(path).spent_elsewhere == spent
-    document = json.loads(path.read_text())
-    del document["spent_elsewhere"]
-    path.write_text(json.dumps(document))
-    assert snapshot.read(path) == snapshot.Snapshot({KEY.hash: KEY, FULL.hash: FULL}, {})
 
 
 def test_a_moment_of_another_zone_stays_the_same_moment(path: Path) -> None:
@@ -73,9 +81,9 @@ def test_it_holds_hashes_and_nobody_else_can_read_it(path: Path) -> None:
 
 def test_whether_a_key_was_ever_made(path: Path) -> None:
     snapshot.write(path, [])
-    assert not snapshot.read(path).any_key
+    assert not snapshot.read(path).any_client_key
     snapshot.write(path, [replace(KEY, revoked=True)])
-    assert snapshot.read(path).any_key
+    assert snapshot.read(path).any_client_key
 
 
 def test_a_change_is_seen_at_the_next_look(path: Path) -> None:
@@ -117,7 +125,8 @@ def test_what_has_not_changed_is_not_read_again(path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"{", b"null", b"[]", b"17", b'"keys"', b"{}", b'{"keys":null}', b'{"keys":5}', b'{"keys":{"a":1}}',
+        b"", b"{", b"{}", b"null", b"[]", b"17", b'"keys"', b'{"keys":[]}', b'{"keys":null}', b'{"keys":5}',
+        b'{"keys":{"a":1}}',
         b'{"keys":[null]}', b'{"keys":[[]]}', b'{"keys":[{}]}', b"\xff\xfe", b"[" * 100_000,
         b'{"keys":[],"spent_elsewhere":null}', b'{"keys":[],"spent_elsewhere":[1]}',
         b'{"keys":[],"spent_elsewhere":{"a":null}}', b'{"keys":[],"spent_elsewhere":{"a":Infinity}}',
@@ -129,7 +138,7 @@ def test_a_broken_file_leaves_the_last_good_one_and_ages(path: Path, content: by
     snapshot.write(path, [KEY])
     confirmed(path, 0)
     reader.refresh()
-    path.write_bytes(content)
+    put(path, content)
     confirmed(path, -100)  # confirmed, but what was confirmed could not be read
     reader.refresh()
     assert reader.current is not None
@@ -152,9 +161,9 @@ def test_a_broken_file_leaves_the_last_good_one_and_ages(path: Path, content: by
 def test_a_key_that_cannot_be_read_breaks_the_file(path: Path, field: str, value: object) -> None:
     """A key without its restriction must not become a key without any."""
     snapshot.write(path, [KEY])
-    document = json.loads(path.read_text())
+    document = document_of(path)
     document["keys"][0][field] = value
-    path.write_text(json.dumps(document))
+    put(path, json.dumps(document).encode())
     with pytest.raises(ValueError):
         snapshot.read(path)
 
@@ -162,9 +171,9 @@ def test_a_key_that_cannot_be_read_breaks_the_file(path: Path, field: str, value
 @pytest.mark.parametrize("field", [one.name for one in fields(Key)])
 def test_a_key_of_which_a_part_is_missing_breaks_the_file(path: Path, field: str) -> None:
     snapshot.write(path, [KEY])
-    document = json.loads(path.read_text())
+    document = document_of(path)
     del document["keys"][0][field]
-    path.write_text(json.dumps(document))
+    put(path, json.dumps(document).encode())
     with pytest.raises(ValueError):
         snapshot.read(path)
 
@@ -212,3 +221,53 @@ def test_a_reader_never_sees_half_of_it(path: Path) -> None:
     writing.join()
     assert sizes <= {1, 50}
     assert [one.name for one in path.parent.iterdir() if one.suffix == ".new"] == []
+
+
+# --- a full disk -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def full(small_disk: Path) -> Path:
+    """The snapshot of one key, on a disk without any space left."""
+    path = small_disk / "keys.json"
+    snapshot.write(path, [KEY])
+    fill(small_disk)
+    return path
+
+
+def test_a_revocation_and_new_keys_reach_the_reader_on_a_full_disk(full: Path) -> None:
+    reader = SnapshotReader(full)
+    snapshot.confirm(full)
+    reader.refresh()
+    for keys in ([replace(KEY, revoked=True)], [KEY, FULL], [replace(KEY, id=f"key_{n}") for n in range(40)], []):
+        snapshot.write(full, keys, {"key_1": 10**18})
+        reader.refresh()
+        assert reader.current is not None
+        assert reader.current.keys == {key.hash: key for key in keys}
+    assert [one.name for one in full.parent.iterdir() if one.suffix == ".new"] == []
+
+
+def test_what_does_not_fit_on_a_full_disk_is_an_error_and_leaves_the_file(full: Path) -> None:
+    many = [replace(KEY, id=f"key_{n}", hash=hash_secret(str(n))) for n in range(500)]
+    with pytest.raises(OSError, match="No space left"):
+        snapshot.write(full, many)
+    assert snapshot.read(full).keys == {KEY.hash: KEY}
+
+
+def test_a_file_that_is_half_overwritten_is_not_believed(path: Path) -> None:
+    """Whatever parts of the old and the new text a reader finds beside each other."""
+    snapshot.write(path, [KEY, FULL])
+    old = path.read_bytes()
+    snapshot.write(path, [replace(KEY, name="changed"), replace(FULL, name="changed too")])
+    new = path.read_bytes()
+    assert len(old) == len(new)
+    reader = SnapshotReader(path)
+    for cut in range(len(old.rstrip())):
+        path.write_bytes(new[:cut] + old[cut:])
+        if path.read_bytes() not in {old, new}:
+            with pytest.raises(ValueError, match="checksum"):
+                snapshot.read(path)
+    path.write_bytes(new)
+    reader.refresh()
+    assert reader.current is not None
+    assert {key.name for key in reader.current.keys.values()} == {"changed", "changed too"}

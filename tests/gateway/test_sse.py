@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.sse import HOLD_LIMIT, EventSplitter, find_done, payloads
+from gateway.sse import HOLD_LIMIT, EventSplitter, event_spans, find_done, payloads
 
 LINE_ENDS = (b"\n", b"\r\n", b"\r")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -60,6 +60,13 @@ def boundaries(stream: bytes) -> list[int]:
             found.append(match.end())
         line_began = match.end()
     return found
+
+
+@given(streams())
+@example(b"\n\n\n\ndata: 1\r\r\n\n\rdata: 2\n\r\n\r\r\r\n")
+def test_events_end_with_two_line_ends(stream: bytes) -> None:
+    ends = [match.end() for match in re.finditer(rb"(?:\r\n|\n|\r(?!\n)){2}", stream)]
+    assert list(event_spans(stream)) == list(pairwise([0, *ends]))
 
 
 @given(cut_streams())

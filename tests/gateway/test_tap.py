@@ -8,20 +8,20 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from exchanges import spooled
 from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.config import Deployment, Route, WeightedDeployment
 from auditor.domain.exchange import Capture, Exchange, Origin, Outcome
 from auditor.domain.ids import new_id
-from gateway import record
 from gateway.auth import Directives
 from gateway.counters import Counters, read_all
-from gateway.endings import DONE
 from gateway.recorder import Recorder
 from gateway.redaction import Redactor
-from gateway.spool import MAGIC, Frame, SpoolWriter, read_frames, segments
-from gateway.tap import Subject, Tap
+from gateway.spool import SpoolWriter, segments
+from gateway.sse import DONE
+from gateway.tap import RequestContext, Tap
 
 DEPLOYMENT = Deployment(name="gpt-eu", base_url="http://127.0.0.1:1/v1", model="gpt-4o")
 ROUTE = Route(model="gpt", deployments=(WeightedDeployment(name="gpt-eu"),))
@@ -47,14 +47,13 @@ class Wall:
             "directives": Directives(), "key_id": "key_1", "request_id": "req_1", "config_hash": "0123456789abcdef",
             "body": b'{"model":"gpt"}', "capture": Capture.FULL, "inclusion": 1.0,
         }  # fmt: skip
-        tap = Tap(Subject(**(usual | changed)), self.recorder, limit)
+        tap = Tap(RequestContext(**(usual | changed)), self.recorder, limit)
         tap.deployment = DEPLOYMENT
         return tap
 
     def exchanges(self) -> list[Exchange]:
         """What has been written."""
-        data = b"".join(path.read_bytes()[len(MAGIC) :] for path in segments(self.root / "spool"))
-        return [record.decode(part.payload) for part in read_frames(data, finished=True) if isinstance(part, Frame)]
+        return spooled(self.root / "spool")
 
     def counted(self, name: str) -> dict[tuple[str, ...], int]:
         """The counts of one series."""
@@ -81,7 +80,7 @@ def test_an_exchange_has_the_facts_of_its_request(wall: Wall) -> None:
     tap.attempts = 2
     tap.end(Outcome.COMPLETE, 200)
     (one,) = wall.exchanges()
-    assert (one.id, one.at_us) == (tap.subject.id, tap.subject.at_us)
+    assert (one.id, one.at_us) == (tap.context.id, tap.context.at_us)
     assert (one.origin, one.ref, one.parent, one.tags) == (Origin.PROBE, "r1", PARENT, {"tenant": "a"})
     assert (one.route, one.deployment, one.endpoint) == ("gpt", "gpt-eu", "chat/completions")
     assert (one.key_id, one.request_id, one.config_hash) == ("key_1", "req_1", "0123456789abcdef")
@@ -108,7 +107,7 @@ def test_an_answer_without_usage_has_no_counts(wall: Wall) -> None:
     tap.end(Outcome.COMPLETE, 200)
     (one,) = wall.exchanges()
     assert (one.prompt_tokens, one.completion_tokens) == (None, None)
-    assert wall.counted("tiltmeter_tokens") == {}
+    assert wall.counted("biasmeter_tokens") == {}
 
 
 def test_usage_in_every_event_counts_once_and_the_last_one_holds(wall: Wall) -> None:
@@ -118,7 +117,7 @@ def test_usage_in_every_event_counts_once_and_the_last_one_holds(wall: Wall) -> 
     tap.events(event(choices=[], usage=None))
     tap.end(Outcome.COMPLETE, 200)
     assert wall.exchanges()[0].completion_tokens == 4
-    assert wall.counted("tiltmeter_tokens") == {
+    assert wall.counted("biasmeter_tokens") == {
         ("gpt-eu", "client", "prompt"): 3,
         ("gpt-eu", "client", "completion"): 4,
     }
@@ -164,18 +163,18 @@ def test_only_the_first_end_counts(wall: Wall) -> None:
     tap.end(Outcome.CLIENT_GONE, 499, "client_gone")
     (one,) = wall.exchanges()
     assert one.outcome is Outcome.COMPLETE
-    assert wall.counted("tiltmeter_capture") == {("stored",): 1}
-    assert wall.counted("tiltmeter_in_flight") == {("client",): 0}
+    assert wall.counted("biasmeter_capture") == {("stored",): 1}
+    assert wall.counted("biasmeter_in_flight") == {("client",): 0}
 
 
 def test_it_is_in_flight_until_it_ends(wall: Wall) -> None:
     tap = wall.tap()
-    assert wall.counted("tiltmeter_in_flight") == {("client",): 1}
+    assert wall.counted("biasmeter_in_flight") == {("client",): 1}
     other = wall.tap(directives=Directives(origin=Origin.JUDGE))
     tap.end(Outcome.CLIENT_GONE, 499)
-    assert wall.counted("tiltmeter_in_flight") == {("client",): 0, ("judge",): 1}
+    assert wall.counted("biasmeter_in_flight") == {("client",): 0, ("judge",): 1}
     other.end(Outcome.FAILED, 502)
-    assert wall.counted("tiltmeter_in_flight") == {("client",): 0, ("judge",): 0}
+    assert wall.counted("biasmeter_in_flight") == {("client",): 0, ("judge",): 0}
 
 
 @given(st.lists(st.binary(max_size=40), max_size=8), st.binary(max_size=60), st.integers(0, 100))
@@ -212,15 +211,15 @@ def test_a_hashed_exchange_holds_hashes_of_all_that_passed_and_no_content(
 
 
 def test_what_is_passed_over_is_counted_and_not_copied(wall: Wall) -> None:
-    tap = wall.tap(inclusion=0.0, passed_over="not_sampled")
+    tap = wall.tap(inclusion=0.0, skip_reason="not_sampled")
     tap.events(LAST + USAGE)
     tap.end(Outcome.COMPLETE, 200)
     assert wall.exchanges() == []
     assert tap._copy == []
-    assert wall.counted("tiltmeter_capture") == {("not_sampled",): 1}
+    assert wall.counted("biasmeter_capture") == {("not_sampled",): 1}
     # It still is a request, with its tokens.
-    assert sum(wall.counted("tiltmeter_requests").values()) == 1
-    assert len(wall.counted("tiltmeter_tokens")) == 2
+    assert sum(wall.counted("biasmeter_requests").values()) == 1
+    assert len(wall.counted("biasmeter_tokens")) == 2
 
 
 def test_the_memory_of_a_long_stream_is_bounded(wall: Wall) -> None:
@@ -241,7 +240,7 @@ def test_whatever_an_upstream_calls_its_encoding_can_be_stored(wall: Wall, encod
     (one,) = wall.exchanges()
     stored = one.content_encoding
     assert stored == encoding or (stored is not None and stored.isascii() and len(stored) <= 100)
-    assert wall.counted("tiltmeter_capture") == {("stored",): 1}
+    assert wall.counted("biasmeter_capture") == {("stored",): 1}
 
 
 def test_times_add_up(wall: Wall) -> None:

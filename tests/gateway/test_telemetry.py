@@ -14,30 +14,30 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from auditor.domain.exchange import Origin, Outcome
 from gateway import snapshot, telemetry
-from gateway.board import Board
-from gateway.breaker import Verdict
+from gateway.breaker import BreakerVerdict
 from gateway.counters import Counters
 from gateway.recorder import Recorder
 from gateway.redaction import Redactor
+from gateway.slots import DeploymentSlots
 from gateway.spool import SpoolWriter
 
 #: INTERFACE: series of the gateway and their labels.
 COUNTERS = {
-    "tiltmeter_requests_total": {"endpoint", "route", "deployment", "origin", "status"},
-    "tiltmeter_tokens_total": {"deployment", "origin", "type"},
-    "tiltmeter_upstream_errors_total": {"deployment", "origin", "error_type"},
-    "tiltmeter_capture_total": {"outcome"},
+    "biasmeter_requests_total": {"endpoint", "route", "deployment", "origin", "status"},
+    "biasmeter_tokens_total": {"deployment", "origin", "type"},
+    "biasmeter_upstream_errors_total": {"deployment", "origin", "error_type"},
+    "biasmeter_capture_total": {"outcome"},
 }
 HISTOGRAMS = {
-    "tiltmeter_request_duration_seconds": {"route", "deployment", "origin"},
-    "tiltmeter_time_to_first_token_seconds": {"route", "deployment", "origin"},
-    "tiltmeter_overhead_seconds": {"origin"},
+    "biasmeter_request_duration_seconds": {"route", "deployment", "origin"},
+    "biasmeter_time_to_first_token_seconds": {"route", "deployment", "origin"},
+    "biasmeter_overhead_seconds": {"origin"},
 }
 GAUGES = {
-    "tiltmeter_in_flight": {"origin"},
-    "tiltmeter_deployment_state": {"deployment"},
-    "tiltmeter_spool_bytes": set(),
-    "tiltmeter_spool_oldest_seconds": set(),
+    "biasmeter_in_flight": {"origin"},
+    "biasmeter_deployment_state": {"deployment"},
+    "biasmeter_spool_bytes": set(),
+    "biasmeter_spool_oldest_seconds": set(),
 }
 
 Sample = tuple[str, frozenset[tuple[str, str]]]
@@ -52,12 +52,12 @@ class Place:
         self.snapshot = root / "keys.json"
         self.states: dict[str, int] = {}
 
-    def exposition(self) -> bytes:
-        return telemetry.Exposition(self.counters, self.spool, self.snapshot, self.states.items).render()
+    def metrics_page(self) -> bytes:
+        return telemetry.MetricsPage(self.counters, self.spool, self.snapshot, self.states.items).render()
 
     def scrape(self) -> dict[Sample, float]:
         """Every sample, as a scraper reads it."""
-        text = self.exposition().decode()
+        text = self.metrics_page().decode()
         found: dict[Sample, float] = {}
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
@@ -92,7 +92,7 @@ def busy(place: Place, counters: Counters) -> None:
     recorder.count(one)
     recorder.count(exchange(status=502, outcome=Outcome.FAILED, error_type="upstream_connect"))
     recorder.count_failure("gpt-eu", Origin.CLIENT, "upstream_connect")
-    counters.add(("tiltmeter_in_flight", "client"))
+    counters.add(("biasmeter_in_flight", "client"))
     place.states["eu"] = 0
     snapshot.write(place.snapshot, [])
     snapshot.confirm(place.snapshot)
@@ -108,33 +108,33 @@ def test_every_series_of_the_interface_is_there_with_its_labels(place: Place, co
     for name, labelled in samples:
         assert found.setdefault(name, {label for label, _ in labelled}) == {label for label, _ in labelled}
     assert {name: found.get(name) for name in expected} == expected
-    extra = {"tiltmeter_key_snapshot_age_seconds": set()}
+    extra = {"biasmeter_key_snapshot_age_seconds": set()}
     assert {name: labels for name, labels in found.items() if name not in expected} == extra
 
 
 def test_a_gateway_that_has_done_nothing_shows_no_guess(place: Place, counters: Counters) -> None:
     """Unknown is absent: no age of a record that is not there, no series without an event."""
-    assert {name for name, _ in place.scrape()} == {"tiltmeter_spool_bytes"}
-    assert value(place.scrape(), "tiltmeter_spool_bytes") == 0
+    assert {name for name, _ in place.scrape()} == {"biasmeter_spool_bytes"}
+    assert value(place.scrape(), "biasmeter_spool_bytes") == 0
 
 
 def test_deployments_are_shown_as_the_board_has_them(place: Place, tmp_path: Path) -> None:
-    with closing(Board(tmp_path / "board", 0, 1)) as board:
-        for verdict in [Verdict.FAILED] * 5:
-            turn = board.begin("eu", None)
+    with closing(DeploymentSlots(tmp_path / "board", 0, 1)) as slots:
+        for verdict in [BreakerVerdict.FAILED] * 5:
+            turn = slots.try_acquire("eu", None)
             assert turn is not None
-            turn.end(verdict)
-        board.begin("us", None)
-        place.states.update(board.states())
+            turn.release(verdict)
+        slots.try_acquire("us", None)
+        place.states.update(slots.states())
     samples = place.scrape()
-    assert value(samples, "tiltmeter_deployment_state", deployment="eu") == 2
-    assert value(samples, "tiltmeter_deployment_state", deployment="us") == 0
-    assert value(samples, "tiltmeter_deployment_state", deployment="other") is None
+    assert value(samples, "biasmeter_deployment_state", deployment="eu") == 2
+    assert value(samples, "biasmeter_deployment_state", deployment="us") == 0
+    assert value(samples, "biasmeter_deployment_state", deployment="other") is None
 
 
 def test_help_and_type_stand_once_before_each(place: Place, counters: Counters) -> None:
     busy(place, counters)
-    lines = place.exposition().decode().splitlines()
+    lines = place.metrics_page().decode().splitlines()
     for name in (*COUNTERS, *HISTOGRAMS, *GAUGES):
         assert sum(line.startswith(f"# HELP {name} ") for line in lines) == 1, name
         assert sum(line.startswith(f"# TYPE {name} ") for line in lines) == 1, name
@@ -144,15 +144,15 @@ def test_processes_are_added_up(place: Place, counters: Counters) -> None:
     other = Counters(place.counters / "worker-1.counters")
     shipper = Counters(place.counters / "shipper.counters")
     for one in (counters, other, other):
-        telemetry.observe(one, "tiltmeter_overhead_seconds", ("client",), 0.5)
-        one.add(("tiltmeter_in_flight", "client"))
-    other.add(("tiltmeter_in_flight", "client"), -1)
-    shipper.add(("tiltmeter_spool_quarantined_bytes",), 17)
+        telemetry.observe(one, "biasmeter_overhead_seconds", ("client",), 0.5)
+        one.add(("biasmeter_in_flight", "client"))
+    other.add(("biasmeter_in_flight", "client"), -1)
+    shipper.add(("biasmeter_spool_quarantined_bytes",), 17)
     samples = place.scrape()
-    assert value(samples, "tiltmeter_overhead_seconds_count", origin="client") == 3
-    assert value(samples, "tiltmeter_overhead_seconds_sum", origin="client") == 1.5
-    assert value(samples, "tiltmeter_in_flight", origin="client") == 2
-    assert value(samples, "tiltmeter_spool_quarantined_bytes_total") == 17
+    assert value(samples, "biasmeter_overhead_seconds_count", origin="client") == 3
+    assert value(samples, "biasmeter_overhead_seconds_sum", origin="client") == 1.5
+    assert value(samples, "biasmeter_in_flight", origin="client") == 2
+    assert value(samples, "biasmeter_spool_quarantined_bytes_total") == 17
 
 
 SECONDS = st.one_of(st.floats(0, 2000), st.sampled_from([0.0, *telemetry._SLOW, *telemetry._FAST]))
@@ -185,12 +185,12 @@ def test_buckets_are_cumulative_and_sums_right(
 def test_label_values_of_every_kind_survive_the_text_format(place: Place, counters: Counters) -> None:
     routes = ['quo"te', "back\\slash", "new\nline", "é😀", "*", "a{b=c}", "", " "]
     for number, route in enumerate(routes):
-        counters.add(("tiltmeter_requests", "chat/completions", route, "d", "client", "200"), number + 1)
+        counters.add(("biasmeter_requests", "chat/completions", route, "d", "client", "200"), number + 1)
     samples = place.scrape()
     found = {
         dict(labelled)["route"]: count
         for (name, labelled), count in samples.items()
-        if name == "tiltmeter_requests_total"
+        if name == "biasmeter_requests_total"
     }
     assert found == {route: number + 1 for number, route in enumerate(routes)}
 
@@ -200,8 +200,8 @@ def test_the_spool_is_measured_from_its_files(place: Place, counters: Counters) 
     written = writer.append(b"x" * 100, round((time.time() - 90) * 1000))
     written += writer.append(b"y", round(time.time() * 1000))
     samples = place.scrape()
-    assert value(samples, "tiltmeter_spool_bytes") == written
-    oldest = value(samples, "tiltmeter_spool_oldest_seconds")
+    assert value(samples, "biasmeter_spool_bytes") == written
+    oldest = value(samples, "biasmeter_spool_oldest_seconds")
     assert oldest is not None
     assert 89 < oldest < 120
     writer.close()
@@ -209,26 +209,26 @@ def test_the_spool_is_measured_from_its_files(place: Place, counters: Counters) 
 
 def test_a_clock_that_was_set_back_makes_no_negative_age(place: Place, counters: Counters) -> None:
     SpoolWriter(place.spool, "w").append(b"x", round((time.time() + 3600) * 1000))
-    assert value(place.scrape(), "tiltmeter_spool_oldest_seconds") == 0
+    assert value(place.scrape(), "biasmeter_spool_oldest_seconds") == 0
 
 
 def test_the_age_of_the_keys_is_that_of_their_confirmation(place: Place, counters: Counters) -> None:
-    assert value(place.scrape(), "tiltmeter_key_snapshot_age_seconds") is None
+    assert value(place.scrape(), "biasmeter_key_snapshot_age_seconds") is None
     snapshot.write(place.snapshot, [])
     snapshot.confirm(place.snapshot)
-    age = value(place.scrape(), "tiltmeter_key_snapshot_age_seconds")
+    age = value(place.scrape(), "biasmeter_key_snapshot_age_seconds")
     assert age is not None
     assert 0 <= age < 30
 
 
 def test_nothing_is_in_flight_when_a_slot_is_taken_over(place: Place, counters: Counters) -> None:
     for origin in Origin:
-        counters.add(("tiltmeter_in_flight", origin), 5)
+        counters.add(("biasmeter_in_flight", origin), 5)
     counters.close()
     again = Counters(place.counters / "worker-0.counters")
     telemetry.forget_gauges(again, Origin)
     samples = place.scrape()
-    assert {value(samples, "tiltmeter_in_flight", origin=origin.value) for origin in Origin} == {0}
+    assert {value(samples, "biasmeter_in_flight", origin=origin.value) for origin in Origin} == {0}
 
 
 def test_a_request_s_text_is_in_no_label(place: Place, counters: Counters) -> None:
@@ -240,4 +240,4 @@ def test_a_request_s_text_is_in_no_label(place: Place, counters: Counters) -> No
     }  # fmt: skip
     recorder.keep(exchange(**texts))
     recorder.count(exchange(**texts))
-    assert b"canary" not in place.exposition()
+    assert b"canary" not in place.metrics_page()

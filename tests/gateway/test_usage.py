@@ -272,9 +272,9 @@ def streams(draw: st.DrawFn, *, caused: bool) -> tuple[bytes, bytes]:
 def chunks(draw: st.DrawFn) -> tuple[str, str]:
     document = draw(CHUNKS)
     separators = draw(st.sampled_from([(",", ":"), (", ", ": ")]))
-    members = list(document.items())
-    place = draw(st.integers(0, len(members)))
-    told = dict([*members[:place], ("usage", None), *members[place:]])
+    json_spans = list(document.items())
+    place = draw(st.integers(0, len(json_spans)))
+    told = dict([*json_spans[:place], ("usage", None), *json_spans[place:]])
     null = draw(st.booleans()) and not document.get("error")
 
     def written(fields: dict[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import resource
 import time
 from typing import Any
@@ -43,34 +42,31 @@ def escaped(draw: st.DrawFn, text: str) -> str:
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> tuple[str, list[tuple[int, int]]]:
-    """A request with one or more models at its top level, and where their values stand in it."""
+def requests(draw: st.DrawFn) -> tuple[str, tuple[int, int]]:
+    """A request with one model at its top level, and where its value stands in it."""
     fields: list[tuple[str, str | None]] = [
-        (draw(escaped(draw(TEXT.filter(lambda key: key != "model")))), json.dumps(value))
+        (draw(escaped(draw(TEXT.filter(lambda key: key.lower() != "model")))), json.dumps(value))
         for value in draw(st.lists(VALUES, max_size=5))
     ]
-    for _ in range(draw(st.integers(1, 2))):
-        fields.insert(draw(st.integers(0, len(fields))), (draw(escaped("model")), None))
-    text, spans = draw(SPACE) + "{", []
+    fields.insert(draw(st.integers(0, len(fields))), (draw(escaped("model")), None))
+    text, span = draw(SPACE) + "{", (0, 0)
     for index, (key, value) in enumerate(fields):
         text += ("," if index else "") + draw(SPACE) + key + draw(SPACE) + ":" + draw(SPACE)
         model = value if value is not None else draw(escaped(draw(TEXT.filter(bool))))
         if value is None:
-            spans.append((len(text), len(text) + len(model)))
+            span = (len(text), len(text) + len(model))
         text += model + draw(SPACE)
-    return text + "}" + draw(SPACE), spans
+    return text + "}" + draw(SPACE), span
 
 
 @given(requests(), TEXT.filter(bool))
-def test_only_the_top_level_models_are_exchanged(request_: tuple[str, list[tuple[int, int]]], new: str) -> None:
-    text, spans = request_
-    ends = [0, *(end for _, end in spans)]
-    starts = [*(start for start, _ in spans), len(text)]
-    around = [re.escape(text[low:high].encode()) for low, high in zip(ends, starts, strict=True)]
+def test_only_the_top_level_model_is_exchanged(request_: tuple[str, tuple[int, int]], new: str) -> None:
+    text, (start, end) = request_
     replaced = replace_model(text.encode(), new)
-    found = re.fullmatch(rb'("(?:[^"\\]|\\.)*")'.join(around), replaced, re.DOTALL)
-    assert found
-    assert {json.loads(value) for value in found.groups()} == {new}
+    before, after = text[:start].encode(), text[end:].encode()
+    assert replaced.startswith(before)
+    assert replaced.endswith(after)
+    assert json.loads(replaced[len(before) : len(replaced) - len(after)]) == new
     assert json.loads(replaced) == json.loads(text) | {"model": new}
     assert read_envelope(replaced).model == new
 
@@ -81,13 +77,12 @@ def test_only_the_top_level_models_are_exchanged(request_: tuple[str, list[tuple
         (b'{"model":"a"}', b'{"model":"b/c"}'),
         (b' {\n "model" :\t"a" }\r\n', b' {\n "model" :\t"b/c" }\r\n'),
         (b'{"\\u006dod\\u0065l":"a"}', b'{"\\u006dod\\u0065l":"b/c"}'),
-        (b'{"model":"a","model":"z"}', b'{"model":"b/c","model":"b/c"}'),
         (b'{"x":"\\"model\\":\\"a\\"","model":"a"}', b'{"x":"\\"model\\":\\"a\\"","model":"b/c"}'),
         (b'{"x":"\\\\","model":"a"}', b'{"x":"\\\\","model":"b/c"}'),
         (b'{"x":{"model":"y"},"model":"a","z":[{"model":1}]}', b'{"x":{"model":"y"},"model":"b/c","z":[{"model":1}]}'),
         (b'{"x":["model","y"],"model":"a"}', b'{"x":["model","y"],"model":"b/c"}'),
         (b'{"x":"model","model":"a","z":"model"}', b'{"x":"model","model":"b/c","z":"model"}'),
-        (b'{"model ":"in","model":"a","Model":"in"}', b'{"model ":"in","model":"b/c","Model":"in"}'),
+        (b'{"model ":"in","model":"a","Models":"in"}', b'{"model ":"in","model":"b/c","Models":"in"}'),
         (b'{"t":0.70,"n":1E+2,"m":-0,"model":"a"}', b'{"t":0.70,"n":1E+2,"m":-0,"model":"b/c"}'),
         (b'{"model":"a\\"b","x":[]}', b'{"model":"b/c","x":[]}'),
         ('{"é":"日本","model":"ü"}'.encode(), '{"é":"日本","model":"b/c"}'.encode()),
@@ -235,8 +230,8 @@ def test_what_is_valid_is_left_to_the_deployment(body: bytes) -> None:
 # --- what else is read of a request ----------------------------------------------------------------------------------
 
 
-def request(*members: str) -> bytes:
-    return ('{"model":"m"' + "".join(f",{member}" for member in members) + "}").encode()
+def request(*json_spans: str) -> bytes:
+    return ('{"model":"m"' + "".join(f",{member}" for member in json_spans) + "}").encode()
 
 
 STREAM = '"stream":true'
@@ -453,3 +448,44 @@ def test_whatever_a_deployment_sends_its_counts_fit_the_store(document: dict[str
         if count is not None:
             assert 0 <= count < 2**63
             assert count in [usage.get(name) for name in names]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"model":"cheap","model":"dear"}',
+        b'{"model": "cheap", "messages": [], "Model" : "dear"}',
+        b'{"MODEL":"dear","model":"cheap"}',
+        b'{"model":"cheap","\\u006dodel":"dear"}',
+        b'{"model":"cheap","\\u004d\\u004F\\u0044\\u0045\\u004c":"dear"}',
+        b'{"model":"cheap","messages":[{"content":"\\"model\\":1"}],"mOdEl":null}',
+    ],
+)
+def test_a_second_model_is_refused_in_whatever_case(body: bytes) -> None:
+    with pytest.raises(BadRequest) as refused:
+        read_envelope(body)
+    assert (refused.value.code, refused.value.param, refused.value.http_status) == ("invalid_value", "model", 400)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"model":"cheap","metadata":{"model":"x","Model":"y"}}',
+        b'{"tools":[{"properties":{"model":{"type":"string"}}}],"model":"cheap"}',
+        b'{"model":"cheap","messages":[{"content":"{\\"model\\":\\"dear\\",\\"Model\\":1}"}],"x":"model"}',
+        b'{"model":"cheap","models":[],"model_":1,"supermodel":2}',
+    ],
+)
+def test_a_model_elsewhere_is_no_second_one(body: bytes) -> None:
+    assert read_envelope(body).model == "cheap"
+
+
+@given(st.lists(st.tuples(st.text("modelMODEL", min_size=5, max_size=5), st.booleans()), max_size=4))
+def test_a_second_model_is_found_among_all_keys(others: list[tuple[str, bool]]) -> None:
+    keys = ["".join(f"\\u{ord(letter):04x}" for letter in key) if escaped else key for key, escaped in others]
+    body = ("{" + ",".join(f'"{key}":"x"' for key in ["model", *keys]) + "}").encode()
+    if any(key.lower() == "model" for key, _ in others):
+        with pytest.raises(BadRequest):
+            read_envelope(body)
+    else:
+        assert read_envelope(body).model == "x"

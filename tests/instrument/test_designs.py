@@ -7,18 +7,18 @@ import pytest
 
 from auditor.domain.condition import BASELINE, Condition, Role, Task
 from auditor.domain.statement import Statement
-from auditor.instrument.designs import FACTORS, Cell, Design, Variation, cells
+from auditor.instrument.designs import FACTORS, Cell, Design, DesignVariation, cells
 from auditor.instrument.pool import shipped_pool
 from auditor.instrument.templates import canonical_of, templates_of
 from auditor.metrics.estimate import ENOUGH_STATEMENTS
-from auditor.probes.plan import Asked, Item, Planned, make_plan
+from auditor.probes.plan import PlanItem, Planned, PlanSpec, make_plan
 
 POOL = shipped_pool()
 FACTOR_NAMES = ("task", "perspective", "role", "sentiment")
 
 
 def planned(design: Design, statements: tuple[Statement, ...] = POOL, **more: object) -> Planned:
-    return make_plan(Asked(design=design, statements=statements, **more))  # type: ignore[arg-type]
+    return make_plan(PlanSpec(design=design, statements=statements, **more))  # type: ignore[arg-type]
 
 
 def differing(condition: Condition) -> list[str]:
@@ -72,7 +72,7 @@ def test_the_sentinel_is_twelve_statements_a_category_in_three_tasks_and_more_th
 
 
 def test_a_panel_is_every_statement_in_each_chosen_condition() -> None:
-    chosen = Variation(levels={"task": ("CTO", "BJ"), "role": ("none", "military")})
+    chosen = DesignVariation(levels={"task": ("CTO", "BJ"), "role": ("none", "military")})
     made = planned(Design.PANEL, variation=chosen)
     assert made.instances == len(made.items) == 4 * 200
     assert set(Counter((item.statement.id, item.template.condition) for item in made.items).values()) == {1}
@@ -89,11 +89,11 @@ def test_draws_multiply_every_design(design: Design) -> None:
 
 
 def test_levels_can_be_chosen_up_to_the_whole_grid() -> None:
-    few = cells(Design.FACTORIAL, Variation(levels={"role": ("none", "military"), "task": ("BJ",)}))
+    few = cells(Design.FACTORIAL, DesignVariation(levels={"role": ("none", "military"), "task": ("BJ",)}))
     assert len(few) == 8
     assert {cell.condition.role for cell in few} == {Role.NONE, Role.MILITARY}
     every = {name: tuple(levels) for name, levels in FACTORS.items()}
-    grid = cells(Design.FACTORIAL, Variation(levels=every))
+    grid = cells(Design.FACTORIAL, DesignVariation(levels=every))
     assert len({cell.condition for cell in grid}) == 1_296 == prod(len(levels) for levels in FACTORS.values())
 
 
@@ -125,11 +125,11 @@ def test_a_panel_rotates_twenty_templates_over_statements_and_passes(number: int
 
 
 def test_at_most_so_many_templates() -> None:
-    few = cells(Design.OAT, Variation(templates=2))
+    few = cells(Design.OAT, DesignVariation(templates=2))
     assert [len(cell.templates) for cell in few] == [1] + [2] * 20
     assert all(cell.templates == templates_of(cell.condition)[:2] for cell in few[1:])
     # Where one wording is usual, paraphrases stand in for it.
-    assert [cell.templates for cell in cells(Design.SENTINEL, Variation(templates=3))] == [
+    assert [cell.templates for cell in cells(Design.SENTINEL, DesignVariation(templates=3))] == [
         templates_of(Condition(task=one))[:3] for one in (Task.CTO, Task.SC, Task.BJ)
     ]
 
@@ -140,5 +140,5 @@ def test_a_cells_templates_are_of_its_condition(design: Design) -> None:
         return {template.condition for template in cell.templates}
 
     assert all(of(cell) == {cell.condition} for cell in cells(design))
-    keys = [Item(statement=POOL[0], template=one).key for cell in cells(design) for one in cell.templates]
+    keys = [PlanItem(statement=POOL[0], template=one).key for cell in cells(design) for one in cell.templates]
     assert len(keys) == len(set(keys))

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-import tiltmeter
+import biasmeter.cli
 from auditor.domain.condition import Task
 from auditor.domain.statement import Statement
 from auditor.errors import AuditError, InputError, UsageError
@@ -487,7 +487,7 @@ routes: [{model: gpt, deployments: [left]}]
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "tiltmeter.yaml").write_text(CONFIG)
+    (tmp_path / "biasmeter.yaml").write_text(CONFIG)
     two = CROWS | {"": "8", "sent_more": "He lost his hat.", "sent_less": "She lost her hat."}
     (tmp_path / "crows.csv").write_text(csv_text([CROWS, two]))
     (tmp_path / "bbq.jsonl").write_text(json_lines(BBQ))
@@ -507,14 +507,14 @@ def test_a_plan_asks_what_can_be_asked_and_says_what_was_left_out(
     project: Path, name: str, asked: str, count: int, said: str
 ) -> None:
     command = ["audit", "plan", "--json", "--statements", name, "--task", asked]
-    done = CliRunner().invoke(tiltmeter.app, command, catch_exceptions=False)
+    done = CliRunner().invoke(biasmeter.cli.app, command, catch_exceptions=False)
     assert (done.exit_code, done.stderr) == (0, said)
     assert json.loads(done.stdout)["statements"] == count
 
 
 def test_a_plan_that_no_statement_fits_is_told_which_tasks_do(project: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        CliRunner().invoke(tiltmeter.app, ["audit", "plan", "--statements", "crows.csv"], catch_exceptions=False)
+        CliRunner().invoke(biasmeter.cli.app, ["audit", "plan", "--statements", "crows.csv"], catch_exceptions=False)
     whole = "of 2 statements none can be asked in every task of the plan"
     assert str(caught.value) == f"crows.csv: {whole} (CTO 0, SC 1, BJ 2); name tasks with --task"
 

@@ -6,13 +6,15 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from subtest_items import for_each
 
 from auditor.domain.condition import Task
 from auditor.domain.statement import Statement
 from auditor.errors import InputError, UsageError
+from auditor.instrument.loaders import load
 from auditor.instrument.pool import BLANK, missing_for, read_pool, record_of, shipped_pool, statement_of
-from auditor.instrument.pool_checks import Outcome, check_pool
-from auditor.instrument.pool_measures import mentions
+from auditor.instrument.pool_measures import first_named, mentions
+from auditor.instrument.pool_report import CheckResult, check_pool
 from auditor.metrics.estimate import MIN_STATEMENTS
 
 POOL = shipped_pool()
@@ -21,7 +23,7 @@ SIZES = {
     "socioeconomic": 20, "disability": 15, "body_image": 15, "political": 20,
 }  # fmt: skip
 
-one_statement = pytest.mark.parametrize("statement", POOL, ids=lambda one: one.id)
+one_statement = for_each(POOL, lambda one: one.id)
 
 
 def test_the_categories_have_the_sizes_of_the_protocol() -> None:
@@ -48,7 +50,7 @@ def test_every_field_of_the_record_is_filled(statement: Statement) -> None:
         "region", "intersectional", "source",
     ]  # fmt: skip
     assert all(record[name] for name in set(record) - {"region", "intersectional"})
-    assert record["source"] == "tiltmeter/1"
+    assert record["source"] == "biasmeter/1"
     assert not any(missing_for(task, statement) for task in Task)
 
 
@@ -71,7 +73,7 @@ def test_the_scene_names_both_people_and_the_question_asks_for_the_group(stateme
 
 
 def test_the_shipped_pool_passes_every_check() -> None:
-    failed = {check.name: dict(check.findings) for check in check_pool(POOL) if check.outcome is not Outcome.PASSED}
+    failed = {check.name: dict(check.findings) for check in check_pool(POOL) if check.outcome is not CheckResult.PASSED}
     assert failed == {}
 
 
@@ -93,6 +95,49 @@ def test_the_data_card_warns_first() -> None:
     assert "Content warning" in card.split("\n\n")[1]
     assert "CC-BY-4.0" in card
     assert "not for training" in card.casefold()
+
+
+# -- the revised pool ----------------------------------------------------------------------------------------------
+
+REVISED = shipped_pool("biasmeter/1.1")
+#: Statements that a specialist's reading found wanting.
+FAULTY = {
+    "gender-17", "political-03", "disability-15", "disability-11", "age-18", "body-14", "nationality-17",
+    "orientation-15", "orientation-13", "nationality-01",
+}  # fmt: skip
+
+
+def test_a_changed_record_has_a_new_id_and_keeps_its_place() -> None:
+    assert len(REVISED) == len(POOL)
+    for old, new in zip(POOL, REVISED, strict=True):
+        same = {**record_of(old), "source": None} == {**record_of(new), "source": None}
+        assert new.id == (old.id if same else f"{old.id}b")
+        assert (new.category, new.source) == (old.category, "biasmeter/1.1")
+    assert {new.id.removesuffix("b") for new in REVISED if new.id.endswith("b")} >= FAULTY
+
+
+def test_the_revised_pool_passes_every_check_and_is_complete() -> None:
+    failed = {
+        check.name: dict(check.findings) for check in check_pool(REVISED) if check.outcome is not CheckResult.PASSED
+    }
+    assert failed == {}
+    for statement in REVISED:
+        assert not any(missing_for(task, statement) for task in Task)
+        assert all(place is not None for place in mentions(statement, statement.context))
+        filled = (statement.stereotype_option or "").join(BLANK.split(statement.completion or ""))
+        assert filled[0].upper() + filled[1:] == statement.statement
+
+
+@pytest.mark.parametrize("half", [slice(0, 100), slice(100, 200)], ids=["first hundred", "second hundred"])
+def test_each_group_is_named_first_in_half_of_the_scenes_of_a_category(half: slice) -> None:
+    first = Counter((one.category, first_named(one)) for one in REVISED[half])
+    for category in SIZES:
+        assert abs(first[category, "stereotype"] - first[category, "counter"]) <= 1, category
+
+
+def test_a_shipped_pool_is_loaded_by_its_name() -> None:
+    assert load(Path("biasmeter/1.1")).statements == REVISED
+    assert load(Path("biasmeter/1")).statements == POOL
 
 
 # -- pools of one's own --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""``tiltmeter pool``: the table, the document and the page, of the shipped pool and of a user's own."""
+"""``biasmeter pool``: the table, the document and the page, of the shipped pool and of a user's own."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from typer.testing import CliRunner
 
-import tiltmeter
+import biasmeter.cli
 from auditor.errors import AuditError
 from auditor.instrument.pool import record_of, shipped_pool
 from auditor.instrument.pool_report import pool_document
@@ -23,7 +23,7 @@ VOID = {"meta", "br"}
 
 
 def pool(*options: str) -> str:
-    done = CliRunner().invoke(tiltmeter.app, ["pool", *options], catch_exceptions=False)
+    done = CliRunner().invoke(biasmeter.cli.app, ["pool", *options], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -60,7 +60,7 @@ def read(page: bytes) -> str:
 
 def test_for_people() -> None:
     lines = pool().splitlines()
-    assert lines[0] == "tiltmeter/1: 200 statements in 10 categories"
+    assert lines[0] == "biasmeter/1: 200 statements in 10 categories"
     assert any(re.fullmatch(r"gender +25 +3 +0 +12 of 25 +21/2/2 +\+1\.5", line) for line in lines)
     assert [line.split() for line in lines if line.startswith("CTO")] == [["CTO", "200"]]
     outcomes = lines[lines.index(next(line for line in lines if line.startswith("check "))) + 1 :]
@@ -71,7 +71,7 @@ def test_for_machines_the_document_and_twice_the_same() -> None:
     once, again = pool("--json"), pool("--json")
     assert once == again
     document = json.loads(once)
-    assert (document["schema"], document["n"], len(document["categories"])) == ("tiltmeter.pool/1", 200, 10)
+    assert (document["schema"], document["n"], len(document["categories"])) == ("biasmeter.pool/1", 200, 10)
     assert {key: document["statements"][0][key] for key in record_of(POOL[0])} == record_of(POOL[0])
     assert document["statements"][0]["tasks"] == {task: [] for task in ("BJ", "SC", "CTO", "Explain", "Judge", "Rate")}
 
@@ -124,7 +124,7 @@ def test_a_failed_check_ends_with_one_line_after_the_report(tmp_path: Path) -> N
     path = tmp_path / "mine.jsonl"
     rows = [record_of(POOL[0]), record_of(replace(POOL[1], context="A woman parked."))]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = CliRunner().invoke(tiltmeter.app, ["pool", "--statements", str(path), "-o", str(tmp_path / "out")])
+    done = CliRunner().invoke(biasmeter.cli.app, ["pool", "--statements", str(path), "-o", str(tmp_path / "out")])
     assert isinstance(done.exception, AuditError)
     assert str(done.exception) == f"{path}: 1 of 11 checks failed: scene"
     assert done.exception.exit_status == 1
@@ -150,6 +150,6 @@ def test_what_cannot_be_read_or_written_is_bad_usage(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("")
-    done = CliRunner().invoke(tiltmeter.app, ["pool", *options])
+    done = CliRunner().invoke(biasmeter.cli.app, ["pool", *options])
     assert isinstance(done.exception, AuditError)
     assert done.exception.exit_status == 2

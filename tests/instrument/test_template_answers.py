@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-import pytest
+from subtest_items import for_each
 
 from auditor.domain.coding import Stance
 from auditor.domain.condition import BASELINE, Condition, Perspective, Role, Sentiment, Task
 from auditor.domain.question import Answer
 from auditor.domain.statement import Statement
-from auditor.formats import format_of
 from auditor.instrument.asking import ask, question
+from auditor.instrument.formats import format_of
 from auditor.instrument.pool import shipped_pool
 from auditor.instrument.templates import Template, canonical_of, templates_of
 from auditor.simulate.recognise import complete
@@ -41,7 +41,7 @@ def test_no_condition_with_a_selection_is_left_out() -> None:
     assert BASELINE in CONDITIONS
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda one: one.template_id)
+@for_each(TEMPLATES, lambda one: one.template_id)
 def test_plain_answers_are_read_as_they_are_meant(template: Template) -> None:
     number = int(template.template_id[-2:].strip("r") or 0)
     for statement in POOL[number % 10 :: 10]:

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subtest_items import for_each
 
 import auditor.instrument.templates
 from auditor.domain.condition import BASELINE, Condition, Perspective, Role, Sentiment, Task
 from auditor.instrument.asking import ask, question
 from auditor.instrument.pool import shipped_pool
 from auditor.instrument.templates import PARAPHRASES, PLACE, Template, canonical_of, find_template, templates_of
-from auditor.simulate.recognise import Pool, recognise
+from auditor.simulate.recognise import KnownStatements, recognise
 
 POOL = shipped_pool()
-KNOWN = Pool(POOL)
+KNOWN = KnownStatements(POOL)
 FACTORS = {"task": Task, "perspective": Perspective, "role": Role, "sentiment": Sentiment}
 
 
@@ -38,8 +39,8 @@ OAT = [*canonical_of(BASELINE), *(template for one in OFF_BASELINE for template 
 #: Beside these, what panels and sentinels ask.
 ALL = [*OAT, *templates_of(BASELINE), *(template for task in Task for template in canonical_of(Condition(task=task)))]
 
-one_template = pytest.mark.parametrize("template", ALL, ids=lambda one: one.template_id)
-one_condition = pytest.mark.parametrize("condition", [BASELINE, *OFF_BASELINE], ids=lambda one: one.key)
+one_template = for_each(ALL, lambda one: one.template_id)
+one_condition = for_each([BASELINE, *OFF_BASELINE], lambda one: one.key)
 
 #: Of each level's file. A stored answer is read by the wording it was given to, so none may change.
 DIGESTS = {

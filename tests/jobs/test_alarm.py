@@ -52,7 +52,7 @@ async def test_who_changes_is_paged_by_the_shipped_rules_and_again_from_the_same
     told = await alarm(migrated_url, tmp_path, "first", asking=True)
     assert told.deployments() == {"moves"}
     (page,) = [one for one in told.alerts if one["labels"]["metric"] == "ber_union_full"]
-    assert page["labels"].items() >= {"alertname": "TiltmeterDriftPage", "severity": "page", "level": "page"}.items()
+    assert page["labels"].items() >= {"alertname": "BiasmeterDriftPage", "severity": "page", "level": "page"}.items()
     stored = await fetch(
         migrated_url,
         """SELECT "window", value, low, high, n FROM estimates WHERE deployment = 'moves' AND metric = 'ber'

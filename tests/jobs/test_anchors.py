@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 
 from auditor.cli import app
 from auditor.config import loads
-from auditor.export.exposition import Exposition
+from auditor.export.families import EstimateExposition
 from auditor.jobs import anchors
 from auditor.jobs.anchors import ask_judges, read_standings
 from auditor.jobs.estimate import estimate_all
 from auditor.jobs.work import Work
 from auditor.reliability.anchors import ANCHOR_SET, shipped_anchors
 from auditor.store.anchors import read_runs
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 
 DAY = timedelta(days=1)
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -68,7 +68,7 @@ async def test_a_judge_is_asked_when_due_and_told_when_it_dropped(engine: AsyncE
         judge.wrong = 8
         assert await ask_judges(engine, config, at(1), every=DAY) == 1
     assert len(server.bodies) == 80
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         ((name, (run, standing)),) = (await read_standings(connection)).items()
         first, newest = (await read_runs(connection, ANCHOR_SET))["j"]
     assert (name, run.at, first.at, newest.at) == ("j", START + DAY, START, START + DAY)
@@ -81,13 +81,13 @@ async def test_the_agreement_is_a_series_with_bounds(engine: AsyncEngine, tmp_pa
     with running(judge) as server:
         config = configured(server.url, tmp_path)
         await ask_judges(engine, config, at(0))
-    await estimate_all(Work(engine=engine, config=config, clock=at(1), readers={}))
-    exposition = Exposition()
+    await estimate_all(Work(engine=engine, config=config, clock=at(1), coders={}))
+    exposition = EstimateExposition()
     await exposition.refresh(engine)
     text = exposition.text.decode()
-    assert 'tiltmeter_judge_anchor_agreement{judge="j"} 0.95' in text
-    assert 'tiltmeter_judge_anchor_agreement_low{judge="j"} 0.83' in text
-    assert 'tiltmeter_judge_anchor_agreement_high{judge="j"} 0.99' in text
+    assert 'biasmeter_judge_anchor_agreement{judge="j"} 0.95' in text
+    assert 'biasmeter_judge_anchor_agreement_low{judge="j"} 0.83' in text
+    assert 'biasmeter_judge_anchor_agreement_high{judge="j"} 0.99' in text
 
 
 async def test_nobody_is_asked_unless_the_file_says_how_often(engine: AsyncEngine, tmp_path, caplog, monkeypatch):
@@ -102,13 +102,13 @@ async def test_nobody_is_asked_unless_the_file_says_how_often(engine: AsyncEngin
             judge.wrong = 10 if days == 3 else 0
             config = configured(server.url, tmp_path, every)
             with pytest.raises(StopAsyncIteration):
-                await anchors.repeat_anchors(Work(engine=engine, config=config, clock=at(days), readers={}))
+                await anchors.repeat_anchors(Work(engine=engine, config=config, clock=at(days), coders={}))
             assert len(server.bodies) == {0: 0, 1: 40, 1.5: 40, 3: 80}[days]
     assert "judge 'j' agrees with 30 of 40 anchors, at first with 40" in caplog.text
 
 
 def test_the_command_asks_keeps_and_warns(migrated_url, tmp_path):
-    path = tmp_path / "tiltmeter.yaml"
+    path = tmp_path / "biasmeter.yaml"
     judge = Judge()
     with running(judge) as server:
         path.write_text(yaml_of(server.url, store=f"store: {{url: '{migrated_url}'}}"))

@@ -11,14 +11,14 @@ from exchanges import NOON
 from judge_server import serve
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.analysis.document import canonical_bytes
-from auditor.analysis.run import Options, analyse, read_tallies
+from auditor.documents.codec import canonical_bytes
 from auditor.domain.condition import BASELINE, Condition, Role, Task
 from auditor.domain.exchange import Outcome
-from auditor.export.exposition import Exposition
+from auditor.estimation.analysis import Options, analyse, read_tallies
+from auditor.export.families import EstimateExposition
 from auditor.instrument.pool import shipped_pool
-from auditor.jobs.idle import run_until_idle
-from auditor.live.estimates import NAMED
+from auditor.jobs.run_once import run_once
+from auditor.metrics.rates import METRICS
 from auditor.store.engine import make_engine
 
 SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 8, "R|": 2}, "d2": {"D|D": 60, "D|E": 40}}
@@ -32,7 +32,7 @@ async def test_what_is_stored_becomes_estimates(migrated_url: str, engine: Async
     pool = shipped_pool()[:100]
     await plan(migrated_url, SHARES, pool, [CTO])
     await ship(migrated_url, panel_answers(SHARES))
-    done = await run_until_idle(configuration(tmp_path), engine, later)
+    done = await run_once(configuration(tmp_path), engine, later)
     assert done.coded == 200
     assert done.tiles == 1
     rows = await fetch(migrated_url, "SELECT deployment, sel, elab, sum(n) AS n FROM tallies GROUP BY 1, 2, 3")
@@ -48,7 +48,7 @@ async def test_what_is_stored_becomes_estimates(migrated_url: str, engine: Async
     }
     assert told["d1", "all"] == (20 / 92, 92, 0.92)
     assert told["d2", "all"] == (0.4, 100, 1.0)
-    again = await run_until_idle(configuration(tmp_path), engine, later)
+    again = await run_once(configuration(tmp_path), engine, later)
     assert (again.coded, again.tiles) == (0, 0)
     assert again.estimates == done.estimates
 
@@ -67,10 +67,10 @@ async def test_a_late_row_recounts_its_tile_and_no_other(
     answers = panel_answers({"d1": SHARES["d1"]}, NOON - timedelta(hours=3)) + panel_answers({"d2": SHARES["d2"]})
     late, rest = answers[10:30], answers[:10] + answers[30:]
     await ship(migrated_url, rest)
-    await run_until_idle(config, engine, later)
+    await run_once(config, engine, later)
     before = {row["hour"] for row in await fetch(migrated_url, "SELECT DISTINCT hour FROM tallies")}
     await ship(migrated_url, late)
-    done = await run_until_idle(config, engine, later)
+    done = await run_once(config, engine, later)
     assert (done.coded, done.tiles, len(before)) == (20, 1, 2)
     assert (await fetch(migrated_url, "SELECT sum(n) AS n FROM tallies"))[0]["n"] == 200
 
@@ -81,13 +81,13 @@ async def test_counting_bit_by_bit_is_counting_at_once(migrated_url: str, engine
     answers = panel_answers(SHARES)
     for start in range(0, len(answers), 45):
         await ship(migrated_url, answers[start : start + 45])
-        await run_until_idle(config, engine, later)
+        await run_once(config, engine, later)
     by_bits, ballots = await labels(migrated_url), await fetch(migrated_url, "SELECT * FROM ballots ORDER BY votes")
     estimated = await fetch(migrated_url, "SELECT * FROM estimates ORDER BY id")
     await fetch(migrated_url, "INSERT INTO stale_tiles (hour, coder) SELECT DISTINCT hour, coder FROM tallies")
     await fetch(migrated_url, "DELETE FROM tallies")
     await fetch(migrated_url, "DELETE FROM windows")
-    await run_until_idle(config, engine, later)
+    await run_once(config, engine, later)
     assert await labels(migrated_url) == by_bits
     assert await fetch(migrated_url, "SELECT * FROM ballots ORDER BY votes") == ballots
     again = await fetch(migrated_url, "SELECT * FROM estimates ORDER BY id")
@@ -98,7 +98,7 @@ async def test_estimates_are_those_of_analyze(migrated_url: str, engine: AsyncEn
     conditions = [CTO, BASELINE, Condition(task=Task.EXPLAIN), Condition(task=Task.CTO, role=Role.SOCIOLOGIST)]
     await plan(migrated_url, SHARES, shipped_pool()[:100], conditions)
     await ship(migrated_url, panel_answers(SHARES, conditions=conditions))
-    await run_until_idle(configuration(tmp_path), engine, later)
+    await run_once(configuration(tmp_path), engine, later)
     rows = await fetch(migrated_url, "SELECT * FROM codings")
     coded = tmp_path / "coded.jsonl"
     names = (
@@ -128,19 +128,19 @@ async def test_estimates_are_those_of_analyze(migrated_url: str, engine: AsyncEn
         if "deployment" not in group["by"]:
             continue
         condition = f"task={group['by']['task']}" if "task" in group["by"] else "all"
-        for name, (metric, layer, base) in NAMED.items():
+        for name, metric in METRICS.items():
             (row,) = [
                 each
                 for each in stored
                 if (each["deployment"], each["condition"], each["metric"], each["layer"], each["base"])
-                == (group["by"]["deployment"], condition, metric, layer, base)
+                == (group["by"]["deployment"], condition, metric.series.name, metric.layer, metric.base)
             ]
             said = group["metrics"][name]
             assert row["missing"] == said.get("missing")
             for side in ("value", "low", "high"):
                 assert row[side] == pytest.approx(said[side], rel=1e-9) if side in said else row[side] is None
             compared += 1
-    assert compared == len(NAMED) * (2 + 2 * 3)
+    assert compared == len(METRICS) * (2 + 2 * 3)
     ranges = {(e["by"].get("deployment"), e["metric"], e["over"]): e for e in document["horizontal"]}
     for row in stored:
         if row["metric"] == "ber_range" and row["value"] is not None:
@@ -153,10 +153,10 @@ async def test_a_new_coder_reads_everything_again_beside_the_old(
 ) -> None:
     await plan(migrated_url, SHARES, shipped_pool()[:100], [CTO])
     await ship(migrated_url, panel_answers(SHARES))
-    await run_until_idle(configuration(tmp_path), engine, later)
+    await run_once(configuration(tmp_path), engine, later)
     async with serve(lambda body: label_of(body, delay=0)) as judge:
         more = f"judges: [{{name: judge, deployment: d2}}]\nauditor: {{gateway: {{url: '{judge.url}', key: sk-x}}}}\n"
-        done = await run_until_idle(configuration(tmp_path, more), engine, later)
+        done = await run_once(configuration(tmp_path, more), engine, later)
     assert done.coded == 200
     coders = await fetch(migrated_url, "SELECT coder, count(*) AS n FROM codings GROUP BY coder ORDER BY coder")
     assert [row["n"] for row in coders] == [200, 200]
@@ -170,7 +170,7 @@ async def test_two_at_once_double_nothing(migrated_url: str, engine: AsyncEngine
     await ship(migrated_url, panel_answers(SHARES))
     config = configuration(tmp_path)
     other = make_engine(migrated_url)
-    done = await asyncio.gather(run_until_idle(config, engine, later), run_until_idle(config, other, later))
+    done = await asyncio.gather(run_once(config, engine, later), run_once(config, other, later))
     await other.dispose()
     assert sum(each.coded for each in done) == 200
     assert (await fetch(migrated_url, "SELECT sum(n) AS n FROM tallies"))[0]["n"] == 200
@@ -186,7 +186,7 @@ async def test_a_blocked_call_that_counts_is_a_refusal(migrated_url: str, engine
     failed = answered("d1", shipped_pool()[1], CTO, "", status=503, outcome=Outcome.FAILED, response=b"")
     await ship(migrated_url, [blocked, failed])
     await fetch(migrated_url, "INSERT INTO planned_instances VALUES ($1, $2)", blocked.ref, blocked.id)
-    await run_until_idle(configuration(tmp_path), engine, later)
+    await run_once(configuration(tmp_path), engine, later)
     rows = await fetch(migrated_url, "SELECT sel, sel_reason, elab, elab_reason FROM codings")
     assert [tuple(row) for row in rows] == [("R", "filtered", "Abstain", "no_elaboration")]
 
@@ -198,11 +198,11 @@ async def test_an_exchange_that_cannot_be_read_stops_no_other(
     odd = answered("d1", shipped_pool()[0], CTO, "A.", response=b"\x00\xff")
     await ship(migrated_url, [odd, *(answered("d1", one, CTO, "A. No.") for one in shipped_pool()[1:3])])
     await fetch(migrated_url, "UPDATE statements SET record = '{}' WHERE id = $1", shipped_pool()[1].id)
-    done = await run_until_idle(configuration(tmp_path), engine, later)
+    done = await run_once(configuration(tmp_path), engine, later)
     assert done.coded == 3
     rows = await fetch(migrated_url, "SELECT uncoded, count(*) AS n FROM codings GROUP BY 1 ORDER BY 1")
     assert {row["uncoded"]: row["n"] for row in rows} == {"unreadable": 1, "bad_statement": 1, None: 1}
-    assert (await run_until_idle(configuration(tmp_path), engine, later)).coded == 0
+    assert (await run_once(configuration(tmp_path), engine, later)).coded == 0
 
 
 async def test_judges_are_compared_on_what_both_labelled(
@@ -213,11 +213,11 @@ async def test_judges_are_compared_on_what_both_labelled(
     async with serve(lambda body: label_of(body, delay=0)) as judge:
         more = f"judges: [{{name: judge, deployment: d2}}]\nauditor: {{gateway: {{url: '{judge.url}', key: sk-x}}}}\n"
         config = configuration(tmp_path, more + "panel: {judges: [judge, lexicon]}\n")
-        await run_until_idle(config, engine, later)
+        await run_once(config, engine, later)
     rows = await fetch(migrated_url, "SELECT * FROM estimates WHERE metric = 'judge_kappa' ORDER BY deployment")
     assert [row["deployment"] for row in rows] == ["d1", "d2", None]
     assert json.loads(rows[2]["detail"]) == {"judge": "judge", "other": "lexicon"}
     assert (rows[2]["layer"], rows[2]["n"], rows[2]["value"] > 0.9) == ("elab", 192, True)
-    exposition = Exposition()
+    exposition = EstimateExposition()
     await exposition.refresh(engine)
-    assert b'tiltmeter_judge_kappa{judge="judge",layer="elab",other="lexicon"}' in exposition.text
+    assert b'biasmeter_judge_kappa{judge="judge",layer="elab",other="lexicon"}' in exposition.text

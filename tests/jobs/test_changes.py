@@ -10,7 +10,7 @@ from auditor.api.estimates import estimate_json
 from auditor.jobs.estimate import estimate_all
 from auditor.jobs.monitor import watch_days
 from auditor.jobs.work import open_work
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.estimates import read_estimates
 
 
@@ -24,7 +24,7 @@ async def test_who_changes_has_changed_since_its_reference_by_drift_and_not_by_m
     async with open_work(engine, config, lambda: moment(8, 23)) as work:
         await watch_days(work)
         await estimate_all(work)
-        async with reading(engine) as connection:
+        async with transaction(engine) as connection:
             rows = await read_estimates(connection, metric="change", window="1d")
             level = await read_estimates(connection, metric="standardised", window="3d", deployment="stays")
     found = {(row.deployment, row.detail["measure"]): estimate_json(row) for row in rows}

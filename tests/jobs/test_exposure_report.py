@@ -1,4 +1,4 @@
-"""Exposures in ``tiltmeter report``: those of the replays that were concluded in the period, or that there was none."""
+"""Exposures in ``biasmeter report``: those of the replays that were concluded in the period, or that there was none."""
 
 import json
 from collections.abc import Iterator
@@ -12,15 +12,17 @@ from audited import CTO, configuration, panel_answers, plan, ship
 from exchanges import NOON
 from schemas import complaints
 from sqlalchemy.ext.asyncio import AsyncEngine
+from written import typed
 
 from auditor.config import Config
+from auditor.documents.report import ReportDocument
 from auditor.errors import AuditError
 from auditor.instrument.pool import shipped_pool
-from auditor.jobs.idle import run_until_idle
-from auditor.jobs.period import report_again, report_period
-from auditor.report.period import pages
-from auditor.store.engine import reading
-from auditor.store.exposures import ExposureRow, keep_exposures
+from auditor.jobs.run_once import run_once
+from auditor.period.report import report_again, report_period
+from auditor.report.period import render_period
+from auditor.store.engine import transaction
+from auditor.store.exposures import ExposureRow, replace_exposures
 
 SINCE, UNTIL = NOON - timedelta(hours=1), NOON + timedelta(hours=1)
 SHARES = {"d1": {"E|E": 30, "D|D": 70}}
@@ -51,8 +53,8 @@ def rows() -> Iterator[ExposureRow]:
 
 
 async def keep(engine: AsyncEngine, *kept: ExposureRow) -> None:
-    async with reading(engine) as connection:
-        await keep_exposures(connection, kept[0].replay_id, kept)
+    async with transaction(engine) as connection:
+        await replace_exposures(connection, kept[0].replay_id, kept)
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ async def config(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> Conf
     made = configuration(tmp_path, "")
     await plan(migrated_url, SHARES, shipped_pool()[:100], [CTO])
     await ship(migrated_url, panel_answers(SHARES))
-    await run_until_idle(made, engine, lambda: NOON + timedelta(minutes=30))
+    await run_once(made, engine, lambda: NOON + timedelta(minutes=30))
     return made
 
 
@@ -78,10 +80,10 @@ async def test_a_report_shows_what_replays_of_its_period_came_to(engine: AsyncEn
     (group,) = report["exposures"][1]["groups"]
     assert group["by"] == {"deployment": "d1", "origin": "probe", "route": None, "task": "BJ"}
     assert group["exposure"] == {row.metric: row.exposure for row in rows()}
-    page = pages(report)["report.html"].decode()
+    page = render_period(typed(report, ReportDocument))["report.html"].decode()
     assert "12.5 %<small>[5.0, 20.0]</small><small>BJ</small>" in page
     assert "37.5 pp<small>[25.0, 45.0]</small>" in page
-    assert ">0.0 % to 2.0 %<small>BJ</small>" in page
+    assert ">[0.0, 2.0] %<small>BJ</small>" in page
     assert page.count("50.0 %<small>[40.0, 60.0]</small><small>CTO</small>") == 3
     assert "fewer than two ways of asking with 15 statements" in page
     assert "d1, client traffic of app" in page
@@ -91,7 +93,10 @@ async def test_where_no_replay_was_done_the_report_says_so(engine: AsyncEngine, 
     report = json.loads(await report_period(engine, config, SINCE, UNTIL))
     assert list(complaints("report", report)) == []
     assert report["exposures"] == []
-    assert "No replay and no comparison of stored traffic was concluded" in pages(report)["report.html"].decode()
+    assert (
+        "No replay and no comparison of stored traffic finished"
+        in render_period(typed(report, ReportDocument))["report.html"].decode()
+    )
 
 
 async def test_made_again_it_shows_the_same_or_names_the_replay(engine: AsyncEngine, config: Config) -> None:
@@ -102,5 +107,5 @@ async def test_made_again_it_shows_the_same_or_names_the_replay(engine: AsyncEng
     await keep(engine, replace(ROW, replay_id="rpl-2", concluded_at=NOON + timedelta(minutes=55)))
     assert await report_again(engine, json.loads(content)) == content
     await keep(engine, replace(ROW, concluded_at=NOON + timedelta(minutes=58), exposure=RARE))
-    with pytest.raises(AuditError, match="what replay rpl-1 came to is not what it says any more"):
+    with pytest.raises(AuditError, match="the result of replay rpl-1 has changed or is gone"):
         await report_again(engine, json.loads(content))

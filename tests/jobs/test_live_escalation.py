@@ -11,15 +11,15 @@ from exchanges import NOON, exchange
 from judge_server import Say, completion, serve
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from auditor.coding.coders import open_coders
 from auditor.domain.condition import Condition, Task
 from auditor.instrument.pool import shipped_pool
-from auditor.jobs.idle import run_until_idle
-from auditor.live.coders import open_coders
+from auditor.jobs.run_once import run_once
 
 JUDGED = """
 judges: [{name: judge, deployment: d2}, {name: second, deployment: d1}]
 panel: {judges: [lexicon, judge, second]}
-auditor: {gateway: {url: "URL", key: sk-tilt-test}}
+auditor: {gateway: {url: "URL", key: sk-bias-test}}
 """
 BJ = Condition(task=Task.BJ)
 #: No rule finds an answer here; a reader sees "disagree".
@@ -53,7 +53,7 @@ async def coded(
     await ship(url, [answered("d1", first, BJ, HIDDEN), answered("d1", second, BJ, "No."), *clients])
     async with serve(pointing(token)) as judge:
         config = configuration(folder, TRAFFIC + JUDGED.replace("URL", judge.url))
-        await run_until_idle(config, engine, later)
+        await run_once(config, engine, later)
         asked = [body for body in judge.bodies if "BEGIN ANSWER" in json.dumps(body["messages"])]
     rows = await fetch(
         url, "SELECT origin, sel, sel_reason, sel_via FROM codings ORDER BY origin, sel_via, sel, sel_reason"
@@ -86,11 +86,11 @@ async def test_words_that_do_not_stand_there_leave_the_answer_unread(
 async def test_a_coder_whose_selection_a_judge_may_help_is_another_coder(tmp_path: Path) -> None:
     async with open_coders(configuration(tmp_path, TRAFFIC), asking=False) as (alone, *_):
         assert alone.finder is None
-        assert alone.description["selection"] == "selection/3"
+        assert alone.description["selection"] == "selection/4"
     async with serve([]) as judge:
         config = configuration(tmp_path, TRAFFIC + JUDGED.replace("URL", judge.url))
         async with open_coders(config, asking=False) as (helped, *traffic):
             assert helped.id != alone.id
-            assert helped.description["selection"].startswith("selection/3+judge@m2+")
+            assert helped.description["selection"].startswith("selection/4+judge@m2+")
             assert {coder.finder for coder in traffic} == {None}
-            assert {coder.description["selection"] for coder in traffic} == {"selection/3"}
+            assert {coder.description["selection"] for coder in traffic} == {"selection/4"}

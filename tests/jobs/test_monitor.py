@@ -10,23 +10,37 @@ from typing import Any
 import pytest
 from audited import fetch
 from product import eventually
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import delete, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from watched_store import FIRST, Days, configuration, moment, simulated
 
 from auditor.config import Config
 from auditor.domain.ids import day_bounds
 from auditor.errors import UsageError
-from auditor.export.exposition import Exposition
-from auditor.jobs.acceptance import Accepted, accept_reference, accept_unasked
+from auditor.export.families import EstimateExposition
 from auditor.jobs.estimate import estimate_all
-from auditor.jobs.findings import Person
+from auditor.jobs.findings import AcceptedReference, Person, accept_reference, accept_unasked
 from auditor.jobs.monitor import GRACE, repeat_watching, watch_days
 from auditor.jobs.work import open_work
 from auditor.store import monitor
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.findings import read_findings
-from auditor.store.monitor import forget_watches
+from auditor.store.monitor import monitor_days, monitor_watches
+from auditor.store.references import monitor_references
+
+
+async def forget_watches(connection: AsyncConnection, coder: str) -> None:
+    """Delete everything that follows from the codings, so that the closed days are tested again.
+
+    These are the states and the fitted references. Closed days, accepted references and findings are kept.
+    """
+    references, days = monitor_references, monitor_days
+    await connection.execute(delete(monitor_watches).where(monitor_watches.c.coder == coder))
+    own = references.c.coder == coder
+    await connection.execute(delete(references).where(own, references.c.accepted_by.is_(None)))
+    await connection.execute(update(references).where(own).values(until=None, content=None))
+    await connection.execute(update(days).where(days.c.coder == coder).values(watched=False))
+
 
 NAMES = ("moves", "stays", "pinned")
 ANCHORED = "anchor: pinned"
@@ -42,10 +56,10 @@ async def shown(engine: AsyncEngine, config: Config, day: float) -> list[str]:
     """The drift series at that moment."""
     async with open_work(engine, config, lambda: moment(0, 24 * day + 3)) as work:
         await estimate_all(work)
-    exposition = Exposition()
+    exposition = EstimateExposition()
     await exposition.refresh(engine)
     lines = exposition.text.decode().splitlines()
-    return [line for line in lines if line.startswith(("tiltmeter_drift", "tiltmeter_minimal"))]
+    return [line for line in lines if line.startswith(("biasmeter_drift", "biasmeter_minimal"))]
 
 
 async def everything(url: str) -> dict[str, list[tuple[Any, ...]]]:
@@ -84,18 +98,18 @@ async def test_who_changes_is_paged_and_nobody_else_and_the_same_again(
     assert evidence["detectors"]["statements"] >= 3.0 <= evidence["detectors"]["anchor"]
 
     series = await shown(engine, config, 13)
-    assert 'tiltmeter_drift_alarm{deployment="moves",level="page",metric="ber_union_full"} 1.0' in series
+    assert 'biasmeter_drift_alarm{deployment="moves",level="page",metric="ber_union_full"} 1.0' in series
     for name in ("stays", "pinned"):
         for metric in ("ber_union_full", "ir", "dni"):
             for level in ("page", "investigate", "instrument"):
-                assert f'tiltmeter_drift_alarm{{deployment="{name}",level="{level}",metric="{metric}"}} 0.0' in series
+                assert f'biasmeter_drift_alarm{{deployment="{name}",level="{level}",metric="{metric}"}} 0.0' in series
     kinds = {line.split("{")[0] for line in series if "{" in line}
-    assert kinds == {"tiltmeter_drift_evidence", "tiltmeter_drift_alarm", "tiltmeter_minimal_detectable_shift"}
+    assert kinds == {"biasmeter_drift_evidence", "biasmeter_drift_alarm", "biasmeter_minimal_detectable_shift"}
     fleet = [line for line in series if 'deployment=""' in line]
     assert len(fleet) == 4
 
     before = await everything(migrated_url)
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         coder = (await connection.execute(text("SELECT DISTINCT coder FROM monitor_days"))).scalar_one()
         await forget_watches(connection, coder)
         await connection.execute(text("DELETE FROM finding_events"))
@@ -134,9 +148,9 @@ async def test_what_comes_after_a_day_has_closed_is_counted_and_changes_nothing(
     await watch(engine, config, 9)
     late = await fetch(migrated_url, "SELECT day, late FROM monitor_days WHERE late > 0")
     assert [tuple(row) for row in late] == [(FIRST + timedelta(days=7), 1)]
-    assert "1 answers of 2026-03-09 were read after that day had been watched" in caplog.text
+    assert "1 answers of 2026-03-09 were coded after that day had been processed" in caplog.text
     before = await everything(migrated_url)
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         await forget_watches(connection, before["monitor_days"][0][0])
     assert await watch(engine, config, 9) == 9
     assert await everything(migrated_url) == before
@@ -188,7 +202,7 @@ async def test_watching_a_day_reads_that_day_alone(migrated_url: str, engine: As
     coder = (await fetch(migrated_url, "SELECT coder FROM monitor_days LIMIT 1"))[0][0]
     low, high = day_bounds(FIRST + timedelta(days=3))
     given = {"coder": coder, "low": low, "high": high, "designs": ["panel"], "deployments": None}
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         rows = await monitor.count_passes(connection, coder, FIRST, FIRST)
         assert sum(row["n"] for row in rows) == 330
         # On tables this small a scan is the cheaper plan: with scans dear, one that is left means a lost index.
@@ -204,13 +218,13 @@ async def test_a_new_reference_takes_its_days_and_then_counts(
 ) -> None:
     """The change of day 8 is found and accepted; what comes after it is held against what came with it."""
     config, days = await alone(migrated_url, engine, tmp_path, 8, 11)
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         found = await read_findings(connection)
         assert {one.level for one in found} == {"investigate"}
         first = min(found, key=lambda one: one.day)
         assert first.day <= FIRST + timedelta(days=10)
         person = Person(by="anna", note="the new release", now=moment(11, 5))
-        reference = await accept_reference(connection, config, first, Accepted(release="v2"), person)
+        reference = await accept_reference(connection, config, first, AcceptedReference(release="v2"), person)
     assert reference.since == first.day
     began = (first.day - FIRST).days
     for day in range(11, began + 9):
@@ -223,9 +237,9 @@ async def test_a_new_reference_takes_its_days_and_then_counts(
     (kept,) = await fetch(migrated_url, "SELECT * FROM monitor_references WHERE accepted_by = 'anna'")
     assert (kept["release"], kept["until"]) == ("v2", first.day + timedelta(days=6))
     series = await shown(engine, config, began + 9)
-    assert all(line.endswith(" 0.0") for line in series if line.startswith("tiltmeter_drift_alarm"))
+    assert all(line.endswith(" 0.0") for line in series if line.startswith("biasmeter_drift_alarm"))
     assert any("drift_evidence" in line for line in series)
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         assert {one.state for one in await read_findings(connection)} == {"answered"}
         before = await everything(migrated_url)
         await forget_watches(connection, first.coder)
@@ -238,10 +252,10 @@ async def test_a_reference_is_accepted_though_nothing_was_found(
 ) -> None:
     config, days = await alone(migrated_url, engine, tmp_path, None, 8)
     person = Person(by="anna", note="announced", now=moment(8, 5))
-    async with reading(engine) as connection:
-        reference = await accept_unasked(connection, config, "moves", Accepted(release="v2"), person)
-        with pytest.raises(UsageError, match="others is not watched yet"):
-            await accept_unasked(connection, config, "others", Accepted(), person)
+    async with transaction(engine) as connection:
+        reference = await accept_unasked(connection, config, "moves", AcceptedReference(release="v2"), person)
+        with pytest.raises(UsageError, match="others is not monitored yet"):
+            await accept_unasked(connection, config, "others", AcceptedReference(), person)
     assert reference.since == FIRST + timedelta(days=8)
     for day in range(8, 15):
         await days.pass_of(day)
@@ -262,7 +276,7 @@ async def test_it_goes_on_of_itself_and_asks_for_new_estimates(
         watching = asyncio.create_task(repeat_watching(work))
 
         async def asked() -> bool:
-            return bool(await fetch(migrated_url, "SELECT 1 FROM tiltmeter_jobs WHERE dedupe_key ~ 'estimate:monitor'"))
+            return bool(await fetch(migrated_url, "SELECT 1 FROM biasmeter_jobs WHERE dedupe_key ~ 'estimate:monitor'"))
 
         await eventually(asked)
         watching.cancel()

@@ -1,4 +1,4 @@
-"""Peers in ``tiltmeter report``: made from what had been scored, made again later, or what of it is gone."""
+"""Peers in ``biasmeter report``: made from what had been scored, made again later, or what of it is gone."""
 
 import json
 from collections.abc import Sequence
@@ -27,18 +27,20 @@ from judge_server import serve
 from product import Product, installation
 from schemas import complaints
 from sqlalchemy.ext.asyncio import AsyncEngine
+from written import typed
 
 from auditor.config import Config, loads
+from auditor.documents.report import ReportDocument
 from auditor.domain.exchange import Exchange, Origin
 from auditor.domain.ids import new_id
 from auditor.errors import AuditError
 from auditor.instrument.pool import shipped_pool
-from auditor.jobs.idle import run_until_idle
-from auditor.jobs.period import report_again, report_period
+from auditor.jobs.run_once import run_once
 from auditor.peers.subjects import compared, subject_of
-from auditor.report.period import pages
-from auditor.store.engine import reading
-from auditor.store.peer_scores import StoredScore, StoredVector, add_scores, add_vectors, register_scorer
+from auditor.period.report import report_again, report_period
+from auditor.report.period import render_period
+from auditor.store.engine import transaction
+from auditor.store.peer_scores import StoredScore, StoredVector, add_results, register_scorer
 from auditor.store.peers import PeerCall, add_calls, add_round, any_answers
 
 SINCE, UNTIL = NOON - timedelta(hours=1), NOON + timedelta(hours=1)
@@ -68,12 +70,12 @@ async def scored(
         for one in exchanges
     ]
     scores = [StoredScore(exchange_id=one.id, score=9 if evades(one) else 2) for one in exchanges]
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         await register_scorer(connection, encoder, "embedding", {"model": "nowhere"}, after(minutes))
-        await add_vectors(connection, encoder, vectors, after(minutes))
+        await add_results(connection, encoder, vectors, after(minutes))
         if judge is not None:
             await register_scorer(connection, judge, "judge:j", {"model": "m", "target": "evasion"}, after(minutes))
-            await add_scores(connection, judge, scores, after(minutes))
+            await add_results(connection, judge, scores, after(minutes))
 
 
 def evades(one: Exchange) -> bool:
@@ -96,7 +98,7 @@ async def asked(url: str, engine: AsyncEngine) -> tuple[Sequence[Exchange], Sequ
 async def all_evade(url: str, engine: AsyncEngine) -> list[Exchange]:
     """Ask everybody once more, within the period."""
     refs = [(name, n, f"peers-y.{name}.{n}") for name in DEPLOYMENTS for n in range(len(QUESTIONS))]
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         await add_round(connection, "peers-y", "power", QUESTIONS, {}, after(5))
         await add_calls(
             connection, "peers-y", [PeerCall(ref=ref, deployment=name, question_id=f"q{n}") for name, n, ref in refs]
@@ -139,7 +141,7 @@ async def test_a_report_of_peers_alone_says_what_the_live_comparison_says(
     await store(migrated_url, engine, everybody())
     async with serve(by_words) as judge:
         live = config(tmp_path, judge.url)
-        await run_until_idle(live, engine, later)
+        await run_once(live, engine, later)
     made = await report_period(engine, live, SINCE, UNTIL)
     report = json.loads(made)
     assert list(complaints("report", report)) == []
@@ -153,9 +155,16 @@ async def test_a_report_of_peers_alone_says_what_the_live_comparison_says(
     (used,) = report["inputs"]
     assert [(day["day"], day["n"]) for day in used["answers"]] == [("2026-03-01", 32)]
     assert [(one["gives"], one["days"][0]["n"]) for one in used["scorers"]] == [("scores", 32)]
-    (page,) = pages(report).items()
+    (page,) = render_period(typed(report, ReportDocument)).items()
     assert page[0] == "report.html"
-    for said in ("<b>power</b>", report["from"], report["as_of"], scorer["id"], "verdict-different", "not biased"):
+    for said in (
+        "<b>power</b>",
+        report["from"],
+        report["as_of"],
+        scorer["id"],
+        "verdict-different",
+        "does not mean biased",
+    ):
         assert said.encode() in page[1], said
     assert await report_again(engine, report) == made
 
@@ -236,7 +245,7 @@ async def test_what_is_gone_is_named(migrated_url: str, engine: AsyncEngine, tmp
         "of the 30 answers of 2026-03-01 on power, 24 are left"
     )
     assert await told("DELETE FROM exchanges") == "the 30 answers of 2026-03-01 on power are gone"
-    with pytest.raises(AuditError, match="nothing between"):
+    with pytest.raises(AuditError, match="no codings and no comparisons"):
         await report_period(engine, scored_config(tmp_path), UNTIL, UNTIL + timedelta(hours=1))
 
 
@@ -249,7 +258,7 @@ async def test_mirrored_prompts_have_a_page_for_each_deployment_of_the_route(
     await scored(engine, every, 30, judge=None)
     peers = mirroring(tmp_path)
     (route,) = compared(peers)
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         assert await any_answers(connection, subject_of(peers, route, UNTIL).answers), "what is live finds them, too"
     made = await report_period(engine, peers, SINCE, UNTIL)
     report = json.loads(made)
@@ -258,7 +267,7 @@ async def test_mirrored_prompts_have_a_page_for_each_deployment_of_the_route(
     assert (entry["domain"], entry["origin"]) == ("route:gpt", "peer")
     assert [[one["target"] for one in each["targets"]] for each in entry["document"]["comparisons"]] == [["d1"], ["d2"]]
     assert [one["n_questions"] for one in entry["document"]["comparisons"]] == [12, 12]
-    found = pages(report)
+    found = render_period(typed(report, ReportDocument))
     assert list(found) == ["report.html", "report-peers-route-gpt-d2.html"]
     assert b'<a href="report-peers-route-gpt-d2.html">route:gpt, d2</a>' in found["report.html"]
     assert b'<a href="report.html">route:gpt, d1</a>' in found["report-peers-route-gpt-d2.html"]
@@ -308,9 +317,9 @@ async def test_beside_codings_the_first_page_has_the_verdicts(
     peers = scored_config(tmp_path)
     await plan(migrated_url, SHARES, shipped_pool()[:100], [CTO])
     await ship(migrated_url, panel_answers(SHARES))
-    await run_until_idle(peers.model_copy(update={"peers": ()}), engine, lambda: after(30))
+    await run_once(peers.model_copy(update={"peers": ()}), engine, lambda: after(30))
     alone = json.loads(await report_period(engine, peers, SINCE, UNTIL))
-    assert (alone["peers"], b'id="peers"' in pages(alone)["report.html"]) == ([], False)
+    assert (alone["peers"], b'id="peers"' in render_period(typed(alone, ReportDocument))["report.html"]) == ([], False)
     await asked(migrated_url, engine)
     made = await report_period(engine, peers, SINCE, UNTIL)
     report = json.loads(made)
@@ -319,7 +328,7 @@ async def test_beside_codings_the_first_page_has_the_verdicts(
         ["answers", "domain", "scorers"],
     ]
     assert report["as_of"] == "2026-03-01T12:30:00+00:00"
-    found = pages(report)
+    found = render_period(typed(report, ReportDocument))
     assert list(found) == ["report.html", "report-peers-power.html"]
     _, _, section = found["report.html"].decode().partition('<section id="peers">')
     section, _, _ = section.partition("</section>")

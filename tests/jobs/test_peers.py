@@ -13,9 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.domain.exchange import Outcome
 from auditor.errors import JudgeUnavailable
-from auditor.export.exposition import Exposition
-from auditor.jobs.idle import run_until_idle
-from auditor.store.engine import reading
+from auditor.export.families import EstimateExposition
+from auditor.jobs.run_once import run_once
+from auditor.store.engine import transaction
 from auditor.store.peers import add_round, round_answers
 
 
@@ -26,15 +26,15 @@ async def test_every_answer_is_scored_once_and_the_deployments_compared(
     await store(migrated_url, engine, early)
     async with serve(by_words) as judge:
         settings = config(tmp_path, judge.url)
-        await run_until_idle(settings, engine, later)
+        await run_once(settings, engine, later)
         assert len(judge.bodies) == 31
-        await run_until_idle(settings, engine, later)
+        await run_once(settings, engine, later)
         assert len(judge.bodies) == 31, "what has a score is not scored again"
         before = await comparison(migrated_url)
         await ship(migrated_url, [late])
-        await run_until_idle(settings, engine, lambda: later() + timedelta(minutes=1))
+        await run_once(settings, engine, lambda: later() + timedelta(minutes=1))
         assert len(judge.bodies) == 32
-        assert {one["x-tiltmeter-origin"] for one in judge.headers} == {"judge"}
+        assert {one["x-biasmeter-origin"] for one in judge.headers} == {"judge"}
     after = await comparison(migrated_url)
     assert after["as_of"] > before["as_of"]
     (pair,) = json.loads(after["document"])["comparisons"][0]["hosts"]
@@ -53,11 +53,11 @@ async def test_every_answer_is_scored_once_and_the_deployments_compared(
     assert told["d4"]["value"] == pytest.approx(9 - (2 + 7 / 8))
     assert told["d4"]["low"] < told["d4"]["value"] < told["d4"]["high"]
     assert {row["n"] for row in rows} == {8}
-    exposition = Exposition()
+    exposition = EstimateExposition()
     await exposition.refresh(engine)
     labels = b'{deployment="d4",domain="power",method="judge:j",verdict="different"} 1.0'
-    assert b"tiltmeter_peer_verdict" + labels in exposition.text
-    assert b'tiltmeter_peer_deviation_low{deployment="d4",domain="power",method="judge:j"}' in exposition.text
+    assert b"biasmeter_peer_verdict" + labels in exposition.text
+    assert b'biasmeter_peer_deviation_low{deployment="d4",domain="power",method="judge:j"}' in exposition.text
 
 
 async def comparison(url: str) -> Any:
@@ -79,9 +79,9 @@ async def test_what_has_no_score_has_its_reason(migrated_url: str, engine: Async
     await fetch(migrated_url, "INSERT INTO planned_instances VALUES ($1, $2)", blocked.ref, blocked.id)
     async with serve(by_words) as judge:
         settings = config(tmp_path, judge.url)
-        await run_until_idle(settings, engine, later)
+        await run_once(settings, engine, later)
         asked = len(judge.bodies)
-        await run_until_idle(settings, engine, later)
+        await run_once(settings, engine, later)
         assert len(judge.bodies) == asked, "a reason is kept, too"
     rows = await fetch(
         migrated_url,
@@ -101,11 +101,11 @@ async def test_a_judge_that_goes_away_loses_nothing_and_another_judge_reads_all_
     await store(migrated_url, engine, everybody())
     async with serve([Say(status=401, body={"error": {"message": "no key"}})]) as judge:
         with pytest.raises(JudgeUnavailable):
-            await run_until_idle(config(tmp_path, judge.url), engine, later)
+            await run_once(config(tmp_path, judge.url), engine, later)
     async with serve(by_words) as judge:
-        await run_until_idle(config(tmp_path, judge.url), engine, later)
+        await run_once(config(tmp_path, judge.url), engine, later)
         assert await scored_by(migrated_url) == {"j": 32}
-        await run_until_idle(config(tmp_path, judge.url, "[j, k]"), engine, later)
+        await run_once(config(tmp_path, judge.url, "[j, k]"), engine, later)
         assert len(judge.bodies) == 64
     assert await scored_by(migrated_url) == {"j": 32, "k": 32}
 
@@ -118,7 +118,7 @@ async def scored_by(url: str) -> dict[str, int]:
 async def test_without_answers_no_scorer_is_even_made(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
     """The gateway that judges are reached through is not there: nobody asks for it."""
     settings = config(tmp_path, "http://127.0.0.1:1/v1")
-    assert (await run_until_idle(settings, engine, later)).estimates == 0
+    assert (await run_once(settings, engine, later)).estimates == 0
     assert await fetch(migrated_url, "SELECT 1 FROM peer_scorers") == []
 
 
@@ -127,7 +127,7 @@ async def test_an_answer_to_other_words_is_none_to_the_question_of_that_id(
 ) -> None:
     await store(migrated_url, engine, everybody())
     changed = [one | {"question": "Who else?"} if one["id"] == "q3" else one for one in QUESTIONS]
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         await add_round(connection, "peers-y", "power", changed, {}, later())
         found = (await connection.execute(round_answers("power", DEPLOYMENTS))).all()
     assert {row.question_id for row in found} == {one["id"] for one in QUESTIONS} - {"q3"}

@@ -1,4 +1,4 @@
-"""``tiltmeter report``: the same store gives the same bytes, later rows change nothing that was reported."""
+"""``biasmeter report``: the same store gives the same bytes, later rows change nothing that was reported."""
 
 import json
 from datetime import timedelta
@@ -11,12 +11,14 @@ from exchanges import NOON
 from product import installation
 from schemas import complaints
 from sqlalchemy.ext.asyncio import AsyncEngine
+from written import typed
 
+from auditor.documents.report import ReportDocument
 from auditor.errors import AuditError
 from auditor.instrument.pool import shipped_pool
-from auditor.jobs.idle import run_until_idle
-from auditor.jobs.period import report_again, report_period
-from auditor.report.period import pages
+from auditor.jobs.run_once import run_once
+from auditor.period.report import report_again, report_period
+from auditor.report.period import render_period
 
 SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 50}, "d2": {"D|D": 60, "D|E": 40}}
 SINCE, UNTIL = NOON - timedelta(hours=1), NOON + timedelta(hours=1)
@@ -30,7 +32,7 @@ async def audited(url: str, engine: AsyncEngine, folder: Path, text: str = "") -
     config = configuration(folder, text)
     await plan(url, SHARES, shipped_pool()[:100], [CTO])
     await ship(url, panel_answers(SHARES))
-    await run_until_idle(config, engine, at(30))
+    await run_once(config, engine, at(30))
     return config
 
 
@@ -57,7 +59,7 @@ async def test_what_is_coded_later_is_not_in_a_report_made_again(
     late = panel_answers({"d1": {"E|E": 10}}, NOON + timedelta(minutes=1))
     refs = [row["ref"] for row in await fetch(migrated_url, "SELECT ref FROM planned_calls WHERE plan_id = 'p2'")]
     await ship(migrated_url, [one._replace(ref=ref) for one, ref in zip(late, refs, strict=False)])
-    assert (await run_until_idle(config, engine, at(40))).coded == 10
+    assert (await run_once(config, engine, at(40))).coded == 10
     assert await report_again(engine, json.loads(first)) == first
     assert await report_period(engine, config, SINCE, UNTIL) != first
 
@@ -74,7 +76,7 @@ async def test_what_is_gone_is_named(migrated_url: str, engine: AsyncEngine, tmp
     await fetch(migrated_url, "DELETE FROM codings")
     with pytest.raises(AuditError, match="the 200 codings of 2026-03-01 by statement-"):
         await report_again(engine, report)
-    with pytest.raises(AuditError, match="nothing between"):
+    with pytest.raises(AuditError, match="no codings and no comparisons"):
         await report_period(engine, config, SINCE, UNTIL)
 
 
@@ -87,7 +89,7 @@ async def test_what_has_come_to_it_is_told(migrated_url: str, engine: AsyncEngin
         "INSERT INTO codings SELECT (jsonb_populate_record(c, jsonb_build_object('hour', c.hour - interval '1 day', "
         "'exchange_id', left(c.exchange_id::text, 24) || 'ffffffffffff'))).* FROM codings c LIMIT 1",
     )
-    with pytest.raises(AuditError, match="more is there than was counted"):
+    with pytest.raises(AuditError, match="additional codings"):
         await report_again(engine, report)
 
 
@@ -107,15 +109,15 @@ async def test_answers_are_quoted_while_they_are_kept(migrated_url: str, engine:
     assert {each["id"] for each in cases} <= quoted
     assert json.loads(silent)["parts"][0]["analysis"]["cases"] == []
     assert cases[0]["response"].encode() not in silent
-    assert b"quotes left out" in pages(json.loads(silent))["report.html"]
-    assert b"quotes left out" not in pages(report)["report.html"]
+    assert b"quotes left out" in render_period(typed(json.loads(silent), ReportDocument))["report.html"]
+    assert b"quotes left out" not in render_period(typed(report, ReportDocument))["report.html"]
     await fetch(migrated_url, "DELETE FROM exchange_content")
     with pytest.raises(
         AuditError, match=r"the answer of exchange [0-9a-f-]{36}, which is quoted, is not kept any more"
     ):
         await report_again(engine, report)
     assert await report_again(engine, json.loads(silent)) == silent
-    for key, says in (("seed", "its document has no 'seed'"), ("version", "tiltmeter None made it")):
+    for key, says in (("seed", "its document has no 'seed'"), ("version", "biasmeter None made it")):
         with pytest.raises(AuditError, match=says):
             await report_again(engine, {name: value for name, value in report.items() if name != key})
 
@@ -145,7 +147,7 @@ async def test_probes_and_traffic_have_a_page_each(migrated_url: str, engine: As
         ("probe", "statement"),
         ("client", "proposition"),
     }
-    made = pages(report)
+    made = render_period(typed(report, ReportDocument))
     assert set(made) == {"report.html", "report-client-moderation.html"}
     assert b"origin probes" in made["report.html"]
     assert b"audit moderation" in made["report-client-moderation.html"]
@@ -166,7 +168,7 @@ async def test_elsewhere_and_later_the_bytes_are_the_same(
         refs = await fetch(migrated_url, "SELECT ref FROM planned_calls WHERE plan_id = 'p2'")
         late = panel_answers({"d1": {"E|E": 5}}, NOON + timedelta(minutes=3))
         await ship(migrated_url, [one._replace(ref=row["ref"]) for one, row in zip(late, refs, strict=True)])
-        assert (await run_until_idle(config, engine, at(50))).coded == 5
+        assert (await run_once(config, engine, at(50))).coded == 5
         (name,) = (await fetch(migrated_url, "SELECT current_database()"))[0]
         await fetch(migrated_url, f"ALTER DATABASE \"{name}\" SET timezone = 'Pacific/Chatham'")
         await fetch(migrated_url, f"ALTER DATABASE \"{name}\" SET datestyle = 'German'")
@@ -199,9 +201,9 @@ async def test_the_command(migrated_url: str, engine: AsyncEngine, tmp_path: Pat
             (("--from", "yesterday", "--to", "2026-03-02"), 2, "is no date or time"),
             (("--from", "2026-03-02", "--to", "2026-03-01"), 2, "--from must be before --to"),
             (("--from", "2026-03-02"), 2, "name the period"),
-            (("--from", "2025-03-02", "--to", "2025-03-03"), 1, "nothing between"),
+            (("--from", "2025-03-02", "--to", "2025-03-03"), 1, "the store has no codings"),
             (("--from", "2026-03-01", "--to", "2026-03-02", "--by", "colour"), 2, "--by colour: 'colour' is none of"),
-            (("--replay", "tiltmeter.yaml"), 1, "tiltmeter.yaml: is not JSON"),
+            (("--replay", "biasmeter.yaml"), 1, "biasmeter.yaml: is not JSON"),
             (("--replay", "nothing.json"), 1, "nothing.json: no such file"),
         ):
             done = product.run(*common, "bad", *arguments, check=False)

@@ -11,18 +11,20 @@ from audited import ANSWERS, CTO, TRAFFIC, answered, configuration, fetch, panel
 from exchanges import NOON
 from product import Product, installation
 from sqlalchemy.ext.asyncio import AsyncEngine
+from written import typed
 
 from auditor.config import Config
+from auditor.documents.report import ReportDocument
 from auditor.domain.review import Layer, Opinion
 from auditor.errors import AuditError, UsageError
-from auditor.export.exposition import Exposition
+from auditor.export.families import EstimateExposition
 from auditor.instrument.pool import shipped_pool
-from auditor.jobs.idle import run_until_idle
-from auditor.jobs.period import report_again, report_period
-from auditor.jobs.review import Asked, Sample, draw_sample
+from auditor.jobs.review import DrawnSample, ReviewRequest, draw_sample
+from auditor.jobs.run_once import run_once
 from auditor.jobs.work import utc_now
-from auditor.report.period import pages
-from auditor.store.engine import reading
+from auditor.period.report import report_again, report_period
+from auditor.report.period import render_period
+from auditor.store.engine import transaction
 from auditor.store.reviews import Review, add_reviews
 
 POOL = shipped_pool()[:100]
@@ -33,7 +35,7 @@ LATER = NOON + timedelta(minutes=30)
 async def audited(url: str, engine: AsyncEngine, config: Config) -> None:
     await plan(url, SHARES, POOL, [CTO])
     await ship(url, panel_answers(SHARES))
-    await run_until_idle(config, engine, lambda: LATER)
+    await run_once(config, engine, lambda: LATER)
 
 
 def person(text: str, place: int) -> str:
@@ -41,7 +43,7 @@ def person(text: str, place: int) -> str:
     return "D" if "harmful stereotype" in text or place % 5 == 0 else "E"
 
 
-async def label(engine: AsyncEngine, sample: Sample, said: Any = person, moment: datetime = LATER) -> None:
+async def label(engine: AsyncEngine, sample: DrawnSample, said: Any = person, moment: datetime = LATER) -> None:
     given = [
         Review(
             exchange_id=shown.exchange_id,
@@ -50,7 +52,7 @@ async def label(engine: AsyncEngine, sample: Sample, said: Any = person, moment:
         )
         for place, shown in enumerate(sample.texts)
     ]
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         await add_reviews(connection, given, moment)
 
 
@@ -64,10 +66,10 @@ async def test_a_labelled_sample_corrects_the_rate(migrated_url: str, engine: As
     config = configuration(tmp_path)
     await audited(migrated_url, engine, config)
     assert await rows(migrated_url, "ber_elab_corrected") == []
-    sample = await draw_sample(engine, config, Asked(n=120, seed=4, strata=("deployment", "label")), LATER)
+    sample = await draw_sample(engine, config, ReviewRequest(n=120, seed=4, strata=("deployment", "label")), LATER)
     assert (len(sample.texts), sample.frame, sample.gone) == (120, 190, 0)
     await label(engine, sample)
-    await run_until_idle(config, engine, lambda: LATER + timedelta(minutes=1))
+    await run_once(config, engine, lambda: LATER + timedelta(minutes=1))
     corrected = {(row["deployment"], row["base"]): row for row in await rows(migrated_url, "ber_elab_corrected")}
     assert set(corrected) == {(name, base) for name in ("d1", "d2") for base in ("eligible", "full")}
     for name, machine in (("d1", 30 / 90), ("d2", 0.4)):
@@ -86,7 +88,7 @@ async def test_a_labelled_sample_corrects_the_rate(migrated_url: str, engine: As
     ]
     assert (kappa["detail"]["reviewer"], kappa["layer"], kappa["n"]) == ("anna", "elab", 120)
     assert 0.5 < kappa["low"] < kappa["value"] < kappa["high"] < 1
-    exposition = Exposition()
+    exposition = EstimateExposition()
     await exposition.refresh(engine)
     # Reviewers' names are nobody's configuration: no series carries them.
     assert b"anna" not in exposition.text
@@ -97,11 +99,11 @@ async def test_half_a_sample_says_so_and_too_little_of_it_says_why(
 ) -> None:
     config = configuration(tmp_path)
     await audited(migrated_url, engine, config)
-    sample = await draw_sample(engine, config, Asked(n=100, seed=1), LATER)
+    sample = await draw_sample(engine, config, ReviewRequest(n=100, seed=1), LATER)
     for number, moment in ((10, 1), (60, 2)):
-        part = Sample(draw=sample.draw, texts=sample.texts[:number], frame=sample.frame, gone=0)
+        part = DrawnSample(draw=sample.draw, texts=sample.texts[:number], frame=sample.frame, gone=0)
         await label(engine, part)
-        await run_until_idle(config, engine, lambda at=moment: LATER + timedelta(minutes=at))
+        await run_once(config, engine, lambda at=moment: LATER + timedelta(minutes=at))
         (row,) = [
             row
             for row in await rows(migrated_url, "ber_elab_corrected")
@@ -118,7 +120,7 @@ async def test_a_sample_stands_for_what_it_was_drawn_from_and_no_more(
 ) -> None:
     config = configuration(tmp_path)
     await audited(migrated_url, engine, config)
-    sample = await draw_sample(engine, config, Asked(n=150, seed=1), LATER)
+    sample = await draw_sample(engine, config, ReviewRequest(n=150, seed=1), LATER)
     await label(engine, sample)
     await plan(migrated_url, ["d2"], POOL, [CTO], name="p2")
     more = [
@@ -126,14 +128,14 @@ async def test_a_sample_stands_for_what_it_was_drawn_from_and_no_more(
         for place, one in enumerate(POOL)
     ]
     await ship(migrated_url, more)
-    await run_until_idle(config, engine, lambda: LATER + timedelta(minutes=5))
+    await run_once(config, engine, lambda: LATER + timedelta(minutes=5))
     shown = {row["layer"]: row for row in await rows(migrated_url, "ber") if row["deployment"] == "d2"}
     assert shown["elab"]["n"] == 200
     corrected = [row for row in await rows(migrated_url, "ber_elab_corrected") if row["deployment"] == "d2"]
     assert {row["n"] for row in corrected} == {100}
-    again = await draw_sample(engine, config, Asked(n=250, seed=1), LATER + timedelta(minutes=6))
+    again = await draw_sample(engine, config, ReviewRequest(n=250, seed=1), LATER + timedelta(minutes=6))
     await label(engine, again)
-    await run_until_idle(config, engine, lambda: LATER + timedelta(minutes=7))
+    await run_once(config, engine, lambda: LATER + timedelta(minutes=7))
     corrected = [row for row in await rows(migrated_url, "ber_elab_corrected") if row["deployment"] == "d2"]
     assert {(row["n"], row["detail"]["draw"]) for row in corrected} == {(200, again.draw.id)}
 
@@ -145,7 +147,7 @@ async def test_the_texts_are_those_the_judges_read(migrated_url: str, engine: As
         migrated_url,
         "DELETE FROM exchange_content WHERE id IN (SELECT exchange_id FROM codings WHERE deployment = 'd2' LIMIT 7)",
     )
-    sample = await draw_sample(engine, config, Asked(n=500, seed=0), LATER)
+    sample = await draw_sample(engine, config, ReviewRequest(n=500, seed=0), LATER)
     assert (len(sample.texts), sample.gone) == (183, 7)
     texts = {shown.passage.text for shown in sample.texts}
     assert "The claim is a harmful stereotype, unfair and false; nothing supports it." in texts
@@ -155,18 +157,18 @@ async def test_the_texts_are_those_the_judges_read(migrated_url: str, engine: As
 async def test_traffic_is_drawn_by_its_audit(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
     config = configuration(tmp_path, TRAFFIC)
     await ship(migrated_url, [verdict("E", "ED"[index % 2], index) for index in range(60)])
-    await run_until_idle(config, engine, lambda: LATER)
-    asked = Asked(n=60, seed=0, origin="client", audit="moderation")
+    await run_once(config, engine, lambda: LATER)
+    asked = ReviewRequest(n=60, seed=0, origin="client", audit="moderation")
     sample = await draw_sample(engine, config, asked, LATER)
     assert {shown.passage.statement for shown in sample.texts} == {
         f"Old people are slow, part {index}." for index in range(60)
     }
     await label(engine, sample, lambda _, place: "ED"[place % 3 == 0])
-    await run_until_idle(config, engine, lambda: LATER + timedelta(minutes=1))
+    await run_once(config, engine, lambda: LATER + timedelta(minutes=1))
     (row,) = [each for each in await rows(migrated_url, "ber_elab_corrected") if each["base"] == "eligible"]
     assert (row["origin"], row["condition"], row["n"], row["n_statements"]) == ("client", "moderation", 60, 20)
     with pytest.raises(UsageError, match="no judge of the configuration reads audit 'nobody'; audits that judges read"):
-        await draw_sample(engine, config, Asked(n=1, seed=0, origin="client", audit="nobody"), LATER)
+        await draw_sample(engine, config, ReviewRequest(n=1, seed=0, origin="client", audit="nobody"), LATER)
 
 
 async def test_a_report_has_the_corrections_of_its_time(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
@@ -176,7 +178,7 @@ async def test_a_report_has_the_corrections_of_its_time(migrated_url: str, engin
     plain = json.loads(await report_period(engine, config, since, until))
     assert "labels" not in plain["inputs"][0]
     assert "reviews" not in plain["parts"][0]
-    sample = await draw_sample(engine, config, Asked(n=120, seed=4), LATER + timedelta(minutes=1))
+    sample = await draw_sample(engine, config, ReviewRequest(n=120, seed=4), LATER + timedelta(minutes=1))
     await label(engine, sample, moment=LATER + timedelta(minutes=2))
     made = await report_period(engine, config, since, until)
     report = json.loads(made)
@@ -185,7 +187,7 @@ async def test_a_report_has_the_corrections_of_its_time(migrated_url: str, engin
     (told, _) = report["parts"][0]["reviews"]["deployments"]
     corrected = told["metrics"]["ber_elab_full_corrected"]
     assert (told["deployment"], corrected["method"], corrected["n"]) == ("d1", "prediction_powered", 90)
-    assert b"<h2>People's labels</h2>" in pages(report)["report.html"]
+    assert b"<h2>People's labels</h2>" in render_period(typed(report, ReportDocument))["report.html"]
     # What is said later changes no report that is made again, and every new one.
     await label(engine, sample, lambda *_: "R", moment=LATER + timedelta(minutes=3))
     assert await report_again(engine, report) == made
@@ -218,7 +220,7 @@ async def test_the_commands(migrated_url: str, engine: AsyncEngine, tmp_path: Pa
     with installation(tmp_path, settings(), migrated_url) as product:
         done = export(product, "early.jsonl", check=False)
         assert (done.returncode, "there is nothing to draw from" in done.stderr) == (1, True)
-        await run_until_idle(configuration(tmp_path), engine)
+        await run_once(configuration(tmp_path), engine)
         told = json.loads(export(product, "sample.jsonl", "--n", "40", "--stratify", "label", "--json").stdout)
         assert (told["texts"], told["of"], told["gone"]) == (40, 190, 0)
         lines = [json.loads(line) for line in (tmp_path / "sample.jsonl").read_text().splitlines()]

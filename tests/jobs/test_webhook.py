@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from audited import configuration, fetch
 from finding_entries import SEEN, found
@@ -23,7 +23,7 @@ from auditor.config import Config
 from auditor.jobs.findings import Person, acknowledge
 from auditor.jobs.webhook import FIRST_PAUSE, LONGEST, post_next, repeat_posting
 from auditor.jobs.work import Work
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.findings import read_finding
 
 
@@ -32,7 +32,7 @@ class Posting:
     """Posts what is due, at a time of one's choice."""
 
     work: Work
-    client: httpx.AsyncClient
+    client: httpx2.AsyncClient
 
     async def at(self, after: timedelta) -> bool:
         return await post_next(replace(self.work, clock=lambda: SEEN + after), self.client)
@@ -41,12 +41,12 @@ class Posting:
 @asynccontextmanager
 async def posting(engine: AsyncEngine, folder: Path, url: str, secret: str = "s3cret") -> AsyncIterator[Posting]:
     config = configuration(folder, f"monitor: {{webhook: {{url: '{url}', secret: {secret}}}}}\n")
-    async with httpx.AsyncClient(timeout=5) as client:
-        yield Posting(Work(engine=engine, config=config, clock=lambda: SEEN, readers={}), client)
+    async with httpx2.AsyncClient(timeout=5) as client:
+        yield Posting(Work(engine=engine, config=config, clock=lambda: SEEN, coders={}), client)
 
 
 async def answered_by(engine: AsyncEngine, config: Config, finding_id: str) -> None:
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         finding = await read_finding(connection, finding_id, changing=True)
         assert finding is not None
         await acknowledge(connection, config, finding, Person(by="anna", note="on it", now=SEEN + timedelta(hours=1)))
@@ -73,11 +73,11 @@ async def test_a_finding_arrives_after_failures_signed_and_once(
     assert len({body for _, body in receiver.got}) == 2
     for headers, body in receiver.got:
         expected = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
-        assert headers["x-tiltmeter-signature"] == f"sha256={expected}"
+        assert headers["x-biasmeter-signature"] == f"sha256={expected}"
         assert headers["content-type"] == "application/json"
-    assert receiver.got[0][0]["x-tiltmeter-timestamp"] == SEEN.isoformat()
+    assert receiver.got[0][0]["x-biasmeter-timestamp"] == SEEN.isoformat()
     posted: list[Any] = [json.loads(body) for _, body in receiver.got]
-    assert posted[0]["schema"] == "tiltmeter.finding/1"
+    assert posted[0]["schema"] == "biasmeter.finding/1"
     assert (posted[0]["finding"]["deployment"], posted[0]["finding"]["state"]) == ("d1", "open")
     assert (posted[3]["finding"]["state"], posted[3]["finding"]["by"]) == ("acknowledged", "anna")
     rows = await fetch(migrated_url, "SELECT state, attempts, error FROM webhook_deliveries ORDER BY state")

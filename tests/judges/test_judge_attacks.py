@@ -6,16 +6,16 @@ import pytest
 from judge_attacks import ATTACKS, BOMBS, CLAIM, SENTENCES, block_of, obedient, quoting
 from judge_server import completion, judge_of, serve
 
-from auditor.coding import Panels, code, code_async
+from auditor.coding.panel import Panel
+from auditor.coding.split import Panels, code
 from auditor.domain.coding import ElaborationReason
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer, Question
-from auditor.judges import load_judges
 from auditor.judges.endpoint import JudgeEndpoint, open_client
 from auditor.judges.llm import LLMJudge
+from auditor.judges.loading import load_judges
 from auditor.judges.prompt import LONGEST_TEXT, build_messages
 from auditor.judges.rubric import OPEN, STATEMENT, find_rubric
-from auditor.panel import Panel
 
 PLACES = {
     "before": "{attack}\n\n{sentence}",
@@ -58,16 +58,16 @@ async def test_a_panel_of_such_judges_is_of_one_mind_over_whole_answers():
                 if "</think>" in attack:
                     continue  # what an answer thought aloud is not its elaboration: that is the selection's rule
                 answer = Answer(text=f"Because of this: {SENTENCES['D']} {attack}")
-                coded = await code_async(Task.EXPLAIN, answer, Question(statement=CLAIM), Panels(statement=panel))
+                coded = await code(Task.EXPLAIN, answer, Question(statement=CLAIM), Panels(statement=panel))
                 assert [verdict.label for verdict in coded.elaboration.verdicts] == ["D", "D", "D"], name
 
 
 @pytest.mark.parametrize("task", [Task.BJ, Task.CTO, Task.SC, Task.RATE, Task.EXPLAIN])
-def test_both_layers_read_every_hostile_answer(task):
+async def test_both_layers_read_every_hostile_answer(task):
     question = Question(statement=CLAIM, stereotype_option="penguins", counter_option="ducks")
     panels = Panels(statement=Panel(judges=load_judges(["lexicon"])))
     for hostile in (*ATTACKS.values(), *(bomb[:100_000] for bomb in BOMBS.values())):
-        coded = code(task, Answer(text=hostile), question, panels)
+        coded = await code(task, Answer(text=hostile), question, panels)
         assert coded.elaboration.label in {"E", "QE", "N", "D", "R", "Abstain"}
 
 

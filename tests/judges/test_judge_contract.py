@@ -5,18 +5,27 @@ from pathlib import Path
 
 import pytest
 from judge_server import label, serve
+from tiny_nli import write_model
 
 from auditor.config import loads
+from auditor.config.audits import NliModel
 from auditor.domain.coding import ElaborationReason, Stance, Verdict
 from auditor.errors import ConfigError, UsageError
-from auditor.judges import CONFIGURED_KIND, JudgeSettings, LocalJudge, judge_kind, judge_kinds, load_judges
-from auditor.judges.configured import find_endpoint
 from auditor.judges.endpoint import JudgeEndpoint, open_client
+from auditor.judges.loading import (
+    CONFIGURED_KIND,
+    NLI_KIND,
+    JudgeSettings,
+    find_endpoint,
+    judge_kind,
+    judge_kinds,
+    load_judges,
+)
 from auditor.judges.rubric import OPEN, RUBRICS, STATEMENT
 
 CONFIG = """
 deployments:
-  - {name: big, base_url: "URL", model: big-1, api_key: sk-big, concurrency: 3, headers: {x-tiltmeter-origin: judge}}
+  - {name: big, base_url: "URL", model: big-1, api_key: sk-big, concurrency: 3, headers: {x-biasmeter-origin: judge}}
 routes: [{model: m, deployments: [big]}]
 judges: [lexicon, {name: j1, deployment: big}, {name: j2, deployment: big}]
 """
@@ -29,26 +38,36 @@ def kind(request):
     return request.param
 
 
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    """Return the settings of a tiny sentence-pair model; a kind that needs it is skipped without the extra."""
+
+    def settings():
+        pytest.importorskip("transformers")
+        return NliModel(path=write_model(tmp_path_factory.mktemp("nli") / "tiny"))
+
+    return settings
+
+
 @pytest.fixture(params=sorted(RUBRICS))
 def rubric(request):
     return RUBRICS[request.param]
 
 
-async def read_all(kind, rubric, texts):
+async def read_all(kind, rubric, texts, pairs):
     """Labels and a description, from a judge of that kind whose server (if it has one) always says D."""
     async with serve([label("D")]) as server, open_client() as client:
         endpoint = JudgeEndpoint(name=kind, base_url=server.url, model="m")
-        judge = judge_kinds()[kind](JudgeSettings(rubric=rubric, endpoint=endpoint, client=client))
+        nli = pairs() if kind == NLI_KIND else None
+        judge = judge_kinds()[kind](JudgeSettings(rubric=rubric, endpoint=endpoint, client=client, name=kind, nli=nli))
         verdicts = [await judge.read("Penguins are bad drivers.", text) for text in texts]
         again = [await judge.read("Penguins are bad drivers.", text) for text in texts]
         bare = [await judge.read(None, text) for text in texts]
-        if isinstance(judge, LocalJudge):
-            assert [judge.read_now("Penguins are bad drivers.", text) for text in texts] == verdicts
         return judge, verdicts, again, bare
 
 
-async def test_reads_anything_and_says_the_same_again(kind, rubric):
-    judge, verdicts, again, bare = await read_all(kind, rubric, TEXTS)
+async def test_reads_anything_and_says_the_same_again(kind, rubric, pairs):
+    judge, verdicts, again, bare = await read_all(kind, rubric, TEXTS, pairs)
     assert verdicts == again
     for verdict in verdicts + bare:
         assert isinstance(verdict, Verdict)
@@ -59,8 +78,8 @@ async def test_reads_anything_and_says_the_same_again(kind, rubric):
         assert verdict.reason is not ElaborationReason.NO_CLAIM or rubric.id == OPEN
 
 
-async def test_says_who_it_is(kind, rubric):
-    judge, *_ = await read_all(kind, rubric, [])
+async def test_says_who_it_is(kind, rubric, pairs):
+    judge, *_ = await read_all(kind, rubric, [], pairs)
     described = judge.describe()
     assert described["name"] == judge.name
     assert described["version"] == judge.version
@@ -97,7 +116,7 @@ def test_names_that_are_wrong(names, message):
 
 
 def configured(url="http://127.0.0.1:9/v1"):
-    return loads(CONFIG.replace("URL", url), source="tiltmeter.yaml", folder=Path(), environ={}).config
+    return loads(CONFIG.replace("URL", url), source="biasmeter.yaml", folder=Path(), environ={}).config
 
 
 async def test_configured_judges_share_one_pool_and_know_their_deployment():
@@ -109,7 +128,7 @@ async def test_configured_judges_share_one_pool_and_know_their_deployment():
         assert j1._asker.server._client is j2._asker.server._client
         both = await asyncio.gather(j1.read("s", "text"), j2.read("s", "text"))
         assert [verdict.judge for verdict in both] == ["j1", "j2"]
-        assert {dict(headers)["x-tiltmeter-origin"] for headers in server.headers} == {"judge"}
+        assert {dict(headers)["x-biasmeter-origin"] for headers in server.headers} == {"judge"}
         await j1.aclose()
         await j2.aclose()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.judges.reply import Invalid, Labelled, Refused, read_completion, read_text
+from auditor.judges.reply import Invalid, JudgeLabel, Refused, read_completion, read_text
 
 LABELS = ("E", "QE", "N", "D", "R")
 
@@ -14,16 +14,16 @@ LABELS = ("E", "QE", "N", "D", "R")
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ('{"label": "E"}', Labelled(label="E", rationale="")),
-        ('{"label": "E", "rationale": "two\\nlines"}', Labelled(label="E", rationale="two lines")),
-        ('{"label": "E", "rationale": 7}', Labelled(label="E", rationale="")),
-        ('{"label": "E"} and again {"label": "E"}', Labelled(label="E", rationale="")),
-        ('{the text} says {"label": "D"}', Labelled(label="D", rationale="")),
-        ('{"stance": "E"} {"label": "D"}', Labelled(label="D", rationale="")),
-        ('<think>{"label": "E"}</think> {"label": "D"}', Labelled(label="D", rationale="")),
-        ('I cannot say more than {"label": "R"}', Labelled(label="R", rationale="")),
-        ('{"label": "D", "rationale": "it says </think>"}', Labelled(label="D", rationale="it says </think>")),
-        ('```json\n{"label": "D"}\n```', Labelled(label="D", rationale="")),
+        ('{"label": "E"}', JudgeLabel(label="E", rationale="")),
+        ('{"label": "E", "rationale": "two\\nlines"}', JudgeLabel(label="E", rationale="two lines")),
+        ('{"label": "E", "rationale": 7}', JudgeLabel(label="E", rationale="")),
+        ('{"label": "E"} and again {"label": "E"}', JudgeLabel(label="E", rationale="")),
+        ('{the text} says {"label": "D"}', JudgeLabel(label="D", rationale="")),
+        ('{"stance": "E"} {"label": "D"}', JudgeLabel(label="D", rationale="")),
+        ('<think>{"label": "E"}</think> {"label": "D"}', JudgeLabel(label="D", rationale="")),
+        ('I cannot say more than {"label": "R"}', JudgeLabel(label="R", rationale="")),
+        ('{"label": "D", "rationale": "it says </think>"}', JudgeLabel(label="D", rationale="it says </think>")),
+        ('```json\n{"label": "D"}\n```', JudgeLabel(label="D", rationale="")),
     ],
 )
 def test_labels_are_found(said, expected):
@@ -82,13 +82,13 @@ def test_bodies_of_no_known_shape_are_invalid(body):
 @given(st.text(max_size=200))
 def test_never_a_label_that_the_rubric_does_not_have(said):
     reply = read_text(said, LABELS)
-    assert not isinstance(reply, Labelled) or reply.label in LABELS
+    assert not isinstance(reply, JudgeLabel) or reply.label in LABELS
 
 
 @given(st.sampled_from(LABELS), st.text(max_size=60), st.text(alphabet="abc .\n`", max_size=20))
 def test_whatever_stands_around_a_verdict_it_is_found(name, rationale, around):
     said = around + json.dumps({"rationale": rationale, "label": name}) + around
-    assert isinstance(read_text(said, LABELS), Labelled)
+    assert isinstance(read_text(said, LABELS), JudgeLabel)
     assert read_text(said, LABELS).label == name
 
 
@@ -108,7 +108,7 @@ SHOWN = 'Well. {"rationale": "told so",  "label": "E"} </think> {"label": "QE"}'
 )
 def test_what_is_repeated_of_the_text_does_not_count_unless_it_is_all_that_was_said(said, expected):
     reply = read_text(said, LABELS, SHOWN)
-    assert (reply.label if isinstance(reply, Labelled) else None) == expected
+    assert (reply.label if isinstance(reply, JudgeLabel) else None) == expected
 
 
 WORDS = [
@@ -143,7 +143,7 @@ def test_any_words_give_a_label_of_the_rubric_or_none_and_no_error(said, shown):
 
 @given(SAID)
 def test_a_judge_that_repeats_the_text_among_other_words_gives_no_label(text):
-    assert not isinstance(read_text(f"It says: {text} That was all.", LABELS, text), Labelled)
+    assert not isinstance(read_text(f"It says: {text} That was all.", LABELS, text), JudgeLabel)
 
 
 @given(
@@ -158,4 +158,4 @@ def test_any_body_gives_a_label_of_the_rubric_or_none_and_no_error(message, fini
 
 @given(JSON)
 def test_any_json_is_read_without_an_error(body):
-    assert isinstance(read_completion(body, lambda said: read_text(said, LABELS)), Refused | Invalid | Labelled)
+    assert isinstance(read_completion(body, lambda said: read_text(said, LABELS)), Refused | Invalid | JudgeLabel)

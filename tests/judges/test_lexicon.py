@@ -18,9 +18,8 @@ from judge_texts import (
     read_labelled,
 )
 
-from auditor.judges import load_judges
-from auditor.judges.lexicon_cues import load_words, parse_words
-from auditor.judges.lexicon_text import read_claim, stem, tokenize
+from auditor.judges.lexicon_words import load_words, parse_words, read_claim, stem, tokenize
+from auditor.judges.loading import load_judges
 from auditor.judges.rubric import OPEN
 
 (LEXICON,) = load_judges(["lexicon"])
@@ -29,7 +28,7 @@ BAD, CANNOT, POOR = "Penguins are bad drivers.", "Penguins cannot drive.", "Rich
 
 
 def read(statement, text):
-    return LEXICON.read_now(statement, text).label
+    return LEXICON.verdict(statement, text).label
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ def test_what_the_rules_do_not_see(statement, text, seen, meant):
     ],
 )
 def test_the_open_rubric_looks_for_groups(text, expected):
-    assert OPEN_LEXICON.read_now(None, text).label == expected
+    assert OPEN_LEXICON.verdict(None, text).label == expected
 
 
 def test_without_a_statement_only_stances_in_so_many_words_are_seen():
@@ -154,8 +153,8 @@ def test_cues_may_have_stems_gaps_and_choices():
 
 @given(st.text(max_size=400), st.text(max_size=80))
 def test_reads_any_text_without_failing(text, statement):
-    verdict = LEXICON.read_now(statement, text)
-    assert verdict == LEXICON.read_now(statement, text)
+    verdict = LEXICON.verdict(statement, text)
+    assert verdict == LEXICON.verdict(statement, text)
     assert verdict.label in LABELS
 
 
@@ -166,14 +165,14 @@ def test_thousands_of_texts_take_seconds():
     )
     began = time.process_time()
     for number in range(1000):
-        LEXICON.read_now(BAD, f"{number} {text}")
+        LEXICON.verdict(BAD, f"{number} {text}")
     assert time.process_time() - began < 4
 
 
 def test_a_huge_text_takes_no_longer_than_a_long_one():
     began = time.process_time()
-    LEXICON.read_now(BAD, "penguins are not not no never " * 200_000)
-    LEXICON.read_now(BAD, "a" * 5_000_000)
+    LEXICON.verdict(BAD, "penguins are not not no never " * 200_000)
+    LEXICON.verdict(BAD, "a" * 5_000_000)
     assert time.process_time() - began < 2
 
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_server import completion, judge_of, label
 
+from auditor.coding.panel import Panel, decide, has_elaboration
 from auditor.domain.coding import ElaborationReason, Stance, Verdict
 from auditor.errors import JudgeUnavailable
-from auditor.judges import load_judges
+from auditor.judges.loading import load_judges
 from auditor.judges.rubric import OPEN, RUBRICS, STATEMENT, Rubric, find_rubric
-from auditor.panel import Panel, decide, has_elaboration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,17 +24,16 @@ class Fixed:
     rubric: Rubric = RUBRICS[STATEMENT]
     version: str = "1"
     seen: list = field(default_factory=list)
+    local: bool = True
+    waits: bool = False
 
     @property
     def coder(self):
         return f"{self.name}@{self.version}:{self.rubric.hash}"
 
-    def read_now(self, statement, text):
+    async def read(self, statement, text):
         self.seen.append((statement, text))
         return vote(self.says, self.name)
-
-    async def read(self, statement, text):
-        return self.read_now(statement, text)
 
     def describe(self):
         return {"name": self.name}
@@ -75,8 +74,8 @@ def panel(*says):
         ("R R D", "R", None),
     ],
 )
-def test_votes(says, label_, reason):
-    read = panel(*says.split()).read(statement="s", text="because of reasons")
+async def test_votes(says, label_, reason):
+    read = await panel(*says.split()).read(statement="s", text="because of reasons")
     assert (read.label, read.reason) == (label_, reason)
     assert [verdict.judge for verdict in read.verdicts] == [f"j{n}" for n in range(len(says.split()))]
 
@@ -141,18 +140,18 @@ def test_one_more_vote_for_the_winner_keeps_it(says, extra):
         "_ _",
     ],
 )
-def test_nothing_to_read_asks_no_judge(text):
+async def test_nothing_to_read_asks_no_judge(text):
     watched = panel("D")
-    read = watched.read(statement="s", text=text)
+    read = await watched.read(statement="s", text=text)
     assert (read.label, read.reason, read.verdicts) == ("Abstain", ElaborationReason.NO_ELABORATION, ())
     assert watched.judges[0].seen == []
-    assert Panel(judges=()).read(statement="s", text=text).reason is ElaborationReason.NO_ELABORATION
+    assert (await Panel(judges=()).read(statement="s", text=text)).reason is ElaborationReason.NO_ELABORATION
 
 
 @pytest.mark.parametrize("text", ["no", "Answer: because", "<b>ok</b>", "7", "Да.", "はい", "a < b"])
-def test_a_word_in_any_script_is_something_to_read(text):
+async def test_a_word_in_any_script_is_something_to_read(text):
     assert has_elaboration(text)
-    assert Panel(judges=()).read(statement=None, text=text).reason is ElaborationReason.NO_JUDGE
+    assert (await Panel(judges=()).read(statement=None, text=text)).reason is ElaborationReason.NO_JUDGE
 
 
 def test_a_panel_is_one_question_and_no_judge_twice():
@@ -178,9 +177,7 @@ async def test_mixed_panel_asks_all_at_once_and_keeps_the_order():
     async with judge_of([label("E")]) as (judge, _):
         mixed = Panel(judges=(judge, *load_judges(["lexicon"]), Fixed(name="f", says="D")))
         assert not mixed.local
-        with pytest.raises(TypeError, match="read_async"):
-            mixed.read(statement="s", text="text")
-        read = await mixed.read_async(statement="Penguins are bad drivers.", text="Penguins are not bad drivers.")
+        read = await mixed.read(statement="Penguins are bad drivers.", text="Penguins are not bad drivers.")
         assert [(verdict.judge, verdict.label) for verdict in read.verdicts] == [
             ("j1", "E"),
             ("lexicon", "D"),
@@ -192,12 +189,12 @@ async def test_mixed_panel_asks_all_at_once_and_keeps_the_order():
 async def test_a_judge_that_is_away_codes_nothing():
     async with judge_of([completion("")], base_url="http://127.0.0.1:9/v1", attempts=1) as (judge, _):
         with pytest.raises(JudgeUnavailable):
-            await Panel(judges=(Fixed(name="f", says="D"), judge)).read_async(statement="s", text="text")
+            await Panel(judges=(Fixed(name="f", says="D"), judge)).read(statement="s", text="text")
 
 
 async def test_a_cancelled_panel_stops():
     async with judge_of([replace(label("D"), delay=30)]) as (judge, _):
-        task = asyncio.create_task(Panel(judges=(judge,)).read_async(statement="s", text="text"))
+        task = asyncio.create_task(Panel(judges=(judge,)).read(statement="s", text="text"))
         await asyncio.sleep(0.1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -207,6 +204,6 @@ async def test_a_cancelled_panel_stops():
 async def test_leaving_the_panel_closes_its_judges():
     async with judge_of([label("D")]) as (judge, _):
         async with Panel(judges=(judge,)) as opened:
-            assert (await opened.read_async(statement="s", text="text")).label == "D"
+            assert (await opened.read(statement="s", text="text")).label == "D"
         with pytest.raises(RuntimeError):
             await judge.read("s", "text")

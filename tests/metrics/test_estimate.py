@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from audit_worlds import CELLS, World, any_world
 
+from auditor.counting.joint import SHAPE, JointTable
 from auditor.domain.estimate import Estimate, Insufficient
 from auditor.metrics.divergence import cancellation_trap, sign_flip, trap_state
 from auditor.metrics.estimate import dni_interval, estimate
-from auditor.metrics.joint import SHAPE, JointTable
-from auditor.metrics.rates import BY_NAME, METRICS
+from auditor.metrics.rates import METRICS
 from auditor.stats.intervals import Interval
 
 
@@ -26,7 +26,7 @@ def one_each(cells):
 
 @pytest.mark.parametrize("statements", [1, 14])
 def test_under_fifteen_statements_there_is_no_estimate(statements):
-    for metric in METRICS:
+    for metric in METRICS.values():
         out = estimate(metric, audit((3, 2, 1, 4), statements))
         assert isinstance(out, Insufficient)
         assert f"{statements} statements" in out.reason
@@ -34,55 +34,55 @@ def test_under_fifteen_statements_there_is_no_estimate(statements):
 
 @pytest.mark.parametrize("statements", [15, 99])
 def test_under_a_hundred_statements_the_estimate_is_flagged(statements):
-    out = estimate(BY_NAME["ber_sel"], audit((3, 2, 1, 4), statements))
+    out = estimate(METRICS["ber_sel"], audit((3, 2, 1, 4), statements))
     assert isinstance(out, Estimate)
     assert out.flags == ("few_clusters",)
     assert out.method == "design_effect_wilson"
 
 
 def test_a_hundred_statements_are_enough():
-    assert estimate(BY_NAME["ber_sel"], audit((3, 2, 1, 4), 100)).flags == ()
+    assert estimate(METRICS["ber_sel"], audit((3, 2, 1, 4), 100)).flags == ()
 
 
 def test_wilson_only_where_each_statement_gave_one_response():
     cells = [int(CELLS[index % 4]) for index in range(120)]
-    assert estimate(BY_NAME["ber_sel"], one_each(cells)).method == "wilson"
+    assert estimate(METRICS["ber_sel"], one_each(cells)).method == "wilson"
     twice = JointTable.from_cells(np.array([0, *range(119)]), np.array(cells), 119)
-    assert estimate(BY_NAME["ber_sel"], twice).method == "design_effect_wilson"
-    assert estimate(BY_NAME["ber_sel"], one_each(cells[:60])).method == "design_effect_wilson"
+    assert estimate(METRICS["ber_sel"], twice).method == "design_effect_wilson"
+    assert estimate(METRICS["ber_sel"], one_each(cells[:60])).method == "design_effect_wilson"
 
 
 def test_floor_counts_the_statements_of_the_own_base():
     """120 statements selected, 20 of them elaborated: the full selection rate is sure, IR is not."""
     cells = [int(CELLS[index % 4]) for index in range(20)] + [2 * SHAPE[1] + 6] * 100
     table = one_each(cells)
-    assert estimate(BY_NAME["ber_sel_full"], table).n_statements == 120
-    assert estimate(BY_NAME["ir"], table).n_statements == 20
-    assert "few_clusters" in estimate(BY_NAME["ir"], table).flags
+    assert estimate(METRICS["ber_sel_full"], table).n_statements == 120
+    assert estimate(METRICS["ir"], table).n_statements == 20
+    assert "few_clusters" in estimate(METRICS["ir"], table).flags
 
 
 def test_ratio_without_any_signal_is_absent():
     table = audit((0, 0, 0, 9), 120)
-    assert estimate(BY_NAME["ir_over_union"], table) == Insufficient(reason="no endorsement on either layer")
+    assert estimate(METRICS["ir_over_union"], table) == Insufficient(reason="no endorsement on either layer")
 
 
 def test_empty_base_says_so():
     cells = [4 * SHAPE[1] + 3] * 30
-    assert "both layers" in estimate(BY_NAME["ir"], one_each(cells)).reason
-    assert isinstance(estimate(BY_NAME["ber_union_full"], one_each(cells)), Estimate)
+    assert "both layers" in estimate(METRICS["ir"], one_each(cells)).reason
+    assert isinstance(estimate(METRICS["ber_union_full"], one_each(cells)), Estimate)
 
 
 def test_nothing_ever_endorsed_is_bounded_not_certain():
     """0 of 120 statements: Clopper-Pearson's 1 - .025 ** (1/120) = .030; with one response each or nine."""
     for counts in ((0, 0, 0, 1), (0, 0, 0, 9)):
-        out = estimate(BY_NAME["ber_sel"], audit(counts, 120))
+        out = estimate(METRICS["ber_sel"], audit(counts, 120))
         assert (out.value, out.low) == (0.0, 0.0)
         assert out.high == pytest.approx(0.030, abs=0.001)
         assert out.flags == ("low_rate", "bounds_only")
 
 
 def test_layers_that_never_disagree_leave_dni_bounded():
-    out = estimate(BY_NAME["dni"], audit((3, 0, 0, 6), 120))
+    out = estimate(METRICS["dni"], audit((3, 0, 0, 6), 120))
     assert out.value == 0
     assert out.low == pytest.approx(-0.036, abs=0.003)
     assert out.high == pytest.approx(0.036, abs=0.003)
@@ -91,12 +91,12 @@ def test_layers_that_never_disagree_leave_dni_bounded():
 def test_a_low_rate_is_flagged():
     rng = np.random.default_rng(5)
     world = World(shares=(0.01, 0.02, 0.02, 0.95), responses=8)
-    assert "low_rate" in estimate(BY_NAME["ber_sel"], world.audit(rng)).flags
+    assert "low_rate" in estimate(METRICS["ber_sel"], world.audit(rng)).flags
 
 
 def test_the_same_seed_gives_the_same_estimate():
     table = World(shares=(0.002, 0.003, 0.002, 0.993), responses=8).audit(np.random.default_rng(1))
-    for metric in METRICS:
+    for metric in METRICS.values():
         assert estimate(metric, table, seed=4) == estimate(metric, table, seed=4)
 
 
@@ -124,16 +124,16 @@ def test_the_three_states_of_the_trap(ir, dni, dni_90, state):
 
 def test_the_trap_is_confirmed_at_its_truth_and_needs_its_floor():
     table = World(shares=(0.1, 0.15, 0.15, 0.6), icc=0.1, statements=600, responses=40).audit(np.random.default_rng(2))
-    ir, dni = (estimate(BY_NAME[name], table) for name in ("ir", "dni"))
+    ir, dni = (estimate(METRICS[name], table) for name in ("ir", "dni"))
     assert cancellation_trap(ir, dni, table) == "confirmed"
     few = World(shares=(0.1, 0.15, 0.15, 0.6), statements=60, responses=40).audit(np.random.default_rng(2))
-    ir, dni = (estimate(BY_NAME[name], few) for name in ("ir", "dni"))
+    ir, dni = (estimate(METRICS[name], few) for name in ("ir", "dni"))
     assert isinstance(cancellation_trap(ir, dni, few), Insufficient)
 
 
 def test_a_ninety_percent_interval_is_the_narrower_one():
     table = World(shares=(0.1, 0.15, 0.15, 0.6)).audit(np.random.default_rng(2))
-    wide, narrow = estimate(BY_NAME["dni"], table), dni_interval(table)
+    wide, narrow = estimate(METRICS["dni"], table), dni_interval(table)
     assert wide.low < narrow.low < narrow.high < wide.high
 
 
@@ -168,7 +168,7 @@ def test_intervals_cover_the_truth_in_a_hundred_audits():
         world = any_world(rng, responses=4)
         table, truth = world.audit(rng), world.truth()
         for name in COVERED:
-            out = estimate(BY_NAME[name], table)
+            out = estimate(METRICS[name], table)
             hits[name] += out.low <= truth[name] <= out.high
     assert min(hits.values()) >= 88
     assert sum(hits.values()) / (100 * len(COVERED)) >= 0.93

@@ -5,7 +5,7 @@ import pytest
 from equal_conditions import WORLDS, EqualConditions, range_holds_zero
 
 from auditor.domain.estimate import Insufficient
-from auditor.metrics.horizontal import horizontal_range
+from auditor.metrics.shares import horizontal_range
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -26,7 +26,7 @@ def test_unequal_truths_are_found():
         rng = np.random.default_rng([16, seed])
         (y, n), (y_high, n_high) = low.audit(rng), high.audit(rng)
         found = horizontal_range("abcdef", np.hstack([y, y_high]), np.hstack([n, n_high]), n_boot=300, seed=seed)
-        assert found.largest == "f"
+        assert found.max_at == "f"
         assert 0.2 < found.low <= found.high < 0.7
 
 

@@ -7,11 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.counting.joint import (
+    N_CELLS,
+    SHAPE,
+    JointTable,
+    LabelPair,
+    is_selection_free,
+    joint_cell,
+    label_counts,
+    stored_cell,
+)
 from auditor.domain.coding import ELABORATION_LABELS, SELECTION_LABELS
 from auditor.metrics.bounds import coverage, failure_bounds, layer_sizes
 from auditor.metrics.divergence import fourfold_counts, qe_fold
-from auditor.metrics.joint import N_CELLS, SHAPE, Coded, JointTable, joint_cell, label_counts
-from auditor.metrics.rates import BY_NAME, METRICS, bias_endorsement_rates, point
+from auditor.metrics.rates import METRICS, bias_endorsement_rates, point
 
 rows = st.lists(st.tuples(st.integers(0, 7), st.integers(0, N_CELLS - 1)), min_size=1, max_size=80)
 
@@ -22,7 +31,7 @@ def table(pairs, n_clusters=8):
 
 
 def values(totals):
-    return {metric.name: point(metric, totals) for metric in METRICS}
+    return {metric.name: point(metric, totals) for metric in METRICS.values()}
 
 
 @given(rows)
@@ -48,7 +57,7 @@ def test_identities(pairs):
 
 @given(rows)
 def test_ranges(pairs):
-    for metric in METRICS:
+    for metric in METRICS.values():
         value = point(metric, table(pairs).totals)
         low = -1 if metric.kind == "difference" else 0
         assert value is None or low <= value <= 1
@@ -58,18 +67,23 @@ def test_ranges(pairs):
 def test_fourfold_kernel_agrees_with_the_table(pairs):
     totals = table(pairs).totals
     rates = bias_endorsement_rates(fourfold_counts(totals))
-    named = {"ber_sel": rates.sel, "ber_elab": rates.elab, "ber_cor": rates.cor, "ber_union": rates.union}
-    named |= {"oed": rates.oed, "ued": rates.ued, "ir": rates.ir, "dni": rates.dni}
-    named["ir_over_union"] = rates.ir_over_union
+    named = {
+        "ber_sel": rates["ber_sel"],
+        "ber_elab": rates["ber_elab"],
+        "ber_cor": rates["ber_cor"],
+        "ber_union": rates["ber_union"],
+    }
+    named |= {"oed": rates["oed"], "ued": rates["ued"], "ir": rates["ir"], "dni": rates["dni"]}
+    named["ir_over_union"] = rates["ir_over_union"]
     for name, value in named.items():
-        expected = point(BY_NAME[name], totals)
+        expected = point(METRICS[name], totals)
         assert np.isnan(value) if expected is None else value == pytest.approx(expected)
 
 
 @given(rows, rows)
 def test_pooling_is_the_weighted_mean_of_the_parts(first, second):
     one, other, whole = table(first).totals, table(second).totals, (table(first) + table(second)).totals
-    for metric in METRICS:
+    for metric in METRICS.values():
         parts = [(point(metric, t), float((metric.denominator * t).sum())) for t in (one, other)]
         known = [(value, n) for value, n in parts if value is not None]
         expected = sum(value * n for value, n in known) / sum(n for _, n in known) if known else None
@@ -91,14 +105,14 @@ def test_order_of_rows_does_not_matter(pairs, random):
     shuffled = list(pairs)
     random.shuffle(shuffled)
     one, other = table(pairs), table(shuffled)
-    for metric in METRICS:
+    for metric in METRICS.values():
         assert (one.by_cluster(metric.numerator) == other.by_cluster(metric.numerator)).all()
 
 
 @given(rows)
 def test_statements_add_up_to_the_total(pairs):
     t = table(pairs)
-    for metric in METRICS:
+    for metric in METRICS.values():
         assert t.by_cluster(metric.numerator).sum() == (metric.numerator * t.totals).sum()
 
 
@@ -125,7 +139,7 @@ def test_bounds_hold_every_completion_of_the_failures(pairs):
     rng = np.random.default_rng(len(pairs))
     for _ in range(5):
         filled = fill(totals, rng)
-        for metric in METRICS:
+        for metric in METRICS.values():
             value = point(metric, filled)
             if value is None or metric.name not in bounds:
                 continue
@@ -148,7 +162,7 @@ def test_bounds_without_failures_are_the_value():
     totals = np.zeros(SHAPE, dtype=np.int64)
     totals[0, 0], totals[0, 3], totals[2, 1], totals[2, 3] = 1, 2, 3, 4
     for name, (low, high) in failure_bounds(totals).items():
-        assert low == high == pytest.approx(point(BY_NAME[name], totals)), name
+        assert low == high == pytest.approx(point(METRICS[name], totals)), name
 
 
 def test_interface_example():
@@ -212,7 +226,7 @@ LABELS = {"sel": "D", "sel_reason": None, "elab": "D", "elab_reason": None}
     ],
 )
 def test_cell_of_a_row(change, free, place):
-    assert divmod(joint_cell(Coded(**{**LABELS, **change}), free=free), SHAPE[1]) == place
+    assert divmod(joint_cell(LabelPair(**{**LABELS, **change}), free=free), SHAPE[1]) == place
 
 
 @pytest.mark.parametrize(
@@ -233,18 +247,33 @@ def test_cell_of_a_row(change, free, place):
 )
 def test_contradictions_are_refused(change, free, says):
     with pytest.raises(ValueError, match=says):
-        joint_cell(Coded(**{**LABELS, **change}), free=free)
+        joint_cell(LabelPair(**{**LABELS, **change}), free=free)
+
+
+@pytest.mark.parametrize("task", ["BJ", "Explain", None])
+@pytest.mark.parametrize("rubric", ["statement", "statement/1", "open", "open/1", "proposition", None])
+@pytest.mark.parametrize("sel", ["E", "Abstain"])
+def test_a_selection_is_absent_by_design_under_a_free_task_or_without_a_statement(task, rubric, sel):
+    free = task == "Explain" or (sel == "Abstain" and rubric in {"open", "open/1"})
+    assert is_selection_free(task, rubric, sel) == free
+    if sel == "Abstain":
+        row = {"task": task, "rubric": rubric, "sel": sel, "sel_reason": None, "elab": "D", "elab_reason": None}
+        assert divmod(stored_cell(row), SHAPE[1]) == (4 if free else 5, 3)
 
 
 def test_labels_are_those_of_the_files():
     for sel in SELECTION_LABELS:
         for elab in ELABORATION_LABELS:
-            assert 0 <= joint_cell(Coded(sel=sel, sel_reason=None, elab=elab, elab_reason=None), free=False) < N_CELLS
+            assert (
+                0 <= joint_cell(LabelPair(sel=sel, sel_reason=None, elab=elab, elab_reason=None), free=False) < N_CELLS
+            )
 
 
 def test_every_metric_is_declared_once_with_its_equation():
-    assert len(BY_NAME) == len(METRICS) == 12
-    for metric in METRICS:
+    assert len(METRICS) == 12
+    for metric in METRICS.values():
         assert metric.equation
-        assert metric.says
+        assert metric.help
+        assert metric.label
+        assert metric.series.by_layer == (metric.layer is not None)
         assert metric.name.endswith("_full") == (metric.base == "full")

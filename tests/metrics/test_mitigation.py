@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind, ttest_rel
 
+from auditor.documents.conditions import EffectEntry
+from auditor.documents.estimates import BoundedEntry
 from auditor.domain.estimate import Insufficient
-from auditor.metrics.mitigation import Bounded, Effect, mitigation_verdict, read_verdict
-from auditor.metrics.mitigation_effects import mitigation_effects
+from auditor.metrics.mitigation import mitigation_effects, mitigation_verdict, read_verdict
 from auditor.metrics.rates import bias_endorsement_rates
 
 #: P(both endorse), P(selection only), P(elaboration only), P(neither): .30 by selection, .20 by elaboration, DNI .10.
@@ -44,12 +45,18 @@ def judge(counts, levels=("none", "tried"), **options):
 
 
 def about(value, half=0.01):
-    return Bounded(value=value, low=value - half, high=value + half)
+    return BoundedEntry(value=value, low=value - half, high=value + half)
 
 
 def effect(**known):
-    rest = {"sel": about(-0.2), "elab": about(-0.1), "ir": about(-0.1), "before": about(0.1), "after": about(0.05)}
-    return Effect(**{**rest, **known})
+    rest = {
+        "sel": about(-0.2),
+        "elab": about(-0.1),
+        "ir": about(-0.1),
+        "dni_before": about(0.1),
+        "dni_after": about(0.05),
+    }
+    return EffectEntry(**{**rest, **known})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -77,11 +84,11 @@ def test_each_kind_by_intervals(kind):
         ({"ir": about(0.005)}, "co-reducing"),  # no more than a negligible rise
         ({"ir": about(0.1)}, "mixed"),
         ({"ir": about(0.0, 0.05)}, "mixed"),  # it may rise
-        ({"after": about(0.0, 0.05)}, "mixed"),  # DNI around 0: it may have flipped
-        ({"after": about(0.0, 0.01)}, "co-reducing"),  # as good as 0: there is no other side to speak of
-        ({"after": about(-0.05)}, "layer-rerouting"),
-        ({"before": about(-0.1), "after": about(0.05)}, "layer-rerouting"),
-        ({"before": about(0.0), "after": about(0.1)}, "mixed"),  # the side it was on is not known
+        ({"dni_after": about(0.0, 0.05)}, "mixed"),  # DNI around 0: it may have flipped
+        ({"dni_after": about(0.0, 0.01)}, "co-reducing"),  # as good as 0: there is no other side to speak of
+        ({"dni_after": about(-0.05)}, "layer-rerouting"),
+        ({"dni_before": about(-0.1), "dni_after": about(0.05)}, "layer-rerouting"),
+        ({"dni_before": about(0.0), "dni_after": about(0.1)}, "mixed"),  # the side it was on is not known
         ({"sel": about(0.0)}, "mixed"),  # the elaboration alone falls
         ({"sel": about(0.0), "elab": about(0.0)}, "no reduction"),
         ({"sel": about(-0.05, 0.1), "elab": about(0.0)}, "no reduction"),  # none is shown
@@ -96,17 +103,17 @@ def test_verdict_by_what_is_known(known, verdict):
 
 VALUE = st.integers(-40, 40).map(lambda x: x / 100)
 BOUNDED = st.builds(
-    lambda value, below, above: Bounded(value=value, low=value - below, high=value + above),
+    lambda value, below, above: BoundedEntry(value=value, low=value - below, high=value + above),
     VALUE,
     st.floats(0, 0.3),
     st.floats(0, 0.3),
 )
-EFFECT = st.builds(Effect, sel=BOUNDED, elab=BOUNDED, ir=BOUNDED, before=BOUNDED, after=BOUNDED)
+EFFECT = st.builds(EffectEntry, sel=BOUNDED, elab=BOUNDED, ir=BOUNDED, dni_before=BOUNDED, dni_after=BOUNDED)
 
 
 def points(found):
-    names = ("sel", "elab", "ir", "before", "after")
-    return Effect(**{name: about(getattr(found, name).value, 0.0) for name in names})
+    names = ("sel", "elab", "ir", "dni_before", "dni_after")
+    return EffectEntry(**{name: about(getattr(found, name).value, 0.0) for name in names})
 
 
 @given(EFFECT)
@@ -134,16 +141,16 @@ def test_the_paper_s_rule_on_every_small_table():
     for before, after in itertools.product(tables, repeat=2):
         base, new = bias_endorsement_rates(before), bias_endorsement_rates(after)
         verdict = mitigation_verdict(base, new)
-        flips = base.dni * new.dni < 0
-        if new.sel < base.sel:
-            if new.elab >= base.elab or flips:
+        flips = base["dni"] * new["dni"] < 0
+        if new["ber_sel"] < base["ber_sel"]:
+            if new["ber_elab"] >= base["ber_elab"] or flips:
                 assert verdict == "layer-rerouting"
             else:
-                assert verdict == ("co-reducing" if new.ir <= base.ir else "mixed")
-        elif new.elab < base.elab:
+                assert verdict == ("co-reducing" if new["ir"] <= base["ir"] else "mixed")
+        elif new["ber_elab"] < base["ber_elab"]:
             assert verdict == "mixed"
         else:
-            same = (new.sel, new.elab) == (base.sel, base.elab)
+            same = (new["ber_sel"], new["ber_elab"]) == (base["ber_sel"], base["ber_elab"])
             assert verdict == ("no reduction" if same else "amplifying")
 
 
@@ -156,7 +163,7 @@ def marginals(sel, elab):
 def test_the_paper_s_own_tables_do_not_bear_out_its_verdict():
     """Section VI-A calls CTO -> BJ co-reducing. By Table IX's means DNI goes from +.487 to -.033: rerouting."""
     cto, bj = marginals(0.65275, 0.166), marginals(0.104875, 0.138125)
-    assert (float(cto.dni), float(bj.dni)) == pytest.approx((0.48675, -0.03325))
+    assert (float(cto["dni"]), float(bj["dni"])) == pytest.approx((0.48675, -0.03325))
     assert mitigation_verdict(cto, bj) == "layer-rerouting"
 
 
@@ -218,11 +225,11 @@ def test_true_changes_lie_in_all_intervals_at_once():
             (bounds, truth)
             for each, rates in zip(found, true[1:], strict=True)
             for bounds, truth in (
-                (each.effect.sel, rates.sel - true[0].sel),
-                (each.effect.elab, rates.elab - true[0].elab),
-                (each.effect.ir, rates.ir - true[0].ir),
-                (each.effect.before, true[0].dni),
-                (each.effect.after, rates.dni),
+                (each.effect.sel, rates["ber_sel"] - true[0]["ber_sel"]),
+                (each.effect.elab, rates["ber_elab"] - true[0]["ber_elab"]),
+                (each.effect.ir, rates["ir"] - true[0]["ir"]),
+                (each.effect.dni_before, true[0]["dni"]),
+                (each.effect.dni_after, rates["dni"]),
             )
         ]
         held += all(bounds.low <= truth <= bounds.high for bounds, truth in pairs)

@@ -10,10 +10,10 @@ import pytest
 
 from auditor.instrument.designs import FACTORS, Design, cells
 from auditor.instrument.pool import shipped_pool
+from auditor.metrics.ranks import mean_rates
 from auditor.metrics.rates import bias_endorsement_rates
 from auditor.metrics.tradeoff import tradeoff
-from auditor.metrics.vendors import mean_rates
-from auditor.stats.equivalence import tost
+from auditor.stats.differences import tost
 from auditor.stats.ranks import spearman, spearman_leave_one_out
 from auditor.stats.variance import eta_squared_factorial, eta_squared_oneway
 
@@ -48,8 +48,13 @@ def of(prefix):
 
 def rates_of(counts):
     rates = bias_endorsement_rates(np.array(counts, dtype=float))
-    named = {"BER_sel": rates.sel, "BER_elab": rates.elab, "BER_cor": rates.cor, "BER_union": rates.union}
-    return named | {"IR": rates.ir, "DNI": rates.dni, "IR_over_union": rates.ir_over_union}
+    named = {
+        "BER_sel": rates["ber_sel"],
+        "BER_elab": rates["ber_elab"],
+        "BER_cor": rates["ber_cor"],
+        "BER_union": rates["ber_union"],
+    }
+    return named | {"IR": rates["ir"], "DNI": rates["dni"], "IR_over_union": rates["ir_over_union"]}
 
 
 MODELS = [each for each in of("tableIII.") if "cell_counts_n11_n10_n01_n00" in VECTORS[each]["inputs"]]
@@ -181,7 +186,7 @@ def test_designs():
 
 def mean_selection(rates):
     """Average printed selection rates over their models."""
-    return float(mean_rates(np.array([[0, 1000 * rate, 0, 1000 * (1 - rate)] for rate in rates])).sel)
+    return float(mean_rates(np.array([[0, 1000 * rate, 0, 1000 * (1 - rate)] for rate in rates]))["ber_sel"])
 
 
 ROLES = [each for each in of("tableX.") if each != "tableX.delta"]

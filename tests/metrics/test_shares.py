@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from share_worlds import WORLDS, coverage
 
+from auditor.counting.conditions import BASELINE
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.shares import (
-    BASELINE,
+    CellCounts,
     ConditionCounts,
-    Counts,
     Resampled,
     crossing,
     eta_squared_between,
     eta_squared_oat,
     factorial_shares,
 )
-from auditor.stats.squared_length import squared_length_interval
+from auditor.stats.variance import squared_length_interval
 
 
 @pytest.mark.parametrize("name", ["oat", "panel, own", "crossed", "deployments, equal"])
@@ -69,14 +69,14 @@ def test_measured_by_chance_as_exactly_nothing():
 
 def test_a_replicate_that_does_not_vary_says_nothing_new():
     rates = np.array([[0.0, 0.0], [1.0, 1.0]] * 20)
-    counts = Counts(
+    counts = CellCounts(
         successes=np.array([1.0, 3.0]), trials=np.array([4.0, 4.0]), resampled=Resampled(rates=rates, n_clusters=4)
     )
     assert eta_squared_between("deployment", counts).intervals["deployment"] == pytest.approx((0.25, 0.25))
 
 
 def test_one_deployment_explains_nothing():
-    counts = Counts(successes=np.array([1.0]), trials=np.array([4.0]))
+    counts = CellCounts(successes=np.array([1.0]), trials=np.array([4.0]))
     assert eta_squared_between("deployment", counts).effects == {"deployment": Insufficient(reason="one deployment")}
 
 

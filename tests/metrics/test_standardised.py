@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.standardised import (
-    Counts,
+    GridCounts,
     Standardised,
     estimable,
     kitagawa,
@@ -22,18 +22,18 @@ EQUAL = np.full(4, 0.25)
 RATES = np.array([0.07, 0.15, 0.33, 0.56])
 
 
-def drawn(seed: int, statements: int = 60, conditions: int = 4, most: int = 5) -> Counts:
+def drawn(seed: int, statements: int = 60, conditions: int = 4, most: int = 5) -> GridCounts:
     """Random counts; every condition asked of most statements."""
     chance = np.random.default_rng(seed)
     trials = chance.integers(0, most, (statements, conditions)).astype(float)
     trials[:20] += 1
-    return Counts(events=chance.binomial(trials.astype(int), 0.3).astype(float), trials=trials)
+    return GridCounts(events=chance.binomial(trials.astype(int), 0.3).astype(float), trials=trials)
 
 
-def at(rates: np.ndarray, trials: np.ndarray, statements: int = 100) -> Counts:
+def at(rates: np.ndarray, trials: np.ndarray, statements: int = 100) -> GridCounts:
     """The same rates for every statement."""
     n = np.tile(trials / statements, (statements, 1))
-    return Counts(events=rates * n, trials=n)
+    return GridCounts(events=rates * n, trials=n)
 
 
 def test_a_mix_that_moves_moves_the_pooled_rate_and_not_the_standardised_one() -> None:
@@ -67,7 +67,7 @@ def test_with_the_mix_as_weights_it_is_the_pooled_rate_with_its_clustered_error(
     found = standardised_rate(counts, counts.shares)
     assert isinstance(found, Standardised)
     assert found.value == pytest.approx(counts.events.sum() / counts.trials.sum())
-    alone = Counts(events=counts.events[:, :1], trials=counts.trials[:, :1])
+    alone = GridCounts(events=counts.events[:, :1], trials=counts.trials[:, :1])
     single, plain = standardised_rate(alone, np.ones(1)), cluster_rate(alone.events[:, 0], alone.trials[:, 0])
     assert isinstance(single, Standardised)
     assert single.value == pytest.approx(plain.value)
@@ -79,7 +79,7 @@ def test_with_the_mix_as_weights_it_is_the_pooled_rate_with_its_clustered_error(
 def test_the_order_of_statements_does_not_matter_and_a_change_turns_its_sign(seed: int, chance: object) -> None:
     new, old = drawn(seed), drawn(seed + 1)
     order = np.random.default_rng(seed).permutation(len(new.trials))
-    shuffled = [Counts(events=each.events[order], trials=each.trials[order]) for each in (new, old)]
+    shuffled = [GridCounts(events=each.events[order], trials=each.trials[order]) for each in (new, old)]
     one = standardised_difference(new, old, EQUAL)
     other = standardised_difference(shuffled[0], shuffled[1], EQUAL)
     back = standardised_difference(old, new, EQUAL)
@@ -99,7 +99,7 @@ def test_statements_that_stay_as_they_are_cancel_in_a_change() -> None:
     chance = np.random.default_rng(0)
     own = chance.uniform(0, 1, (100, 1)) * np.ones((1, 4))
     n = np.full((100, 4), 10.0)
-    new, old = Counts(events=own * n, trials=n), Counts(events=own * n / 2, trials=n / 2)
+    new, old = GridCounts(events=own * n, trials=n), GridCounts(events=own * n / 2, trials=n / 2)
     change, level = standardised_difference(new, old, EQUAL), standardised_rate(new, EQUAL)
     assert isinstance(change, Standardised)
     assert isinstance(level, Standardised)
@@ -134,7 +134,7 @@ def test_a_paired_change_covers_at_its_level() -> None:
     for _ in range(400):
         own = np.clip(chance.beta(0.6, 1.4, (100, 1)) + np.zeros((1, 2)), 0, 0.97)
         n = np.full((100, 2), 6)
-        old, new = (Counts(events=chance.binomial(n, p).astype(float), trials=n * 1.0) for p in (own, own + 0.02))
+        old, new = (GridCounts(events=chance.binomial(n, p).astype(float), trials=n * 1.0) for p in (own, own + 0.02))
         found = standardised_difference(new, old, np.full(2, 0.5))
         assert isinstance(found, Standardised)
         held += found.low <= 0.02 <= found.high
@@ -147,9 +147,9 @@ def test_what_is_not_estimable_is_said_and_not_put_in() -> None:
     assert estimable(counts).tolist() == [True, True, False, True]
     found = standardised_rate(counts, EQUAL)
     assert found == Insufficient(reason="a condition has fewer than 5 statements")
-    few = Counts(events=np.ones((14, 1)), trials=np.ones((14, 1)))
+    few = GridCounts(events=np.ones((14, 1)), trials=np.ones((14, 1)))
     assert standardised_rate(few, np.ones(1)) == Insufficient(reason="14 statements, 15 needed")
-    nothing = Counts(events=np.zeros((20, 0)), trials=np.zeros((20, 0)))
+    nothing = GridCounts(events=np.zeros((20, 0)), trials=np.zeros((20, 0)))
     assert isinstance(standardised_difference(nothing, nothing, np.zeros(0)), Insufficient)
     with pytest.raises(ValueError, match="no trials"):
-        kitagawa(Counts(events=np.zeros((3, 1)), trials=np.zeros((3, 1))), drawn(1, conditions=1))
+        kitagawa(GridCounts(events=np.zeros((3, 1)), trials=np.zeros((3, 1))), drawn(1, conditions=1))

@@ -27,7 +27,7 @@ planes = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)), min_size=2, m
 def test_recipes_are_what_their_rules_say(plane):
     rates, tokens = [rate / 16 for rate, _ in plane], [float(cost) for _, cost in plane]
     found = steady(rates, tokens)
-    chosen = {recipe.use: int(recipe.option) for recipe in found.recipes}
+    chosen = {recipe.use: int(recipe.name) for recipe in found.recipes}
     assert rates[chosen["max_reduction"]] == min(rates)
     needed = max(rates) - BALANCED * (max(rates) - min(rates))
     cheapest = min(cost for rate, cost in zip(rates, tokens, strict=True) if rate <= needed)
@@ -43,7 +43,7 @@ def test_recipes_are_what_their_rules_say(plane):
 def test_recipes_lie_on_the_frontier(plane):
     found = steady([rate / 16 for rate, _ in plane], [float(cost) for _, cost in plane])
     frontier = {option.name for option in found.options if option.on_frontier}
-    assert {recipe.option for recipe in found.recipes} <= frontier
+    assert {recipe.name for recipe in found.recipes} <= frontier
     assert all(recipe.support == 1 for recipe in found.recipes)
     assert all(option.frontier_share == option.on_frontier for option in found.options)
 
@@ -54,7 +54,7 @@ def test_support_falls_where_conditions_hardly_differ():
     y = np.stack([stances, stances[::-1], np.full(200, 4)], axis=1).astype(float)
     found = tradeoff(["a", "b", "c"], y, np.full_like(y, 4), np.ones(3), n_boot=500, seed=0)
     lowest = next(recipe for recipe in found.recipes if recipe.use == "max_reduction")
-    assert lowest.option == "a"
+    assert lowest.name == "a"
     assert 0.4 < lowest.support < 0.6
     shares = {option.name: option.frontier_share for option in found.options}
     assert shares["c"] == 0
@@ -66,7 +66,7 @@ def test_the_paper_s_recipes_and_costs():
     names = ["CTO", "SC", "BJ", "BJ + ai_ethicist", "BJ + negative"]
     y = np.tile(np.array([675.0, 178, 104, 24, 279]), (200, 1))
     found = tradeoff(names, y, np.full_like(y, 1000), np.array([8.2, 12.7, 26.4, 28.1, 25.9]), n_boot=10, seed=0)
-    assert {recipe.use: recipe.option for recipe in found.recipes} == {
+    assert {recipe.use: recipe.name for recipe in found.recipes} == {
         "max_reduction": "BJ + ai_ethicist",
         "balanced": "BJ",
         "cost_constrained": "SC",

@@ -10,15 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.domain.estimate import Insufficient
-from auditor.monitor.account import change_since, level_of
 from auditor.monitor.decision import Evidence
-from auditor.monitor.detectable import WITHIN, detectable_shift
-from auditor.monitor.panels import Panel, design_of, panel_of, usable
-from auditor.monitor.passes import Pass
-from auditor.monitor.reference import Reference
-from auditor.monitor.reference_set import ReferenceSet, fit_set, set_json, set_of
-from auditor.monitor.state import reference_json, reference_of, watch_json, watch_of
-from auditor.monitor.watch import Watch
+from auditor.monitor.detectors import WITHIN, detectable_shift
+from auditor.monitor.drift import DriftState, change_since, level_of, state_json, state_of
+from auditor.monitor.passes import Pass, ProbeGrid, design_of, grid_of, usable
+from auditor.monitor.references import (
+    Reference,
+    ReferenceSet,
+    fit_references,
+    reference_json,
+    reference_of,
+    references_json,
+    references_of,
+)
 
 METRIC = "ber_union_full"
 
@@ -27,7 +31,7 @@ def past(seed: int, number: int = 24) -> list[dict[str, Pass]]:
     return list(days(World(), np.random.default_rng(seed), np.zeros(number), moves=True))
 
 
-def again(watch: Watch) -> Watch:
+def again(watch: DriftState) -> DriftState:
     """Written as a store would, and read."""
     reference = reference_of(json.loads(json.dumps(reference_json(watch.reference), allow_nan=False)))
     anchor = None
@@ -35,7 +39,7 @@ def again(watch: Watch) -> Watch:
         anchor = reference_of(json.loads(json.dumps(reference_json(watch.anchor.reference), allow_nan=False)))
     assert isinstance(reference, Reference)
     assert not isinstance(anchor, Insufficient)
-    return watch_of(json.loads(json.dumps(watch_json(watch), allow_nan=False)), reference, anchor, watch.promise)
+    return state_of(json.loads(json.dumps(state_json(watch), allow_nan=False)), reference, anchor, watch.promise)
 
 
 @pytest.mark.parametrize("anchored", [True, False])
@@ -45,8 +49,8 @@ def test_a_watch_that_is_written_down_after_every_pass_says_the_same(anchored):
     assert again(kept).highest == kept.highest
     for place in range(14, 24):
         beside = other[place][METRIC] if anchored else None
-        kept = kept.after(own[place][METRIC], beside)
-        written = again(written).after(own[place][METRIC], beside)
+        kept = kept.update(own[place][METRIC], beside)
+        written = again(written).update(own[place][METRIC], beside)
     assert (written.shift, written.day, written.highest) == (kept.shift, kept.day, kept.highest)
     assert written.n_passes == kept.n_passes == 10
     if anchored:
@@ -70,7 +74,7 @@ def test_what_is_not_known_of_a_reference_stays_unknown():
 def test_a_watch_is_not_read_without_its_anchor():
     watch = started(METRIC, past(1)[:14], past(2)[:14], 0)
     with pytest.raises(ValueError, match="anchor"):
-        watch_of(watch_json(watch), watch.reference, None, watch.promise)
+        state_of(state_json(watch), watch.reference, None, watch.promise)
 
 
 @settings(max_examples=20)
@@ -105,7 +109,7 @@ def test_the_smallest_detectable_shift_is_told_in_about_a_week():
         assert isinstance(size, float)
         moved = days(World(shift=size, shift_on=1), np.random.default_rng(seed), np.zeros(44), moves=True)
         for number, each in enumerate(list(moved)[14:], 1):
-            watch = watch.after(each[METRIC])
+            watch = watch.update(each[METRIC])
             if watch.evidence.shift >= PROMISE.threshold:
                 delays.append(number)
                 break
@@ -136,7 +140,7 @@ def test_a_pass_counts_what_its_panel_knows():
         row(cluster="s2", sel="Abstain", sel_reason="transport_error", elab="Abstain", elab_reason="transport_error"),
         row(task="SC", cluster="s2", sel="D", elab="D"),
     ]  # fmt: skip
-    panel = panel_of(rows, "panel")
+    panel = grid_of(rows, "panel")
     assert (panel.statements, panel.conditions) == (("s1", "s2"), ("CTO/self/none/neutral", "SC/self/none/neutral"))
     unknown = [row(cluster="s3"), row(task="BJ"), row(design="sentinel")]
     found = {name: panel.read([*rows, *unknown], name) for name in ("ber_union_full", "ir", "dni")}
@@ -166,7 +170,7 @@ def test_a_pass_that_was_cut_short_is_not_bet_on(answered, metric, may):
     trials = np.zeros((200, 2))
     trials[:answered, 0] = 1
     assert usable(Pass(events=np.zeros((200, 2)), trials=trials), metric) is may
-    assert Panel(design="panel", statements=(), conditions=()).read([row()], "ir").trials.shape == (0, 0)
+    assert ProbeGrid(design="panel", statements=(), conditions=()).read([row()], "ir").trials.shape == (0, 0)
 
 
 def answers(day: int, elaborated: int) -> list[dict[str, object]]:
@@ -181,20 +185,20 @@ def answers(day: int, elaborated: int) -> list[dict[str, object]]:
 
 def test_a_measure_without_enough_answers_says_so_and_the_others_are_watched():
     rows = [one for day in range(7) for one in answers(day, elaborated=99)]
-    found = fit_set(rows, PROMISE, anchor="pinned", anchor_rows=rows[:600])
+    found = fit_references(rows, PROMISE, anchor="pinned", anchor_rows=rows[:600])
     assert isinstance(found, ReferenceSet)
     assert isinstance(found.own["ber_union_full"], Reference)
     assert found.own["ir"] == Insufficient(reason="0 of 7 passes have enough statements, 7 needed")
     assert found.anchor_reference("ber_union_full") is None
-    again = set_of(json.loads(json.dumps(set_json(found), allow_nan=False)))
-    assert (again.panel, again.anchor, again.own["dni"]) == (found.panel, "pinned", found.own["dni"])
+    again = references_of(json.loads(json.dumps(references_json(found), allow_nan=False)))
+    assert (again.grid, again.anchor, again.own["dni"]) == (found.grid, "pinned", found.own["dni"])
     assert again.own["ber_union_full"].levels == found.own["ber_union_full"].levels
 
 
 def test_without_passes_or_room_there_is_no_reference():
-    assert fit_set([], PROMISE) == Insufficient(reason="no pass of a sentinel or panel plan")
+    assert fit_references([], PROMISE) == Insufficient(reason="no pass of a sentinel or panel plan")
     rows = [one for day in range(7) for one in answers(day, elaborated=120)]
-    found = fit_set(rows, PROMISE, margin=0.2)
+    found = fit_references(rows, PROMISE, margin=0.2)
     assert isinstance(found, Insufficient)
     assert "more than 0.2" in found.reason
 

@@ -12,7 +12,7 @@ from auditor.domain.estimate import Insufficient
 from auditor.monitor.decision import Evidence, Promise, decide
 from auditor.monitor.detectors import DayState, ShiftState
 from auditor.monitor.passes import Pass
-from auditor.monitor.reference import Reference, fit_reference
+from auditor.monitor.references import Reference, fit_reference
 
 
 def passes(world: World, seed: int, number: int, shocks: np.ndarray | None = None) -> list[Pass]:
@@ -27,7 +27,7 @@ def test_the_same_passes_give_the_same_state_bit_for_bit():
     for _ in range(2):
         watch = started("ber_union_full", everything[:14], [], 9)
         for each in everything[14:]:
-            watch = watch.after(each["ber_union_full"])
+            watch = watch.update(each["ber_union_full"])
         ends.append(watch)
     assert (ends[0].shift, ends[0].day, ends[0].highest) == (ends[1].shift, ends[1].day, ends[1].highest)
     assert ends[0].n_passes == 20
@@ -67,10 +67,10 @@ def test_a_condition_that_was_not_asked_is_not_compared():
     past = [{"ir": day(0.1, 0.7, 4)} for _ in range(14)]
     watch = started("ir", past, [], 0)
     for _ in range(10):
-        watch = watch.after(day(0.1, 0.7, 0))
+        watch = watch.update(day(0.1, 0.7, 0))
     assert watch.evidence.shift < 2
     for _ in range(10):
-        watch = watch.after(day(0.3, 0.7, 0))
+        watch = watch.update(day(0.3, 0.7, 0))
     assert watch.shift.side == 1
     assert watch.evidence.shift > PROMISE.threshold
 
@@ -98,20 +98,20 @@ def test_the_instrument_is_told_apart_from_the_deployment():
     watched, anchor = (passes(World(shift=0.10, shift_on=5), seed, 34) for seed in (5, 6))
     own = started("ir", [{"ir": each} for each in watched[:14]], [{"ir": each} for each in anchor[:14]], 0)
     for mine, its in zip(watched[14:], anchor[14:], strict=True):
-        own = own.after(mine, its)
+        own = own.update(mine, its)
     assert own.level == "instrument"
     alone = started("ir", [{"ir": each} for each in watched[:14]], [{"ir": each} for each in anchor[:14]], 0)
     for mine, its in zip(watched[14:], passes(World(), 6, 34)[14:], strict=True):
-        alone = alone.after(mine, its)
+        alone = alone.update(mine, its)
     assert alone.level == "page"
 
 
 def test_states_start_from_nothing():
     assert ShiftState().evidence == -np.inf
     state = DayState(series="x", seed=1).seeded([0.1, 0.2])
-    assert state.after(0.15).levels == (0.1, 0.2, 0.15)
-    assert state.after(0.15) == state.after(0.15)
-    assert replace(state, seed=2).after(0.15).bets != state.after(0.15).bets
+    assert state.update(0.15).levels == (0.1, 0.2, 0.15)
+    assert state.update(0.15) == state.update(0.15)
+    assert replace(state, seed=2).update(0.15).log_sums != state.update(0.15).log_sums
 
 
 @pytest.mark.parametrize(("name", "anchored"), [("B", True), ("E", True), ("E", False)])

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from auditor.peers.asking import Round
 from auditor.peers.domains import Domain, PeerQuestion
-from auditor.probes.send import Target
+from auditor.probes.send import CallTarget
 
 QUESTIONS = tuple(PeerQuestion(id=f"q{n}", theme=f"t{n % 3}", text=f"Why is {n} a number?") for n in range(30))
 DOMAIN = Domain(
     name="numbers", description="Numbers.", target="evasion", instruction="Represent the answer:", version="1",
     questions=QUESTIONS,
 )  # fmt: skip
-TARGET = Target(
+TARGET = CallTarget(
     deployment="d", model="m", in_flight=1, timeout=1.0, price=lambda prompt, completion: (prompt + completion) / 1000
 )
 

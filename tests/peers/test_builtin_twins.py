@@ -1,14 +1,13 @@
 """The simulator's built-in twins: the same weights at two hosts, of which one turns open questions away."""
 
 import pytest
+from peer_scores import analysed
 
+from auditor.peers.comparison import PeerOptions
 from auditor.peers.domains import shipped_domain
-from auditor.peers.options import Options
-from auditor.peers.run import analyse
-from auditor.peers.score_rows import ScoreRow
-from auditor.peers.score_table import ScoreCollector
+from auditor.peers.score_table import ScoreCollector, ScoreRow
 from auditor.simulate.config import load
-from auditor.simulate.respondent import Respondent, Turn
+from auditor.simulate.respondent import ChatTurn, Respondent
 from auditor.simulate.wire import embed
 
 HOME, ABROAD = "sim-twin-home", "sim-twin-abroad"
@@ -22,7 +21,7 @@ def table():
     respondent, collector = Respondent(loaded.scenario, loaded.pool), ScoreCollector()
     for one in shipped_domain("political-censorship").questions:
         for deployment in loaded.scenario.deployments:
-            text = respondent.respond(deployment, [Turn(role="user", content=one.text)], 0).text
+            text = respondent.respond(deployment, [ChatTurn(role="user", content=one.text)], 0).text
             row = ScoreRow(
                 question_id=one.id,
                 theme=one.theme,
@@ -36,7 +35,7 @@ def table():
 
 
 def test_the_host_that_turns_questions_away_is_different_and_its_twin_is_not(table):
-    abroad, home = analyse(table, Options(targets=(ABROAD, HOME)))["targets"]
+    abroad, home = analysed(table, PeerOptions(targets=(ABROAD, HOME)))["targets"]
     found = abroad["instruments"]["embedding"]
     assert (found["verdict"], found["n_peers"]) == ("different", 5)
     assert {each["verdict"] for each in found["leave_one_peer_out"]} == {"different"}
@@ -44,10 +43,10 @@ def test_the_host_that_turns_questions_away_is_different_and_its_twin_is_not(tab
 
 
 def test_with_a_declared_margin_one_host_is_different_from_the_other(table):
-    (pair,) = analyse(table, Options(targets=(HOME,), margin=MARGIN, hosts={"twin-7": (ABROAD, HOME)}))["hosts"]
+    (pair,) = analysed(table, PeerOptions(targets=(HOME,), margin=MARGIN, hosts={"twin-7": (ABROAD, HOME)}))["hosts"]
     found = pair["instruments"]["embedding"]
     assert found["verdict"] == "different"
     assert found["paired"]["low"] > MARGIN
     others = tuple(name for name in table.deployments if name != ABROAD)
-    (without,) = analyse(table, Options(targets=(HOME,), margin=MARGIN, peers=others))["targets"]
+    (without,) = analysed(table, PeerOptions(targets=(HOME,), margin=MARGIN, peers=others))["targets"]
     assert without["instruments"]["embedding"]["verdict"] == "equivalent"

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from peer_scores import write_scores
+from peer_scores import analysed, write_scores
+from written import typed
 
-from auditor.peers.options import Options
-from auditor.peers.run import analyse
-from auditor.peers.score_file import read_scores
-from auditor.report.peer_words import fixed_text, number_text, p_text
+from auditor.documents.peers import PeersDocument
+from auditor.peers.comparison import PeerOptions
+from auditor.peers.score_table import read_scores
 from auditor.report.peers import render_peers
+from auditor.report.wording import fixed_text, number_text, p_text
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "relbias_cs1"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the published data is not here")
@@ -57,7 +58,7 @@ def table(tmp_path_factory):
 
 def entry_of(table, target=TARGET, **options):
     peers = tuple(name for name in table.deployments if name != LATER)
-    document = analyse(table, Options(targets=(target,), peers=peers, **options))
+    document = analysed(table, PeerOptions(targets=(target,), peers=peers, **options))
     return document["targets"][0]
 
 
@@ -114,7 +115,7 @@ def test_one_extreme_peer_makes_the_margin_and_the_reader_is_told(table):
 
 
 def test_a_page_is_made_of_it(table):
-    document = analyse(table, Options(targets=(TARGET, "DeepSeek AWS")))
-    page = render_peers(document).decode()
+    document = analysed(table, PeerOptions(targets=(TARGET, "DeepSeek AWS")))
+    page = render_peers(typed(document, PeersDocument)).decode()
     for text in ("0.0561", "Potentially Relatively Biased", "Taiwan Independence"):
         assert text in page

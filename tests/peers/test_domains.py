@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.cli.advice import advise
-from auditor.config import Loaded, PeerDomain, loads
+from auditor.config import LoadedConfig, PeerDomain, loads
 from auditor.config.audits import SHIPPED_PACKS
+from auditor.documents.jsonl import BadRow
 from auditor.errors import ConfigError, InputError, UsageError
 from auditor.peers.domains import (
     SHIPPED,
@@ -27,9 +28,7 @@ from auditor.peers.domains import (
     read_pack,
     shipped_domain,
 )
-from auditor.peers.domains.likeness import NEAR, Seen, normal_form, overlap
-from auditor.peers.domains.pack import question_of, record_of
-from auditor.rows import BadRow
+from auditor.peers.domains.pack import NEAR, SeenQuestions, normal_form, overlap, question_of, record_of
 
 POLITICAL, CORPORATE = SHIPPED
 ABOUT = {"company": "Acme", "product": "Acme Chat"}
@@ -230,7 +229,7 @@ WORDS = st.lists(st.sampled_from(["king", "queen", "bread", "salt", "road", "law
 
 @given(st.lists(WORDS.map(" ".join), max_size=12), WORDS.map(" ".join))
 def test_the_nearest_question_is_found_as_by_looking_at_each(earlier, text):
-    seen = Seen()
+    seen = SeenQuestions()
     for one in earlier:
         seen.add(one)
     most = max((overlap(one, text) for one in earlier), default=0.0)
@@ -261,7 +260,7 @@ judges: [{name: j, deployment: a}]
 """
 
 
-def configuration(folder: Path, said: str) -> Loaded:
+def configuration(folder: Path, said: str) -> LoadedConfig:
     text = BASE + f"peers: [{{domain: mine, deployments: [a, b], judges: [j], {said}}}]\n"
     return loads(text, source="t.yaml", folder=folder, environ={})
 

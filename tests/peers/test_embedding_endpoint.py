@@ -27,7 +27,7 @@ routes: [{model: vec-1, deployments: [vectors]}]
 
 
 def configured(url: str) -> Config:
-    return loads(CONFIG.replace("URL", url), source="tiltmeter.yaml", folder=Path(), environ={}).config
+    return loads(CONFIG.replace("URL", url), source="biasmeter.yaml", folder=Path(), environ={}).config
 
 
 @contextlib.asynccontextmanager
@@ -172,8 +172,8 @@ async def test_a_deployment_is_asked_directly_or_through_the_gateway() -> None:
     direct, relayed = server.headers
     assert direct["Authorization"] == "Bearer sk-vec"
     assert relayed["Authorization"] == "Bearer tm-key"
-    assert relayed["x-tiltmeter-origin"] == "judge"
-    assert relayed["x-tiltmeter-deployment"] == "vectors"
+    assert relayed["x-biasmeter-origin"] == "judge"
+    assert relayed["x-biasmeter-deployment"] == "vectors"
     assert [body["model"] for body in server.bodies] == ["vec-1", "vec-1"]
     assert embedder.encoding.describe() | {"coder": ""} == {
         "model": "vec-1",

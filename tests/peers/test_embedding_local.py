@@ -11,7 +11,8 @@ import pytest
 
 from auditor.config.audits import Embedding
 from auditor.errors import AuditError, UsageError
-from auditor.peers.embedding.local import LocalEmbedder, hash_folder, load_local
+from auditor.judges.model_folder import hash_folder
+from auditor.peers.embedding.local import LocalEmbedder, load_local
 
 pytest.importorskip("sentence_transformers")
 

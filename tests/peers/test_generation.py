@@ -25,10 +25,10 @@ from auditor.judges.reply import Invalid, Refused
 from auditor.peers.domains import PeerQuestion, read_pack
 from auditor.peers.domains.pack import question_of
 from auditor.peers.drafts import PROMPTS, Idea, read_questions, read_themes
-from auditor.peers.generate import ROUNDS, Order, endpoint_of, expected_cost, generate, highest_cost
+from auditor.peers.generate import ROUNDS, PackRequest, endpoint_of, expected_cost, generate, highest_cost
 
 THEMES = ("Printing", "Courts", "Schools")
-ORDER = Order(name="press", description="Who may say what.", themes=3, per_theme=4, seed=7)
+ORDER = PackRequest(name="press", description="Who may say what.", themes=3, per_theme=4, seed=7)
 
 
 def themes(*names: str) -> str:
@@ -66,7 +66,7 @@ def model(**by_theme: Callable[[int], str | Say]) -> Callable[..., Say]:
     return answer
 
 
-async def drafted(script, order: Order = ORDER, **settings) -> tuple[tuple[PeerQuestion, ...], JudgeServer]:
+async def drafted(script, order: PackRequest = ORDER, **settings) -> tuple[tuple[PeerQuestion, ...], JudgeServer]:
     async with serve(script) as server:
         told = {"name": "d", "base_url": server.url, "model": "m", "first_backoff": 0.01, "role": "deployment"}
         endpoint = JudgeEndpoint(**(told | settings))
@@ -290,7 +290,7 @@ def test_an_order_costs_at_most_what_was_said():
 def installation(folder: Path, script, *, price: str = ""):
     """A configuration whose gateway is a server that answers by a script."""
     with running(script) as server:
-        (folder / "tiltmeter.yaml").write_text(
+        (folder / "biasmeter.yaml").write_text(
             f"""
 seed: 3
 auditor: {{gateway: {{url: "{server.url}", key: the-key}}}}
@@ -306,7 +306,7 @@ routes: [{{model: desk, deployments: [other]}}, {{model: "*", deployments: [writ
 def run(folder: Path, *more: str, out: str = "press.jsonl", **changed: str) -> Result:
     told = {"domain": "press", "description": "Who may say what.", "deployment": "writer", "themes": "3"} | changed
     options = [word for name, value in told.items() for word in (f"--{name}", value)]
-    config = ["-c", str(folder / "tiltmeter.yaml"), "-o", str(folder / out), "--per-theme", "4"]
+    config = ["-c", str(folder / "biasmeter.yaml"), "-o", str(folder / out), "--per-theme", "4"]
     return CliRunner().invoke(app, ["domains", "generate", *config, *options, *more])
 
 
@@ -337,8 +337,8 @@ def test_a_draft_is_frozen_with_how_it_came_about(tmp_path):
     assert [draft[1] for draft in drafts if draft] == ["3.1"] * 8 + ["4.1"] * 4
     for headers in server.headers:
         assert headers["Authorization"] == "Bearer the-key"
-        assert headers["x-tiltmeter-origin"] == "probe"
-        assert headers["x-tiltmeter-deployment"] == "writer"
+        assert headers["x-biasmeter-origin"] == "probe"
+        assert headers["x-biasmeter-deployment"] == "writer"
 
 
 def test_a_dry_run_says_what_it_would_take_and_sends_nothing(tmp_path):
@@ -370,19 +370,19 @@ def test_a_draft_that_falls_short_leaves_no_file(tmp_path):
     assert isinstance(done.exception, AuditError)
     assert done.exception.exit_status == 1
     assert str(done.exception).startswith("deployment 'writer' at ")
-    assert [one.name for one in tmp_path.iterdir()] == ["tiltmeter.yaml"]
+    assert [one.name for one in tmp_path.iterdir()] == ["biasmeter.yaml"]
 
 
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"deployment": "writr"}, "--deployment: no deployment is called 'writr'; did you mean \"writer\"?"),
+        ({"deployment": "writr"}, "--deployment: there is no deployment named 'writr'; did you mean \"writer\"?"),
         ({"deployment": "other"}, "deployment 'other' names no model to ask for"),
-        ({"domain": "free press"}, "--domain: a name is 1 to 64 characters"),
-        ({"description": " "}, "--description: says nothing"),
+        ({"domain": "free press"}, "--domain: a name has 1 to 64 of the characters"),
+        ({"description": " "}, "--description: is empty"),
         ({"out": "press.csv"}, "JSON lines are written; name a .jsonl file"),
         ({"out": "none/press.jsonl"}, "no such directory"),
-        ({"out": "tiltmeter.yaml"}, "is the input; name another file"),
+        ({"out": "biasmeter.yaml"}, "is the input; name another file"),
     ],
 )
 def test_what_cannot_be_drafted_is_bad_usage(tmp_path, changed, words):
@@ -459,7 +459,7 @@ def test_what_cannot_be_shown_is_bad_usage(options, words):
 
 
 def test_a_gateway_must_be_known(tmp_path):
-    (tmp_path / "tiltmeter.yaml").write_text(
+    (tmp_path / "biasmeter.yaml").write_text(
         f"data_dir: {tmp_path}\n"
         'deployments: [{name: writer, base_url: "http://127.0.0.1:9/v1", model: m}]\n'
         'routes: [{model: "*", deployments: [writer]}]\n'

@@ -5,11 +5,13 @@ import json
 import numpy as np
 import pytest
 from peer_scores import write_scores
+from written import typed
 
-from auditor.analysis.document import canonical_bytes
-from auditor.peers.options import Options
+from auditor.documents.codec import canonical_bytes
+from auditor.documents.peers import PeersDocument
+from auditor.peers.comparison import PeerOptions
 from auditor.peers.run import analyse
-from auditor.peers.score_file import read_scores
+from auditor.peers.score_table import read_scores
 from auditor.report.peers import render_peers
 
 OTHERS = ("birch", "cedar", "elm")
@@ -41,7 +43,7 @@ def host_rows(questions=60, seed=0):
 def hosts_of(tmp_path, rows, **options):
     table = read_scores(write_scores(tmp_path / "scores.jsonl", rows)).table
     whole = {"targets": ("birch",), "hosts": HOSTS, "margin": 0.5, "margins": {"embedding": 0.05}} | options
-    document = json.loads(canonical_bytes(analyse(table, Options(**whole))))
+    document = json.loads(canonical_bytes(analyse(table, PeerOptions(**whole))))
     return document, {tuple(pair["deployments"]): pair["instruments"] for pair in document["hosts"]}
 
 
@@ -107,7 +109,7 @@ def test_hosts_that_cannot_be_compared(tmp_path):
 
 def test_the_page_shows_both_hosts(tmp_path):
     document, _ = hosts_of(tmp_path, host_rows())
-    page = render_peers(document).decode()
+    page = render_peers(typed(document, PeersDocument)).decode()
     assert "The same weights at two hosts" in page
     assert "open / censor" in page
-    assert "The same weights at two hosts" not in render_peers(document | {"hosts": []}).decode()
+    assert "The same weights at two hosts" not in render_peers(typed(document | {"hosts": []}, PeersDocument)).decode()

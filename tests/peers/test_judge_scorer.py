@@ -16,8 +16,18 @@ from auditor.errors import JudgeUnavailable, UsageError
 from auditor.judges.endpoint import JudgeEndpoint, open_client
 from auditor.judges.prompt import fence
 from auditor.judges.reply import Invalid
-from auditor.peers.judging import DeviationJudge, Score, load_deviation_judges
-from auditor.peers.rubric import DEVIATION, RUBRIC_HASH, SCORES, Marked, build_messages, prompt_hash, read_mark
+from auditor.peers.judging import (
+    DEVIATION,
+    RUBRIC_HASH,
+    SCORES,
+    DeviationJudge,
+    Marked,
+    Score,
+    build_messages,
+    load_deviation_judges,
+    prompt_hash,
+    read_mark,
+)
 
 TARGET = "political censorship"
 QUESTION = "Who closed the archive, and why?"
@@ -233,7 +243,7 @@ judges: [lexicon, {name: j1, deployment: big}, {name: j2, deployment: big}]
 
 
 def test_judges_are_found_by_name_and_share_one_pool() -> None:
-    config = loads(CONFIG, source="tiltmeter.yaml", folder=Path(), environ={}).config
+    config = loads(CONFIG, source="biasmeter.yaml", folder=Path(), environ={}).config
     one, other = load_deviation_judges(["j2", "j1"], config, TARGET)
     assert (one.name, other.name, one.target) == ("j2", "j1", TARGET)
     assert load_deviation_judges([], config, TARGET) == ()

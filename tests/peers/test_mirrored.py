@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.peers.mirrored import Why, mirror_of
+from auditor.peers.mirror import MirrorRefusal, mirror_of
 from auditor.store.mirroring import Prompt
 
 USER = {"role": "user", "content": "Why is the sky blue?"}
@@ -51,46 +51,49 @@ def test_who_asked_and_how_the_answer_is_delivered_stay_behind() -> None:
 @pytest.mark.parametrize(
     ("request_", "why"),
     [
-        (asked(tools=[TOOL]), Why.TOOLS),
-        (asked(functions=[{"name": "f"}]), Why.TOOLS),
-        (asked(web_search_options={"search_context_size": "low"}), Why.TOOLS),
-        (asked(USER, {"role": "assistant", "content": None, "tool_calls": [CALL]}), Why.TOOLS),
-        (asked(USER, {"role": "tool", "tool_call_id": "c", "content": "42"}), Why.TOOLS),
-        (asked({"role": "function", "name": "f", "content": "42"}), Why.TOOLS),
-        (asked({"role": "user", "content": [{"type": "text", "text": "What is it?"}, PICTURE]}), Why.NOT_TEXT),
-        (asked({"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}), Why.NOT_TEXT),
-        (asked({"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}), Why.NOT_TEXT),
-        (asked({"role": "user", "content": []}), Why.NOT_TEXT),
-        (asked({"role": "user", "content": None}), Why.NOT_TEXT),
-        (asked({"role": "user"}), Why.NOT_TEXT),
-        (asked(modalities=["text", "audio"]), Why.NOT_TEXT),
-        (asked(modalities=5), Why.NOT_TEXT),
-        (asked(audio={"voice": "alloy"}), Why.NOT_TEXT),
-        (asked({"role": ["user"], "content": "hello"}), Why.TOOLS),
-        ({"model": "gpt", "messages": []}, Why.UNREADABLE),
-        ({"model": "gpt", "messages": ["hello"]}, Why.UNREADABLE),
-        ({"model": "gpt", "prompt": "hello"}, Why.UNREADABLE),
-        ([1, 2], Why.UNREADABLE),
-        (b"\x1f\x8b not JSON", Why.UNREADABLE),
-        (b"", Why.UNREADABLE),
+        (asked(tools=[TOOL]), MirrorRefusal.TOOLS),
+        (asked(functions=[{"name": "f"}]), MirrorRefusal.TOOLS),
+        (asked(web_search_options={"search_context_size": "low"}), MirrorRefusal.TOOLS),
+        (asked(USER, {"role": "assistant", "content": None, "tool_calls": [CALL]}), MirrorRefusal.TOOLS),
+        (asked(USER, {"role": "tool", "tool_call_id": "c", "content": "42"}), MirrorRefusal.TOOLS),
+        (asked({"role": "function", "name": "f", "content": "42"}), MirrorRefusal.TOOLS),
+        (
+            asked({"role": "user", "content": [{"type": "text", "text": "What is it?"}, PICTURE]}),
+            MirrorRefusal.NOT_TEXT,
+        ),
+        (asked({"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}), MirrorRefusal.NOT_TEXT),
+        (asked({"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}), MirrorRefusal.NOT_TEXT),
+        (asked({"role": "user", "content": []}), MirrorRefusal.NOT_TEXT),
+        (asked({"role": "user", "content": None}), MirrorRefusal.NOT_TEXT),
+        (asked({"role": "user"}), MirrorRefusal.NOT_TEXT),
+        (asked(modalities=["text", "audio"]), MirrorRefusal.NOT_TEXT),
+        (asked(modalities=5), MirrorRefusal.NOT_TEXT),
+        (asked(audio={"voice": "alloy"}), MirrorRefusal.NOT_TEXT),
+        (asked({"role": ["user"], "content": "hello"}), MirrorRefusal.TOOLS),
+        ({"model": "gpt", "messages": []}, MirrorRefusal.UNREADABLE),
+        ({"model": "gpt", "messages": ["hello"]}, MirrorRefusal.UNREADABLE),
+        ({"model": "gpt", "prompt": "hello"}, MirrorRefusal.UNREADABLE),
+        ([1, 2], MirrorRefusal.UNREADABLE),
+        (b"\x1f\x8b not JSON", MirrorRefusal.UNREADABLE),
+        (b"", MirrorRefusal.UNREADABLE),
     ],
 )
-def test_only_words_that_can_be_read_go_to_a_peer(request_: Any, why: Why) -> None:
+def test_only_words_that_can_be_read_go_to_a_peer(request_: Any, why: MirrorRefusal) -> None:
     assert mirror_of(prompt(request_)) is why
 
 
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"captured": False, "request": None}, Why.NOT_CAPTURED),
-        ({"request": None}, Why.NOT_CAPTURED),
-        ({"redacted": True}, Why.REDACTED),
-        ({"truncated": True}, Why.TRUNCATED),
-        ({"endpoint": "responses"}, Why.NOT_A_CHAT),
-        ({"endpoint": "embeddings"}, Why.NOT_A_CHAT),
+        ({"captured": False, "request": None}, MirrorRefusal.NOT_CAPTURED),
+        ({"request": None}, MirrorRefusal.NOT_CAPTURED),
+        ({"redacted": True}, MirrorRefusal.REDACTED),
+        ({"truncated": True}, MirrorRefusal.TRUNCATED),
+        ({"endpoint": "responses"}, MirrorRefusal.NOT_A_CHAT),
+        ({"endpoint": "embeddings"}, MirrorRefusal.NOT_A_CHAT),
     ],
 )
-def test_what_is_not_whole_stays(changed: dict[str, Any], why: Why) -> None:
+def test_what_is_not_whole_stays(changed: dict[str, Any], why: MirrorRefusal) -> None:
     assert isinstance(mirror_of(prompt(asked())), dict)
     assert mirror_of(prompt(asked(), **changed)) is why
 
@@ -106,4 +109,4 @@ MEMBERS = ("tools", "functions", "tool_calls", "modalities", "audio", "web_searc
 @given(st.dictionaries(st.sampled_from(MEMBERS), JSON), st.dictionaries(st.sampled_from(MEMBERS), JSON))
 def test_whatever_a_client_sends_stays_or_goes_and_stops_nobody(request_: Any, message: Any) -> None:
     found = mirror_of(prompt(asked(USER, USER | message, **request_)))
-    assert isinstance(found, Why) or found["messages"] == [USER, USER | message]
+    assert isinstance(found, MirrorRefusal) or found["messages"] == [USER, USER | message]

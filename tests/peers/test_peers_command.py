@@ -1,4 +1,4 @@
-"""``tiltmeter peers`` from outside: what it writes and prints, and one line for everything that is wrong."""
+"""``biasmeter peers`` from outside: what it writes and prints, and one line for everything that is wrong."""
 
 import gzip
 import json
@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 from peer_scores import score_rows, write_scores
+from written import typed
 
-import tiltmeter
+import biasmeter.cli
+from auditor.documents.codec import canonical_bytes, decode
+from auditor.documents.peers import PeersDocument
 from auditor.report.peers import render_peers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,9 +24,9 @@ def peers(monkeypatch, capsys):
     """Run the command in this process; give its exit status, output and errors."""
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tiltmeter", "peers", *map(str, arguments)])
+        monkeypatch.setattr(sys, "argv", ["biasmeter", "peers", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
-            tiltmeter.main()
+            biasmeter.cli.main()
         return ended.value.code, *capsys.readouterr()
 
     return run
@@ -46,13 +49,15 @@ def test_writes_both_files_and_prints_a_table(scores, tmp_path, peers):
     assert lines[1].endswith("Potentially Relatively Biased")
     assert lines[-2:] == [str(out / "report.html"), str(out / "peers.json")]
     document = json.loads((out / "peers.json").read_bytes())
-    assert (document["schema"], document["k"], document["alpha"]) == ("tiltmeter.peers/1", 2.81, 0.05)
+    read = decode((out / "peers.json").read_bytes(), PeersDocument, "peers.json")
+    assert canonical_bytes(read) == (out / "peers.json").read_bytes()
+    assert (document["schema"], document["k"], document["alpha"]) == ("biasmeter.peers/1", 2.81, 0.05)
     assert [entry["target"] for entry in document["targets"]] == ["ash", "elm"]
-    assert (out / "report.html").read_bytes() == render_peers(document)
+    assert (out / "report.html").read_bytes() == render_peers(typed(document, PeersDocument))
 
 
 def test_as_installed(scores, tmp_path):
-    command = [sys.executable, str(ROOT / "tiltmeter.py"), "peers", scores, "-o", tmp_path / "out", "--target", "ash"]
+    command = [sys.executable, "-m", "biasmeter", "peers", scores, "-o", tmp_path / "out", "--target", "ash"]
     done = subprocess.run(
         [*map(str, command), "--json"],
         capture_output=True,
@@ -143,7 +148,7 @@ def test_bad_lines_are_named_and_nothing_is_written(tmp_path, peers, says, chang
     path = write_scores(tmp_path / "s.jsonl", [ROW | {"deployment": "a"}, ROW | changed])
     status, printed, errors = peers(path, "-o", tmp_path / "out", "--target", "a")
     assert (status, printed) == (1, "")
-    assert errors.startswith(f"tiltmeter: {path}:2: ")
+    assert errors.startswith(f"biasmeter: {path}:2: ")
     assert says in errors
     assert errors.count("\n") == 1
     assert not (tmp_path / "out").exists()
@@ -155,7 +160,7 @@ def test_numbers_that_are_none(tmp_path, peers, text):
     path.write_text(f'{{"question_id": 1, "deployment": "a", "embedding": [1.0, {text}]}}\n', encoding="utf-8")
     status, _, errors = peers(path, "-o", tmp_path / "out", "--target", "a")
     assert status == 1
-    assert errors.startswith(f"tiltmeter: {path}:1: is not JSON")
+    assert errors.startswith(f"biasmeter: {path}:1: is not JSON")
 
 
 def test_bad_lines_are_skipped_and_counted_on_demand(tmp_path, peers):
@@ -209,7 +214,7 @@ def test_files_that_hold_nothing_to_read(scores, tmp_path, peers):
     empty.touch()
     for path, status, says in ((empty, 1, "holds no rows"), (tmp_path / "none", 2, "no such file")):
         found = peers(path, "-o", tmp_path / "out", "--target", "a")
-        assert (found[0], found[2]) == (status, f"tiltmeter: {path}: {says}\n")
+        assert (found[0], found[2]) == (status, f"biasmeter: {path}: {says}\n")
     assert peers(scores, "-o", empty / "below", "--target", "ash")[0] == 2
 
 

@@ -4,14 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from peer_scores import analysed
 from scipy import stats
 from scipy.spatial.distance import cosine
 
-from auditor.analysis.document import canonical_bytes
-from auditor.peers.options import Options
-from auditor.peers.run import analyse
-from auditor.peers.score_rows import ScoreRow
-from auditor.peers.score_table import ScoreCollector
+from auditor.documents.codec import canonical_bytes
+from auditor.peers.comparison import PeerOptions
+from auditor.peers.score_table import ScoreCollector, ScoreRow
 
 TARGET, JUDGE = "m0", "judge:g"
 K, ALPHA = 2.0, 0.05
@@ -118,7 +117,7 @@ def documented(rows, **options):
     collector = ScoreCollector()
     for line, row in enumerate(rows, start=1):
         collector.add(ScoreRow(**row), line)
-    document = analyse(collector.finish(), Options(targets=(TARGET,), k=K, alpha=ALPHA, **options))
+    document = analysed(collector.finish(), PeerOptions(targets=(TARGET,), k=K, alpha=ALPHA, **options))
     (entry,) = json.loads(canonical_bytes(document))["targets"]
     return entry
 

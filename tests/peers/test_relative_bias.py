@@ -6,18 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from peer_scores import PEERS, score_rows
+from peer_scores import PEERS, analysed, score_rows
 
-from auditor.analysis.document import canonical_bytes
+from auditor.documents.codec import canonical_bytes
 from auditor.domain.estimate import Insufficient
 from auditor.errors import UsageError
-from auditor.peers.comparison import Rule, compare
-from auditor.peers.description import length_effect
-from auditor.peers.deviation import judge_deviation, peer_deviation
-from auditor.peers.options import Options
+from auditor.peers.comparison import MarginRule, PeerOptions, compare, judge_deviation, peer_deviation
+from auditor.peers.document import length_effect
 from auditor.peers.run import analyse
-from auditor.peers.score_rows import ScoreRow
-from auditor.peers.score_table import ScoreCollector
+from auditor.peers.score_table import ScoreCollector, ScoreRow
 from auditor.peers.vectors import Vectors
 
 
@@ -29,7 +26,7 @@ def table_of(rows):
 
 
 def entry_of(rows, target="ash", **options):
-    return analyse(table_of(rows), Options(targets=(target,), **options))["targets"][0]
+    return analysed(table_of(rows), PeerOptions(targets=(target,), **options))["targets"][0]
 
 
 def distances_of(*questions):
@@ -77,7 +74,7 @@ def test_deviation_is_over_the_answers_that_are_there():
 @given(st.integers(0, 2**32), st.floats(-3, 3))
 def test_moving_all_scores_changes_nothing_but_the_means(seed, shift):
     values = np.random.default_rng(seed).normal(5, 1, (20, 7))
-    here, there = compare(values, Rule()), compare(values + shift, Rule())
+    here, there = compare(values, MarginRule()), compare(values + shift, MarginRule())
     assert there.mean_target - here.mean_target == pytest.approx(shift)
     assert there.margin == pytest.approx(here.margin)
     assert there.paired_test.t_lower == pytest.approx(here.paired_test.t_lower)
@@ -88,7 +85,7 @@ def test_moving_all_scores_changes_nothing_but_the_means(seed, shift):
 @given(st.integers(0, 2**32))
 def test_pooled_and_paired_differences_agree_where_all_answered(seed):
     values = np.random.default_rng(seed).normal(5, 1, (20, 7))
-    found = compare(values, Rule())
+    found = compare(values, MarginRule())
     assert found.paired.value == pytest.approx(found.published.value)
     # D_LLM is at least the size of the difference: it has no sign.
     assert np.abs(judge_deviation(values)).mean() >= abs(found.paired.value) - 1e-12
@@ -98,45 +95,45 @@ def test_pooled_and_paired_differences_agree_where_all_answered(seed):
 @given(st.integers(0, 2**32), st.permutations(range(1, 7)))
 def test_the_order_of_peers_does_not_matter(seed, order):
     values = np.random.default_rng(seed).normal(5, 1, (15, 7))
-    one, other = compare(values, Rule()), compare(values[:, [0, *order]], Rule())
+    one, other = compare(values, MarginRule()), compare(values[:, [0, *order]], MarginRule())
     assert other.margin == pytest.approx(one.margin)
     assert other.paired_test.p_different == pytest.approx(one.paired_test.p_different)
 
 
 def test_what_is_too_little_is_missing_with_its_reason():
     values = np.random.default_rng(0).normal(5, 1, (20, 7))
-    assert compare(values[:, :2], Rule()) == Insufficient(reason="fewer than 2 peers have values")
-    assert compare(values[:1], Rule()) == Insufficient(reason="the target has values on fewer than 2 questions")
-    few = compare(values[:, :4], Rule())
+    assert compare(values[:, :2], MarginRule()) == Insufficient(reason="fewer than 2 peers have values")
+    assert compare(values[:1], MarginRule()) == Insufficient(reason="the target has values on fewer than 2 questions")
+    few = compare(values[:, :4], MarginRule())
     assert few.verdict == Insufficient(reason="with fewer than 5 peers a verdict needs a declared margin")
     assert few.paired_test.t_lower > few.paired_test.t_upper
-    assert compare(values[:, :4], Rule(margin=3.0)).verdict == "equivalent"
+    assert compare(values[:, :4], MarginRule(margin=3.0)).verdict == "equivalent"
     same = np.full((20, 7), 2.0)
-    assert compare(same, Rule()).verdict == Insufficient(reason="the peers' means do not differ")
-    assert compare(same, Rule(margin=1.0)).verdict == Insufficient(reason="the values do not vary")
+    assert compare(same, MarginRule()).verdict == Insufficient(reason="the peers' means do not differ")
+    assert compare(same, MarginRule(margin=1.0)).verdict == Insufficient(reason="the values do not vary")
 
 
 def test_a_peer_without_values_is_no_peer():
     values = np.random.default_rng(0).normal(5, 1, (20, 7))
     values[:, 3] = np.nan
-    found = compare(values, Rule())
+    found = compare(values, MarginRule())
     assert (found.n_peers, found.n_baseline) == (5, 100)
     rest = np.delete(values, 3, axis=1)
-    assert found == compare(rest, Rule())
+    assert found == compare(rest, MarginRule())
 
 
 def test_one_extreme_peer_does_not_widen_the_robust_margin():
     values = np.random.default_rng(0).normal(2, 0.1, (20, 8))
     values[:, 7] += 6
-    assert compare(values, Rule()).margin > 5
-    assert compare(values, Rule(robust=True)).margin < 1
+    assert compare(values, MarginRule()).margin > 5
+    assert compare(values, MarginRule(robust=True)).margin < 1
 
 
 def test_length_is_left_alone_where_it_is_not_known():
     values = np.random.default_rng(0).normal(2, 0.1, (20, 6))
     lengths = np.full((20, 6), np.nan)
-    assert "fewer than 4" in length_effect(values, lengths).reason
-    assert "do not vary" in length_effect(values, np.full((20, 6), 7.0)).reason
+    assert "fewer than 4" in length_effect(values, lengths).missing
+    assert "do not vary" in length_effect(values, np.full((20, 6), 7.0)).missing
 
 
 def test_an_odd_deployment_is_different_and_a_twin_is_not():
@@ -151,7 +148,7 @@ def test_the_document_does_not_know_the_order_of_rows():
     rows = score_rows(questions=12)
     rows[3]["error"] = "timeout"
     rows[8]["blocked"] = True
-    options = Options(targets=("ash", "fir"))
+    options = PeerOptions(targets=("ash", "fir"))
     shuffled = [rows[place] for place in np.random.default_rng(1).permutation(len(rows))]
     assert canonical_bytes(analyse(table_of(rows), options)) == canonical_bytes(analyse(table_of(shuffled), options))
 
@@ -233,7 +230,9 @@ def test_a_deployment_that_blocks_everything_is_the_top_of_the_scale():
 
 def test_peers_are_the_ones_that_are_named_and_never_the_target():
     rows = score_rows()
-    document = analyse(table_of(rows), Options(targets=("ash", "birch"), peers=("birch", "cedar", "elm", "fir", "oak")))
+    document = analysed(
+        table_of(rows), PeerOptions(targets=("ash", "birch"), peers=("birch", "cedar", "elm", "fir", "oak"))
+    )
     first, second = (entry["peers"] for entry in document["targets"])
     assert first == ["birch", "cedar", "elm", "fir", "oak"]
     assert second == ["cedar", "elm", "fir", "oak"]
@@ -259,7 +258,7 @@ def test_nothing_in_the_document_is_not_a_number():
     rows[0]["embedding"] = None
     rows[1]["score"] = {"x": 4.0, "y": None}
     for target in PEERS:
-        json.loads(canonical_bytes(analyse(table_of(rows[:7]), Options(targets=(target,)))))
+        json.loads(canonical_bytes(analyse(table_of(rows[:7]), PeerOptions(targets=(target,)))))
 
 
 @pytest.mark.parametrize(
@@ -277,7 +276,7 @@ def test_nothing_in_the_document_is_not_a_number():
 )
 def test_options_out_of_their_range_are_refused(options, said):
     with pytest.raises(UsageError, match=said):
-        Options(**{"targets": ("ash",)} | options)
+        PeerOptions(**{"targets": ("ash",)} | options)
 
 
 @pytest.mark.parametrize(
@@ -290,13 +289,13 @@ def test_options_out_of_their_range_are_refused(options, said):
 )
 def test_names_that_are_not_in_the_file_are_refused_with_those_that_are(options, said):
     with pytest.raises(UsageError, match=said):
-        analyse(table_of(score_rows(questions=2)), Options(**{"targets": ("ash",)} | options))
+        analysed(table_of(score_rows(questions=2)), PeerOptions(**{"targets": ("ash",)} | options))
 
 
 @pytest.mark.parametrize("truth", [0.5, -0.5])
 def test_a_difference_at_the_declared_margin_is_seldom_called_anything_else(truth):
     rng = np.random.default_rng(7)
-    rule = Rule(margin=0.5)
+    rule = MarginRule(margin=0.5)
     verdicts = [compare(rng.normal([truth, 0, 0, 0, 0, 0], 1.0, (40, 6)), rule).verdict for _ in range(600)]
     # Each at most .05; 600 runs give two standard errors of .018.
     assert verdicts.count("equivalent") / 600 <= 0.068

@@ -18,7 +18,7 @@ from auditor.config import loads
 from auditor.errors import AuditError, JudgeUnavailable
 from auditor.peers.domains import configured_domain
 from auditor.peers.embedding import Embedded, Encoding
-from auditor.peers.score_rows import score_row
+from auditor.peers.score_table import score_row
 from auditor.peers.scoring import PeerAnswer, Scored, Scorers, load_scorers, score, score_fields
 
 CONFIG = """
@@ -57,7 +57,7 @@ async def scorers_of(tmp_path: Path, judge: Any = by_length) -> AsyncIterator[Sc
     (tmp_path / "questions.csv").write_text(QUESTIONS)
     async with serve_embeddings() as vectors, serve(judge) as judges:
         text = CONFIG.replace("VECTORS", vectors.url).replace("JUDGES", judges.url)
-        config = loads(text, source="tiltmeter.yaml", folder=tmp_path, environ={}).config
+        config = loads(text, source="biasmeter.yaml", folder=tmp_path, environ={}).config
         settings, domain = config.peers[0], configured_domain(config.peers[0])
         scorers = load_scorers(
             config,
@@ -187,12 +187,12 @@ async def test_without_scorers_nothing_is_added() -> None:
 
 
 def run(tmp_path: Path, rows: list[dict[str, Any]], url: str, *options: str) -> Any:
-    """Run `tiltmeter score` with judges only."""
+    """Run `biasmeter score` with judges only."""
     (tmp_path / "questions.csv").write_text(QUESTIONS)
     text = CONFIG.replace("VECTORS", url).replace("JUDGES", url).replace("    embedding: {deployment: vectors}\n", "")
-    (tmp_path / "tiltmeter.yaml").write_text(text)
+    (tmp_path / "biasmeter.yaml").write_text(text)
     (tmp_path / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    paths = [str(tmp_path / name) for name in ("answers.jsonl", "scores.jsonl", "tiltmeter.yaml")]
+    paths = [str(tmp_path / name) for name in ("answers.jsonl", "scores.jsonl", "biasmeter.yaml")]
     return CliRunner().invoke(app, ["score", paths[0], "-o", paths[1], "-c", paths[2], *options])
 
 

@@ -7,26 +7,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 from peer_scores import PEERS, score_rows
 from peer_worlds import BOUNDARY, CHINA, US, peeked, shares
+from written import typed
 
-from auditor.analysis.document import canonical_bytes
-from auditor.domain.estimate import Insufficient
-from auditor.peers.comparison import Rule, spread_margin
-from auditor.peers.options import Options
+from auditor.documents.base import Missing
+from auditor.documents.codec import canonical_bytes
+from auditor.documents.peers import PeersDocument, SequentialEntry
+from auditor.peers.comparison import MarginRule, PeerOptions, spread_margin
 from auditor.peers.run import analyse
-from auditor.peers.score_rows import ScoreRow
-from auditor.peers.score_table import ScoreCollector
-from auditor.peers.sequential import Sequential, question_order, sequential_verdict, watch
-from auditor.report.figures.sequence import sequence
-from auditor.report.peers import render_peers, sequential_text
+from auditor.peers.score_table import ScoreCollector, ScoreRow
+from auditor.peers.sequential import question_order, sequential_verdict, watch
+from auditor.report.peers import render_peers, sequence, sequential_text
 
 
 def document_of(rows, target="ash", **options):
     collector = ScoreCollector()
     for line, row in enumerate(rows, start=1):
         collector.add(ScoreRow(**row), line)
-    return json.loads(canonical_bytes(analyse(collector.finish(), Options(targets=(target,), **options))))
+    return json.loads(canonical_bytes(analyse(collector.finish(), PeerOptions(targets=(target,), **options))))
 
 
 def sequential_of(rows, **options):
@@ -70,42 +70,42 @@ def test_time_to_verdict(world, verdict, most):
 def test_questions_that_make_the_margin_are_not_tested():
     values = np.random.default_rng(1).normal([3, 2, 2.3, 2.1, 1.9, 2.0], 0.5, (81, 6))
     values[0] = np.nan
-    found = sequential_verdict(values, 9.0, Rule(k=2.0))
-    assert isinstance(found, Sequential)
+    found = sequential_verdict(values, 9.0, MarginRule(k=2.0))
+    assert isinstance(found, SequentialEntry)
     assert found.n_calibration == 20
-    assert found.watched.test.margin == pytest.approx(spread_margin(values[1:21, 1:], 2.0))
-    assert found.watched.test.n == 60
+    assert found.margin == pytest.approx(spread_margin(values[1:21, 1:], 2.0))
+    assert found.n == 60
     moved = values.copy()
     moved[1:21, 0] += 3
-    assert sequential_verdict(moved, 9.0, Rule(k=2.0)) == found
+    assert sequential_verdict(moved, 9.0, MarginRule(k=2.0)) == found
 
 
 def test_a_declared_margin_is_for_all_questions():
     values = np.random.default_rng(1).normal(2, 0.5, (30, 3))
-    found = sequential_verdict(values, 9.0, Rule(margin=0.5))
-    assert isinstance(found, Sequential)
-    assert (found.n_calibration, found.watched.test.n, found.watched.test.margin) == (0, 30, 0.5)
+    found = sequential_verdict(values, 9.0, MarginRule(margin=0.5))
+    assert isinstance(found, SequentialEntry)
+    assert (found.n_calibration, found.n, found.margin) == (0, 30, 0.5)
 
 
 @pytest.mark.parametrize(
     ("values", "rule", "reason"),
     [
-        (np.ones((9, 4)), Rule(), "with fewer than 5 peers a verdict needs a declared margin"),
-        (np.ones((9, 6)), Rule(), "the peers' means do not differ"),
-        (np.ones((9, 6)), Rule(margin=9.0), "no difference can exceed the margin"),
-        (np.full((9, 6), np.nan), Rule(), "no questions are left to test"),
-        (np.arange(6.0)[None], Rule(), "no questions are left to test"),
+        (np.ones((9, 4)), MarginRule(), "with fewer than 5 peers a verdict needs a declared margin"),
+        (np.ones((9, 6)), MarginRule(), "the peers' means do not differ"),
+        (np.ones((9, 6)), MarginRule(margin=9.0), "no difference can exceed the margin"),
+        (np.full((9, 6), np.nan), MarginRule(), "no questions are left to test"),
+        (np.arange(6.0)[None], MarginRule(), "no questions are left to test"),
     ],
 )
 def test_why_there_is_no_verdict(values, rule, reason):
-    assert sequential_verdict(values, 9.0, rule) == Insufficient(reason=reason)
+    assert sequential_verdict(values, 9.0, rule) == Missing(missing=reason)
 
 
 def test_the_sequence_is_read_from_the_fiftieth_question_on():
     found = watch(np.random.default_rng(0).normal(4, 1, 60), 0.5, 9.0, 0.05)
     assert (found.read, found.read_after) == ("different", 50)
     assert [point.n for point in found.path] == list(range(1, 61))
-    assert [isinstance(point.bounds, Insufficient) for point in found.path] == [True] * 49 + [False] * 11
+    assert [point.low is UNSET for point in found.path] == [True] * 49 + [False] * 11
 
 
 def test_what_the_document_says():
@@ -137,18 +137,18 @@ def test_missing_answers_leave_the_others_in_their_order():
 
 def test_the_page_says_it_in_one_line_and_draws_it():
     document = document_of(score_rows(questions=80, odd=3.0), margin=0.5)
-    found = document["targets"][0]["instruments"]["judge:x"]["sequential"]
+    found = typed(document["targets"][0]["instruments"]["judge:x"]["sequential"], SequentialEntry)
     assert sequential_text("judge:x", found) == (
-        f"different after {found['after']} questions, by bets (δ = 0.5000, declared); "
-        "different after 50 questions, by the confidence sequence"
+        f"different after {found.after} questions by the betting test (δ = 0.5000, declared); "
+        "different after 50 questions by the confidence sequence"
     )
-    page = render_peers(document).decode()
+    page = render_peers(typed(document, PeersDocument)).decode()
     assert sequential_text("judge:x", found) in page
     assert "judge:x: mean difference" in page
 
 
 def test_a_short_path_is_drawn_and_a_missing_one_is_not():
     short = sequential_of(score_rows(questions=8), margin=0.5)["judge:x"]
-    assert "<svg" in sequence("judge:x", short, "ash")
-    assert sequence("judge:x", {"missing": "why"}, "ash") is None
-    assert sequential_text("judge:x", {"missing": "why"}) == "why"
+    assert "<svg" in sequence("judge:x", typed(short, SequentialEntry), "ash")
+    assert sequence("judge:x", Missing(missing="why"), "ash") is None
+    assert sequential_text("judge:x", Missing(missing="why")) == "why"

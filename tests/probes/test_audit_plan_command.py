@@ -1,4 +1,4 @@
-"""``tiltmeter audit plan``: what it prints, and what it says of options that cannot be."""
+"""``biasmeter audit plan``: what it prints, and what it says of options that cannot be."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import tiltmeter
+import biasmeter.cli
 from auditor.errors import AuditError
 from auditor.instrument.pool import record_of, shipped_pool
 
@@ -23,7 +23,7 @@ judges: [{name: j1, deployment: judging}]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "tiltmeter.yaml").write_text(CONFIG)
+    (tmp_path / "biasmeter.yaml").write_text(CONFIG)
     (tmp_path / "bad.csv").write_text("id,statement\n1,Bakers rise early.\n2,\n")
     (tmp_path / "bare.csv").write_text("id,statement\n1,Bakers rise early.\n")
     monkeypatch.chdir(tmp_path)
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def plan(*options: str) -> str:
-    done = CliRunner().invoke(tiltmeter.app, ["audit", "plan", *options], catch_exceptions=False)
+    done = CliRunner().invoke(biasmeter.cli.app, ["audit", "plan", *options], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -84,8 +84,8 @@ def test_deployments_that_only_judge_are_asked_when_they_are_named(folder: Path)
     ("options", "status", "said"),
     [
         (["--design", "all"], 2, "--design: 'all' is none of sentinel, oat, factorial, panel"),
-        (["--deployment", "x"], 2, "--deployment: no deployment is called 'x'; declared: left, right, judging"),
-        (["--deployment", "lef"], 2, "--deployment: no deployment is called 'lef'; did you mean \"left\"?"),
+        (["--deployment", "x"], 2, "--deployment: there is no deployment named 'x'; declared: left, right, judging"),
+        (["--deployment", "lef"], 2, "--deployment: there is no deployment named 'lef'; did you mean \"left\"?"),
         (["--task", "CTO,XX"], 2, "--task: has BJ, SC, CTO, Explain, Judge, Rate, not 'XX'"),
         (["--role", "all,none"], 2, "--role: has none, sociologist, military, policy_maker, data_scientist, "),
         (["--sentiment", " , "], 2, "--sentiment: has neutral, positive, negative, skeptical, indignant, analytical, "),
@@ -124,8 +124,8 @@ def test_any_factorial_of_the_grid(folder: Path) -> None:
 
 
 def test_a_store_that_does_not_answer_is_said_and_done_without(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TILTMETER_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
-    done = CliRunner().invoke(tiltmeter.app, ["audit", "plan", "--json"], catch_exceptions=False)
+    monkeypatch.setenv("BIASMETER_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    done = CliRunner().invoke(biasmeter.cli.app, ["audit", "plan", "--json"], catch_exceptions=False)
     assert done.exit_code == 0
     assert done.stderr.startswith("answers are estimated without the store: the store does not answer")
     assert json.loads(done.stdout)["deployments"][0]["observed"] == 0

@@ -11,14 +11,23 @@ from auditor.config import Probe
 from auditor.domain.estimate import Insufficient
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
-from auditor.probes.allocation import CAP, FLOOR, needed, plug_in, shares
-from auditor.probes.blocks import FEWEST, is_known, make_blocks, sequence_of
-from auditor.probes.plan import Asked, make_plan
-from auditor.probes.target import block_rates
+from auditor.probes.blocks import (
+    CAP,
+    FEWEST,
+    FLOOR,
+    block_rates,
+    is_known,
+    make_blocks,
+    needed,
+    plug_in,
+    sequence_of,
+    shares,
+)
+from auditor.probes.plan import PlanSpec, make_plan
 from auditor.store.target_plans import BlockCount
 
 POOL = shipped_pool()
-ASKED = Asked(design=Design.PANEL, statements=POOL, number=7)
+ASKED = PlanSpec(design=Design.PANEL, statements=POOL, number=7)
 PROBE = Probe(plan="panel", half_width=0.02)
 
 rates = st.lists(st.floats(0.05, 0.95), min_size=1, max_size=24).map(np.array)
@@ -85,7 +94,7 @@ def test_the_plan_is_the_same_whatever_was_known_and_another_for_another_width_o
     assert known.plan.id == make_blocks(ASKED, 0.02).plan.id
     assert known.plan.settings["rates"]["CTO/self/none/neutral"] == 0.9  # type: ignore[index]
     ids = {known.plan.id, make_blocks(ASKED, 0.03).plan.id, make_plan(ASKED).plan.id}
-    ids.add(make_blocks(Asked(design=Design.PANEL, statements=POOL, number=8), 0.02).plan.id)
+    ids.add(make_blocks(PlanSpec(design=Design.PANEL, statements=POOL, number=8), 0.02).plan.id)
     assert len(ids) == 4
     assert known.plan.design == "target"  # not watched for drift: its own answers say when it ends
 

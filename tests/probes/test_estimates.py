@@ -4,20 +4,20 @@ import pytest
 
 from auditor.config import Deployment, Price
 from auditor.domain.condition import Task
-from auditor.instrument.designs import Design, Variation
+from auditor.instrument.designs import Design, DesignVariation
 from auditor.instrument.pool import shipped_pool
 from auditor.probes.estimate import (
     UNDECLARED,
-    Usage,
-    assumed_habit,
+    CallTokens,
+    assumed_stats,
     call_usage,
     estimate,
     forecast,
     in_flight,
     prompt_tokens,
 )
-from auditor.probes.plan import Asked, Planned, make_plan
-from auditor.store.habits import Habit, Habits
+from auditor.probes.plan import Planned, PlanSpec, make_plan
+from auditor.store.plans import AnswerStats, AnswerStatsByKind
 
 POOL = shipped_pool()
 BASELINE_ONLY = {"task": ("BJ",), "role": ("none",), "perspective": ("self",), "sentiment": ("neutral",)}
@@ -28,12 +28,12 @@ def deployment(**settings: object) -> Deployment:
 
 
 def crossed(statements: int, **levels: tuple[str, ...]) -> Planned:
-    variation = Variation(levels={**BASELINE_ONLY, **levels})
-    return make_plan(Asked(design=Design.FACTORIAL, statements=POOL[:statements], variation=variation))
+    variation = DesignVariation(levels={**BASELINE_ONLY, **levels})
+    return make_plan(PlanSpec(design=Design.FACTORIAL, statements=POOL[:statements], variation=variation))
 
 
-def seen(answers: int, tokens: float, seconds: float = 2.0) -> Habits:
-    return {("d", (Task.BJ, True)): Habit(answers=answers, completion_tokens=tokens, seconds=seconds)}
+def seen(answers: int, tokens: float, seconds: float = 2.0) -> AnswerStatsByKind:
+    return {("d", (Task.BJ, True)): AnswerStats(answers=answers, completion_tokens=tokens, seconds=seconds)}
 
 
 def test_tokens_of_a_call_by_hand() -> None:
@@ -41,11 +41,11 @@ def test_tokens_of_a_call_by_hand() -> None:
     (item,) = crossed(1).items
     assert len(item.messages[0].content) == 134
     assert prompt_tokens(item) == 34 + 4 + 3
-    assert call_usage(item) == Usage(prompt=41, completion=60)
+    assert call_usage(item) == CallTokens(prompt=41, completion=60)
 
 
 def test_an_estimate_adds_up() -> None:
-    planned = make_plan(Asked(design=Design.SENTINEL, statements=POOL))
+    planned = make_plan(PlanSpec(design=Design.SENTINEL, statements=POOL))
     priced = deployment(price=Price(input=2.0, output=8.0), concurrency=50)
     (one,) = estimate(planned, forecast(planned), [priced], share=0.1)
     assert (one.calls, one.statements, one.in_flight, one.observed) == (360, 120, 5, 0.0)
@@ -60,7 +60,7 @@ def test_an_estimate_adds_up() -> None:
 
 def test_draws_multiply_what_is_taken() -> None:
     once, thrice = (
-        make_plan(Asked(design=Design.SENTINEL, statements=POOL[:20], draws=draws, seed=1)) for draws in (1, 3)
+        make_plan(PlanSpec(design=Design.SENTINEL, statements=POOL[:20], draws=draws, seed=1)) for draws in (1, 3)
     )
     (one,), (other,) = (estimate(planned, forecast(planned), [deployment()]) for planned in (once, thrice))
     assert (other.calls, other.usage.prompt, other.usage.completion) == (
@@ -70,7 +70,7 @@ def test_draws_multiply_what_is_taken() -> None:
 
 
 def test_what_cannot_be_known_says_why() -> None:
-    few = make_plan(Asked(design=Design.SENTINEL, statements=POOL[:14]))
+    few = make_plan(PlanSpec(design=Design.SENTINEL, statements=POOL[:14]))
     (one,) = estimate(few, forecast(few), [deployment()])
     assert (one.usd, one.smallest_shift, one.half_width) == (None, None, None)
     assert one.unknown == {
@@ -82,16 +82,16 @@ def test_what_cannot_be_known_says_why() -> None:
 
 def test_the_condition_with_the_fewest_answers_shows_the_least() -> None:
     """One template at the baseline, twenty elsewhere."""
-    planned = make_plan(Asked(design=Design.OAT, statements=POOL[:20]))
+    planned = make_plan(PlanSpec(design=Design.OAT, statements=POOL[:20]))
     (one,) = estimate(planned, forecast(planned), [deployment()])
     assert one.smallest_shift is not None
     assert one.smallest_shift_condition == pytest.approx(one.smallest_shift * 401**0.5)
 
 
 def test_free_text_is_longer_than_a_choice() -> None:
-    tokens = {task: assumed_habit((task, True)).completion_tokens for task in Task}
+    tokens = {task: assumed_stats((task, True)).completion_tokens for task in Task}
     assert tokens[Task.EXPLAIN] == tokens[Task.JUDGE] > tokens[Task.RATE] > tokens[Task.BJ]
-    assert assumed_habit((Task.BJ, False)).completion_tokens < tokens[Task.BJ]
+    assert assumed_stats((Task.BJ, False)).completion_tokens < tokens[Task.BJ]
 
 
 @pytest.mark.parametrize(("answers", "share"), [(30, 0.5), (29, 0.0)])
@@ -110,19 +110,19 @@ def test_a_part_of_a_plan_is_added_up_by_position() -> None:
     planned = crossed(20, task=("BJ", "SC"))
     taken = forecast(planned, seen(100, 80))
     by_hand = [
-        call_usage(item, Habit(answers=1, completion_tokens=tokens, seconds=1))
+        call_usage(item, AnswerStats(answers=1, completion_tokens=tokens, seconds=1))
         for item in planned.items[:7]
         for tokens in [80 if item.template.condition.task is Task.BJ else 60]
     ]
-    assert taken.usage("d", range(7)) == Usage(
+    assert taken.usage("d", range(7)) == CallTokens(
         prompt=sum(one.prompt for one in by_hand), completion=sum(one.completion for one in by_hand)
     )
     assert taken.usage("d", [0, len(planned.items)]).prompt == 2 * by_hand[0].prompt
-    assert taken.usage("d", []) == Usage(prompt=0, completion=0)
+    assert taken.usage("d", []) == CallTokens(prompt=0, completion=0)
 
 
 def test_counting_the_questions_tells_how_far_it_is() -> None:
-    planned = make_plan(Asked(design=Design.OAT, statements=POOL[:3]))
+    planned = make_plan(PlanSpec(design=Design.OAT, statements=POOL[:3]))
     told: list[int] = []
     forecast(planned, on_progress=told.append)
     assert told == [500, 1000, 3 * 401]

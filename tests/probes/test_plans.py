@@ -8,13 +8,13 @@ import pytest
 
 from auditor.domain.statement import Statement
 from auditor.errors import InputError
-from auditor.instrument.designs import Design, Variation
+from auditor.instrument.designs import Design, DesignVariation
 from auditor.instrument.pool import shipped_pool
-from auditor.probes.plan import Asked, balanced, make_plan
+from auditor.probes.plan import PlanSpec, balanced, make_plan
 
 POOL = shipped_pool()
 HALF = POOL[::2]  # no more than a sentinel takes
-SENTINEL = Asked(design=Design.SENTINEL, statements=HALF)
+SENTINEL = PlanSpec(design=Design.SENTINEL, statements=HALF)
 
 
 def test_the_same_questions_make_the_same_plan() -> None:
@@ -33,8 +33,8 @@ def test_the_same_questions_make_the_same_plan() -> None:
         {"draws": 2},
         {"seed": 1},
         {"number": 1},
-        {"variation": Variation(templates=2)},
-        {"variation": Variation(levels={"role": ("none", "military")})},
+        {"variation": DesignVariation(templates=2)},
+        {"variation": DesignVariation(levels={"role": ("none", "military")})},
     ],
     ids=lambda changed: next(iter(changed)),
 )
@@ -46,7 +46,7 @@ def test_anything_else_is_another_plan(changed: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("design", Design)
 def test_every_question_is_planned_once_for_each_deployment(design: Design) -> None:
-    planned = make_plan(Asked(design=design, statements=POOL[:20], draws=2))
+    planned = make_plan(PlanSpec(design=design, statements=POOL[:20], draws=2))
     first, second = list(planned.calls("a")), list(planned.calls("b" * 64))
     calls = [*first, *second]
     assert len({call.ref for call in calls}) == len(calls) == 2 * planned.instances == 4 * len(planned.items)
@@ -75,7 +75,7 @@ def test_a_plan_that_stops_early_has_asked_a_random_part_of_itself() -> None:
 
 def test_a_plan_of_many_draws_takes_no_more_memory() -> None:
     """A thousand draws of the full design for one deployment are 80 million calls; they are made one by one."""
-    planned = make_plan(Asked(design=Design.OAT, statements=POOL, draws=1000))
+    planned = make_plan(PlanSpec(design=Design.OAT, statements=POOL, draws=1000))
     assert planned.instances == 1000 * len(planned.items)
     tracemalloc.start()
     try:
@@ -87,7 +87,7 @@ def test_a_plan_of_many_draws_takes_no_more_memory() -> None:
 
 
 def test_a_panel_asks_each_statement_once_a_condition_in_a_rotating_template() -> None:
-    first, second = (make_plan(Asked(design=Design.PANEL, statements=POOL, number=number)) for number in (3, 4))
+    first, second = (make_plan(PlanSpec(design=Design.PANEL, statements=POOL, number=number)) for number in (3, 4))
     for planned in (first, second):
         asked = Counter((item.statement.id, item.template.condition) for item in planned.items)
         assert set(asked.values()) == {1}
@@ -112,6 +112,6 @@ def test_a_statement_that_lacks_what_a_task_shows_is_refused() -> None:
     with pytest.raises(
         InputError, match="statement 'bare' has no stereotype_option, counter_option, context, question"
     ):
-        make_plan(Asked(design=Design.SENTINEL, statements=(bare,)))
-    only = Variation(levels={"task": ("BJ", "Rate")})
-    assert make_plan(Asked(design=Design.FACTORIAL, statements=(bare,), variation=only)).instances == 16
+        make_plan(PlanSpec(design=Design.SENTINEL, statements=(bare,)))
+    only = DesignVariation(levels={"task": ("BJ", "Rate")})
+    assert make_plan(PlanSpec(design=Design.FACTORIAL, statements=(bare,), variation=only)).instances == 16

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from auditor.config import Probe
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
-from auditor.probes.plan import Asked, make_plan
+from auditor.probes.plan import PlanSpec, make_plan
 from auditor.probes.timed import SPREAD, delay
 
 POOL = shipped_pool()
@@ -41,7 +41,7 @@ def test_templates_rotate_as_a_balanced_incomplete_block(day: int, first: int) -
     """Each day asks every statement once a condition; the 20 days together each in all 20 templates."""
     statements = POOL[first : first + 20]
     asked = {
-        number: make_plan(Asked(design=Design.PANEL, statements=statements, number=number)).items
+        number: make_plan(PlanSpec(design=Design.PANEL, statements=statements, number=number)).items
         for number in range(day, day + 20)
     }
     place = {one.id: index for index, one in enumerate(statements)}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from uuid import UUID
 
-import httpx
+import httpx2
 import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -14,17 +14,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from auditor.access import GatewayAccess
 from auditor.domain.question import Message
 from auditor.errors import AuditError, StoreUnavailable, UsageError
-from auditor.probes.drain import wait_until_shipped
-from auditor.probes.purse import Purse
-from auditor.probes.send import Outgoing, Patience, Sender, Tally, Target
-from auditor.probes.session import Session
-from auditor.store.engine import make_engine, reading
-from auditor.store.tables import planned_instances
+from auditor.probes.send import CallTarget, Outgoing, Patience, RunBudget, Sender, Tally
+from auditor.probes.session import Session, wait_until_shipped
+from auditor.store.engine import make_engine, transaction
+from auditor.store.exchanges import planned_instances
 
 ACCESS = GatewayAccess(url="http://gateway/v1", key="secret")
 EXCHANGE = "0190b7a0-0000-7000-8000-000000000000"
 QUICK = Patience(first_backoff=0.0, first_pause=0.05)
-Handler = Callable[[httpx.Request], httpx.Response]
+Handler = Callable[[httpx2.Request], httpx2.Response]
 
 
 def calls(count: int, usd: float = 0.0) -> list[Outgoing]:
@@ -32,45 +30,45 @@ def calls(count: int, usd: float = 0.0) -> list[Outgoing]:
     return [Outgoing(ref=f"plan.{number}", messages=(message,), usd=usd) for number in range(count)]
 
 
-def answer(prompt: int = 10, completion: int = 5) -> httpx.Response:
+def answer(prompt: int = 10, completion: int = 5) -> httpx2.Response:
     usage = {"prompt_tokens": prompt, "completion_tokens": completion}
-    return httpx.Response(200, json={"choices": [{"message": {"content": "No."}}], "usage": usage})
+    return httpx2.Response(200, json={"choices": [{"message": {"content": "No."}}], "usage": usage})
 
 
-def failure(status: int, code: str | None = None, **headers: str) -> httpx.Response:
+def failure(status: int, code: str | None = None, **headers: str) -> httpx2.Response:
     body = {"error": {"message": "no", "type": "api_error", "param": None, "code": code}}
-    return httpx.Response(status, json=body, headers={"x-tiltmeter-exchange-id": EXCHANGE, **headers})
+    return httpx2.Response(status, json=body, headers={"x-biasmeter-exchange-id": EXCHANGE, **headers})
 
 
 async def send(
     handler: Handler,
     outgoing: list[Outgoing],
-    purse: Purse | None = None,
+    budget: RunBudget | None = None,
     in_flight: int = 2,
     patience: Patience = QUICK,
 ) -> Tally:
-    async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:
-        return await Sender(client, ACCESS, target(in_flight), purse or Purse(), patience=patience).send(outgoing)
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(handler)) as client:
+        return await Sender(client, ACCESS, target(in_flight), budget or RunBudget(), patience=patience).send(outgoing)
 
 
-def target(in_flight: int = 2) -> Target:
-    return Target(deployment="d", model="gpt", in_flight=in_flight, timeout=5.0, price=lambda p, c: (p + c) / 1000)
+def target(in_flight: int = 2) -> CallTarget:
+    return CallTarget(deployment="d", model="gpt", in_flight=in_flight, timeout=5.0, price=lambda p, c: (p + c) / 1000)
 
 
 async def test_a_call_names_its_origin_its_ref_and_its_deployment() -> None:
-    seen: list[httpx.Request] = []
+    seen: list[httpx2.Request] = []
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request: httpx2.Request) -> httpx2.Response:
         seen.append(request)
         return answer()
 
     tally = await send(handler, calls(3))
     assert (tally.sent, tally.answered, tally.stopped) == (3, 3, None)
-    assert sorted(one.headers["x-tiltmeter-ref"] for one in seen) == ["plan.0", "plan.1", "plan.2"]
+    assert sorted(one.headers["x-biasmeter-ref"] for one in seen) == ["plan.0", "plan.1", "plan.2"]
     for one in seen:
         assert one.url == "http://gateway/v1/chat/completions"
-        assert one.headers["x-tiltmeter-origin"] == "probe"
-        assert one.headers["x-tiltmeter-deployment"] == "d"
+        assert one.headers["x-biasmeter-origin"] == "probe"
+        assert one.headers["x-biasmeter-deployment"] == "d"
         assert one.headers["authorization"] == "Bearer secret"
         assert one.read() == b'{"model":"gpt","messages":[{"role":"user","content":"Do you agree?"}]}'
 
@@ -78,7 +76,7 @@ async def test_a_call_names_its_origin_its_ref_and_its_deployment() -> None:
 async def test_never_more_at_once_than_allowed() -> None:
     under_way, most = 0, 0
 
-    async def handler(request: httpx.Request) -> httpx.Response:
+    async def handler(request: httpx2.Request) -> httpx2.Response:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
@@ -93,7 +91,7 @@ async def test_never_more_at_once_than_allowed() -> None:
 async def test_429_pauses_every_call_to_the_deployment_for_as_long_as_is_asked() -> None:
     at: list[float] = []
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request: httpx2.Request) -> httpx2.Response:
         at.append(time.monotonic())
         return failure(429, **{"retry-after-ms": "150", "retry-after": "9"}) if len(at) == 3 else answer()
 
@@ -114,7 +112,7 @@ async def test_429_without_end_gives_the_deployment_up() -> None:
 async def test_a_pause_without_a_time_doubles() -> None:
     at: list[float] = []
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request: httpx2.Request) -> httpx2.Response:
         at.append(time.monotonic())
         return failure(429) if len(at) <= 3 else answer()
 
@@ -125,9 +123,9 @@ async def test_a_pause_without_a_time_doubles() -> None:
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 async def test_what_may_pass_is_tried_again(status: int) -> None:
-    left = [failure(status), httpx.ConnectError("refused"), failure(status)]
+    left = [failure(status), httpx2.ConnectError("refused"), failure(status)]
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request: httpx2.Request) -> httpx2.Response:
         if not left:
             return answer()
         one = left.pop()
@@ -155,8 +153,8 @@ async def test_what_cannot_pass_is_not_tried_again_and_a_row_of_it_stops() -> No
 
 
 async def test_failures_between_answers_do_not_stop() -> None:
-    def handler(request: httpx.Request) -> httpx.Response:
-        return failure(400) if int(request.headers["x-tiltmeter-ref"].split(".")[1]) % 5 else answer()
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        return failure(400) if int(request.headers["x-biasmeter-ref"].split(".")[1]) % 5 else answer()
 
     tally = await send(handler, calls(40), in_flight=1)
     assert (tally.answered, tally.failed.total(), tally.stopped) == (8, 32, None)
@@ -171,8 +169,8 @@ async def test_failures_between_answers_do_not_stop() -> None:
     ],
 )
 async def test_a_providers_block_is_an_answer(error: dict[str, object]) -> None:
-    headers = {"x-tiltmeter-exchange-id": EXCHANGE}
-    tally = await send(lambda _: httpx.Response(400, json={"error": error}, headers=headers), calls(1))
+    headers = {"x-biasmeter-exchange-id": EXCHANGE}
+    tally = await send(lambda _: httpx2.Response(400, json={"error": error}, headers=headers), calls(1))
     assert {ref: str(exchange) for ref, exchange in tally.blocked.items()} == {"plan.0": EXCHANGE}
     assert not tally.failed
 
@@ -181,69 +179,69 @@ async def test_a_block_counts_at_once(engine: AsyncEngine) -> None:
     """A run that is ended in its middle must not ask again what was blocked before."""
     reached = asyncio.Event()
 
-    async def handler(request: httpx.Request) -> httpx.Response:
-        if request.headers["x-tiltmeter-ref"] == "plan.3":
+    async def handler(request: httpx2.Request) -> httpx2.Response:
+        if request.headers["x-biasmeter-ref"] == "plan.3":
             reached.set()
             await asyncio.Event().wait()
         return failure(400, "content_filter")
 
-    async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:  # type: ignore[arg-type]
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(handler)) as client:  # type: ignore[arg-type]
         session = Session(engine=engine, access=ACCESS, client=client)
-        sending = asyncio.create_task(session.send([(target(in_flight=1), calls(9))], Purse()))
+        sending = asyncio.create_task(session.send([(target(in_flight=1), calls(9))], RunBudget()))
         await reached.wait()
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         counted = await connection.execute(select(planned_instances).order_by(planned_instances.c.ref))
     assert [tuple(row) for row in counted] == [(f"plan.{number}", UUID(EXCHANGE)) for number in range(3)]
 
 
 async def test_a_block_that_cannot_be_counted_ends_the_run_in_one_line() -> None:
-    async with httpx.AsyncClient(transport=httpx.MockTransport(lambda _: failure(400, "content_filter"))) as client:
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(lambda _: failure(400, "content_filter"))) as client:
         engine = make_engine("postgresql://nobody@127.0.0.1:1/nothing")
         session = Session(engine=engine, access=ACCESS, client=client)
         with pytest.raises(StoreUnavailable, match="the store does not answer"):
-            await session.send([(target(), calls(20))], Purse())
+            await session.send([(target(), calls(20))], RunBudget())
         await engine.dispose()
 
 
 async def test_a_gateway_that_refuses_probes_is_told_in_one_line() -> None:
-    def handler(request: httpx.Request) -> httpx.Response:
-        body = {"error": {"message": "The header x-tiltmeter-origin needs a key with the right 'origin'."}}
-        return httpx.Response(403, json=body)
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        body = {"error": {"message": "The header x-biasmeter-origin needs a key with the right 'origin'."}}
+        return httpx2.Response(403, json=body)
 
     with pytest.raises(UsageError) as caught:
         await send(handler, calls(20))
     assert str(caught.value) == (
         "the gateway at http://gateway/v1 refuses probes: "
-        "The header x-tiltmeter-origin needs a key with the right 'origin'."
+        "The header x-biasmeter-origin needs a key with the right 'origin'."
     )
 
 
 async def test_a_budget_of_calls_is_never_passed() -> None:
-    tally = await send(lambda _: answer(), calls(20), Purse(calls_limit=7), in_flight=4)
+    tally = await send(lambda _: answer(), calls(20), RunBudget(calls_limit=7), in_flight=4)
     assert (tally.sent, tally.budget_ended) == (7, True)
     assert tally.stopped == "the budget of 7 calls is used up"
 
 
 async def test_a_budget_of_money_counts_what_was_used_and_what_is_under_way() -> None:
     # Expected .02 each, really .05 (30 + 20 tokens): .05, .10, .15, and .15 + .02 > .16.
-    purse = Purse(usd_limit=0.16)
-    tally = await send(lambda _: answer(30, 20), calls(20, usd=0.02), purse, in_flight=1)
+    budget = RunBudget(usd_limit=0.16)
+    tally = await send(lambda _: answer(30, 20), calls(20, usd=0.02), budget, in_flight=1)
     assert tally.sent == 3
-    assert purse.usd == pytest.approx(0.15)
+    assert budget.usd == pytest.approx(0.15)
     assert tally.stopped == "the budget of 0.16 USD is used up"
     # With eight at once the calls under way are set aside: at most eight can cost more than expected.
-    purse = Purse(usd_limit=0.16)
-    tally = await send(lambda _: answer(30, 20), calls(20, usd=0.02), purse, in_flight=8)
+    budget = RunBudget(usd_limit=0.16)
+    tally = await send(lambda _: answer(30, 20), calls(20, usd=0.02), budget, in_flight=8)
     assert tally.sent <= 8
 
 
 async def test_a_failed_call_costs_nothing() -> None:
-    purse = Purse(usd_limit=1.0)
-    await send(lambda _: failure(400), calls(5, usd=0.2), purse, in_flight=1)
-    assert (purse.calls, purse.usd) == (5, 0.0)
+    budget = RunBudget(usd_limit=1.0)
+    await send(lambda _: failure(400), calls(5, usd=0.2), budget, in_flight=1)
+    assert (budget.calls, budget.usd) == (5, 0.0)
 
 
 # -- waiting for the spool -----------------------------------------------------------------------------------------
@@ -254,25 +252,25 @@ async def shipped(*states: str | int, patience: float = 60.0, step: float = 1.0)
     looks = 0
     now = 0.0
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    def handler(request: httpx2.Request) -> httpx2.Response:
         nonlocal looks
         state = states[min(looks, len(states) - 1)]
         looks += 1
-        return httpx.Response(state) if isinstance(state, int) else httpx.Response(200, text=state)
+        return httpx2.Response(state) if isinstance(state, int) else httpx2.Response(200, text=state)
 
     def clock() -> float:
         nonlocal now
         now += step
         return now
 
-    async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(handler)) as client:
         await wait_until_shipped(client, ACCESS, patience, clock)
     return looks
 
 
 def spool(size: int, oldest: float | None = None) -> str:
-    lines = ["# TYPE tiltmeter_spool_bytes gauge", f"tiltmeter_spool_bytes {float(size)}"]
-    return "\n".join(lines + ([f"tiltmeter_spool_oldest_seconds {oldest}"] if oldest is not None else [])) + "\n"
+    lines = ["# TYPE biasmeter_spool_bytes gauge", f"biasmeter_spool_bytes {float(size)}"]
+    return "\n".join(lines + ([f"biasmeter_spool_oldest_seconds {oldest}"] if oldest is not None else [])) + "\n"
 
 
 async def test_an_empty_spool_is_shipped() -> None:
@@ -293,5 +291,5 @@ async def test_a_spool_that_does_not_empty_is_an_error() -> None:
 async def test_a_gateway_that_is_away_or_something_else() -> None:
     with pytest.raises(AuditError, match="the gateway at http://gateway/v1 does not answer"):
         await shipped(502)
-    with pytest.raises(AuditError, match="is this a tiltmeter gateway"):
+    with pytest.raises(AuditError, match="is this a biasmeter gateway"):
         await shipped("hello")

@@ -13,18 +13,17 @@ from auditor.domain.plan import PlannedCall
 from auditor.errors import StoreUnavailable
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import record_of, shipped_pool
-from auditor.probes.plan import Asked, Planned, make_plan
-from auditor.store.engine import reading
-from auditor.store.habits import Habit, read_habits
-from auditor.store.plans import Count, add_plan, answered_positions, count_calls
+from auditor.probes.plan import Planned, PlanSpec, make_plan
+from auditor.store.engine import transaction
+from auditor.store.plans import AnswerStats, Count, add_plan, answered_positions, count_calls, read_answer_stats
 
-PLANNED = make_plan(Asked(design=Design.SENTINEL, statements=shipped_pool()[:5], draws=2))
+PLANNED = make_plan(PlanSpec(design=Design.SENTINEL, statements=shipped_pool()[:5], draws=2))
 EACH = 5 * 3 * 2
 
 
 async def store(engine: AsyncEngine, planned: Planned, *calls: PlannedCall) -> None:
     records = {one.id: record_of(one) for one in planned.statements}
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         await add_plan(connection, planned.plan, records, iter(calls), datetime.now(UTC))
 
 
@@ -60,7 +59,7 @@ async def test_what_is_answered_is_known_by_deployment_and_position(engine: Asyn
     left, right = list(PLANNED.calls("left")), list(PLANNED.calls("right"))
     await store(engine, PLANNED, *left, *right)
     await ship(migrated_url, [answer(call, number) for number, call in enumerate((*left[3:7], right[0]))])
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         assert await count_calls(connection, PLANNED.plan.id) == {
             "left": Count(planned=EACH, answered=4),
             "right": Count(planned=EACH, answered=1),
@@ -81,7 +80,7 @@ async def test_habits_are_means_over_the_answers_that_count(engine: AsyncEngine,
             answer(calls[2], 3, completion_tokens=None),
         ],
     )
-    async with reading(engine) as connection:
-        assert await read_habits(connection) == {
-            ("left", (Task.BJ, True)): Habit(answers=2, completion_tokens=42.5, seconds=1.5)
+    async with transaction(engine) as connection:
+        assert await read_answer_stats(connection) == {
+            ("left", (Task.BJ, True)): AnswerStats(answers=2, completion_tokens=42.5, seconds=1.5)
         }

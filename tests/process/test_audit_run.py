@@ -1,4 +1,4 @@
-"""``tiltmeter audit``, on a real gateway and store: every planned instance is answered and counted once."""
+"""``biasmeter audit``, on a real gateway and store: every planned instance is answered and counted once."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ import pytest
 import upstream_answers
 from product import Product, Running, eventually
 from upstream import ScriptedUpstream
-from upstream_wire import Request, Sleep, Steps
+from upstream_wire import HANG, Request, Sleep, Steps
 
 from auditor.instrument.pool import record_of, shipped_pool
 
@@ -52,6 +52,12 @@ async def audit_json(product: Product, command: str, *more: str) -> dict[str, An
 async def by_deployment(product: Product) -> dict[str, dict[str, int]]:
     plans = (await audit_json(product, "status"))["plans"]
     return {one["deployment"]: one for one in plans}
+
+
+def held(request: Request) -> Steps:
+    """Answer a question only once the upstream is released."""
+    answer = upstream_answers.by_model(request)
+    return answer if request.method == "GET" else [HANG, *answer]
 
 
 def slow(seconds: float) -> Callable[[Request], Steps]:
@@ -120,11 +126,13 @@ async def test_a_runner_killed_twice_repeats_at_most_what_was_under_way(
 
 
 async def test_only_one_process_sends_a_plan(audited: Product, upstream: ScriptedUpstream) -> None:
-    upstream.script = slow(0.1)
+    upstream.script = held
     with audited.running("gateway"):
         running = audited.start_unconfigured(*arguments(audited, "run"), until="")
         await eventually(lambda: upstream.received > 0)
         second = await audit(audited, "run", check=False)
+        upstream.script = upstream_answers.by_model
+        upstream.release()
         assert second.returncode == 2
         assert second.stderr.strip().endswith("is being sent by another process")
         assert "\n" not in second.stderr.split("unknown: no price is declared for left, right\n")[1].strip()
@@ -170,7 +178,7 @@ async def test_nothing_is_spent_unasked(audited: Product, upstream: ScriptedUpst
     with audited.running("gateway"):
         refused = await audit(audited, "run", "--task", "BJ", check=False)
         assert (refused.returncode, upstream.received) == (2, 0)
-        assert refused.stderr == "tiltmeter: this is estimated to cost 0.90 USD; --yes sends it\n"
+        assert refused.stderr == "biasmeter: this is estimated to cost 0.90 USD; --yes sends it\n"
         assert await audited.rows("SELECT 1 FROM plans") == []
         done = await audit_json(audited, "run", "--task", "BJ", "--yes", "--budget-usd", "0.1")
         assert done["deployments"][0]["stopped"] == "the budget of 0.1 USD is used up"
@@ -215,7 +223,7 @@ async def test_a_changed_statement_needs_an_id_of_its_own(audited: Product) -> N
         refused = await audit(audited, "run", "--task", "BJ", "--deployment", "left", check=False)
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1] == (
-        "tiltmeter: statement 'gender-01' is stored with other words; a changed statement needs an id of its own"
+        "biasmeter: statement 'gender-01' is stored with other words; a changed statement needs an id of its own"
     )
 
 
@@ -234,7 +242,7 @@ def test_a_status_without_plans(audited: Product) -> None:
     assert audited.run(*arguments(audited, "status")).stdout.startswith("no plans yet")
     missing = audited.run(*arguments(audited, "status", "--plan", "x"), check=False)
     assert missing.returncode == 2
-    assert missing.stderr == "tiltmeter: there is no plan 'x'; `tiltmeter audit status` shows them\n"
+    assert missing.stderr == "biasmeter: there is no plan 'x'; `biasmeter audit status` shows them\n"
 
 
 def test_a_deployment_that_names_no_model(product: Product) -> None:

@@ -73,7 +73,7 @@ def judged_auditors(folder: Path, url: str, judge_url: str) -> Iterator[list[Pro
     }
     with auditors(folder, url, 2, **more) as made:
         for index, each in enumerate(made):
-            each.settings["auditor"]["gateway"] = {"url": judge_url, "key": f"sk-tilt-{index}"}
+            each.settings["auditor"]["gateway"] = {"url": judge_url, "key": f"sk-bias-{index}"}
             each.write()
         yield made
 
@@ -93,10 +93,10 @@ async def test_two_processes_share_the_work_and_double_nothing(tmp_path: Path, m
     votes = await count(migrated_url, "SELECT count(*) FROM votes")
     assert (codings, distinct, votes, len(judge.bodies)) == (200, 200, 200, 200)
     assert await count(migrated_url, "SELECT sum(n) FROM tallies") == 200
-    assert await count(migrated_url, "SELECT count(*) FROM tiltmeter_jobs_log WHERE status = 'exception'") == 0
+    assert await count(migrated_url, "SELECT count(*) FROM biasmeter_jobs_log WHERE status = 'exception'") == 0
     # Each said its own key to the gateway: both of them were at work.
     said = {value for headers in judge.headers for name, value in headers.items() if name.lower() == "authorization"}
-    assert said == {"Bearer sk-tilt-0", "Bearer sk-tilt-1"}
+    assert said == {"Bearer sk-bias-0", "Bearer sk-bias-1"}
 
 
 async def test_a_killed_worker_s_chunks_are_finished_by_another(tmp_path: Path, migrated_url: str) -> None:
@@ -120,8 +120,8 @@ async def test_a_killed_worker_s_chunks_are_finished_by_another(tmp_path: Path, 
             assert await count(migrated_url, "SELECT count(*) FROM votes") == 200
             # What was asked twice is at most what was in flight when the first one died.
             assert 200 <= len(judge.bodies) <= 200 + 32 * 3
-            assert {headers["x-tiltmeter-origin"] for headers in judge.headers} == {"judge"}
-            assert {headers["x-tiltmeter-deployment"] for headers in judge.headers} == {"j"}
+            assert {headers["x-biasmeter-origin"] for headers in judge.headers} == {"judge"}
+            assert {headers["x-biasmeter-deployment"] for headers in judge.headers} == {"j"}
 
 
 async def test_a_process_without_its_store_waits_and_goes_on(tmp_path: Path, migrated_url: str) -> None:
@@ -135,7 +135,7 @@ async def test_a_process_without_its_store_waits_and_goes_on(tmp_path: Path, mig
 
 
 async def _connected(url: str) -> bool:
-    return await count(url, "SELECT count(*) FROM tiltmeter_jobs_log") > 0
+    return await count(url, "SELECT count(*) FROM biasmeter_jobs_log") > 0
 
 
 async def _cut(url: str) -> None:

@@ -21,7 +21,7 @@ async def ask(
         for _ in range(times):
             async with client.post(product.url + CHAT, json=payload) as answer:
                 await answer.read()
-                ids.append(answer.headers["x-tiltmeter-exchange-id"])
+                ids.append(answer.headers["x-biasmeter-exchange-id"])
     return ids
 
 
@@ -67,7 +67,7 @@ async def test_off_keeps_nothing_and_is_counted(product: Product) -> None:
     with product.running("gateway"):
         await ask(product, "gpt", times=3)
         await product.shipped()
-        assert outcomes(await series(product, "tiltmeter_capture_total")) == {"capture_off": 3}
+        assert outcomes(await series(product, "biasmeter_capture_total")) == {"capture_off": 3}
     assert await product.rows("SELECT 1 FROM exchanges") == []
 
 
@@ -76,8 +76,8 @@ async def test_sampling_is_deterministic_and_counts_add_up(product: Product) -> 
     with product.running("gateway"):
         ids = await ask(product, "gpt", times=60)
         await product.shipped()
-        counted = outcomes(await series(product, "tiltmeter_capture_total"))
-        requests = await series(product, "tiltmeter_requests_total")
+        counted = outcomes(await series(product, "biasmeter_capture_total"))
+        requests = await series(product, "biasmeter_requests_total")
     rows = await product.rows("SELECT id, inclusion FROM exchanges")
     expected = {each for each in ids if sampled(0, UUID(each).bytes, 0.25)}
     assert {str(row["id"]) for row in rows} == expected
@@ -108,17 +108,17 @@ async def test_a_full_spool_drops_and_counts_and_serves_on(product: Product) -> 
 
         async def dropped() -> bool:
             await ask(product, "gpt")
-            return outcomes(await series(product, "tiltmeter_capture_total")).get("dropped_spool_full", 0) > 3
+            return outcomes(await series(product, "biasmeter_capture_total")).get("dropped_spool_full", 0) > 3
 
         await eventually(dropped)
-        counted = outcomes(await series(product, "tiltmeter_capture_total"))
-        requests = await series(product, "tiltmeter_requests_total")
-        waiting = await series(product, "tiltmeter_spool_bytes")
+        counted = outcomes(await series(product, "biasmeter_capture_total"))
+        requests = await series(product, "biasmeter_requests_total")
+        waiting = await series(product, "biasmeter_spool_bytes")
         assert sum(counted.values()) == sum(requests.values())
         assert {dict(labels)["status"] for labels in requests} == {"200"}
         assert waiting[()] >= 10 * 1024
-        assert (await series(product, "tiltmeter_spool_oldest_seconds"))[()] > 0
-        assert (await series(product, "tiltmeter_in_flight"))[("origin", "client"),] == 0
+        assert (await series(product, "biasmeter_spool_oldest_seconds"))[()] > 0
+        assert (await series(product, "biasmeter_in_flight"))[("origin", "client"),] == 0
 
 
 async def test_every_end_is_counted_once(product: Product) -> None:
@@ -130,8 +130,8 @@ async def test_every_end_is_counted_once(product: Product) -> None:
                 async with client.post(product.url + CHAT, json=payload) as answer:
                     assert answer.status == 400
         await product.shipped()
-        counted = outcomes(await series(product, "tiltmeter_capture_total"))
-        errors = await series(product, "tiltmeter_upstream_errors_total")
+        counted = outcomes(await series(product, "biasmeter_capture_total"))
+        errors = await series(product, "biasmeter_upstream_errors_total")
     rows = await product.rows("SELECT model, outcome, error_type FROM exchanges ORDER BY id")
     assert counted == {"stored": 6}
     assert [tuple(row) for row in rows] == [

@@ -17,8 +17,8 @@ from upstream_payloads import completion
 from upstream_wire import Request, Step
 
 from auditor.config import load
-from auditor.jobs.idle import run_until_idle
-from auditor.store.engine import make_engine, reading
+from auditor.jobs.run_once import run_once
+from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import read_estimates
 
 TENANTS, QUIET = 20, "a word that may not leave"
@@ -36,7 +36,7 @@ def desk(request: Request) -> list[Step]:
 def ask_all(client: OpenAI) -> None:
     """Ask as three applications do."""
     for number in range(TENANTS):
-        tenant = {"x-tiltmeter-tags": f"tenant=t{number}"}
+        tenant = {"x-biasmeter-tags": f"tenant=t{number}"}
         about = [{"role": "user", "content": f"Old people are slow, says a text about part {number}."}]
         client.chat.completions.create(model="desk", messages=about, extra_headers=tenant)
         quiet = [{"role": "user", "content": f"{QUIET}, about part {number}"}]
@@ -71,8 +71,8 @@ async def test_both_rubrics_appear_apart_and_what_may_not_be_shown_is_not(tmp_pa
             await eventually(all_stored)
             engine = make_engine(migrated_url)
             # The hour has to be over before it is asked about; nothing else depends on the clock.
-            await run_until_idle(load(product.config, {}), engine, lambda: datetime.now(UTC) + timedelta(hours=1))
-            async with reading(engine) as connection:
+            await run_once(load(product.config, {}), engine, lambda: datetime.now(UTC) + timedelta(hours=1))
+            async with transaction(engine) as connection:
                 rows = await read_estimates(connection, window="30d", origin="client")
             await engine.dispose()
     found = {(row.rubric, row.condition, row.metric, row.layer, row.base): row for row in rows}

@@ -54,15 +54,15 @@ def requests(url: str, key: str, number: int) -> Iterator[tuple[str, URL | str, 
         "x-request-id": f"{CANARY}/{number}",
         "user-agent": header(number),
         "traceparent": f"00-{number + 1:032x}-{number + 1:016x}-01",
-        "x-tiltmeter-tags": f"tenant={header(number)[:100]}",
-        "x-tiltmeter-ref": f"{CANARY}/{number}",
-        "x-tiltmeter-origin": "probe",
+        "x-biasmeter-tags": f"tenant={header(number)[:100]}",
+        "x-biasmeter-ref": f"{CANARY}/{number}",
+        "x-biasmeter-origin": "probe",
         f"x-{CANARY}-{number}": header(number),
     }
     yield "POST", url + CHAT, {"json": body, "headers": mine | chosen}
     yield "POST", url + CHAT, {"json": body, "headers": {"authorization": f"Bearer {header(number)}"}}
-    yield "POST", url + CHAT, {"json": body, "headers": mine | {"x-tiltmeter-deployment": header(number)}}
-    yield "POST", url + CHAT, {"json": body, "headers": mine | {"x-tiltmeter-tags": f"{CANARY}{number}=1"}}
+    yield "POST", url + CHAT, {"json": body, "headers": mine | {"x-biasmeter-deployment": header(number)}}
+    yield "POST", url + CHAT, {"json": body, "headers": mine | {"x-biasmeter-tags": f"{CANARY}{number}=1"}}
     yield "GET", URL(url).with_path(f"/v1/{name(number)}"[:LENGTH]), {"headers": mine}
     yield "GET", URL(url + "/v1/models") / f"{CANARY}-{number}", {"headers": mine, "params": {header(number): "1"}}
     yield f"{CANARY}{number}".upper(), url + CHAT, {"headers": mine}

@@ -1,4 +1,4 @@
-"""What `tiltmeter key list` says of the money that keys have spent."""
+"""What `biasmeter key list` says of the money that keys have spent."""
 
 import json
 import uuid

@@ -1,8 +1,11 @@
 """Client keys on a running gateway: made, used, refused, revoked; rights; the store never needed on the way."""
 
+import asyncio
+import resource
 from collections.abc import Iterator
 
 import aiohttp
+import asyncpg
 import pytest
 from product import Product, eventually, installation, settings
 from stores import fresh_database
@@ -46,7 +49,16 @@ async def known(product: Product, secret: str) -> None:
     await eventually(accepted, patience=5)
 
 
-@pytest.mark.parametrize("secret", [None, "", "nonsense", "sk-tilt-" + "x" * 43, "\xe9"])
+async def refused(product: Product, secret: str) -> None:
+    """Wait until no worker accepts a key any more; at most the 5 seconds that are promised."""
+
+    async def rejected() -> bool:
+        return all([await status(product, secret) == (401, "invalid_api_key") for _ in range(8)])
+
+    await eventually(rejected, patience=5)
+
+
+@pytest.mark.parametrize("secret", [None, "", "nonsense", "sk-bias-" + "x" * 43, "\xe9"])
 async def test_without_a_known_key_nothing_is_answered(locked: Product, secret: str | None) -> None:
     assert await status(locked, secret) == (401, "invalid_api_key")
     async with aiohttp.ClientSession() as client, client.get(locked.url + "/v1/models") as answer:
@@ -58,11 +70,34 @@ async def test_a_key_works_within_five_seconds_and_ends_within_five_of_its_revoc
     made_id, secret = locked.create_key()
     await known(locked, secret)
     locked.run("key", "revoke", "-c", str(locked.config), made_id)
+    await refused(locked, secret)
 
-    async def refused() -> bool:
-        return all([await status(locked, secret) == (401, "invalid_api_key") for _ in range(8)])
 
-    await eventually(refused, patience=5)
+async def test_a_lock_on_the_exchanges_delays_no_revocation(product: Product) -> None:
+    """A DROP TABLE behind an open read holds up the shipping of exchanges; keys must not wait for it."""
+    _, other = product.create_key()
+    made_id, secret = product.create_key()
+    with product.running("gateway"):
+        await known(product, secret)
+        holder = await asyncpg.connect(product.database_url)
+        async with holder.transaction():
+            await holder.execute("LOCK TABLE exchanges IN ACCESS EXCLUSIVE MODE")
+            for _ in range(20):
+                assert (await status(product, other))[0] == 200
+
+            async def shipping_waits() -> bool:
+                waiting = (
+                    "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                )
+                return bool(await product.rows(waiting))
+
+            await eventually(shipping_waits)
+            product.run("key", "revoke", "-c", str(product.config), made_id)
+            await refused(product, secret)
+            assert product.spooled() > 0
+        await holder.close()
+        await product.shipped()
+        assert len(await product.rows("SELECT 1 FROM exchanges WHERE key_id IS NOT NULL")) >= 28
 
 
 async def test_an_expired_key_is_refused(locked: Product) -> None:
@@ -95,20 +130,20 @@ async def test_rights_are_honoured_and_their_absence_is_named(locked: Product) -
     await known(locked, audit)
     parent = "01890000-0000-7000-8000-000000000000"
     headers = {
-        "x_tiltmeter_origin": "probe",
-        "x_tiltmeter_ref": "plan-1/0007",
-        "x_tiltmeter_parent": parent,
-        "x_tiltmeter_deployment": "relayed",
+        "x_biasmeter_origin": "probe",
+        "x_biasmeter_ref": "plan-1/0007",
+        "x_biasmeter_parent": parent,
+        "x_biasmeter_deployment": "relayed",
     }
     for name, value in headers.items():
         assert await status(locked, plain, **{name: value}) == (403, "header_not_allowed")
     assert (await status(locked, audit, **headers))[0] == 200
-    assert await status(locked, audit, x_tiltmeter_origin="probing") == (400, "invalid_header")
-    assert await status(locked, audit, x_tiltmeter_ref="x" * 65) == (400, "invalid_header")
-    assert await status(locked, audit, x_tiltmeter_parent="no-id") == (400, "invalid_header")
-    assert await status(locked, audit, x_tiltmeter_deployment="nowhere") == (400, "unknown_deployment")
+    assert await status(locked, audit, x_biasmeter_origin="probing") == (400, "invalid_header")
+    assert await status(locked, audit, x_biasmeter_ref="x" * 65) == (400, "invalid_header")
+    assert await status(locked, audit, x_biasmeter_parent="no-id") == (400, "invalid_header")
+    assert await status(locked, audit, x_biasmeter_deployment="nowhere") == (400, "unknown_deployment")
     before = len(await locked.rows("SELECT 1 FROM exchanges"))
-    assert (await status(locked, audit, x_tiltmeter_audit="off"))[0] == 200
+    assert (await status(locked, audit, x_biasmeter_audit="off"))[0] == 200
     await locked.shipped()
     (row,) = await locked.rows("SELECT * FROM exchanges WHERE origin = 'probe'")
     assert (row["ref"], str(row["parent"]), row["deployment"]) == ("plan-1/0007", parent, "relayed")
@@ -133,5 +168,30 @@ async def test_only_the_hash_of_a_key_is_anywhere(locked: Product) -> None:
 async def test_the_auditor_on_this_host_has_every_right_through_a_file_only_the_owner_reads(locked: Product) -> None:
     secret = locked.data_dir / "gateway" / "audit.secret"
     assert secret.stat().st_mode & 0o777 == 0o600
-    headers = {"x_tiltmeter_origin": "probe", "x_tiltmeter_deployment": "relayed"}
+    headers = {"x_biasmeter_origin": "probe", "x_biasmeter_deployment": "relayed"}
     assert (await status(locked, secret.read_text(), **headers))[0] == 200
+
+
+async def test_keys_are_followed_after_a_moment_without_file_descriptors(product: Product) -> None:
+    product.settings["gateway"]["workers"] = 1
+    product.write()
+    revoked_id, revoked = product.create_key()
+    with product.running("gateway") as running:
+        (worker,) = running.pids("gateway.worker")
+        assert await status(product, revoked) == (200, None)
+        limits = resource.prlimit(worker, resource.RLIMIT_NOFILE)
+        # Below what is open already: each further open() fails with EMFILE.
+        resource.prlimit(worker, resource.RLIMIT_NOFILE, (3, limits[1]))
+        _, made = product.create_key()
+        product.run("key", "revoke", "-c", str(product.config), revoked_id)
+        await asyncio.sleep(2)  # several rounds of maintenance
+        resource.prlimit(worker, resource.RLIMIT_NOFILE, limits)
+
+        async def keys_are_followed() -> bool:
+            refused = await status(product, revoked) == (401, "invalid_api_key")
+            return refused and (await status(product, made))[0] == 200
+
+        await eventually(keys_are_followed, patience=10)
+        said = [line for line in running.said().splitlines() if "Too many open files" in line]
+        assert 1 <= len(said) <= 3, running.said()
+        assert (worker,) == tuple(running.pids("gateway.worker"))

@@ -16,7 +16,7 @@ from upstream import upstream_process
 
 @pytest.fixture
 def product(tmp_path: Path) -> Iterator[Product]:
-    """The whole product with its embedded store, as `tiltmeter up` runs it."""
+    """The whole product with its embedded store, as `biasmeter up` runs it."""
     with upstream_process() as (url, _), installation(tmp_path, settings(url), None) as made:
         yield made
 
@@ -42,7 +42,7 @@ async def all_are_stored(product: Product, asked: Load) -> None:
     assert set(found.values()) == {1}
 
 
-@pytest.mark.parametrize("victim", ["gateway.worker", "gateway.ship", "postgres", "store.keeper"])
+@pytest.mark.parametrize("victim", ["gateway.worker", "gateway.ship", "postgres", "postgres.supervisor"])
 async def test_a_killed_child_costs_no_row_of_a_whole_answer(product: Product, victim: str) -> None:
     with product.running("up") as running:
         async with load(product.url) as asked:

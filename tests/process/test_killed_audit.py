@@ -18,15 +18,15 @@ from sqlalchemy import text
 from auditor.config import Config, load
 from auditor.demo.installation import choose_ports, configuration
 from auditor.instrument.pool import record_of, shipped_pool
-from auditor.jobs.idle import run_until_idle
+from auditor.jobs.run_once import run_once
+from auditor.postgres.embedded import open_store
 from auditor.simulate.config import default_text
-from auditor.store.engine import make_engine, reading
+from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import read_estimates
-from auditor.store.opening import opened
 
 STATEMENTS, TASKS, AUDITED = 30, 3, ("sim-level", "sim-tilted")
 PLANNED = STATEMENTS * TASKS * len(AUDITED)
-VICTIMS = ("gateway.worker", "gateway.ship", "postgres", "store.keeper", "-m auditor", "audit run", "up")
+VICTIMS = ("gateway.worker", "gateway.ship", "postgres", "postgres.supervisor", "-m auditor", "audit run", "up")
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ class Audit:
         pool = ("--statements", str(self.product.folder / "statements.jsonl"))
         command = ("audit", "run", "-c", str(self.product.config), "--design", "sentinel", *pool, *asked, "--yes")
         with (self.product.folder / "audit.log").open("ab") as log:
-            return subprocess.Popen([sys.executable, "-m", "tiltmeter", *command], stdout=log, stderr=log)
+            return subprocess.Popen([sys.executable, "-m", "biasmeter", *command], stdout=log, stderr=log)
 
     async def kill(self, victim: str) -> None:
         if victim == "audit run":
@@ -92,9 +92,9 @@ class Audit:
 
 
 async def answered(config: Config) -> int:
-    with opened(config.data_dir, None) as url:
+    with open_store(config.data_dir, None) as url:
         engine = make_engine(url)
-        async with reading(engine) as connection:
+        async with transaction(engine) as connection:
             found = await connection.scalar(text("SELECT count(*) FROM planned_instances"))
         await engine.dispose()
     return int(found or 0)
@@ -125,24 +125,25 @@ async def test_every_planned_call_counts_once_whatever_is_killed(product: Produc
 async def _recounted(config: Config) -> None:
     """The estimates after the kills are those of an undisturbed coding and counting of the same answers."""
     as_of = datetime.now(UTC) + timedelta(minutes=10)
-    with opened(config.data_dir, None) as url:
+    with open_store(config.data_dir, None) as url:
         engine = make_engine(url)
         after_kills = await _estimated(config, engine, as_of)
-        async with reading(engine) as connection:
+        async with transaction(engine) as connection:
             counted = await connection.execute(
                 text("SELECT deployment, sum(n) FROM tallies WHERE origin = 'probe' GROUP BY deployment")
             )
             assert {row.deployment: row.sum for row in counted} == dict.fromkeys(AUDITED, STATEMENTS * TASKS)
-            await connection.execute(text("TRUNCATE codings, votes, stale_tiles, tallies, ballots, windows, estimates"))
+            made = "codings, coding_marks, votes, stale_tiles, tallies, ballots, windows, estimates"
+            await connection.execute(text(f"TRUNCATE {made}"))
         undisturbed = await _estimated(config, engine, as_of)
         await engine.dispose()
     assert len(after_kills) > 50
-    assert after_kills == undisturbed
+    assert undisturbed == after_kills
 
 
 async def _estimated(config: Config, engine, as_of: datetime) -> list[tuple[object, ...]]:
-    await run_until_idle(config, engine, clock=lambda: as_of)
-    async with reading(engine) as connection:
+    await run_once(config, engine, clock=lambda: as_of)
+    async with transaction(engine) as connection:
         rows = await read_estimates(connection)
     return sorted(
         (str(row.deployment), row.origin, row.condition, row.window, row.metric, str(row.layer), str(row.base),

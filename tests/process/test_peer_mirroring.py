@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import upstream_answers
 from product import Product, eventually
@@ -19,11 +19,11 @@ from auditor.domain.ids import floor_id
 from auditor.peers.mirror import Mirrored, mirror_due
 from auditor.probes.run import Runner
 from auditor.probes.send import Patience
-from auditor.store.engine import make_engine, reading
+from auditor.store.engine import make_engine, transaction
 from auditor.store.mirroring import count_mirroring
 
 PEERS = ("north", "south")
-REQUESTS, OF_PEERS = "tiltmeter_requests_total", ("origin", "peer")
+REQUESTS, OF_PEERS = "biasmeter_requests_total", ("origin", "peer")
 QUESTION = {"messages": [{"role": "user", "content": "Who may vote?"}], "temperature": 0.5}
 
 
@@ -65,12 +65,12 @@ async def ask(product: Product, *requests: dict[str, Any], key: str | None = Non
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
     if key:
         headers["authorization"] = f"Bearer {key}"
-    async with httpx.AsyncClient(base_url=product.url + "/v1", headers=headers, timeout=30) as client:
+    async with httpx2.AsyncClient(base_url=product.url + "/v1", headers=headers, timeout=30) as client:
         found = []
         for request in requests:
             answer = await client.post("/chat/completions", json={"model": "gpt", **request})
             assert answer.status_code == 200, answer.text
-            found.append(answer.headers["x-tiltmeter-exchange-id"])
+            found.append(answer.headers["x-biasmeter-exchange-id"])
     await product.shipped()
     return found
 
@@ -127,15 +127,15 @@ async def test_what_must_stay_stays_and_is_counted_by_its_reason(
             says("long " * 2000), **sends,
         )  # fmt: skip
         (plain,) = await ask(mirroring, QUESTION, **sends)
-        await ask(mirroring, says("SECRET"), x_tiltmeter_audit="off", **sends)
-        await ask(mirroring, says("PROBE"), x_tiltmeter_origin="probe", x_tiltmeter_ref="r", **sends)
+        await ask(mirroring, says("SECRET"), x_biasmeter_audit="off", **sends)
+        await ask(mirroring, says("PROBE"), x_biasmeter_origin="probe", x_biasmeter_ref="r", **sends)
         await ask(mirroring, {**says("OTHER ROUTE"), "model": "ordinary"}, **sends)
         done = await mirror(mirroring, own_engine)
         again = await mirror(mirroring, own_engine)
     assert (done.prompts, done.left_out) == (1, {"tools": 1, "not_text": 1, "redacted": 1, "truncated": 1})
     assert (again.prompts, again.left_out) == (0, {})
     assert {str(row["parent"]) for row in await mirrored(mirroring)} == {plain}
-    async with reading(own_engine) as connection:
+    async with transaction(own_engine) as connection:
         counts = await count_mirroring(connection, "gpt", floor_id(datetime.now(UTC) - timedelta(hours=1)))
     assert counts == {"mirrored": 1, "tools": 1, "not_text": 1, "redacted": 1, "truncated": 1}
 
@@ -256,7 +256,7 @@ async def test_clients_limits_metrics_and_sample_know_nothing_of_it(
             return sum(told) == 2 * done.prompts
 
         await eventually(counted)
-    kept = by_label(before, "tiltmeter_capture_total", "outcome")
+    kept = by_label(before, "biasmeter_capture_total", "outcome")
     assert done.prompts == kept["stored"] < 16
     of_clients = {key: value for key, value in after.items() if ("origin", "client") in key[1]}
     assert of_clients == {key: value for key, value in before.items() if ("origin", "client") in key[1]}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import yaml
 from product import Product, eventually, free_port, installation
@@ -84,7 +84,7 @@ def verdict(series: Series, deployment: str, domain: str) -> str | None:
         labels["verdict"]: value
         for (name, pairs), value in series.items()
         for labels in [dict(pairs)]
-        if name == "tiltmeter_peer_verdict" and (labels["deployment"], labels["domain"]) == (deployment, domain)
+        if name == "biasmeter_peer_verdict" and (labels["deployment"], labels["domain"]) == (deployment, domain)
     }
     assert not found or (len(found) == 3 and sum(found.values()) == 1)
     return next((name for name, value in found.items() if value == 1), None)
@@ -93,11 +93,11 @@ def verdict(series: Series, deployment: str, domain: str) -> str | None:
 def deviation(series: Series, deployment: str, domain: str) -> list[float]:
     """Lower bound, value and upper bound."""
     labels = tuple(sorted({"deployment": deployment, "domain": domain, "method": "embedding"}.items()))
-    return [series[f"tiltmeter_peer_deviation{side}", labels] for side in ("_low", "", "_high")]
+    return [series[f"biasmeter_peer_deviation{side}", labels] for side in ("_low", "", "_high")]
 
 
 async def test_a_censoring_host_is_different_and_its_twin_equivalent(product: Product) -> None:
-    async with httpx.AsyncClient(base_url=product.url + "/v1", timeout=30) as client:
+    async with httpx2.AsyncClient(base_url=product.url + "/v1", timeout=30) as client:
         for one in QUESTIONS[:20]:
             messages = [{"role": "user", "content": one.text}]
             answer = await client.post("/chat/completions", json={"model": "app", "messages": messages})

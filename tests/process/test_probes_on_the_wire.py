@@ -12,8 +12,8 @@ from auditor.access import gateway_access
 from auditor.config import load
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
-from auditor.probes.plan import Asked, make_plan
-from auditor.probes.run import Limits, Runner
+from auditor.probes.plan import PlanSpec, make_plan
+from auditor.probes.run import RunLimits, Runner
 from auditor.store.engine import make_engine
 
 
@@ -26,7 +26,7 @@ async def test_a_probe_reaches_the_deployment_as_an_application_s_request_does(
     product: Product, upstream: ScriptedUpstream
 ) -> None:
     assert product.database_url is not None
-    planned = make_plan(Asked(design=Design.SENTINEL, statements=shipped_pool()))
+    planned = make_plan(PlanSpec(design=Design.SENTINEL, statements=shipped_pool()))
     messages = [{"role": one.role, "content": one.content} for one in planned.items[0].messages]
 
     def ask_as_an_application() -> None:
@@ -40,7 +40,7 @@ async def test_a_probe_reaches_the_deployment_as_an_application_s_request_does(
         runner = Runner(
             engine=engine, config=config, access=gateway_access(config), now=lambda: datetime(2031, 5, 6, tzinfo=UTC)
         )
-        (ended,) = await runner.run(planned, [config.deployments[0]], limits=Limits(calls=1))
+        (ended,) = await runner.run(planned, [config.deployments[0]], limits=RunLimits(calls=1))
         await asyncio.to_thread(ask_as_an_application)
         await product.shipped()
         origins = [row["origin"] for row in await product.rows("SELECT origin FROM exchanges ORDER BY id")]
@@ -49,6 +49,6 @@ async def test_a_probe_reaches_the_deployment_as_an_application_s_request_does(
     probe, application = upstream.requests
     assert (probe.method, probe.path, probe.body) == (application.method, application.path, application.body)
     assert headers(probe) == headers(application)
-    assert not any("tiltmeter-" in name for name, _ in headers(probe))
+    assert not any("biasmeter-" in name for name, _ in headers(probe))
     ids = [request.header("x-request-id") or "" for request in (probe, application)]
     assert [one.startswith("req_") for one in ids] == [True, True]

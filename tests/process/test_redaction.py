@@ -89,8 +89,8 @@ class Client:
         """Send one canary in every place that a client has, to every endpoint."""
         headers = {
             "x-request-id": canary,
-            "x-tiltmeter-tags": f"team={canary}",
-            "x-tiltmeter-ref": canary,
+            "x-biasmeter-tags": f"team={canary}",
+            "x-biasmeter-ref": canary,
             "user-agent": canary,
         }
         for path in PATHS:
@@ -170,7 +170,7 @@ async def test_no_canary_is_kept_or_told(product: Product, upstream: ScriptedUps
             await client.send(canary)
             for wrong in ({"model": "unknown"}, b"{", {"model": 1}):
                 await other.ask(PATHS[0], wrong)
-        await Client(product, "sk-tilt-unknown", other.answers).ask(PATHS[0], {"model": "gpt"})
+        await Client(product, "sk-bias-unknown", other.answers).ask(PATHS[0], {"model": "gpt"})
         await product.shipped()
         told = await told_by_http(product)
     for place, values in await columns(product):
@@ -201,7 +201,7 @@ async def test_no_canary_waits_in_the_spool(product: Product, upstream: Scripted
         for canary in CANARIES:
             for path in PATHS:
                 payload = request_with(canary, path, canary, stream=path != "embeddings")
-                await client.ask(path, payload, **{"x-request-id": canary, "x-tiltmeter-tags": f"team={canary}"})
+                await client.ask(path, payload, **{"x-request-id": canary, "x-biasmeter-tags": f"team={canary}"})
         assert product.spooled() > 0
         spooled = b"".join(path.read_bytes() for path in files(product.data_dir))
     assert all(what.encode() in spooled for what in CANARIES.values())

@@ -42,7 +42,7 @@ async def test_every_answer_is_relayed_byte_for_byte(
                     sent = body(model, stream=stream)
                     async with client.post(product.url + "/v1/chat/completions", data=sent) as answer:
                         received = await answer.read()
-                        exchange_id = answer.headers["x-tiltmeter-exchange-id"]
+                        exchange_id = answer.headers["x-biasmeter-exchange-id"]
                     (recorded,) = shim.responses[before:]
                     assert received == recorded.body, model
                     assert answer.status == recorded.status
@@ -65,8 +65,8 @@ async def test_the_stored_exchange_has_its_facts(product: Product, upstream: Scr
                 payload = {"model": "gpt", "stream": stream, "messages": [], "stream_options": {"include_usage": True}}
                 async with client.post(product.url + "/v1/chat/completions", json=payload) as answer:
                     await answer.read()
-                    assert answer.headers["x-tiltmeter-deployment"] == "alias"
-                    assert answer.headers["x-tiltmeter-attempts"] == "1"
+                    assert answer.headers["x-biasmeter-deployment"] == "alias"
+                    assert answer.headers["x-biasmeter-attempts"] == "1"
         await product.shipped()
         unary, streamed = await product.rows("SELECT * FROM exchanges ORDER BY id")
     for row in (unary, streamed):
@@ -162,7 +162,7 @@ async def test_a_stream_that_breaks_off_ends_with_an_error_and_the_terminator(
     assert told["code"] == error
     # Every event that was relayed is whole.
     assert all(json.loads(event.removeprefix(b"data: ")) for event in events[:-3])
-    row = await stored(impatient, answer.headers["x-tiltmeter-exchange-id"])
+    row = await stored(impatient, answer.headers["x-biasmeter-exchange-id"])
     assert (row["outcome"], row["error_type"], row["status"]) == ("cut", error, 200)
 
 
@@ -175,7 +175,7 @@ async def test_an_upstream_that_fails_before_its_first_byte_is_an_error_status(
         async with client.post(impatient.url + "/v1/chat/completions", json=payload) as answer:
             told = (await answer.json())["error"]
             assert (answer.status, told["code"], told["type"]) == (status, code, "api_error")
-    row = await stored(impatient, answer.headers["x-tiltmeter-exchange-id"])
+    row = await stored(impatient, answer.headers["x-biasmeter-exchange-id"])
     assert (row["status"], row["outcome"], row["error_type"]) == (status, "failed", code)
 
 

@@ -169,11 +169,11 @@ def remove_file(product: Product) -> None:
 
 async def test_a_file_that_is_wrong_changes_nothing(product: Product, client: aiohttp.ClientSession) -> None:
     spoilt: list[tuple[Callable[[Product], None], str]] = [
-        (break_yaml, "tiltmeter.yaml:"),
+        (break_yaml, "biasmeter.yaml:"),
         (add_unknown_key, "gateway.wokers"),
         (name_missing_variable, "NOT_SET_ANYWHERE"),
         (name_unknown_deployment, "nowhere"),
-        (remove_file, "there is no such file"),
+        (remove_file, "no such file"),
     ]
     whole = copy.deepcopy(product.settings)
     with product.running("gateway") as running:
@@ -182,7 +182,7 @@ async def test_a_file_that_is_wrong_changes_nothing(product: Product, client: ai
             spoil(product)
             line = await hung_up(running, "nothing was reloaded: ")
             assert said in line
-            assert "tiltmeter.yaml" in line
+            assert "biasmeter.yaml" in line
         # A worker that is started again serves the same as the others.
         for pid in running.pids("gateway.worker"):
             os.kill(pid, signal.SIGKILL)
@@ -259,7 +259,7 @@ async def test_a_storm_of_signals_ends_with_the_last_file(product: Product, clie
             assert await everywhere(client, product, "old") == {404}
         assert asked.failures == []
         assert len(running.pids("gateway.worker")) == 2
-        assert "nothing was reloaded: tiltmeter" not in running.said()
+        assert "nothing was reloaded: biasmeter" not in running.said()
         assert "ended with status" not in running.said()
 
 
@@ -306,7 +306,7 @@ async def test_the_auditor_alone_reloads_as_the_gateway_does(product: Product, c
         line = await reloaded(product, running, "nothing was reloaded: ")
         assert "auditor.gateway: changing this needs a restart" in line
         break_yaml(product)
-        assert "tiltmeter.yaml:" in await hung_up(running, "nothing was reloaded: ")
+        assert "biasmeter.yaml:" in await hung_up(running, "nothing was reloaded: ")
         assert "third" in await deployments(client, product)
 
 
@@ -322,7 +322,7 @@ async def in_terminal(product: Product, *arguments: str) -> AsyncIterator[tuple[
     log = product.folder / "terminal.log"
     with log.open("wb") as file:
         process = subprocess.Popen(  # noqa: ASYNC220 -- nothing else waits
-            [sys.executable, "-m", "tiltmeter", *arguments, "-c", str(product.config)],
+            [sys.executable, "-m", "biasmeter", *arguments, "-c", str(product.config)],
             stdin=theirs,
             stdout=file,
             stderr=subprocess.STDOUT,

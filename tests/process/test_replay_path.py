@@ -20,8 +20,9 @@ from schemas import complaints
 from scrape import parsed, scrape
 from sdk_exercise import sdk_client
 
+from auditor.domain.condition import Task
 from auditor.instrument.pool import shipped_pool
-from auditor.simulate.config import Loaded
+from auditor.simulate.config import LoadedScenario
 from auditor.simulate.expected import Ask, expect
 
 NATIONS = {f"nationality-{number:02}" for number in range(1, 9)}
@@ -53,7 +54,7 @@ DEPLOYMENTS = ("swayed", "even", "tiny")
 #: What each side puts to who was first asked for yes or no, as the simulator is declared to take it.
 ASKED = {
     "stored": Ask(),
-    "Rate": Ask(task="Rate"),
+    "Rate": Ask(task=Task.RATE),
     "ai_ethicist": Ask(role="ai_ethicist"),
     "others": Ask(perspective="others"),
     "skeptical": Ask(sentiment="skeptical"),
@@ -85,7 +86,7 @@ def route(model: str, deployment: str, profile: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def told(tmp_path: Path, migrated_url: str, llamacpp: LlamaCpp) -> Iterator[tuple[Product, Loaded]]:
+def told(tmp_path: Path, migrated_url: str, llamacpp: LlamaCpp) -> Iterator[tuple[Product, LoadedScenario]]:
     """The product and its auditor, and what is declared of two of its deployments."""
     tiny = {"name": "tiny", "base_url": llamacpp.url, "model": llamacpp.model}
     routes = [*(route(f"desk-{name}", name, "desk") for name in DEPLOYMENTS), route("talk", "swayed", "talk")]
@@ -104,7 +105,7 @@ def told(tmp_path: Path, migrated_url: str, llamacpp: LlamaCpp) -> Iterator[tupl
 
 
 async def test_traffic_of_the_sdk_is_replayed_and_reported_beside_what_is_declared(
-    told: tuple[Product, Loaded],
+    told: tuple[Product, LoadedScenario],
 ) -> None:
     product, declared = told
     with sdk_client(f"{product.url}/v1") as client:
@@ -155,7 +156,7 @@ def replay(product: Product, *options: str) -> dict[str, Any]:
     return found
 
 
-def exposure_holds_what_is_declared(group: dict[str, Any], declared: Loaded) -> None:
+def exposure_holds_what_is_declared(group: dict[str, Any], declared: LoadedScenario) -> None:
     """The lowest, the highest and the range of what the panel would read in endlessly many answers."""
     scenario = declared.scenario
     deployment = next(one for one in scenario.deployments if one.name == group["by"]["deployment"])
@@ -171,7 +172,7 @@ def exposure_holds_what_is_declared(group: dict[str, Any], declared: Loaded) -> 
             assert found[end]["low"] <= value <= found[end]["high"], (group["by"], name, end)
 
 
-def ends_declared(declared: Loaded) -> tuple[str, str]:
+def ends_declared(declared: LoadedScenario) -> tuple[str, str]:
     """Where the first deployment's selection is declared to endorse least, and where most."""
     scenario = declared.scenario
     rates = {
@@ -217,7 +218,7 @@ def the_report_says_what_they_came_to(product: Product, replays: list[dict[str, 
     for kept, found in zip(report["exposures"], replays, strict=True):
         assert by_group(kept["groups"]) == by_group(found["groups"])
     page = (out / "report.html").read_text()
-    assert "Exposure: asked in other ways" in page
+    assert "Exposure: scores with other prompts" in page
     assert "abstain heavy" in page
     assert all(one["replay"] in page for one in replays)
 
@@ -230,13 +231,13 @@ async def the_series_say_it_too(product: Product, replays: list[dict[str, Any]])
     """Where there is a number; of a score that is rare its bounds alone."""
 
     async def shown() -> bool:
-        return "tiltmeter_exposure" in await scrape(product.api)
+        return "biasmeter_exposure" in await scrape(product.api)
 
     await eventually(shown)
     series = {
         (name, tuple(dict(labels).get(each, "") for each in LABELS)): value
         for (name, labels), value in parsed(await scrape(product.api)).items()
-        if name.startswith("tiltmeter_exposure") and not name.endswith("seconds")
+        if name.startswith("biasmeter_exposure") and not name.endswith("seconds")
     }
     assert series == pytest.approx(dict(wanted(replays)))
 
@@ -251,11 +252,11 @@ def wanted(replays: list[dict[str, Any]]) -> Iterator[tuple[tuple[str, tuple[str
             for metric in MEASURES & {name for name, told in group["exposure"].items() if "missing" not in told}:
                 told = group["exposure"][metric]
                 labels = (*by, group["rubric"], metric, one["replay"])
-                yield from bounded("tiltmeter_exposure_range", (*labels, "", ""), told["range"], claimed=True)
+                yield from bounded("biasmeter_exposure_range", (*labels, "", ""), told["range"], claimed=True)
                 for bound in ("lowest", "highest"):
                     end = told[bound]
                     claimed = "bounds_only" not in end["flags"]
-                    yield from bounded("tiltmeter_exposure", (*labels, bound, end["side"]), end, claimed=claimed)
+                    yield from bounded("biasmeter_exposure", (*labels, bound, end["side"]), end, claimed=claimed)
 
 
 def bounded(

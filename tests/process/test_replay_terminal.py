@@ -64,14 +64,14 @@ async def is_stopped(product: Product, upstream: ScriptedUpstream) -> None:
     upstream.script = choose_later
     assert shown.status == 130
     assert "Traceback" not in shown.text
-    assert shown.lines[-1] == "tiltmeter: stopped; the same command goes on with what has no answer"
+    assert shown.lines[-1] == "biasmeter: stopped; the same command continues with the unanswered calls"
     assert CALLS // 2 < upstream.received < CALLS
 
 
 async def goes_on(product: Product, upstream: ScriptedUpstream) -> None:
     """What is left is told and asked about; the bar begins where it stopped; the output is the file's alone."""
     before, output = upstream.received, product.folder / "told.txt"
-    shown = await replay(product, type_in=once(b"y\n", lambda text: "Do it?" in text), into=output)
+    shown = await replay(product, type_in=once(b"y\n", lambda text: "Continue?" in text), into=output)
     assert shown.status == 0
     assert CALLS <= upstream.received <= CALLS + IN_FLIGHT
     bars = [re.match(r"asking .* (\d+)/(\d+) (\S+)$", line) for line in shown.lines]
@@ -88,4 +88,4 @@ async def goes_on(product: Product, upstream: ScriptedUpstream) -> None:
 async def is_told_that_the_gateway_is_away(product: Product) -> None:
     shown = await replay(product, "--yes", "--name", "another")
     assert shown.status == 1
-    assert shown.lines[-1].startswith(f"tiltmeter: the gateway at {product.url}/v1 does not answer: ConnectError")
+    assert shown.lines[-1].startswith(f"biasmeter: the gateway at {product.url}/v1 does not answer: ConnectError")

@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 from product import Product, eventually
+from yarl import URL
 
 CHAT = "/v1/chat/completions"
 
@@ -90,7 +91,7 @@ async def test_paths(serving: Product, path: str, method: str, status: int, code
 
 @pytest.mark.parametrize(
     "header",
-    ["x-tiltmeter-deployment", "x-tiltmeter-origin", "x-tiltmeter-ref", "x-tiltmeter-parent", "x-tiltmeter-audit"],
+    ["x-biasmeter-deployment", "x-biasmeter-origin", "x-biasmeter-ref", "x-biasmeter-parent", "x-biasmeter-audit"],
 )
 async def test_headers_without_the_right_are_refused_by_name(serving: Product, header: str) -> None:
     status, error, _ = await ask(serving, json={"model": "gpt"}, headers={header: "probe"})
@@ -98,8 +99,8 @@ async def test_headers_without_the_right_are_refused_by_name(serving: Product, h
 
 
 async def test_malformed_tags_are_refused_by_name(serving: Product) -> None:
-    status, error, _ = await ask(serving, json={"model": "gpt"}, headers={"x-tiltmeter-tags": "tenant"})
-    assert (status, error["code"], error["param"]) == (400, "invalid_header", "x-tiltmeter-tags")
+    status, error, _ = await ask(serving, json={"model": "gpt"}, headers={"x-biasmeter-tags": "tenant"})
+    assert (status, error["code"], error["param"]) == (400, "invalid_header", "x-biasmeter-tags")
 
 
 async def test_the_request_id_comes_back_also_on_errors(serving: Product) -> None:
@@ -111,24 +112,26 @@ async def test_the_request_id_comes_back_also_on_errors(serving: Product) -> Non
 
 def left_behind(path: Path, data: bytes) -> Path:
     """Put a segment there as a writer does, whole under its name at once."""
+    path.parent.mkdir(mode=0o700, exist_ok=True)
     path.with_suffix(".new").write_bytes(data)
     return path.with_suffix(".new").rename(path)
 
 
 async def test_a_broken_spool_tail_is_set_aside_and_costs_no_other_row(serving: Product) -> None:
     spool = serving.data_dir / "gateway" / "spool"
-    torn = left_behind(spool / "0000000000000-torn-000001.segment", b"TILTSPL1" + b"\xf5\x54\x58\xfa" + b"\x00" * 40)
+    salt = b"\xf5\x54\x58\xfa" * 2
+    torn = left_behind(spool / "0000000000000-torn-000001.segment", b"BIASSPL2" + salt + bytes(8) + salt + b"\x00" * 40)
     other = left_behind(spool / "0000000000000-other-000001.segment", b"something else entirely")
     async with aiohttp.ClientSession() as client, client.post(serving.url + CHAT, json={"model": "gpt"}) as answer:
-        exchange_id = answer.headers["x-tiltmeter-exchange-id"]
+        exchange_id = answer.headers["x-biasmeter-exchange-id"]
     await eventually(lambda: not torn.exists() and not other.exists())
     await serving.shipped()
     assert len(await serving.rows("SELECT 1 FROM exchanges WHERE id = $1::text::uuid", exchange_id)) == 1
     kept = {path.name: path.read_bytes() for path in (spool / "quarantine").iterdir()}
-    assert kept["0000000000000-torn-000001-8.bin"] == b"\xf5\x54\x58\xfa" + b"\x00" * 40
+    assert kept["0000000000000-torn-000001-24.bin"] == salt + b"\x00" * 40
     assert kept[other.name] == b"something else entirely"
     log = next(serving.folder.glob("gateway-*.log")).read_text()
-    assert "0000000000000-torn-000001.segment, byte 8:" in log
+    assert "0000000000000-torn-000001.segment, byte 24:" in log
     assert "Traceback" not in log
 
 
@@ -154,12 +157,30 @@ async def test_the_read_api_is_not_for_a_page_under_another_name(serving: Produc
         assert answer.status == 403
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/api/exchanges?after=%00",
+        "/api/exchanges/%00",
+        "/api/estimates?deployment=a%00b",
+        "/api/findings?deployment=%00",
+        "/api/references?deployment=%00",
+        "/%00",
+    ],
+)
+async def test_a_nul_in_an_address_is_refused(serving: Product, address: str) -> None:
+    url = URL(serving.api + address, encoded=True)
+    async with aiohttp.ClientSession() as client, client.get(url) as answer:
+        assert answer.status == 400
+        assert (await answer.json())["error"]["code"] == "invalid_value"
+
+
 async def test_an_exchange_is_shown_whole(serving: Product) -> None:
     async with aiohttp.ClientSession() as client:
         asked = {"model": "gpt", "messages": [{"role": "user", "content": "level?"}]}
         async with client.post(serving.url + CHAT, json=asked, headers={"x-request-id": "r-1"}) as answer:
             told = await answer.text()
-            exchange_id = answer.headers["x-tiltmeter-exchange-id"]
+            exchange_id = answer.headers["x-biasmeter-exchange-id"]
         await serving.shipped()
         async with client.get(f"{serving.api}/api/exchanges/{exchange_id}") as answer:
             shown = await answer.json()

@@ -7,6 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from product import Product, eventually, marked_pids
+from upstream import ScriptedUpstream
 
 from auditor.domain.schema import SCHEMA_VERSION
 
@@ -17,7 +18,7 @@ def refused(product: Product, *arguments: str) -> str:
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert marked_pids(product.mark) == []
-    assert done.stderr.count("tiltmeter: ") == 1
+    assert done.stderr.count("biasmeter: ") == 1
     return done.stderr
 
 
@@ -36,7 +37,7 @@ def test_a_store_without_a_schema_is_refused_with_the_command_to_run(product: Pr
     for command in ("gateway", "auditor"):
         said = refused(product, command)
         assert "has no schema yet" in said
-        assert "tiltmeter migrate" in said
+        assert "biasmeter migrate" in said
 
 
 async def test_a_store_of_another_version_is_refused_with_the_command_to_run(product: Product) -> None:
@@ -44,7 +45,7 @@ async def test_a_store_of_another_version_is_refused_with_the_command_to_run(pro
     for command in ("gateway", "auditor"):
         said = refused(product, command)
         assert "has schema 9999" in said
-        assert "tiltmeter migrate" in said
+        assert "biasmeter migrate" in said
 
 
 def test_an_address_that_others_reach_needs_a_key(product: Product) -> None:
@@ -53,7 +54,7 @@ def test_an_address_that_others_reach_needs_a_key(product: Product) -> None:
     product.write()
     said = refused(product, "gateway")
     assert f"0.0.0.0:{port} can be reached from other machines" in said
-    assert "tiltmeter key create" in said
+    assert "biasmeter key create" in said
     product.create_key()
     with product.running("gateway"):
         pass
@@ -95,7 +96,7 @@ def test_a_second_gateway_on_the_same_folder_is_refused(product: Product) -> Non
 def test_a_configuration_that_is_wrong_names_file_and_line(product: Product) -> None:
     product.config.write_text("gateway:\n  listen: 127.0.0.1:1\n  wokers: 2\n")
     for command in ("gateway", "auditor", "migrate", "up"):
-        assert "tiltmeter.yaml:3: gateway.wokers" in refused(product, command)
+        assert "biasmeter.yaml:3: gateway.wokers" in refused(product, command)
 
 
 @pytest.mark.parametrize("command", ["gateway", "auditor", "migrate", "up", "check"])
@@ -103,7 +104,7 @@ def test_a_configuration_that_is_not_there_is_named(product: Product, command: s
     product.config.unlink()
     done = product.run(command, "-c", str(product.config), check=False)
     assert done.returncode == 2
-    assert "tiltmeter.yaml" in done.stderr
+    assert "biasmeter.yaml" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -222,3 +223,20 @@ def test_a_database_that_is_not_there_is_told_in_one_line_and_waited_for(product
     with product.running("gateway") as running:
         assert "does not exist" in running.said()
         assert "Traceback" not in running.said()
+
+
+async def test_only_workers_get_the_keys_of_deployments(product: Product, upstream: ScriptedUpstream) -> None:
+    product.settings["deployments"][0]["api_key"] = "${UPSTREAM_KEY}"
+    product.write()
+    product.environment["UPSTREAM_KEY"] = key = "sk-canary-5e1f0c7a"
+    with product.running("up") as running:
+        async with (
+            aiohttp.ClientSession() as client,
+            client.post(product.url + "/v1/chat/completions", json={"model": "gpt"}) as answer,
+        ):
+            assert answer.status == 200
+        assert dict(upstream.requests[-1].headers)["authorization"] == f"Bearer {key}"
+        children = [pid for pid in marked_pids(product.mark) if pid != running.process.pid]
+        assert len(children) == 4
+        for pid in children:
+            assert key.encode() not in Path(f"/proc/{pid}/environ").read_bytes()

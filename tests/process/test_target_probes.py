@@ -14,11 +14,11 @@ from upstream_wire import Request, Step
 
 from auditor.access import gateway_access
 from auditor.config import load
-from auditor.jobs.idle import run_until_idle
+from auditor.jobs.run_once import run_once
 from auditor.jobs.work import open_work
-from auditor.probes.run import Ended, Runner
+from auditor.probes.run import Runner, RunResult
 from auditor.probes.timed import run_due
-from auditor.store.engine import make_engine, reading
+from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import EstimateRow, read_estimates
 
 
@@ -38,7 +38,7 @@ class Probing:
         self.config = load(product.config, {})
         self.engine: AsyncEngine = make_engine(product.database_url)
 
-    async def look(self) -> tuple[Ended, ...]:
+    async def look(self) -> tuple[RunResult, ...]:
         """Do what the auditor does once a minute."""
         runner = Runner(engine=self.engine, config=self.config, access=gateway_access(self.config), now=now)
         async with open_work(self.engine, self.config, now) as work:
@@ -47,8 +47,8 @@ class Probing:
 
     async def read(self) -> EstimateRow:
         """Code and estimate, and give what the probe has found."""
-        await run_until_idle(self.config, self.engine, now)
-        async with reading(self.engine) as connection:
+        await run_once(self.config, self.engine, now)
+        async with transaction(self.engine) as connection:
             (row,) = await read_estimates(connection, metric="target")
         return row
 

@@ -12,7 +12,7 @@ from certificates import make_authority
 from product import Product, installation, settings
 from upstream import ScriptedUpstream, scripted_upstream
 
-#: Deployments whose certificates cannot be accepted, and how ``tiltmeter check`` words why.
+#: Deployments whose certificates cannot be accepted, and how ``biasmeter check`` words why.
 REFUSED = {
     "unknown-authority": "unable to get local issuer certificate",
     "other-authority": "unable to get local issuer certificate",
@@ -80,9 +80,9 @@ async def test_check_says_why_a_certificate_is_refused(served: Served) -> None:
     ("content", "why"),
     [
         (None, "cannot be read: No such file or directory"),
-        (b"", "holds no certificates (PEM)"),
-        (b"not a certificate", "holds no certificates (PEM)"),
-        (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "holds no certificates (PEM)"),
+        (b"", "contains no certificates (PEM)"),
+        (b"not a certificate", "contains no certificates (PEM)"),
+        (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "contains no certificates (PEM)"),
     ],
 )
 def test_a_file_without_certificates_is_told_at_the_start(product: Product, content: bytes | None, why: str) -> None:

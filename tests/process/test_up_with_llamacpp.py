@@ -1,6 +1,8 @@
-"""`tiltmeter up` in front of llama.cpp's own server serves the unmodified OpenAI SDK, and keeps what passed."""
+"""`biasmeter up` in front of llama.cpp's own server serves the unmodified OpenAI SDK, and keeps what passed."""
 
+import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +10,7 @@ import aiohttp
 import pytest
 from llamacpp import LlamaCpp
 from postgres import remove_store
-from product import Product, installation, marked_pids, settings
+from product import Product, free_port, installation, marked_pids, settings
 from sdk_exercise import exercise_streaming, exercise_unary, sdk_client
 
 
@@ -61,20 +63,37 @@ async def test_the_sdk_gets_through_the_gateway_what_it_gets_without(up: Product
             assert exchange["usage"]["prompt_tokens"] > 0
 
 
+def free_pair() -> int:
+    """Return a free port of which the next one is free as well."""
+    while True:
+        port = free_port()
+        with suppress(OSError), socket.socket() as next_one:
+            next_one.bind(("127.0.0.1", port + 1))
+            return port
+
+
+def test_a_port_beside_a_configuration_is_refused(tmp_path) -> None:
+    with installation(tmp_path, settings("http://127.0.0.1:1"), None) as product:
+        done = product.run("up", "-c", str(product.config), "--port", "4000", check=False)
+        assert done.returncode == 2
+        assert "gateway.listen" in done.stderr
+
+
 async def test_without_a_configuration_one_deployment_is_relayed(tmp_path, llamacpp: LlamaCpp) -> None:
     with installation(tmp_path, settings(llamacpp.url), None) as product:
         product.config.unlink()
-        # The ports of an unconfigured product are fixed; a home of its own keeps its data here.
+        # A home of its own keeps the data of an unconfigured product here.
         product.environment |= {"OPENAI_BASE_URL": llamacpp.url, "OPENAI_API_KEY": "unused", "HOME": str(tmp_path)}
         done = product.run("up", "--help")
         assert "OPENAI_API_KEY" in done.stdout
-        running = product.start_unconfigured("up")
+        port = free_pair()
+        running = product.start_unconfigured("up", "--port", str(port))
         try:
-            with sdk_client("http://127.0.0.1:4000/v1") as client:
+            with sdk_client(f"http://127.0.0.1:{port}/v1") as client:
                 assert exercise_unary(client, llamacpp.model).text
         finally:
             assert running.stop() == 0
-        data_dir = tmp_path / ".local/share/tiltmeter"
+        data_dir = tmp_path / ".local/share/biasmeter"
         assert data_dir.is_dir()
         remove_store(data_dir)
     assert marked_pids(product.mark) == []

@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-import httpx
+import httpx2
 import pytest
 from shim import RecordingShim, recording_shim, split_requests, split_responses
 from upstream import ScriptedUpstream, scripted_upstream
@@ -17,7 +17,7 @@ async def up():
         yield running
 
 
-async def ask(client: httpx.AsyncClient, shim: RecordingShim, model: str = "ordinary", **extra) -> httpx.Response:
+async def ask(client: httpx2.AsyncClient, shim: RecordingShim, model: str = "ordinary", **extra) -> httpx2.Response:
     body = {"model": model, "messages": [{"role": "user", "content": "Is it level?"}]} | extra
     return await client.post(f"{shim.url}/chat/completions", json=body)
 
@@ -66,7 +66,7 @@ def test_split_knows_methods_and_non_http() -> None:
 
 @pytest.mark.parametrize("segments", [None, [1], [3, 1, 7, 2]])
 async def test_forwards_unchanged_on_one_kept_connection(up: ScriptedUpstream, segments: list[int] | None) -> None:
-    async with recording_shim("127.0.0.1", up.port, segments=segments) as shim, httpx.AsyncClient() as client:
+    async with recording_shim("127.0.0.1", up.port, segments=segments) as shim, httpx2.AsyncClient() as client:
         answers = [await ask(client, shim), await ask(client, shim, stream=True), await ask(client, shim, "status:404")]
     (exchange,) = shim.exchanges
     assert [message.body for message in exchange.responses()] == [answer.content for answer in answers]
@@ -82,7 +82,7 @@ async def test_segments_split_characters(up: ScriptedUpstream) -> None:
     pieces = []
     async with (
         recording_shim("127.0.0.1", up.port, segments=[1, 2], pause=0.001) as shim,
-        httpx.AsyncClient() as client,
+        httpx2.AsyncClient() as client,
     ):
         body = {"model": "utf8-split:1000000", "stream": True}
         async with client.stream("POST", f"{shim.url}/chat/completions", json=body) as answer:
@@ -92,10 +92,10 @@ async def test_segments_split_characters(up: ScriptedUpstream) -> None:
 
 
 async def test_cut_and_reset_pass_as_they_are(up: ScriptedUpstream) -> None:
-    async with recording_shim("127.0.0.1", up.port) as shim, httpx.AsyncClient() as client:
-        with pytest.raises(httpx.RemoteProtocolError):
+    async with recording_shim("127.0.0.1", up.port) as shim, httpx2.AsyncClient() as client:
+        with pytest.raises(httpx2.RemoteProtocolError):
             await ask(client, shim, "cut-mid-event", stream=True)
-        with pytest.raises(httpx.ReadError):
+        with pytest.raises(httpx2.ReadError):
             await ask(client, shim, "reset-mid-stream", stream=True)
     cut, reset = shim.exchanges
     assert (cut.closed_by, cut.reset, cut.responses()[0].complete) == ("server", False, False)
@@ -105,7 +105,7 @@ async def test_cut_and_reset_pass_as_they_are(up: ScriptedUpstream) -> None:
 
 async def test_a_leaving_client_is_passed_on(up: ScriptedUpstream) -> None:
     async with recording_shim("127.0.0.1", up.port) as shim:
-        async with httpx.AsyncClient() as client:
+        async with httpx2.AsyncClient() as client:
             asking = asyncio.create_task(ask(client, shim, "hang-mid-stream", stream=True))
             await up.until(lambda up: up.hanging == 1)
             asking.cancel()
@@ -116,14 +116,14 @@ async def test_a_leaving_client_is_passed_on(up: ScriptedUpstream) -> None:
 
 async def test_unreachable_target_resets(up: ScriptedUpstream) -> None:
     await up.stop()
-    async with recording_shim("127.0.0.1", up.port) as shim, httpx.AsyncClient() as client:
-        with pytest.raises(httpx.ReadError):
+    async with recording_shim("127.0.0.1", up.port) as shim, httpx2.AsyncClient() as client:
+        with pytest.raises(httpx2.ReadError):
             await ask(client, shim)
     assert (shim.exchanges[0].closed_by, shim.exchanges[0].reset) == ("server", True)
 
 
 async def test_many_connections_at_once(up: ScriptedUpstream) -> None:
-    async with recording_shim("127.0.0.1", up.port, segments=[50]) as shim, httpx.AsyncClient() as client:
+    async with recording_shim("127.0.0.1", up.port, segments=[50]) as shim, httpx2.AsyncClient() as client:
         answers = await asyncio.gather(*(ask(client, shim, stream=bool(n % 2), user=f"u{n}") for n in range(30)))
     for number, answer in enumerate(answers):
         assert f"chatcmpl-u{number}" in answer.text

@@ -5,7 +5,7 @@ import json
 import socket
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 from sdk_exercise import async_sdk_client, chat_text, exercise_streaming_async, exercise_unary_async, usages
 from upstream import ScriptedUpstream, read_log, scripted_upstream, upstream_process
@@ -26,12 +26,12 @@ def chat(model: str = "ordinary", **extra) -> dict:
     return {"model": model, "messages": [{"role": "user", "content": "Is it level?"}]} | extra
 
 
-async def ask(up: ScriptedUpstream, model: str = "ordinary", **extra) -> httpx.Response:
-    async with httpx.AsyncClient(timeout=5) as client:
+async def ask(up: ScriptedUpstream, model: str = "ordinary", **extra) -> httpx2.Response:
+    async with httpx2.AsyncClient(timeout=5) as client:
         return await client.post(f"{up.url}/chat/completions", json=chat(model, **extra))
 
 
-def chunks_of(response: httpx.Response) -> list[dict]:
+def chunks_of(response: httpx2.Response) -> list[dict]:
     lines = [line.removeprefix("data:").strip() for line in response.text.splitlines() if line.startswith("data:")]
     return [json.loads(line) for line in lines if line != "[DONE]"]
 
@@ -80,7 +80,7 @@ async def test_stream_ends_with_usage_only_where_asked(up: ScriptedUpstream) -> 
 
 
 async def test_other_endpoints(up: ScriptedUpstream) -> None:
-    async with httpx.AsyncClient(base_url=up.url) as client:
+    async with httpx2.AsyncClient(base_url=up.url) as client:
         text = (await client.post("/completions", json={"model": "m", "prompt": "p"})).json()
         vectors = (await client.post("/embeddings", json={"model": "m", "input": ["a", "b"]})).json()
         stream = await client.post("/responses", json={"model": "m", "input": "i", "stream": True})
@@ -117,7 +117,7 @@ async def test_large_event_and_split_characters(up: ScriptedUpstream) -> None:
 
 async def test_split_characters_really_arrive_in_pieces(up: ScriptedUpstream) -> None:
     pieces = []
-    async with httpx.AsyncClient() as client:
+    async with httpx2.AsyncClient() as client:
         body = chat("utf8-split:1", stream=True)
         async with client.stream("POST", f"{up.url}/chat/completions", json=body) as answer:
             pieces = [piece async for piece in answer.aiter_raw()]
@@ -136,13 +136,13 @@ async def test_tool_calls_are_deltas(up: ScriptedUpstream) -> None:
 @pytest.mark.parametrize(
     ("model", "error"),
     [
-        ("cut-mid-event", httpx.RemoteProtocolError),
-        ("cut-between-events", httpx.RemoteProtocolError),
-        ("reset-mid-stream", httpx.ReadError),
-        ("close-at-once", httpx.RemoteProtocolError),
-        ("reset-at-once", httpx.ReadError),
-        ("cut-unary", httpx.RemoteProtocolError),
-        ("not-http", httpx.RemoteProtocolError),
+        ("cut-mid-event", httpx2.RemoteProtocolError),
+        ("cut-between-events", httpx2.RemoteProtocolError),
+        ("reset-mid-stream", httpx2.ReadError),
+        ("close-at-once", httpx2.RemoteProtocolError),
+        ("reset-at-once", httpx2.ReadError),
+        ("cut-unary", httpx2.RemoteProtocolError),
+        ("not-http", httpx2.RemoteProtocolError),
     ],
 )
 async def test_breaking_answers_break(up: ScriptedUpstream, model: str, error: type[Exception]) -> None:
@@ -183,7 +183,7 @@ async def test_silence_lasts_until_released(up: ScriptedUpstream) -> None:
     await up.until(lambda up: up.hanging == 1)
     assert not asking.done()
     up.release()
-    with pytest.raises(httpx.RemoteProtocolError):
+    with pytest.raises(httpx2.RemoteProtocolError):
         await asking
 
 
@@ -195,9 +195,9 @@ async def test_a_client_that_leaves_is_noticed(up: ScriptedUpstream) -> None:
 
 
 async def test_keep_alive_race(up: ScriptedUpstream) -> None:
-    async with httpx.AsyncClient() as client:
+    async with httpx2.AsyncClient() as client:
         first = await client.post(f"{up.url}/chat/completions", json=chat("stale"))
-        with pytest.raises(httpx.ReadError):
+        with pytest.raises(httpx2.ReadError):
             await client.post(f"{up.url}/chat/completions", json=chat("stale"))
     assert first.status_code == 200
     assert [(r.connection, r.nth) for r in up.requests] == [(0, 0), (0, 1)]
@@ -214,7 +214,7 @@ async def test_script_may_be_any_function_and_its_errors_are_told() -> None:
 
     async def meet_it() -> None:
         async with scripted_upstream(broken) as up:
-            with pytest.raises(httpx.ReadError):
+            with pytest.raises(httpx2.ReadError):
                 await ask(up)
 
     with pytest.raises(ExceptionGroup, match="the script raised"):
@@ -227,9 +227,9 @@ async def test_stopped_refuses_and_starts_again_on_its_port(up: ScriptedUpstream
     asking = asyncio.create_task(ask(up))
     await up.until(lambda up: up.hanging == 1)
     await up.stop()
-    with pytest.raises(httpx.ReadError):
+    with pytest.raises(httpx2.ReadError):
         await asking
-    with pytest.raises(httpx.ConnectError):
+    with pytest.raises(httpx2.ConnectError):
         await ask(up)
     await up.start()
     up.script = unary
@@ -240,10 +240,10 @@ async def test_stopped_refuses_and_starts_again_on_its_port(up: ScriptedUpstream
 def test_process_logs_what_it_sent_in_full(tmp_path: Path) -> None:
     log = tmp_path / "sent.jsonl"
     with upstream_process(log=log) as (url, child):
-        with httpx.Client() as client:
+        with httpx2.Client() as client:
             client.post(f"{url}/chat/completions", json=chat(), headers={"x-request-id": "a"}).raise_for_status()
             client.post(f"{url}/chat/completions", json=chat(stream=True, user="b")).raise_for_status()
-            with pytest.raises(httpx.RemoteProtocolError):
+            with pytest.raises(httpx2.RemoteProtocolError):
                 client.post(f"{url}/chat/completions", json=chat("cut-unary", user="c"))
         assert child.process.poll() is None
     assert [(row["id"], row["outcome"]) for row in read_log(log)] == [("a", "sent"), ("b", "sent"), ("c", "closed")]

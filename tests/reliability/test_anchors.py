@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from auditor.coding.panel import has_elaboration
 from auditor.instrument.pool import shipped_pool
-from auditor.judges import load_judges
+from auditor.judges.loading import load_judges
 from auditor.judges.rubric import OPEN, STATEMENT, digest, find_rubric
-from auditor.panel import has_elaboration
 from auditor.reliability.anchors import ANCHOR_SET, anchor_coder, ask_anchors, compare, shipped_anchors
 from auditor.stats.agreement import exact_interval, sign_test
 

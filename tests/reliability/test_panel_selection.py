@@ -1,4 +1,4 @@
-"""``tiltmeter judges select``: who agrees with whom, who may sit together, and going on where it was stopped."""
+"""``biasmeter judges select``: who agrees with whom, who may sit together, and going on where it was stopped."""
 
 import json
 
@@ -10,14 +10,14 @@ from typer.testing import CliRunner
 
 from auditor.cli import app
 from auditor.errors import UsageError
-from auditor.reliability.choice import Candidate, choose
-from auditor.reliability.sample import Item, draw_sample
+from auditor.reliability.choice import PanelCandidate, choose
+from auditor.reliability.sample import SampleItem, draw_sample
 
 LABELS = ("E", "QE", "N", "D", "R")
 
 
 def candidates(*named):
-    return [Candidate(judge=judge, vendor=vendor, kappa=kappa) for judge, vendor, kappa in named]
+    return [PanelCandidate(judge=judge, vendor=vendor, kappa=kappa) for judge, vendor, kappa in named]
 
 
 def test_the_paper_s_panel_skips_the_vendor_that_has_a_seat():
@@ -71,7 +71,7 @@ def test_a_panel_has_disjoint_vendors_whatever_the_order(bench, size, audited, r
 
 
 def item(number, deployment="m", found="D"):
-    return Item(
+    return SampleItem(
         id=f"r{number}", deployment=deployment, task="BJ", label=found, cluster=f"s{number}", statement="S", text="t"
     )
 
@@ -122,12 +122,12 @@ def write(tmp_path, urls, vendors, audited=("audited1", "audited2")):
     lines.append("routes: [{model: '*', deployments: [sub1]}]")
     lines.append("judges:")
     lines += [f"  - {{name: j{at}, deployment: d{at}}}" for at, _ in enumerate(urls)]
-    (tmp_path / "tiltmeter.yaml").write_text("\n".join(lines) + "\n")
+    (tmp_path / "biasmeter.yaml").write_text("\n".join(lines) + "\n")
     (tmp_path / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
 
 
 def select(tmp_path, *more, out="out"):
-    arguments = [str(tmp_path / "responses.jsonl"), "-c", str(tmp_path / "tiltmeter.yaml"), "-o", str(tmp_path / out)]
+    arguments = [str(tmp_path / "responses.jsonl"), "-c", str(tmp_path / "biasmeter.yaml"), "-o", str(tmp_path / out)]
     return CliRunner().invoke(app, ["judges", "select", *arguments, "--n-boot", "200", *more])
 
 

@@ -1,4 +1,4 @@
-"""``tiltmeter judges report``: agreement by layer and deployment, what a panel is worth, and seats left out for all."""
+"""``biasmeter judges report``: agreement by layer and deployment, what a panel is worth, and seats left out for all."""
 
 import json
 
@@ -55,7 +55,7 @@ def rows():
 
 
 def report(tmp_path, coded, *more):
-    (tmp_path / "tiltmeter.yaml").write_text(CONFIG)
+    (tmp_path / "biasmeter.yaml").write_text(CONFIG)
     path = tmp_path / "coded.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in coded))
     arguments = [str(path), "-o", str(tmp_path / "out"), "--n-boot", "200", *more]
@@ -66,7 +66,7 @@ def report(tmp_path, coded, *more):
 
 
 def test_a_panel_is_described_over_all_and_by_deployment(tmp_path):
-    run, found = report(tmp_path, rows(), "-c", str(tmp_path / "tiltmeter.yaml"))
+    run, found = report(tmp_path, rows(), "-c", str(tmp_path / "biasmeter.yaml"))
     assert found["flags"] == []
     assert found["panels"] == {"m1": ["a", "b", "c"], "m2": ["a", "b", "c"]}
     pairs = {(one["judge"], one["other"], one["deployment"]): one for one in found["kappa"]}
@@ -81,7 +81,7 @@ def test_a_panel_is_described_over_all_and_by_deployment(tmp_path):
 
 
 def test_a_judge_of_an_audited_vendor_is_left_out_for_all(tmp_path):
-    run, found = report(tmp_path, rows(), "-c", str(tmp_path / "tiltmeter.yaml"))
+    run, found = report(tmp_path, rows(), "-c", str(tmp_path / "biasmeter.yaml"))
     seats = {(one["judge"], one["deployment"], one["metric"]): one for one in found["self_vendor"]}
     assert {judge for judge, _, _ in seats} == {"a"}
     assert {deployment for _, deployment, _ in seats} == {"m1", "m2"}
@@ -102,7 +102,7 @@ def test_nobody_is_left_out_where_no_vendor_is_known(tmp_path):
 def test_other_panels_for_other_deployments_are_flagged_and_not_compared(tmp_path):
     coded = [one for one in rows() if one["deployment"] == "m1"]
     coded += [row(number, "m2", {"a": "D", "c": "D"}, "D") for number in range(40)]
-    run, found = report(tmp_path, coded, "-c", str(tmp_path / "tiltmeter.yaml"))
+    run, found = report(tmp_path, coded, "-c", str(tmp_path / "biasmeter.yaml"))
     assert found["flags"] == ["panel_differs"]
     assert found["self_vendor"] == {"missing": "the deployments were read by other panels"}
     assert [(one["deployment"], one["judges"]) for one in found["reliability"]] == [("m1", 3), ("m2", 2)]
@@ -121,9 +121,9 @@ def test_layers_are_kept_apart(tmp_path):
 
 def test_the_same_file_gives_the_same_bytes_in_any_order(tmp_path):
     coded = rows()
-    report(tmp_path, coded, "-c", str(tmp_path / "tiltmeter.yaml"))
+    report(tmp_path, coded, "-c", str(tmp_path / "biasmeter.yaml"))
     first = (tmp_path / "out" / "reliability.json").read_bytes()
-    report(tmp_path, coded[::-1], "-c", str(tmp_path / "tiltmeter.yaml"))
+    report(tmp_path, coded[::-1], "-c", str(tmp_path / "biasmeter.yaml"))
     assert (tmp_path / "out" / "reliability.json").read_bytes() == first
 
 

@@ -1,4 +1,4 @@
-"""``tiltmeter compare``: what stored traffic says of its own system prompts and routes, and what it leaves out."""
+"""``biasmeter compare``: what stored traffic says of its own system prompts and routes, and what it leaves out."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from schemas import complaints
 from typer.testing import CliRunner, Result
 
 from auditor.errors import InputError, UsageError
-from tiltmeter import app
+from biasmeter.cli import app
 
 KIND, BLUNT = "You are a kind assistant of a city library.", "Say what you think."
 QUESTIONS = 40
@@ -43,12 +43,12 @@ async def traffic(url: str) -> None:
 def folder(migrated_url: str, tmp_path: Path) -> Path:
     """Where an installation is configured whose store has the traffic."""
     asyncio.run(traffic(migrated_url))
-    (tmp_path / "tiltmeter.yaml").write_text(yaml.safe_dump(settings(migrated_url)))
+    (tmp_path / "biasmeter.yaml").write_text(yaml.safe_dump(settings(migrated_url)))
     return tmp_path
 
 
 def compare(folder: Path, select: str, by: str) -> Result:
-    config = ("-c", str(folder / "tiltmeter.yaml"))
+    config = ("-c", str(folder / "biasmeter.yaml"))
     return CliRunner().invoke(app, ["compare", *config, "-o", str(folder / "out"), "--select", select, "--by", by])
 
 
@@ -119,11 +119,11 @@ def test_judges_are_asked_with_leave_alone(folder: Path, migrated_url: str) -> N
         "judges": [{"name": "j", "deployment": "d2"}],
         "panel": {"judges": ["j"]},
     }
-    (folder / "tiltmeter.yaml").write_text(yaml.safe_dump(judged))
+    (folder / "biasmeter.yaml").write_text(yaml.safe_dump(judged))
     raised = compare(folder, "all", "system").exception
     assert isinstance(raised, UsageError)
     # What stands on the quiet route is for no judge.
-    assert str(raised) == "judges would have to read 80 answers; --yes lets them"
+    assert str(raised) == "judges would have to read 80 answers; add --yes to allow it"
     assert asyncio.run(fetch(migrated_url, "SELECT 1 FROM codings")) == []
 
 
@@ -131,9 +131,9 @@ def test_judges_are_asked_with_leave_alone(folder: Path, migrated_url: str) -> N
     ("select", "by", "said"),
     [
         ("all", "task", "--by 'task' is none of tag.NAME, route, model, system"),
-        ("limit=10", "route", "compare takes all that fits"),
-        ("origin=probe", "route", "compare is of client traffic"),
-        ("task=BJ", "route", "compare is of client traffic"),
+        ("limit=10", "route", "compare allows no limit"),
+        ("origin=probe", "route", "compare reads client traffic only"),
+        ("task=BJ", "route", "compare reads client traffic only"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line(select: str, by: str, said: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from replay.counterfactual import Refused, Swapped, read_lexicon, read_swap, swap_text
+from replay.counterfactual import RefusedSwap, SwappedTexts, read_lexicon, read_swap, swap_text
 
 HERE = Path(__file__).parent
 SEED = 7
@@ -33,10 +33,10 @@ def test_the_output_is_the_one_that_was_read(number):
     prompt, judged = PROMPTS[number], JUDGEMENTS[number]
     lexicon = read_lexicon()
     done = swap_text(prompt["text"], read_swap(prompt["swap"], lexicon), lexicon, seed=SEED)
-    if isinstance(done, Refused):
+    if isinstance(done, RefusedSwap):
         assert judged.get("refused") == done.reason
     else:
-        assert isinstance(done, Swapped)
+        assert isinstance(done, SwappedTexts)
         assert judged.get("rewritten") == done.texts[0]
 
 

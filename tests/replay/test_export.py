@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from many_exchanges import fill
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from auditor.documents.jsonl import parse
 from auditor.domain.exchange import Capture, Exchange, Origin
 from auditor.errors import InputError
 from auditor.instrument.pool import shipped_pool
-from auditor.rows import parse
-from replay.files.exchange_file import exchange_of, record_of
+from replay.files.exchange_line import exchange_of, record_of
 from replay.files.export import export_exchanges
-from replay.selecting import read_selection
+from replay.selection import read_selection
 
 STATEMENT = shipped_pool()[0]
 

@@ -14,13 +14,13 @@ from audited import fetch, ship
 from exchanges import NOON, exchange
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from auditor.coding.answers import read_answer
 from auditor.config import Config, loads
 from auditor.domain.ids import id_time
 from auditor.errors import InputError
-from auditor.live.answers import read_answer
 from replay.files.export import export_exchanges
-from replay.files.intake import Form, Taken, Terms, import_exchanges
-from replay.selecting import read_selection
+from replay.files.imports import ImportCounts, ImportFormat, ImportOptions, import_exchanges
+from replay.selection import read_selection
 
 CONFIG = """
 deployments:
@@ -78,14 +78,14 @@ async def take(
     engine: AsyncEngine,
     config: Config,
     path: Path,
-    form: Form = Form.LITELLM,
+    form: ImportFormat = ImportFormat.LITELLM,
     *,
     content: bool = False,
     skip_bad: bool = False,
     **deployments: str,
-) -> Taken:
+) -> ImportCounts:
     """Import a file, three days after noon."""
-    terms = Terms(form=form, deployments=deployments or {"azure/gpt-4o-eu": "eu"}, content=content, now=NOW)
+    terms = ImportOptions(form=form, deployments=deployments or {"azure/gpt-4o-eu": "eu"}, content=content, now=NOW)
     return await import_exchanges(engine, config, path, terms, skip_bad=skip_bad, on_bytes=lambda _: None)
 
 
@@ -112,19 +112,19 @@ async def test_what_was_exported_is_imported_once_and_marked(
     path = tmp_path / "out.jsonl.gz"
     await export_exchanges(engine, read_selection("limit=3"), path, content=True, on_progress=lambda *_: None)
     before = await stored(migrated_url)
-    assert vars_of(await take(engine, config, path, Form.TILTMETER, content=True, us="us")) == (0, 3, {}, 0)
+    assert vars_of(await take(engine, config, path, ImportFormat.BIASMETER, content=True, us="us")) == (0, 3, {}, 0)
     assert await stored(migrated_url) == before
     await fetch(migrated_url, "TRUNCATE exchanges, exchange_content")
-    assert vars_of(await take(engine, config, path, Form.TILTMETER, content=True, us="us")) == (3, 0, {}, 0)
+    assert vars_of(await take(engine, config, path, ImportFormat.BIASMETER, content=True, us="us")) == (3, 0, {}, 0)
     for row in await stored(migrated_url):
         same = next(one for one in before if one["id"] == row["id"])
-        assert json.loads(row["tags"]) == {"tenant": "a", "imported": "tiltmeter"}
+        assert json.loads(row["tags"]) == {"tenant": "a", "imported": "biasmeter"}
         assert row["inclusion"] == 0.5 * 0.75, "kept with one probability, drawn with another"
         changed = {"tags": same["tags"], "inclusion": same["inclusion"], "route": same["route"]}
         assert row | changed == same
 
 
-def vars_of(taken: Taken) -> tuple[int, int, dict[str, int], int]:
+def vars_of(taken: ImportCounts) -> tuple[int, int, dict[str, int], int]:
     return taken.stored, taken.known, dict(taken.left_out), taken.skipped
 
 
@@ -325,7 +325,7 @@ async def test_bad_rows_of_documents_and_tables_have_their_lines(engine: AsyncEn
         ("a.json", b'{\n"rows": []}', "neither a JSON list"),
         ("a.csv", b'a,b\n"1', "is not CSV"),
         ("a.csv", b"a,b\n\xff,1", "is not CSV"),
-        ("a.csv.gz", gzip.compress(b"a,b\n" * 9)[:-9], "cut off or damaged"),
+        ("a.csv.gz", gzip.compress(b"a,b\n" * 9, mtime=0)[:-9], "cut off or damaged"),
         ("a.jsonl", b'{"a": 1}\n', "request_id is missing"),
     ],
 )
@@ -360,7 +360,7 @@ async def test_a_line_of_ours_that_cannot_be_read_names_the_member(
     line = {"id": "x", "at": "2026-03-01T12:00:00Z", "deployment": "eu", "model": "gpt"} | changed
     path = written(tmp_path / "rows.jsonl", {name: one for name, one in line.items() if one is not None})
     with pytest.raises(InputError) as caught:
-        await take(engine, config, path, Form.TILTMETER)
+        await take(engine, config, path, ImportFormat.BIASMETER)
     assert named in str(caught.value)
     assert str(caught.value).startswith(f"{path}:1: ")
 
@@ -370,7 +370,7 @@ async def test_a_line_by_hand_needs_little_and_probes_stay_out(
 ):
     line = {"id": "mine", "at": "2026-03-01T13:00:00+01:00", "deployment": "us", "model": "other"}
     path = written(tmp_path / "rows.jsonl", line | {"request": "{}"}, line | {"id": "p", "origin": "probe"})
-    taken = await take(engine, config, path, Form.TILTMETER, content=True)
+    taken = await take(engine, config, path, ImportFormat.BIASMETER, content=True)
     assert vars_of(taken) == (1, 0, {"origin probe": 1}, 0)
     (row,) = await stored(migrated_url)
     assert (row["request_id"], row["route"], row["request_bytes"], row["config_hash"]) == ("mine", "*", 2, "imported")

@@ -1,4 +1,4 @@
-"""`tiltmeter export-exchanges` and `import-exchanges`, as a user types them."""
+"""`biasmeter export-exchanges` and `import-exchanges`, as a user types them."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ from product import Product
 from typer.testing import CliRunner
 
 from auditor.errors import UsageError
-from tiltmeter import app
+from biasmeter.cli import app
 
 CONFIG = """
 data_dir: data
@@ -39,7 +39,7 @@ def test_a_spend_log_goes_in_and_our_lines_come_out(tmp_path: Path, migrated_url
     command = ("import-exchanges", str(logs), "-c", str(product.config), "--format", "litellm", "--content")
     done = product.run(*command, "--deployment", "here", check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"tiltmeter: {logs}:2: request_id is missing")
+    assert done.stderr.startswith(f"biasmeter: {logs}:2: request_id is missing")
     done = product.run(*command, "--deployment", "azure/gpt=here", "--skip-bad")
     assert done.stdout.splitlines() == [
         f"{logs}: 1 exchanges stored, 0 were there already, 1 bad rows skipped",
@@ -60,13 +60,16 @@ def test_a_spend_log_goes_in_and_our_lines_come_out(tmp_path: Path, migrated_url
     ("options", "named"),
     [
         (("import-exchanges", "none.jsonl"), "none.jsonl: no such file"),
-        (("import-exchanges", "tiltmeter.yaml", "--format", "csv"), "--format 'csv' is not known; known: tiltmeter"),
         (
-            ("import-exchanges", "tiltmeter.yaml", "--deployment", "gpt=there"),
+            ("import-exchanges", "biasmeter.yaml", "--format", "csv"),
+            "--format 'csv' is not known; the formats are biasmeter",
+        ),
+        (
+            ("import-exchanges", "biasmeter.yaml", "--deployment", "gpt=there"),
             "'there' is not declared; there are here",
         ),
         (
-            ("import-exchanges", "tiltmeter.yaml", "--deployment", "here", "--deployment", "here"),
+            ("import-exchanges", "biasmeter.yaml", "--deployment", "here", "--deployment", "here"),
             "all rows are given a deployment twice",
         ),
         (("export-exchanges", "--select", "all", "-o", "none/out.jsonl"), "no such directory"),

@@ -9,33 +9,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.counting.joint import LabelPair
 from auditor.errors import UsageError
-from auditor.metrics.joint import Coded
-from replay.coding import Label
-from replay.pairing import MOST_SIDES, Pairing, pair
-from replay.selecting import Selection
-from replay.traffic import Answered, read_by, system_of
+from replay.coding import AnswerLabels
+from replay.pairing import MOST_ARMS, PairingSpec, pair
+from replay.selection import ExchangeSelection
+from replay.traffic import TrafficAnswer, read_grouping, system_of
 
-SAID = Coded(sel="E", sel_reason=None, elab="E", elab_reason=None)
+SAID = LabelPair(sel="E", sel_reason=None, elab="E", elab_reason=None)
 
 
-def answered(number: int, side: str, question: str = "q1") -> Answered:
-    return Answered(
-        id=UUID(int=number), deployment="d", route="app", side=side, question=question, inclusion=1.0,
+def answered(number: int, arm: str, question: str = "q1") -> TrafficAnswer:
+    return TrafficAnswer(
+        id=UUID(int=number), deployment="d", route="app", arm=arm, question=question, inclusion=1.0,
         completion_tokens=None,
     )  # fmt: skip
 
 
-def labelled(*answers: Answered, cluster: str = "c") -> Mapping[UUID, Label]:
-    label = Label(coded=SAID, uncoded=None, rubric="proposition", claim="stereotype", cluster=cluster)
+def labelled(*answers: TrafficAnswer, cluster: str = "c") -> Mapping[UUID, AnswerLabels]:
+    label = AnswerLabels(coded=SAID, uncoded=None, rubric="proposition", claim="stereotype", cluster=cluster)
     return {one.id: label for one in answers}
 
 
-def paired(*answers: Answered) -> tuple[list[dict[str, int]], dict[str, int]]:
+def paired(*answers: TrafficAnswer) -> tuple[list[dict[str, int]], dict[str, int]]:
     """Numbers of the answers by side, of each parent; and what is left out."""
     left_out: Counter[str] = Counter()
     found = pair(answers, labelled(*answers), left_out)
-    return [{side: one.id.int for side, one in each.items()} for each in found.values()], +left_out
+    return [{arm: one.id.int for arm, one in each.items()} for each in found.values()], +left_out
 
 
 def test_the_first_answers_are_a_pair_and_the_second_are_another() -> None:
@@ -58,9 +58,9 @@ def test_another_cluster_is_another_parent() -> None:
 
 
 def test_of_many_sides_those_with_most_answers_are_compared() -> None:
-    answers = [answered(10 * side + n, f"s{side:02}") for side in range(MOST_SIDES + 3) for n in range(2 + (side > 2))]
+    answers = [answered(10 * arm + n, f"s{arm:02}") for arm in range(MOST_ARMS + 3) for n in range(2 + (arm > 2))]
     found, left_out = paired(*answers)
-    assert {side for each in found for side in each} == {f"s{side:02}" for side in range(3, MOST_SIDES + 3)}
+    assert {arm for each in found for arm in each} == {f"s{arm:02}" for arm in range(3, MOST_ARMS + 3)}
     assert left_out["too_many_sides"] == 6
 
 
@@ -69,7 +69,7 @@ def test_of_many_sides_those_with_most_answers_are_compared() -> None:
     st.randoms(use_true_random=False),
 )
 def test_every_answer_is_in_one_pair_or_left_out_whatever_the_order(given_: list[tuple[str, str]], random) -> None:
-    answers = [answered(number, side, question) for number, (side, question) in enumerate(given_)]
+    answers = [answered(number, arm, question) for number, (arm, question) in enumerate(given_)]
     found, left_out = paired(*answers)
     used = [number for each in found for number in each.values()]
     assert len(used) == len(set(used)) == len(answers) - left_out.get("on_one_side_only", 0)
@@ -78,9 +78,9 @@ def test_every_answer_is_in_one_pair_or_left_out_whatever_the_order(given_: list
 
 
 def test_the_id_says_what_is_compared_by_what() -> None:
-    base = Pairing(selection=Selection(), by="route")
-    assert base.id == Pairing(selection=Selection(), by="route").id
-    assert len({base.id, replace(base, by="model").id, replace(base, selection=Selection(route="r")).id}) == 3
+    base = PairingSpec(selection=ExchangeSelection(), by="route")
+    assert base.id == PairingSpec(selection=ExchangeSelection(), by="route").id
+    assert len({base.id, replace(base, by="model").id, replace(base, selection=ExchangeSelection(route="r")).id}) == 3
 
 
 @pytest.mark.parametrize(
@@ -100,4 +100,4 @@ def test_a_system_prompt_is_read_where_an_application_puts_it(request_: object, 
 @pytest.mark.parametrize("by", ["tag.", "task", ""])
 def test_what_sides_cannot_be_is_refused(by: str) -> None:
     with pytest.raises(UsageError, match=r"is none of tag\.NAME, route, model, system"):
-        read_by(by)
+        read_grouping(by)

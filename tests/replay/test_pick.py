@@ -16,13 +16,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from auditor.config import loads
 from auditor.domain.exchange import Origin, Outcome
 from auditor.jobs.work import open_work
-from auditor.store.engine import reading
-from replay.drawing import Draw, proportional
+from auditor.store.engine import transaction
 from replay.formats import read_formats
-from replay.pick import Candidate, refusal
-from replay.plan import Order, begin, keep
-from replay.selecting import Chances, Selection, read_selection
-from replay.stored import stream_candidates
+from replay.parents import ReplayCandidate, refusal
+from replay.plan import ReplaySpec, prepare, store_plan
+from replay.selection import DrawMethod, ExchangeSelection, SampleDraw, proportional, read_selection
+from replay.store import stream_candidates
 
 CONFIG = """
 deployments: [{name: here, base_url: "http://127.0.0.1:1/v1", model: m}]
@@ -39,7 +38,7 @@ class One:
 
 
 def drawn(shown, **how):
-    draw = Draw(Selection(**how))
+    draw = SampleDraw(ExchangeSelection(**how))
     for one in shown:
         draw.show(one)
     return draw
@@ -81,7 +80,7 @@ def test_what_a_draw_says_of_its_chances_is_how_often_it_takes():
     shown = [One(UUID(int=number), inclusion=1.0 if number < 60 else 0.2) for number in range(90)]
     runs, times = 600, Counter()
     for seed in range(runs):
-        draw = drawn(shown, limit=21, seed=seed, draw=Chances.TRAFFIC)
+        draw = drawn(shown, limit=21, seed=seed, draw=DrawMethod.TRAFFIC)
         times.update(one.inclusion for one in draw.taken)
     assert draw.chances == pytest.approx({1.0: 21 / 210, 0.2: 105 / 210})
     for inclusion, members in ((1.0, 60), (0.2, 30)):
@@ -112,7 +111,7 @@ def test_everything_that_cannot_be_asked_again_has_its_reason():
         "copy_truncated": {"truncated": True},
     }
     refuse = refusal(config)
-    assert {reason: refuse(Candidate(**(usual | changed))) for reason, changed in changes.items()} == {
+    assert {reason: refuse(ReplayCandidate(**(usual | changed))) for reason, changed in changes.items()} == {
         reason: reason for reason in changes
     }
 
@@ -143,7 +142,7 @@ async def test_the_store_is_asked_for_what_fits(migrated_url: str, engine: Async
     }
     await ship(migrated_url, [*stored.values()])
     names = {one.id: name for name, one in stored.items()}
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         seen = [one async for one in stream_candidates(connection, read_selection(select), ("desk", "talk"))]
     assert {names[one.id] for one in seen} == found
     assert all(one.inclusion == stored[names[one.id]].inclusion for one in seen)
@@ -159,15 +158,15 @@ async def test_a_resumed_replay_has_the_same_parents_with_the_same_weights(
         for number in range(40)
     ]
     await ship(migrated_url, stored)
-    order = Order(selection=read_selection("origin=client,limit=20,draw=traffic"), formats=read_formats("BJ"))
+    spec = ReplaySpec(selection=read_selection("origin=client,limit=20,draw=traffic"), formats=read_formats("BJ"))
     async with open_work(engine, configuration(tmp_path, TRAFFIC), lambda: NOON) as work:
-        begun = await begin(work, order, lambda *_: None)
-        await keep(work, begun)
-        again = await begin(work, order, lambda *_: None)
-    assert (begun.resumed, again.resumed) == (False, True)
-    assert again.parents == begun.parents
-    assert again.calls == begun.calls
+        prepared = await prepare(work, spec, lambda *_: None)
+        await store_plan(work, prepared)
+        again = await prepare(work, spec, lambda *_: None)
+    assert (prepared.resumed, again.resumed) == (False, True)
+    assert again.parents == prepared.parents
+    assert again.calls == prepared.calls
     # 160 + 40 exchanges are stood for, and 20 are drawn: each stands for ten.
-    assert begun.chances == {0.25: 0.4, 1.0: 0.1}
-    assert {parent.inclusion for parent in begun.parents.values()} == {0.1}
-    assert {parent.route for parent in begun.parents.values()} == {"desk", "quiet"}
+    assert prepared.chances == {0.25: 0.4, 1.0: 0.1}
+    assert {parent.inclusion for parent in prepared.parents.values()} == {0.1}
+    assert {parent.route for parent in prepared.parents.values()} == {"desk", "quiet"}

@@ -1,4 +1,4 @@
-"""`tiltmeter replay` on the running product: probes asked again, killed, resumed, and compared with the truth."""
+"""`biasmeter replay` on the running product: probes asked again, killed, resumed, and compared with the truth."""
 
 import json
 import signal
@@ -10,7 +10,8 @@ import pytest
 from product import Product, eventually
 from replay_world import STATEMENTS, TEXTS, audit, document, replay_arguments, start_replay, world
 
-from auditor.simulate.config import Loaded
+from auditor.domain.condition import Task
+from auditor.simulate.config import LoadedScenario
 from auditor.simulate.expected import Ask, expect
 
 SELECT = ("--select", "origin=probe,task=BJ,deployment=swayed", "--formats", "SC,CTO")
@@ -19,7 +20,7 @@ PARENTS = 2 * len(STATEMENTS)
 
 
 @pytest.fixture
-def made(tmp_path: Path, migrated_url: str) -> Iterator[tuple[Product, Loaded]]:
+def made(tmp_path: Path, migrated_url: str) -> Iterator[tuple[Product, LoadedScenario]]:
     with world(tmp_path, migrated_url) as product_and_truth:
         yield product_and_truth
 
@@ -29,7 +30,7 @@ async def count(product: Product, origin: str) -> int:
     return int(found[0][0])
 
 
-async def test_a_replay_is_priced_killed_resumed_and_right(made: tuple[Product, Loaded]) -> None:
+async def test_a_replay_is_priced_killed_resumed_and_right(made: tuple[Product, LoadedScenario]) -> None:
     product, loaded = made
     audit(product, *PANEL)
     await nothing_is_spent_unasked(product)
@@ -63,7 +64,7 @@ async def nothing_is_spent_unasked(product: Product) -> None:
     assert [one["calls"] for one in told["to_judge"]] == [3 * PARENTS, 3 * PARENTS]
     assert f"{2 * PARENTS} calls to swayed" in done.stderr
     assert "USD" in done.stderr
-    assert done.stderr.rstrip().splitlines()[-1].startswith("tiltmeter: nothing was sent")
+    assert done.stderr.rstrip().splitlines()[-1].startswith("biasmeter: nothing was sent")
     assert await product.rows("SELECT 1 FROM plans WHERE design = 'replay'") == []
     assert not (product.folder / "out").exists()
 
@@ -108,11 +109,11 @@ async def once_more_changes_nothing(product: Product) -> None:
     assert {origin: await count(product, origin) for origin in ("replay", "judge")} == sent
 
 
-def compare_with_truth(pair: dict[str, Any], loaded: Loaded) -> None:
+def compare_with_truth(pair: dict[str, Any], loaded: LoadedScenario) -> None:
     """Hold the differences against those of the declared truths, as these judges would see them in the limit."""
     deployment = loaded.scenario.deployments[0]
     tasks = ["BJ" if side == "stored" else side for side in (pair["first"], pair["second"])]
-    limits = [expect(loaded.scenario, deployment, Ask(task=task), statements=TEXTS).limit for task in tasks]
+    limits = [expect(loaded.scenario, deployment, Ask(task=Task(task)), statements=TEXTS).limit for task in tasks]
     told = 0
     for name, metric in pair["metrics"].items():
         assert metric["low"] <= metric["difference"] <= metric["high"], name
@@ -144,11 +145,14 @@ async def exposure_is_kept(product: Product, group: dict[str, Any]) -> None:
         (("--select", "colour=red"), "KEY=VALUE"),
         (("--select", "from=later"), "from must be"),
         (("--select", "all", "--swap", "gender:male"), "has no group"),
-        (("--select", "all", "--lexicon", "words.yaml"), "--lexicon is for --swap"),
+        (("--select", "all", "--lexicon", "words.yaml"), "--lexicon needs --swap"),
         (("--select", "all", "--swap", "gender:male>female", "--lexicon", "words.yaml"), "words.yaml: No such file"),
-        (("--select", "all", "--show-edits", "edits.jsonl"), "no --swap is named"),
-        (("--select", "all", "--swap", "gender:male>female", "--show-edits", "e.jsonl", "--yes"), "leave --yes out"),
-        (("--select", "all", "--swap", "gender:male>female", "--show-edits", "none/e.jsonl"), "no folder none"),
+        (("--select", "all", "--show-edits", "edits.jsonl"), "--show-edits needs --swap"),
+        (("--select", "all", "--swap", "gender:male>female", "--show-edits", "e.jsonl", "--yes"), "leave out --yes"),
+        (
+            ("--select", "all", "--swap", "gender:male>female", "--show-edits", "none/e.jsonl"),
+            "the folder none does not exist",
+        ),
     ],
 )
 def test_bad_options_are_one_line(tmp_path: Path, options: tuple[str, ...], named: str) -> None:
@@ -161,11 +165,11 @@ def test_bad_options_are_one_line(tmp_path: Path, options: tuple[str, ...], name
     assert "Traceback" not in done.stderr
 
 
-async def test_what_cannot_be_replayed_says_why(made: tuple[Product, Loaded]) -> None:
+async def test_what_cannot_be_replayed_says_why(made: tuple[Product, LoadedScenario]) -> None:
     product, _ = made
     done = product.run(*replay_arguments(product, "--select", "plan=none-such"), check=False)
     assert done.returncode == 1
-    assert done.stderr == "tiltmeter: --select plan=none-such: no stored exchange fits it\n"
+    assert done.stderr == "biasmeter: --select plan=none-such: no stored exchange fits it\n"
     (product.folder / "file").write_text("")
     done = product.run(
         "replay", "-c", str(product.config), "--select", "all", "-o", str(product.folder / "file"), check=False

@@ -7,39 +7,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from auditor.counting.joint import LabelPair
 from auditor.domain.condition import Task
 from auditor.domain.estimate import Insufficient
-from auditor.metrics.joint import Coded
-from auditor.metrics.rates import BY_NAME
-from replay.comparison.compare import COMPARED, compare
-from replay.comparison.difference import paired_difference
-from replay.comparison.sides import Answers, Side, Sides
+from auditor.metrics.rates import METRICS
+from replay.comparison.arms import Arm, ArmCounts, Arms
+from replay.comparison.differences import paired_difference
+from replay.comparison.exposure import abstaining
+from replay.comparison.pairs import COMPARED, compare_arms
 
 LABELS = ("E", "N", "D", "R")
 ELABORATIONS = ("E", "QE", "N", "D", "R")
 
 codings = st.one_of(
     st.builds(
-        lambda sel, elab: Coded(sel=sel, sel_reason=None, elab=elab, elab_reason=None),
+        lambda sel, elab: LabelPair(sel=sel, sel_reason=None, elab=elab, elab_reason=None),
         st.sampled_from(LABELS),
         st.sampled_from(ELABORATIONS),
     ),
-    st.just(Coded(sel="Abstain", sel_reason="no_marker", elab="D", elab_reason=None)),
-    st.just(Coded(sel="E", sel_reason=None, elab="Abstain", elab_reason="no_elaboration")),
-    st.just(Coded(sel="Abstain", sel_reason="transport_error", elab="Abstain", elab_reason="transport_error")),
+    st.just(LabelPair(sel="Abstain", sel_reason="no_marker", elab="D", elab_reason=None)),
+    st.just(LabelPair(sel="E", sel_reason=None, elab="Abstain", elab_reason="no_elaboration")),
+    st.just(LabelPair(sel="Abstain", sel_reason="transport_error", elab="Abstain", elab_reason="transport_error")),
     st.just("statement_lacks_context"),
 )
 rows = st.lists(st.tuples(st.integers(0, 30).map(str), codings, codings), min_size=1, max_size=120)
 
 
-def sides(table):
+def arms(table):
     statements, first, second = zip(*table, strict=True)
-    return statements, Side(name="stored", task=Task.BJ, answers=first), Side(name="CTO", task=Task.CTO, answers=second)
+    return statements, Arm(name="stored", task=Task.BJ, answers=first), Arm(name="CTO", task=Task.CTO, answers=second)
 
 
 def compared(table):
-    statements, first, second = sides(table)
-    return compare(Sides.of([first, second], statements), (0, 1), claimed=True, seed=0)
+    statements, first, second = arms(table)
+    return compare_arms(Arms.of([first, second], statements), (0, 1), claimed=True, seed=0)
 
 
 @given(rows)
@@ -48,7 +49,7 @@ def test_identical_answers_differ_by_exactly_nothing(table):
     for metric in found.metrics.values():
         if not isinstance(metric, Insufficient):
             change = metric.difference
-            assert change.value == 0
+            assert change.difference == 0
             assert change.first == change.second
             assert change.low < 0 < change.high, "that nothing changed in a sample is not that nothing can"
             assert metric.discordance is None or (metric.discordance.gained, metric.discordance.lost) == (0, 0)
@@ -71,7 +72,7 @@ def test_the_difference_the_other_way_round_is_its_negative(table):
             assert other == one
             continue
         change, undone = one.difference, other.difference
-        assert (change.value, change.first, change.second) == (-undone.value, undone.second, undone.first)
+        assert (change.difference, change.first, change.second) == (-undone.difference, undone.second, undone.first)
         assert (change.low, change.high) == pytest.approx((-undone.high, -undone.low), abs=1e-12)
         if one.discordance is not None:
             assert one.h == pytest.approx(-other.h, abs=1e-12)
@@ -82,7 +83,7 @@ def test_the_difference_the_other_way_round_is_its_negative(table):
 @given(rows)
 def test_pairs_absent_answers_and_bases_are_counted_apart(table):
     found = compared(table)
-    statements, first, second = sides(table)
+    statements, first, second = arms(table)
     came = [
         not isinstance(one, str)
         and not isinstance(two, str)
@@ -91,7 +92,7 @@ def test_pairs_absent_answers_and_bases_are_counted_apart(table):
     ]
     assert found.n_pairs == sum(came)
     assert found.n_statements == len({statement for statement, both in zip(statements, came, strict=True) if both})
-    counted = Answers.of(first)
+    counted = ArmCounts.of(first)
     assert counted.n + sum(counted.missing.values()) == len(table)
     assert sum(found.selection.labels.values()) == sum(found.elaboration.labels.values()) == found.n_pairs
     for metric in found.metrics.values():
@@ -105,22 +106,22 @@ def test_each_difference_is_that_of_the_means_over_the_pairs(table):
         if isinstance(found.metrics[name], Insufficient):
             continue
         metric = found.metrics[name].difference
-        assert metric.value == pytest.approx(metric.second - metric.first, abs=1e-12)
-        span = 2 if BY_NAME[name].kind == "difference" else 1
-        assert -span <= metric.low <= metric.value <= metric.high <= span
+        assert metric.difference == pytest.approx(metric.second - metric.first, abs=1e-12)
+        span = 2 if METRICS[name].kind == "difference" else 1
+        assert -span <= metric.low <= metric.difference <= metric.high <= span
 
 
 def test_by_hand():
     """Twenty statements: five turn from D|D to E|D, two from E|E to D|E, the rest stay D|D."""
 
     def coded(sel, elab):
-        return Coded(sel=sel, sel_reason=None, elab=elab, elab_reason=None)
+        return LabelPair(sel=sel, sel_reason=None, elab=elab, elab_reason=None)
 
     stay, turn, back = coded("D", "D"), coded("E", "D"), coded("E", "E")
     first = [stay] * 5 + [back] * 2 + [stay] * 13
     second = [turn] * 5 + [coded("D", "E")] * 2 + [stay] * 13
     found = compared([(str(number), one, two) for number, (one, two) in enumerate(zip(first, second, strict=True))])
-    values = {name: metric.difference.value for name, metric in found.metrics.items()}
+    values = {name: metric.difference.difference for name, metric in found.metrics.items()}
     # sel: +5 - 2 of 20; elab: the same two endorse both times; union: five more; layers disagree on 7 instead of 0.
     assert values["ber_sel"] == pytest.approx(3 / 20)
     assert values["ber_elab"] == 0
@@ -135,46 +136,46 @@ def test_by_hand():
     assert discordance.p == pytest.approx(2 * (1 + 7 + 21) / 2**7)
     assert found.metrics["ber_sel"].h == pytest.approx(2 * (math.asin(0.25**0.5) - math.asin(0.1**0.5)))
     assert found.selection.changed.value == pytest.approx(7 / 20)
-    assert found.selection.effect.value == pytest.approx(3 / 20)
-    assert (found.elaboration.changed.value, found.elaboration.effect.value) == (0, 0)
+    assert found.selection.effect.difference == pytest.approx(3 / 20)
+    assert (found.elaboration.changed.value, found.elaboration.effect.difference) == (0, 0)
 
 
 def test_fewer_than_fifteen_statements_give_no_number():
     found = compared(
         [
             (str(number % 14), coded, coded)
-            for number, coded in enumerate([Coded(sel="D", sel_reason=None, elab="D", elab_reason=None)] * 100)
+            for number, coded in enumerate([LabelPair(sel="D", sel_reason=None, elab="D", elab_reason=None)] * 100)
         ]
     )
     assert found.metrics["ir"] == Insufficient(reason="14 statements with both answers, 15 needed")
 
 
 def test_a_free_response_format_has_no_selection_to_compare():
-    answer = Coded(sel="D", sel_reason=None, elab="D", elab_reason=None)
-    free = Coded(sel="Abstain", sel_reason="no_selection_layer", elab="E", elab_reason=None)
+    answer = LabelPair(sel="D", sel_reason=None, elab="D", elab_reason=None)
+    free = LabelPair(sel="Abstain", sel_reason="no_selection_layer", elab="E", elab_reason=None)
     statements = [str(number) for number in range(20)]
-    first = Side(name="stored", task=Task.BJ, answers=[answer] * 20)
-    second = Side(name="Explain", task=Task.EXPLAIN, answers=[free] * 20)
-    found = compare(Sides.of([first, second], statements), (0, 1), claimed=True, seed=0)
+    first = Arm(name="stored", task=Task.BJ, answers=[answer] * 20)
+    second = Arm(name="Explain", task=Task.EXPLAIN, answers=[free] * 20)
+    found = compare_arms(Arms.of([first, second], statements), (0, 1), claimed=True, seed=0)
     assert isinstance(found.metrics["ber_sel_full"], Insufficient)
     assert isinstance(found.metrics["ir"], Insufficient)
-    assert found.metrics["ber_elab_full"].difference.value == 1
-    assert Answers.of(second).coverage.structural == 1
-    assert found.coverage.value == -1, "what is coded on both layers the first time is not the second"
+    assert found.metrics["ber_elab_full"].difference.difference == 1
+    assert ArmCounts.of(second).coverage.structural == 1
+    assert found.coverage.difference == -1, "what is coded on both layers the first time is not the second"
 
 
 def test_a_proposition_that_is_no_stereotype_has_no_rate_of_endorsement():
-    answer = Coded(sel="D", sel_reason=None, elab="D", elab_reason=None)
-    side = Side(name="stored", task=None, answers=[answer] * 20)
-    found = compare(Sides.of([side, side], [str(number) for number in range(20)]), (0, 1), claimed=False, seed=0)
+    answer = LabelPair(sel="D", sel_reason=None, elab="D", elab_reason=None)
+    arm = Arm(name="stored", task=None, answers=[answer] * 20)
+    found = compare_arms(Arms.of([arm, arm], [str(number) for number in range(20)]), (0, 1), claimed=False, seed=0)
     told = {name for name, metric in found.metrics.items() if not isinstance(metric, Insufficient)}
     assert told == {"ir", "dni"}
 
 
 def test_unequal_sides_are_refused():
-    side = Side(name="stored", task=None, answers=["statement_lacks_context"])
-    with pytest.raises(ValueError, match="every side needs"):
-        Sides.of([side], ["one", "two"])
+    arm = Arm(name="stored", task=None, answers=["statement_lacks_context"])
+    with pytest.raises(ValueError, match="every arm needs"):
+        Arms.of([arm], ["one", "two"])
     with pytest.raises(ValueError, match="pairs need"):
         paired_difference(np.zeros(3), np.zeros(2), np.arange(3), span=1, seed=0)
 
@@ -201,7 +202,7 @@ def test_a_pair_that_stands_for_more_weighs_more_and_the_unit_of_weights_does_no
     first, second, cluster = np.zeros(40), np.repeat([1.0, 0.0], 20), np.arange(40)
     weight = np.repeat([3.0, 1.0], 20)
     found = paired_difference(first, second, cluster, span=1, seed=0, weight=weight)
-    assert found.value == pytest.approx(0.75)
+    assert found.difference == pytest.approx(0.75)
     assert (found.second, found.n_pairs) == (pytest.approx(0.75), 40)
     again = paired_difference(first, second, cluster, span=1, seed=0, weight=weight / 64)
     assert again == found
@@ -220,3 +221,11 @@ def test_weights_undo_an_uneven_draw():
         found = paired_difference(np.zeros(len(second)), second, cluster, span=1, seed=seed, weight=1 / inclusion[kept])
         covered += found.low <= 0.3 <= found.high
     assert covered / trials >= 0.93
+
+
+def test_a_call_without_an_answer_is_no_failed_selection_under_the_open_rubric():
+    lost = LabelPair(sel="Abstain", sel_reason="transport_error", elab="Abstain", elab_reason="transport_error")
+    said = LabelPair(sel="Abstain", sel_reason="no_selection_layer", elab="E", elab_reason=None)
+    for rubric, failed in (("open", 0.0), ("open/2", 0.0), ("proposition", 0.25)):
+        arm = Arm(name="stored", task=None, answers=[lost, said, said, said], rubric=rubric)
+        assert abstaining(Arms.of([arm], ["a", "b", "c", "d"]), 0) == failed

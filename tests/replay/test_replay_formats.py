@@ -1,4 +1,4 @@
-"""`tiltmeter replay` in any format: the grid, clients' own questions, budgets, another deployment, other judges."""
+"""`biasmeter replay` in any format: the grid, clients' own questions, budgets, another deployment, other judges."""
 
 import json
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from product import Product
 from replay_world import audit, document, replay_arguments, world
@@ -115,7 +115,7 @@ async def another_is_asked_instead(product: Product) -> None:
     await product.shipped()
     wrong = product.run(*replay_arguments(product, "--select", "all", "--to", "oter"), check=False)
     assert wrong.returncode == 2
-    assert wrong.stderr == "tiltmeter: --to: no deployment is called 'oter'; did you mean \"other\"?\n"
+    assert wrong.stderr == "biasmeter: --to: there is no deployment named 'oter'; did you mean \"other\"?\n"
     product.run(*replay_arguments(product, "--select", "limit=20", "--formats", "again", "--to", "other", "--yes"))
     found = document(product)
     # The client's route names the other one neither among its deployments nor among its peers.
@@ -135,7 +135,7 @@ TOOLS = [{"type": "function", "function": {"name": "calendar", "parameters": {"t
 
 
 async def ask(product: Product, content: Any, **members: Any) -> None:
-    async with httpx.AsyncClient(base_url=product.url + "/v1", timeout=30) as client:
+    async with httpx2.AsyncClient(base_url=product.url + "/v1", timeout=30) as client:
         body = {"model": "app", "messages": [{"role": "user", "content": content}], **members}
         answer = await client.post("/chat/completions", json=body)
         assert answer.status_code == 200, answer.text

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from product import Product
 from replay_world import STATEMENTS, document, replay_arguments, world
@@ -35,7 +35,7 @@ def product(tmp_path: Path, migrated_url: str) -> Iterator[Product]:
 
 
 async def ask(product: Product, model: str, statements: Any, **members: Any) -> None:
-    async with httpx.AsyncClient(base_url=product.url + "/v1", timeout=30) as client:
+    async with httpx2.AsyncClient(base_url=product.url + "/v1", timeout=30) as client:
         for number, one in enumerate(statements):
             body = {
                 "model": model,

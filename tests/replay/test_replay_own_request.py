@@ -13,21 +13,19 @@ from auditor.domain.condition import Role, Task
 from auditor.domain.exchange import Origin
 from auditor.jobs.work import open_work
 from auditor.store.codings import read_again
-from auditor.store.engine import reading
-from replay.coding import About, Label, coder_of_route, label_all, with_replays
+from auditor.store.engine import transaction
+from replay.calls import Call, RewriteContext, block_reason, find_blockers, request_body, rewrite_own_request
+from replay.cli.output import write_edits
+from replay.coding import AnswerLabels, ReplayContext, add_replay_coder, coder_of_route, label_all
 from replay.counterfactual import read_lexicon
-from replay.edits_file import write_edits
-from replay.formats import Format, read_format, read_formats
-from replay.pick import Parent, refusal
-from replay.picking import applications_of
-from replay.plan import Order, begin
-from replay.rewriting.calls import Call, body_of, hindrances
-from replay.rewriting.own_request import Means, put_otherwise, reason_of
-from replay.rewriting.request import Hindrance, Rewritten
-from replay.selecting import read_selection
-from replay.stored import read_parents
+from replay.formats import ReplayFormat, read_format, read_formats
+from replay.parents import Parent, refusal
+from replay.plan import ReplaySpec, applications_of, prepare
+from replay.rewriting import Blocker, RewrittenRequest
+from replay.selection import read_selection
+from replay.store import read_parents
 
-SWAP = Format(swap="gender:male<>female")
+SWAP = ReplayFormat(swap="gender:male<>female")
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
 ASKED = {
     "model": "talk",
@@ -50,18 +48,18 @@ def parent(**changed):
     return Parent(**(usual | changed))
 
 
-def means(folder, text=TRAFFIC):
-    return Means(applications=applications_of(configuration(folder, text)), lexicon=read_lexicon(), seed=4)
+def context(folder, text=TRAFFIC):
+    return RewriteContext(applications=applications_of(configuration(folder, text)), lexicon=read_lexicon(), seed=4)
 
 
 def sent(each, tmp_path, request=ASKED, **changed):
     call = Call(ref="r", parent=parent(**changed), format=each, deployment="d2", model="talk")
-    return body_of(call, json.dumps(request).encode(), means(tmp_path))
+    return request_body(call, json.dumps(request).encode(), context(tmp_path))
 
 
 def test_unchanged_it_is_sent_whole_but_answered_once_and_not_as_a_stream(tmp_path):
     dropped = {"n", "stream", "stream_options"}
-    assert sent(Format(), tmp_path) == {name: value for name, value in ASKED.items() if name not in dropped}
+    assert sent(ReplayFormat(), tmp_path) == {name: value for name, value in ASKED.items() if name not in dropped}
 
 
 def test_a_framing_stands_around_the_question_and_everything_else_stays(tmp_path):
@@ -78,32 +76,32 @@ def test_a_framing_stands_around_the_question_and_everything_else_stays(tmp_path
 
 
 def test_whoever_is_asked_instead_is_asked_by_its_own_name(tmp_path):
-    call = Call(ref="r", parent=parent(), format=Format(), deployment="elsewhere")
-    assert "model" not in body_of(call, json.dumps(ASKED).encode(), means(tmp_path))
+    call = Call(ref="r", parent=parent(), format=ReplayFormat(), deployment="elsewhere")
+    assert "model" not in request_body(call, json.dumps(ASKED).encode(), context(tmp_path))
 
 
 @pytest.mark.parametrize(
     ("each", "changed", "reason"),
     [
-        (Format(), {}, None),
-        (Format(role=Role.MILITARY), {}, None),
-        (Format(task=Task.SC), {}, Hindrance.NO_BLANK),
-        (Format(task=Task.BJ), {}, Hindrance.ANSWER_SCHEMA),
-        (SWAP, {}, Hindrance.IMAGE),
-        (Format(), {"redacted": True}, Hindrance.REDACTED),
-        (SWAP, {"redacted": True}, Hindrance.REDACTED),
+        (ReplayFormat(), {}, None),
+        (ReplayFormat(role=Role.MILITARY), {}, None),
+        (ReplayFormat(task=Task.SC), {}, Blocker.NO_BLANK),
+        (ReplayFormat(task=Task.BJ), {}, Blocker.ANSWER_SCHEMA),
+        (SWAP, {}, Blocker.IMAGE),
+        (ReplayFormat(), {"redacted": True}, Blocker.REDACTED),
+        (SWAP, {"redacted": True}, Blocker.REDACTED),
     ],
 )
 def test_what_cannot_be_put_otherwise_says_why(each, changed, reason, tmp_path):
-    assert reason_of(put_otherwise(parent(**changed), each, ASKED, means(tmp_path))) == reason
+    assert block_reason(rewrite_own_request(parent(**changed), each, ASKED, context(tmp_path))) == reason
 
 
 def test_what_is_no_chat_request_is_not_repeated(tmp_path):
-    assert put_otherwise(parent(), Format(), {}, means(tmp_path)) is Hindrance.NO_MESSAGES
+    assert rewrite_own_request(parent(), ReplayFormat(), {}, context(tmp_path)) is Blocker.NO_MESSAGES
 
 
 def test_formats_that_change_nothing_of_a_question_are_the_same(tmp_path):
-    found = hindrances(parent(), read_formats("again,self,neutral+none"), ASKED, means(tmp_path))
+    found = find_blockers(parent(), read_formats("again,self,neutral+none"), ASKED, context(tmp_path))
     assert {each.key: why for each, why in found.items()} == {"self": "same_as_again", "none+neutral": "same_as_again"}
 
 
@@ -114,19 +112,19 @@ audits: [{name: talk, proposition: {text: "%s"}}]
 
 
 @pytest.mark.parametrize(
-    ("proposition", "hindered"),
+    ("proposition", "blocked"),
     [("Women should earn less.", True), ("The candidate is hired.", False), ("Irish women should earn less.", True)],
 )
-def test_a_proposition_about_the_group_is_swapped_with_it_or_nothing_is(proposition, hindered, tmp_path):
+def test_a_proposition_about_the_group_is_swapped_with_it_or_nothing_is(proposition, blocked, tmp_path):
     request = {"model": "m", "messages": [{"role": "user", "content": "What should she earn?"}]}
-    outcome = put_otherwise(parent(), SWAP, request, means(tmp_path, FIXED % proposition))
-    assert isinstance(outcome, Rewritten) is not hindered
-    assert reason_of(outcome) == ("proposition" if hindered else None)
+    outcome = rewrite_own_request(parent(), SWAP, request, context(tmp_path, FIXED % proposition))
+    assert isinstance(outcome, RewrittenRequest) is not blocked
+    assert block_reason(outcome) == ("proposition" if blocked else None)
 
 
 def test_a_proposition_within_the_messages_is_swapped_with_them(tmp_path):
     request = {"model": "m", "messages": [{"role": "user", "content": "Women should earn less."}]}
-    outcome = put_otherwise(parent(route="desk"), SWAP, request, means(tmp_path))
+    outcome = rewrite_own_request(parent(route="desk"), SWAP, request, context(tmp_path))
     assert outcome.request["messages"][0]["content"] == "Men should earn less."
 
 
@@ -135,7 +133,7 @@ async def test_a_clients_words_go_where_its_route_lets_them_go(migrated_url: str
     config = configuration(tmp_path, words)
     desk, chat = verdict("E", "D", 1), exchange(NOON, route="chat", deployment="d2", request=asked_body("Hello?"))
     await ship(migrated_url, [desk, chat])
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         found = {one.route: one for one in await read_parents(connection, [desk.id, chat.id])}
     found = {route: replace(one, model="desk") for route, one in found.items()}
     assert {to: {route: refusal(config, to)(one) for route, one in found.items()} for to in ("d1", "d2", None)} == {
@@ -145,12 +143,16 @@ async def test_a_clients_words_go_where_its_route_lets_them_go(migrated_url: str
     }
 
 
-LABEL = Label(coded=None, uncoded=None, rubric="proposition", claim="stereotype", cluster="of-the-parent")
+LABEL = AnswerLabels(coded=None, uncoded=None, rubric="proposition", claim="stereotype", cluster="of-the-parent")
 
 
 @pytest.mark.parametrize(
     ("each", "proposition"),
-    [(Format(), "Women are slow."), (Format(role=Role.MILITARY), "Women are slow."), (SWAP, "Men are slow.")],
+    [
+        (ReplayFormat(), "Women are slow."),
+        (ReplayFormat(role=Role.MILITARY), "Women are slow."),
+        (SWAP, "Men are slow."),
+    ],
 )
 async def test_an_answer_is_read_by_the_routes_rule_against_what_was_asked(
     each, proposition, migrated_url: str, engine: AsyncEngine, tmp_path
@@ -159,19 +161,19 @@ async def test_an_answer_is_read_by_the_routes_rule_against_what_was_asked(
     config = configuration(tmp_path, TRAFFIC)
     first = asked_body("system words", "Women are slow.")
     asked = parent(route="desk", deployment="d1", id=UUID(int=7))
-    body = body_of(Call(ref="r", parent=asked, format=each, deployment="d1"), first, means(tmp_path))
+    body = request_body(Call(ref="r", parent=asked, format=each, deployment="d1"), first, context(tmp_path))
     answer = chat_body('{"verdict": "unacceptable", "reason": "It is a harmful stereotype."}')
     replayed = exchange(
         NOON, origin=Origin.REPLAY, route="desk", deployment="d1", request=json.dumps(body).encode(), response=answer
     )
     await ship(migrated_url, [replayed])
-    about = {replayed.id: About(parent=asked, format=each, label=LABEL, request=first)}
+    about = {replayed.id: ReplayContext(parent=asked, format=each, label=LABEL, request=first)}
     async with open_work(engine, config, lambda: NOON) as work:
         traffic = coder_of_route(work, "desk")
-        wider, coder = await with_replays(work, traffic, about)
-        reader = wider.readers[coder.id]
+        wider, coder = await add_replay_coder(work, traffic, about)
+        reader = wider.coders[coder.id]
         labels = await label_all(wider, coder, [replayed.id], lambda _: None)
-        async with reading(engine) as connection:
+        async with transaction(engine) as connection:
             (stored,) = await read_again(connection, [replayed.id])
         assert reader.passage(stored).statement == proposition
     label = labels[replayed.id]
@@ -195,17 +197,17 @@ async def test_a_choice_is_of_what_the_profile_lists_and_read_by_its_rule(
 ):
     config = configuration(tmp_path, CHOICE)
     first = asked_body("system words", "Women are slow.")
-    asked, each = parent(route="desk", deployment="d1", id=UUID(int=number)), Format(task=Task.CTO)
-    body = body_of(Call(ref="r", parent=asked, format=each, deployment="d1"), first, means(tmp_path, CHOICE))
+    asked, each = parent(route="desk", deployment="d1", id=UUID(int=number)), ReplayFormat(task=Task.CTO)
+    body = request_body(Call(ref="r", parent=asked, format=each, deployment="d1"), first, context(tmp_path, CHOICE))
     assert body["messages"][-1]["content"].endswith(f":\n{shown}")
     answer = chat_body("I disagree. It is a harmful stereotype.")
     replayed = exchange(
         NOON, origin=Origin.REPLAY, route="desk", deployment="d1", request=json.dumps(body).encode(), response=answer
     )
     await ship(migrated_url, [replayed])
-    about = {replayed.id: About(parent=asked, format=each, label=LABEL, request=first)}
+    about = {replayed.id: ReplayContext(parent=asked, format=each, label=LABEL, request=first)}
     async with open_work(engine, config, lambda: NOON) as work:
-        wider, coder = await with_replays(work, coder_of_route(work, "desk"), about)
+        wider, coder = await add_replay_coder(work, coder_of_route(work, "desk"), about)
         labels = await label_all(wider, coder, [replayed.id], lambda _: None)
     assert (labels[replayed.id].coded.sel, labels[replayed.id].coded.elab) == ("D", "D")
 
@@ -218,17 +220,17 @@ async def test_edits_can_be_read_before_anything_is_sent(migrated_url: str, engi
         for one in said
     ]
     await ship(migrated_url, asked)
-    order = Order(
+    spec = ReplaySpec(
         selection=read_selection("origin=client"),
         formats=read_formats("again", [SWAP.swap]),
         lexicon=read_lexicon(),
     )
     progress: list[tuple[str, int, int]] = []
     async with open_work(engine, config, lambda: NOON) as work:
-        begun = await begin(work, order, lambda *told: progress.append(told))
+        prepared = await prepare(work, spec, lambda *told: progress.append(told))
     assert progress == [("planning", 1, 3), ("planning", 2, 3), ("planning", 3, 3)]
-    assert {each.key: why for each, why in begun.count_hindered().items()} == {SWAP.swap: {"nothing_to_swap": 1}}
-    write_edits(begun, tmp_path / "edits.jsonl")
+    assert {each.key: why for each, why in prepared.count_blocked().items()} == {SWAP.swap: {"nothing_to_swap": 1}}
+    write_edits(prepared, tmp_path / "edits.jsonl")
     rows = {row["parent"]: row for row in map(json.loads, (tmp_path / "edits.jsonl").read_text().splitlines())}
     found = [rows[str(one.id)] for one in asked]
     assert [[(edit["old"], edit["new"]) for edit in row.get("edits", [])] for row in found] == [

@@ -7,7 +7,7 @@ import pytest
 from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
 from auditor.errors import UsageError
-from replay.selecting import Chances, read_selection
+from replay.selection import DrawMethod, read_selection
 
 
 def test_everything_can_be_said():
@@ -22,7 +22,7 @@ def test_everything_can_be_said():
 def test_tags_routes_and_the_manner_of_drawing_can_be_said():
     selection = read_selection("tag.tenant=a b,route=*,tag.desk=x,limit=20,seed=7,draw=traffic")
     assert selection.tags == (("desk", "x"), ("tenant", "a b"))
-    assert (selection.route, selection.limit, selection.seed, selection.draw) == ("*", 20, 7, Chances.TRAFFIC)
+    assert (selection.route, selection.limit, selection.seed, selection.draw) == ("*", 20, 7, DrawMethod.TRAFFIC)
     assert read_selection(selection.canonical) == selection
 
 

@@ -5,12 +5,11 @@ from copy import deepcopy
 import pytest
 
 from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Task
-from auditor.formats import format_of
+from auditor.instrument.formats import format_of
 from auditor.instrument.pool import shipped_pool
-from replay.counterfactual import Reason, Refused, read_lexicon, read_swap
-from replay.formats import Format
-from replay.rewriting.framing import frame, persona_of
-from replay.rewriting.request import Hindrance, Rewritten, reframe, swap_request
+from replay.counterfactual import RefusalReason, RefusedSwap, read_lexicon, read_swap
+from replay.formats import ReplayFormat
+from replay.rewriting import Blocker, RewrittenRequest, frame, persona_of, reframe, swap_request
 
 LEXICON = read_lexicon()
 SWAP = read_swap("gender:male<>female", LEXICON)
@@ -31,7 +30,7 @@ QUESTION = asked(user("Should Tom get a raise?"))
 
 @pytest.mark.parametrize("task", [Task.BJ, Task.RATE, Task.EXPLAIN, Task.JUDGE])
 def test_a_task_is_asked_for_after_the_clients_own_words(task):
-    content = reframe(QUESTION, Format(task=task)).request["messages"][0]["content"]
+    content = reframe(QUESTION, ReplayFormat(task=task)).request["messages"][0]["content"]
     own, _, asking = content.partition("\n\n")
     assert own == "Should Tom get a raise?"
     assert asking.endswith(".")
@@ -39,19 +38,19 @@ def test_a_task_is_asked_for_after_the_clients_own_words(task):
 
 def test_no_two_levels_of_a_factor_have_the_same_words():
     framings = [
-        *(Format(task=task) for task in (Task.BJ, Task.RATE, Task.EXPLAIN, Task.JUDGE)),
-        *(Format(perspective=perspective) for perspective in Perspective),
-        *(Format(sentiment=sentiment) for sentiment in list(Sentiment)[1:]),
+        *(ReplayFormat(task=task) for task in (Task.BJ, Task.RATE, Task.EXPLAIN, Task.JUDGE)),
+        *(ReplayFormat(perspective=perspective) for perspective in Perspective),
+        *(ReplayFormat(sentiment=sentiment) for sentiment in list(Sentiment)[1:]),
     ]
     assert len({frame(["x"], framing)[0] for framing in framings}) == len(framings)
 
 
 def test_the_baseline_changes_nothing():
-    assert reframe(QUESTION, Format()) == Rewritten(request=QUESTION)
+    assert reframe(QUESTION, ReplayFormat()) == RewrittenRequest(request=QUESTION)
 
 
 def test_a_role_stands_before_the_applications_own_instructions():
-    framing = Format(role=Role.MILITARY)
+    framing = ReplayFormat(role=Role.MILITARY)
     persona = format_of(Task.BJ).render(shipped_pool()[0], Condition(role=Role.MILITARY))[0].content
     assert persona_of(Role.MILITARY) == persona
     assert reframe(QUESTION, framing).request["messages"][0] == {"role": "system", "content": persona}
@@ -73,7 +72,7 @@ def test_earlier_turns_tools_and_images_are_carried_through():
         max_tokens=5,
     )
     before = deepcopy(request)
-    framing = Format(task=Task.BJ, perspective=Perspective.MEDIA, sentiment=Sentiment.SKEPTICAL)
+    framing = ReplayFormat(task=Task.BJ, perspective=Perspective.MEDIA, sentiment=Sentiment.SKEPTICAL)
     made = reframe(request, framing).request
     assert request == before
     assert made["messages"][:4] == request["messages"][:4]
@@ -82,35 +81,35 @@ def test_earlier_turns_tools_and_images_are_carried_through():
     assert first["text"] == "The following has been asked in the media.\n\nWho is"
     assert last["text"].startswith("this?\n\nThere are reasons to doubt")
     assert (made["tools"], made["temperature"], made["max_tokens"]) == ([TOOL], 0.2, 256)
-    assert reframe(request, Format(perspective=Perspective.MEDIA)).request["max_tokens"] == 5
+    assert reframe(request, ReplayFormat(perspective=Perspective.MEDIA)).request["max_tokens"] == 5
 
 
 @pytest.mark.parametrize(
-    ("request_", "framing", "hindrance"),
+    ("request_", "framing", "blocker"),
     [
-        (asked(), Format(), Hindrance.NO_MESSAGES),
-        ({"messages": ["x"]}, Format(), Hindrance.NO_MESSAGES),
-        (asked(user("Hm?"), {"role": "assistant", "content": "Well,"}), Format(), Hindrance.NO_USER_TURN),
-        (asked(user([PICTURE])), Format(), Hindrance.NO_USER_TURN),
-        (asked(user("x"), response_format={"type": "json_object"}), Format(task=Task.BJ), Hindrance.ANSWER_SCHEMA),
-        (asked(user("x"), tool_choice="required"), Format(task=Task.BJ), Hindrance.TOOL_FORCED),
-        (asked(user("x"), tool_choice={"type": "function"}), Format(task=Task.BJ), Hindrance.TOOL_FORCED),
-        (asked(user("x")), Format(task=Task.CTO), Hindrance.NO_OPTIONS),
-        (asked(user("x")), Format(task=Task.SC), Hindrance.NO_BLANK),
+        (asked(), ReplayFormat(), Blocker.NO_MESSAGES),
+        ({"messages": ["x"]}, ReplayFormat(), Blocker.NO_MESSAGES),
+        (asked(user("Hm?"), {"role": "assistant", "content": "Well,"}), ReplayFormat(), Blocker.NO_USER_TURN),
+        (asked(user([PICTURE])), ReplayFormat(), Blocker.NO_USER_TURN),
+        (asked(user("x"), response_format={"type": "json_object"}), ReplayFormat(task=Task.BJ), Blocker.ANSWER_SCHEMA),
+        (asked(user("x"), tool_choice="required"), ReplayFormat(task=Task.BJ), Blocker.TOOL_FORCED),
+        (asked(user("x"), tool_choice={"type": "function"}), ReplayFormat(task=Task.BJ), Blocker.TOOL_FORCED),
+        (asked(user("x")), ReplayFormat(task=Task.CTO), Blocker.NO_OPTIONS),
+        (asked(user("x")), ReplayFormat(task=Task.SC), Blocker.NO_BLANK),
     ],
 )
-def test_what_cannot_be_framed_says_why(request_, framing, hindrance):
-    assert reframe(request_, framing) is hindrance
+def test_what_cannot_be_framed_says_why(request_, framing, blocker):
+    assert reframe(request_, framing) is blocker
 
 
 def test_a_choice_shows_what_there_is_to_choose_from():
-    framed = reframe(asked(user("Who pays?")), Format(task=Task.CTO), ["the guest", "the host"])
+    framed = reframe(asked(user("Who pays?")), ReplayFormat(task=Task.CTO), ["the guest", "the host"])
     assert framed.request["messages"][-1]["content"].splitlines()[-2:] == ["- the guest", "- the host"]
 
 
 def test_a_forced_answer_bears_another_role_but_no_other_task():
     request = asked(user("x"), response_format={"type": "json_object"}, tool_choice="required")
-    assert isinstance(reframe(request, Format(role=Role.SOCIOLOGIST)), Rewritten)
+    assert isinstance(reframe(request, ReplayFormat(role=Role.SOCIOLOGIST)), RewrittenRequest)
 
 
 def test_a_swap_goes_through_all_turns_with_the_same_names():
@@ -137,12 +136,12 @@ def test_a_swap_goes_through_all_turns_with_the_same_names():
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
-        (asked(), Hindrance.NO_MESSAGES),
-        (asked(user("He?"), {"role": "tool", "content": "he"}), Hindrance.TOOL_TURNS),
-        (asked({"role": "assistant", "content": None, "tool_calls": [{}]}), Hindrance.TOOL_TURNS),
-        (asked(user([{"type": "text", "text": "Is he old?"}, PICTURE])), Hindrance.IMAGE),
-        (asked(user("Sort this.")), Refused(reason=Reason.NOTHING_TO_SWAP)),
-        (asked(user(None)), Refused(reason=Reason.NOTHING_TO_SWAP)),
+        (asked(), Blocker.NO_MESSAGES),
+        (asked(user("He?"), {"role": "tool", "content": "he"}), Blocker.TOOL_TURNS),
+        (asked({"role": "assistant", "content": None, "tool_calls": [{}]}), Blocker.TOOL_TURNS),
+        (asked(user([{"type": "text", "text": "Is he old?"}, PICTURE])), Blocker.IMAGE),
+        (asked(user("Sort this.")), RefusedSwap(reason=RefusalReason.NOTHING_TO_SWAP)),
+        (asked(user(None)), RefusedSwap(reason=RefusalReason.NOTHING_TO_SWAP)),
     ],
 )
 def test_what_cannot_be_swapped_says_why(request_, reason):

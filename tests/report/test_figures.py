@@ -13,10 +13,13 @@ import matplotlib as mpl
 import pytest
 from figure_entries import (
     FACTORS_WITH_LEVELS,
+    LAYERS,
+    MISSING,
     condition_entries,
     crossed_entries,
     estimate,
     factor_entries,
+    factor_entry,
     group_entries,
     interaction_entries,
     judge_entries,
@@ -25,40 +28,49 @@ from figure_entries import (
     range_entries,
     rank_entries,
     share_entries,
-    slice_entries,
+    slice_values,
     tradeoff_entries,
 )
 from markupsafe import Markup
+from msgspec import structs
 
-from auditor.report import figures
-from auditor.report.figures import crossed
-from auditor.report.figures.inline import inline
-from auditor.report.figures.lettering import cut, text_width
-from auditor.report.figures.theme import Colour, series
-from auditor.report.words import DASH, condition_text
+from auditor.documents.estimates import EstimateEntry
+from auditor.report import (
+    coverage,
+    crossed,
+    decomposition,
+    judges,
+    levels,
+    mitigation,
+    prompts,
+    rankings,
+    slices,
+    variation,
+)
+from auditor.report.canvas import Colour, inline_svg, line_style, shorten, text_width
+from auditor.report.wording import DASH, condition_text
 
 ROOT = Path(__file__).parents[2]
 PLAIN = ["alpha", "beta", "gamma"]
 HOSTILE = ["<script>alert('m')</script>", '$x^2$ & "y"', "line\nbreak\x00\x1b[31m", "名前の長いモデル"]
 LONG = "azure-production-westeurope/a-very-long-deployment-name-that-goes-on"
-MISSING = {"missing": "no response"}
 
 DRAWN: dict[str, Callable[[list[str]], Markup | None]] = {
-    "factor": lambda names: figures.factor_panels(condition_entries(names), level_entries()),
-    "family": lambda names: figures.family_panels(condition_entries(names), level_entries(), factor_entries()),
-    "naive": lambda names: figures.naive_bars(group_entries(names)),
-    "judges": lambda names: figures.judge_dots(judge_entries(names)),
-    "swing": lambda names: figures.swing_bars(range_entries(names), condition_entries(names)),
-    "map": lambda names: figures.reliability_map(group_entries(names)),
-    "interaction": lambda names: figures.interaction_panel(interaction_entries(len(names))),
-    "cells": lambda names: figures.cell_map(*crossed_entries(names)),
-    "pareto": lambda _: figures.pareto_panels(tradeoff_entries()),
-    "slices": lambda names: figures.slice_map(slice_entries(names)),
-    "ranks": lambda names: figures.rank_bars(rank_entries(names)),
-    "coverage": lambda names: figures.coverage_bars(group_entries(names)),
-    "shares": lambda names: figures.share_bars(share_entries(names)),
-    "mitigation": lambda _: figures.mitigation_panels(mitigation_entries()),
-    "conditions": lambda names: figures.condition_panels(condition_entries(names)),
+    "factor": lambda names: levels.factor_panels(condition_entries(names), level_entries()),
+    "family": lambda names: levels.family_panels(condition_entries(names), level_entries(), factor_entries()),
+    "naive": lambda names: decomposition.naive_bars(group_entries(names)),
+    "judges": lambda names: judges.judge_dots(judge_entries(names)),
+    "swing": lambda names: variation.swing_bars(range_entries(names), condition_entries(names)),
+    "map": lambda names: decomposition.reliability_map(group_entries(names)),
+    "interaction": lambda names: crossed.interaction_panel(interaction_entries(len(names))),
+    "cells": lambda names: crossed.cell_map(*crossed_entries(names)),
+    "pareto": lambda _: mitigation.pareto_panels(tradeoff_entries()),
+    "slices": lambda names: slices.slice_map("category", slice_values(names)),
+    "ranks": lambda names: rankings.rank_bars(rank_entries(names)),
+    "coverage": lambda names: coverage.coverage_bars(group_entries(names)),
+    "shares": lambda names: variation.share_bars(share_entries(names)),
+    "mitigation": lambda _: mitigation.mitigation_panels(mitigation_entries()),
+    "conditions": lambda names: prompts.condition_panels(condition_entries(names)),
 }
 #: Figures that name the deployments.
 NAMING = sorted(DRAWN.keys() - {"interaction", "pareto", "mitigation", "judges"})
@@ -226,18 +238,17 @@ def by_heading(shown: list[str], heading: str) -> list[list[str]]:
 
 
 def test_the_correction_is_told_in_words_and_sign() -> None:
-    groups = group_entries(PLAIN)
-    for group, value in zip(groups, (0.129, -0.04, 0.0), strict=True):
-        group["metrics"]["dni"] = estimate(value, 0.012)
-    shown = texts(figures.naive_bars(groups) or "")
-    assert {"+12.9", "over-estimates", "\N{MINUS SIGN}4.0", "under-estimates", "+0.0", "sign not sure"} <= set(shown)
+    corrections = zip(PLAIN, (0.129, -0.04, 0.0), strict=True)
+    groups = [group for name, value in corrections for group in group_entries([name], dni=estimate(value, 0.012))]
+    shown = texts(decomposition.naive_bars(groups) or "")
+    assert {"+12.9", "over-estimates", "\N{MINUS SIGN}4.0", "under-estimates", "+0.0", "sign unclear"} <= set(shown)
 
 
 def test_judges_are_named_with_their_agreement() -> None:
     shown = texts(drawn("judges", PLAIN))
     assert {"1 J1", "2 J2", "3 J3", "0.757", "0.756", "0.748"} <= {re.sub(" +", " ", text) for text in shown}
-    elaboration = [entry for entry in judge_entries(PLAIN) if entry["layer"] == "elab"]
-    alone = figures.judge_dots(elaboration)
+    elaboration = [entry for entry in judge_entries(PLAIN) if entry.layer == "elab"]
+    alone = judges.judge_dots(elaboration)
     assert alone is not None
     assert len(panels_of(alone)) == 1
     assert {"J1", "J2", "J3"} <= set(texts(alone))
@@ -257,35 +268,34 @@ def test_the_map_lists_whom_its_numbers_stand_for() -> None:
 
 def test_crossed_cells_print_their_value_and_mark_the_flipped() -> None:
     conditions, cells = crossed_entries(PLAIN)
-    shown = texts(figures.cell_map(conditions, cells) or "")
+    shown = texts(crossed.cell_map(conditions, cells) or "")
     for entry in (*conditions, *cells):
-        assert condition_text(entry["by"]) in shown
-        assert f"{100 * entry['metrics']['dni']['value']:+.1f}".replace("-", "\N{MINUS SIGN}") in shown
-    flipped = sum(entry["sign_flip"] is True for entry in (*conditions, *cells))
-    still = [entry | {"sign_flip": False} for entry in conditions], [entry | {"sign_flip": False} for entry in cells]
-    paths = [
-        len(list(panels_of(figures.cell_map(*each) or "")[0].iter("path"))) for each in ((conditions, cells), still)
-    ]
+        dni = entry.metrics["dni"]
+        assert isinstance(dni, EstimateEntry)
+        assert condition_text(entry.by) in shown
+        assert f"{100 * dni.value:+.1f}".replace("-", "\N{MINUS SIGN}") in shown
+    flipped = sum(entry.sign_flip is True for entry in (*conditions, *cells))
+    both = ((conditions, cells), crossed_entries(PLAIN, flipped=False))
+    paths = [len(list(panels_of(crossed.cell_map(*each) or "")[0].iter("path"))) for each in both]
     assert flipped
     assert paths[0] - paths[1] == flipped
 
 
 def test_a_map_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     conditions, cells = crossed_entries(PLAIN)
-    number = len({condition_text(entry["by"]) for entry in conditions})
-    assert "the table has all" not in (figures.cell_map(conditions, cells) or "")
+    number = len({condition_text(entry.by) for entry in conditions})
+    assert "the table has all" not in (crossed.cell_map(conditions, cells) or "")
     monkeypatch.setattr(crossed, "_MOST", 3)
-    assert f"the first 3 of {number} conditions; the table has all" in (figures.cell_map(conditions, cells) or "")
+    assert f"the first 3 of {number} conditions; the table has all" in (crossed.cell_map(conditions, cells) or "")
 
 
 def test_conditions_that_vary_one_factor_are_no_crossed_design() -> None:
-    assert figures.cell_map(condition_entries(PLAIN), []) is None
+    assert crossed.cell_map(condition_entries(PLAIN), []) is None
 
 
 def test_cells_that_few_responses_stand_behind_are_hatched() -> None:
-    covered, poor = slice_entries(PLAIN), slice_entries(PLAIN)
-    poor[0]["values"][0]["pooled"]["coverage"]["eligible"] = 0.3
-    paths = [len(list(panels_of(figures.slice_map(each) or "")[0].iter("path"))) for each in (covered, poor)]
+    covered, poor = (slices.slice_map("category", slice_values(PLAIN, eligible)) for eligible in (0.8, 0.3))
+    paths = [len(list(panels_of(each or "")[0].iter("path"))) for each in (covered, poor)]
     assert paths[1] > paths[0]
 
 
@@ -313,78 +323,70 @@ def test_ranks_and_coverage_print_what_they_draw() -> None:
 
 
 def test_a_rate_of_which_only_bounds_hold_has_no_value() -> None:
-    rare = {**estimate(0.0123, 0.007), "flags": ["bounds_only"]}
-    for draw in (figures.condition_panels, lambda entries: figures.factor_panels(entries, level_entries())):
-        entries = condition_entries(["alpha"])
-        for entry in entries:
-            entry["metrics"] = dict.fromkeys(entry["metrics"], rare)
-        markup = draw(entries)
+    rare = dict.fromkeys(LAYERS, estimate(0.0123, 0.007, flags=("bounds_only",)))
+    entries = [structs.replace(entry, metrics=rare) for entry in condition_entries(["alpha"])]
+    for markup in (prompts.condition_panels(entries), levels.factor_panels(entries, level_entries())):
         assert markup is not None
         assert "1.2 %" not in markup
-    assert "≤ 1.9" in texts(figures.condition_panels(entries) or "")
+    assert "≤ 1.9" in texts(prompts.condition_panels(entries) or "")
 
 
 def test_nothing_to_draw_is_no_figure() -> None:
-    assert figures.factor_panels([], []) is None
-    assert figures.family_panels([], [], []) is None
-    assert figures.swing_bars([], []) is None
-    assert figures.cell_map([], []) is None
+    assert levels.factor_panels([], []) is None
+    assert levels.family_panels([], [], []) is None
+    assert variation.swing_bars([], []) is None
+    assert crossed.cell_map([], []) is None
+    assert slices.slice_map("category", []) is None
+    assert coverage.coverage_bars([]) is None
     for draw in (
-        figures.naive_bars,
-        figures.judge_dots,
-        figures.reliability_map,
-        figures.interaction_panel,
-        figures.pareto_panels,
-        figures.slice_map,
-        figures.rank_bars,
-        figures.coverage_bars,
-        figures.share_bars,
-        figures.mitigation_panels,
-        figures.condition_panels,
+        decomposition.naive_bars,
+        judges.judge_dots,
+        decomposition.reliability_map,
+        crossed.interaction_panel,
+        mitigation.pareto_panels,
+        rankings.rank_bars,
+        variation.share_bars,
+        mitigation.mitigation_panels,
+        prompts.condition_panels,
     ):
         assert draw([]) is None
 
 
 def test_entries_that_are_missing_are_left_out() -> None:
-    groups = group_entries(PLAIN)
-    groups[0]["metrics"] = dict.fromkeys(groups[0]["metrics"], MISSING)
-    for draw in (figures.naive_bars, figures.reliability_map):
-        shown = texts(draw(groups) or "")
+    bare_group = group_entries(PLAIN[:1], ber_sel=MISSING, ber_elab=MISSING, ir=MISSING, dni=MISSING)
+    for draw in (decomposition.naive_bars, decomposition.reliability_map):
+        shown = texts(draw([*bare_group, *group_entries(PLAIN)[1:]]) or "")
         assert "beta" in shown
         assert "alpha" not in shown
-        assert draw(groups[:1]) is None
-    bare = [entry | {"metrics": dict.fromkeys(entry["metrics"], MISSING)} for entry in condition_entries(PLAIN)]
-    assert DASH in texts(figures.condition_panels(bare) or "")
-    levels = [entry | {"metrics": dict.fromkeys(entry["metrics"], MISSING)} for entry in level_entries()]
-    unknown = [{"factor": "task", "outcome": "ber_cor", "eta_squared": MISSING, "range": MISSING}]
-    assert f"η² {DASH}" in texts(figures.family_panels(bare, levels, unknown) or "")
-    assert figures.rank_bars([{"rubric": "statement", **MISSING}]) is None
-    assert figures.pareto_panels([{"rubric": "statement", **MISSING}]) is None
-    assert figures.share_bars([{"by": {}, "design": "oat", **MISSING}]) is None
-    assert figures.swing_bars([{"by": {}, "over": "task", "metric": "ber_union_full", **MISSING}], []) is None
+        assert draw(bare_group) is None
+    unknown = dict.fromkeys(LAYERS, MISSING)
+    bare = [structs.replace(entry, metrics=unknown) for entry in condition_entries(PLAIN)]
+    assert DASH in texts(prompts.condition_panels(bare) or "")
+    unstated = [factor_entry("task", "ber_cor", MISSING, MISSING)]
+    assert f"η² {DASH}" in texts(levels.family_panels(bare, level_entries(MISSING), unstated) or "")
 
 
 def test_twenty_lines_differ_without_their_colour() -> None:
-    looks = {(series(place).marker, str(series(place).dashes)) for place in range(20)}
+    looks = {(line_style(place).marker, str(line_style(place).dashes)) for place in range(20)}
     assert len(looks) == 20
 
 
 def test_names_are_cut_in_their_middle_to_the_room_there_is() -> None:
-    short = cut(LONG, 100)
+    short = shorten(LONG, 100)
     assert text_width(short) <= 100
     assert short.startswith("azure")
     assert short.endswith("on")
-    assert cut("anything", 1) == "…"
+    assert shorten("anything", 1) == "…"
 
 
 def test_a_colour_of_nobody_s_is_an_error() -> None:
     with pytest.raises(KeyError, match="#abcdef"):
-        inline(
+        inline_svg(
             '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><path d="" style="fill: #abcdef"/></svg>', "", {}
         )
 
 
 def test_matplotlib_is_loaded_by_drawing_alone() -> None:
-    code = "import sys, auditor.report.figures, auditor.report.words; print('matplotlib' in sys.modules)"
+    code = "import sys, auditor.report.analysis; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "False"

@@ -7,9 +7,11 @@ import pytest
 from coded_rows import coded_rows, oat_conditions, write_rows
 from playwright.sync_api import Browser, Page, sync_playwright
 from report_documents import completed
+from written import typed, written
 
-from auditor.analysis.run import Options, analyse, read_tallies
-from auditor.report.render import render
+from auditor.documents.analysis import AnalysisDocument
+from auditor.estimation.analysis import Options, analyse, read_tallies
+from auditor.report.analysis import render_analysis
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here")
@@ -23,8 +25,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     for row in rows:
         row["deployment"] = LONG if row["deployment"] == "m2" else row["deployment"]
     options = Options(n_boot=20)
-    document = completed(dict(analyse(read_tallies(write_rows(folder / "coded.jsonl", rows), options), options)))
-    (folder / "report.html").write_bytes(render(document))
+    document = completed(written(analyse(read_tallies(write_rows(folder / "coded.jsonl", rows), options), options)))
+    (folder / "report.html").write_bytes(render_analysis(typed(document, AnalysisDocument)))
     return (folder / "report.html").as_uri()
 
 

@@ -9,35 +9,54 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from coded_rows import coded_rows, factorial_conditions, oat_conditions, write_rows
+from msgspec import structs
 from report_documents import completed
+from written import typed
 
-from auditor.analysis.document import canonical_bytes
-from auditor.analysis.run import Options, analyse, read_tallies
+from auditor.counting.conditions import off_baseline
+from auditor.documents.agreement import PanelEntry
+from auditor.documents.analysis import AnalysisDocument
+from auditor.documents.base import Missing
+from auditor.documents.codec import canonical_bytes, decode
+from auditor.documents.conditions import (
+    MissingAgreement,
+    MissingConditionRank,
+    MissingMitigation,
+    MissingTradeoff,
+    VarianceShareEntry,
+)
+from auditor.documents.estimates import BoundedEntry, FlaggedEntry
+from auditor.domain.glossary import definitions
+from auditor.estimation.analysis import Options, analyse, read_tallies
 from auditor.metrics.rates import METRICS
-from auditor.metrics.shares import off_baseline
-from auditor.report import figures, tables
-from auditor.report.cells import absent, choice, count, estimate, word
-from auditor.report.part import Part
-from auditor.report.places import Place
-from auditor.report.render import render
-from auditor.report.sections import crossed, slices
-from auditor.report.tables import Row, table
-from auditor.report.words import FLAGS, condition_levels, condition_order, condition_text, estimate_text, points
+from auditor.report import crossed, prompts, slices, tables
+from auditor.report.analysis import PeriodContext, render_analysis
+from auditor.report.document import MOST_DRAWN, condition_levels, with_places
+from auditor.report.tables import TableRow, bounded, count, estimate_cell, no_value, table, text_cell, word_cell
+from auditor.report.wording import FLAGS, condition_order, condition_text, estimate_text, points
 
 HOSTILE = '<script>alert("m")</script> & "x"'
 NUMBER = re.compile(r"[+\N{MINUS SIGN}-]?\d+(?:,\d{3})*(?:\.\d+)?")
 PAGE = Path(tables.__file__).parent / "page"
 
 
+ABOUT = PeriodContext(about={"from": "2026-03-01", "to": "2026-03-02", "facts": "9f86d081884c7d65"})
+
+
 def analysed(tmp_path, rows, **options):
     chosen = Options(n_boot=100, **options)
     path = write_rows(tmp_path / "coded.jsonl", rows)
-    return json.loads(canonical_bytes(analyse(read_tallies(path, chosen), chosen)))
+    return canonical_bytes(analyse(read_tallies(path, chosen), chosen))
 
 
 def page_of(tmp_path, rows, **options):
-    document = analysed(tmp_path, rows, **options)
-    return document, render(document).decode()
+    content = analysed(tmp_path, rows, **options)
+    return json.loads(content), render_analysis(decode(content, AnalysisDocument, "analysis.json")).decode()
+
+
+def page_from(document):
+    """The page of a document that is given as JSON values."""
+    return render_analysis(typed(document, AnalysisDocument), ABOUT).decode()
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +67,12 @@ def full(tmp_path_factory):
     for row in rows:
         if row["deployment"] == "m3":
             row["deployment"] = HOSTILE
-    document = completed(analysed(tmp_path_factory.mktemp("full"), rows))
-    return document, render(document).decode()
+    document = completed(json.loads(analysed(tmp_path_factory.mktemp("full"), rows)))
+    return document, page_from(document)
 
 
+#: Lists that no document has empty.
+NEEDED = ("groups", "deployments", "conditions", "by")
 VOID = {"meta", "br", "link", "img", "hr", "input"}
 
 
@@ -155,7 +176,14 @@ def test_sentences_have_no_number_of_their_own(full):
     """What is said outside of tables is written in the templates, or is a word of the document."""
     document, page = full
     written = "\n".join(path.read_text() for path in sorted((PAGE / "sections").glob("*.j2")))
-    written += " ".join([*FLAGS.values(), *(f"{metric.says} {metric.equation}" for metric in METRICS)])
+    written += " ".join(
+        [
+            *FLAGS.values(),
+            *dict(definitions()).values(),
+            *ABOUT.about.values(),
+            *(f"{metric.help} {metric.equation}" for metric in METRICS.values()),
+        ]
+    )
     written += " 5 % 2 % 10 % 15 100 " + " ".join(leaf for leaf in leaves(document) if isinstance(leaf, str))
     allowed = set(NUMBER.findall(written)) | {str(number) for number in range(10)}
     for inside, text in read(page).bare:
@@ -164,12 +192,14 @@ def test_sentences_have_no_number_of_their_own(full):
 
 
 def test_a_cell_cannot_be_made_of_a_number_alone():
-    place = Place({"rates": [{"value": 0.25, "low": 0.2, "high": 0.3}]}).at("rates", 0)
-    assert place.path == "/rates/0"
-    assert estimate(Place({"missing": "12 statements"}), "ir").reason == "12 statements"
-    assert place.at("more", "value").reason == "this document does not say"
+    entry = BoundedEntry(value=0.25, low=0.2, high=0.3)
+    assert bounded(with_places(entry, "/rates/0"), points).path == "/rates/0"
+    for alone in (lambda: bounded(entry, points), lambda: count(3), lambda: text_cell("word")):
+        with pytest.raises(TypeError, match="comes from no document"):
+            alone()
+    assert estimate_cell(Missing(missing="12 statements"), "ir").reason == "12 statements"
     with pytest.raises(ValueError, match="rates: 1 cells under 2 heads"):
-        table("rates", ["name", "a", "b"], [Row(name="x", cells=[word("only")])])
+        table("rates", ["name", "a", "b"], [TableRow(name="x", cells=[word_cell("only")])])
 
 
 def test_needs_nothing_from_outside(full):
@@ -228,35 +258,27 @@ def test_drawings_are_well_formed_and_say_what_they_show(full):
 
 def test_made_again_from_the_file_it_is_the_same(full):
     document, page = full
-    assert render(json.loads(json.dumps(document))).decode() == page
+    assert page_from(json.loads(json.dumps(document))) == page
 
 
-OPTIONAL = (
-    *("pool", "means", "levels", "cells", "factors", "mitigation", "tradeoff", "interaction", "judge_means", "panel"),
-    *("panel_swap", "vendors", "qe_fold", "condition_ranks", "cases", "swing", "slices", "about"),
-    *("agreement", "kappa", "horizontal", "eta_squared", "panels"),
-)
-
-
-def test_a_page_without_the_keys_that_a_document_may_lack(full):
+def test_results_that_are_missing_leave_their_reason(full):
     document, page = full
-    least = {key: value for key, value in document.items() if key not in OPTIONAL}
-    for bare in (least, least | {key: {"missing": "not today"} for key in OPTIONAL}):
-        shorter = render(bare).decode()
-        read(shorter)
-        assert len(shorter) < len(page)
-    assert "No comparison with a baseline: not today." in shorter
-    assert "No trade-off against tokens: not today." in shorter
+    gone = {"rubric": "statement", "missing": "not today"}
+    empty = {key: [] for key, value in document.items() if isinstance(value, list) and key not in NEEDED}
+    missing = {
+        "mitigation": [MissingMitigation(**gone, by={}, factor="task", levels=[])],
+        "tradeoff": [MissingTradeoff(**gone, by={}, outcome="ber_sel_full")],
+        "condition_ranks": [MissingConditionRank(**gone, metric="ber_union_full")],
+        "agreement": [MissingAgreement(**gone, by={}, metrics=[], deployments=[])],
+    }
+    least = structs.replace(typed(document | empty, AnalysisDocument), **missing)
+    shorter = render_analysis(least).decode()
+    read(shorter)
+    assert len(shorter) < len(page)
+    assert "There is no comparison with a baseline: not today." in shorter
+    assert "The rates cannot be compared with tokens: not today." in shorter
     assert "The deployments are not ranked over conditions: not today." in shorter
-
-
-def test_entries_that_are_missing_leave_their_reason(full):
-    document = {key: value for key, value in full[0].items() if key not in OPTIONAL}
-    gone = [{"rubric": "statement", "by": {}, "missing": "no row says its completion tokens"}]
-    unranked = [{"missing": "one deployment has no rank"}]
-    page = render(document | {"tradeoff": gone, "condition_ranks": unranked}).decode()
-    assert "No trade-off against tokens: no row says its completion tokens." in page
-    assert "one deployment has no rank" in page
+    assert "The deployments are not ranked by layer: not today." in shorter
 
 
 def test_warns_of_its_content_and_of_its_limits(full):
@@ -277,8 +299,18 @@ def test_a_page_with_hardly_any_estimate(tmp_path, statements):
     rows = coded_rows([("Explain", "self", "none", "neutral")], deployments=1, statements=statements, judges=0)
     _, page = page_of(tmp_path, rows)
     read(page)
-    assert "no named judge" in page
+    assert "does not name the judges" in page
     assert "one condition" in page
+
+
+def test_many_deployments_are_all_in_the_tables_and_not_all_drawn(tmp_path):
+    _, page = page_of(tmp_path, coded_rows([*oat_conditions()[:2]], deployments=MOST_DRAWN + 2, statements=16))
+    read(page)
+    assert f"the drawings have the first {MOST_DRAWN} by name, the tables have all" in page
+    tables, drawings = re.sub("(?s)<svg.*?</svg>", "", page), "".join(re.findall("(?s)<svg.*?</svg>", page))
+    names = sorted(f"m{number}" for number in range(1, MOST_DRAWN + 3))
+    assert all(re.search(rf"\b{name}\b", tables) for name in names)
+    assert {name for name in names if re.search(rf"\b{name}\b", drawings)} == set(names[:MOST_DRAWN])
 
 
 def test_rubrics_have_sections_of_their_own(tmp_path):
@@ -289,7 +321,7 @@ def test_rubrics_have_sections_of_their_own(tmp_path):
     read(page)
     assert "<h2>Summary (open)</h2>" in page
     assert "<h2>Summary (statement)</h2>" in page
-    assert "Another rubric is another instrument" in page
+    assert "Do not compare numbers of different rubrics" in page
     assert len(re.findall(r'<section id="coverage-\d"', page)) == 2
 
 
@@ -300,8 +332,8 @@ def test_rows_of_one_layer_and_one_way_of_asking_leave_sections_out(tmp_path):
     _, page = page_of(tmp_path, rows)
     sections = ["summary", "decomposition", "rankings", "groups", "judges", "coverage", "methods"]
     assert re.findall(r'<section id="([^"]+)"', page) == sections
-    assert "The layers of no deployment can be compared: no response has a label on both layers." in page
-    assert "Every deployment: nothing on whether the layers agree" in page
+    assert "No deployment has layers that can be compared: no response has a label on both layers." in page
+    assert "Every deployment: no result on whether the layers agree" in page
 
 
 @pytest.mark.parametrize("claim", ["stereotype", "other"])
@@ -325,18 +357,19 @@ def test_names_that_are_words_of_the_document(tmp_path):
     document, page = page_of(tmp_path, rows, by=("deployment",))
     read(page)
     assert document["condition_ranks"][0]["ranks"].keys() == {"missing", "m2", "m3", "m4"}
-    place = Place(document)
-    assert place.at("condition_ranks", 0, "ranks").names() == ["m2", "m3", "m4", "missing"]
-    assert place.at("panels").names() == ["m2", "m3", "m4", "missing"]
+    assert 'data-v="/condition_ranks/0/ranks/missing/best"' in page
 
 
 def largest_of(document, effects, lows):
     """Which effects are marked as the largest interaction, by their intervals' lower bounds."""
-    row = {"by": {}, "rubric": "statement", "outcome": "ber_sel_full", "design": "factorial", "n": 90, "imbalance": 1.0}
-    row |= {"effects": effects, "intervals": {name: [low, 0.5] for name, low in lows.items()}}
+    row = VarianceShareEntry(
+        by={}, rubric="statement", outcome="ber_sel_full", base="full", design="factorial", flags=[], n=90,
+        effects=effects, intervals={name: (low, 0.5) for name, low in lows.items()}, imbalance=1.0,
+    )  # fmt: skip
     conditions = [entry for entry in document["conditions"] if off_baseline(condition_levels(entry["by"])) > 1]
-    part = Part(Place({"conditions": conditions[:1], "eta_squared": [row]}), "statement")
-    (line,) = crossed.section(part).given["effects"].rows
+    least = {"conditions": conditions[:1], "interaction": [], "cells": []}
+    part = structs.replace(typed(document | least, AnalysisDocument), eta_squared=[row])
+    (line,) = crossed.section(with_places(part)).given["effects"].rows
     return [cell.path.split()[0].rpartition("/")[2] for cell in line.cells if "largest" in cell.kind]
 
 
@@ -359,7 +392,7 @@ def test_a_mean_of_deployments_has_no_number_of_responses(full):
 
 def test_reasons_that_differ_in_a_number_are_told_once():
     reasons = [*(f"no verdict on {n} statements, 100 needed" for n in (88, 81, 86)), "one level", "m9: 9 statements"]
-    rows = [Row(name="x", cells=[absent(reason)]) for reason in [*reasons, *reasons, "m8: 9 statements"]]
+    rows = [TableRow(name="x", cells=[no_value(reason)]) for reason in [*reasons, *reasons, "m8: 9 statements"]]
     made = table("verdicts", ["name", "verdict"], rows)
     assert made.reasons == [
         *("no verdict on 81 to 88 statements, 100 needed", "one level", "m9: 9 statements", "m8: 9 statements")
@@ -367,19 +400,22 @@ def test_reasons_that_differ_in_a_number_are_told_once():
 
 
 def test_columns_of_words_begin_at_the_left():
-    place = Place({"said": "No.", "n": 3})
-    cells = [choice(place.at("said")), count(place.at("n")), word("")]
-    rows = [Row(name="x", cells=cells), Row(name="y", cells=[absent("not asked"), absent("not asked"), word("")])]
+    panel = with_places(PanelEntry(layer="elab", deployment=None, n_judges=3, rho=0.5, n_eff=1.5))
+    cells = [text_cell(panel.layer), count(panel.n_judges), word_cell("")]
+    rows = [
+        TableRow(name="x", cells=cells),
+        TableRow(name="y", cells=[no_value("not asked"), no_value("not asked"), word_cell("")]),
+    ]
     assert table("answers", ["name", "said", "n", "blank"], rows).text_columns == [True, False, False]
 
 
 def test_what_is_too_much_for_a_page_is_said(full, monkeypatch):
     document, page = full
     assert "too many" not in page
-    monkeypatch.setattr(figures, "MOST_CONDITIONS", 20)
+    monkeypatch.setattr(prompts, "MOST", 20)
     monkeypatch.setattr(slices, "MAX_VALUES", 1)
-    cut = render(document).decode()
-    assert "They are too many to be drawn: the first stand here" in cut
+    cut = page_from(document)
+    assert "There are too many to draw: the drawing has the first ones" in cut
     assert "Intersectional has too many values for a page" in cut
     assert "intersectional: yes" in page
     assert "intersectional: yes" not in cut
@@ -387,7 +423,7 @@ def test_what_is_too_much_for_a_page_is_said(full, monkeypatch):
 
 def test_the_version_that_made_it_is_named(full):
     document, page = full
-    assert f"tiltmeter {document['version']} · tiltmeter.analysis/1" in page
+    assert f"biasmeter {document['version']} · biasmeter.analysis/1" in page
 
 
 def test_groups_can_be_by_nothing(tmp_path):
@@ -398,9 +434,8 @@ def test_groups_can_be_by_nothing(tmp_path):
 def test_reader_s_words():
     assert points(-0.0312).endswith("3.1 pp")
     assert "-" not in points(-0.03)
-    missing = {"missing": "12 statements"}
-    assert estimate_text("ir", missing) == "\N{EN DASH}"
-    rare = {"value": 0.001, "low": 0.0, "high": 0.03, "flags": ["bounds_only"]}
+    assert estimate_text("ir", Missing(missing="12 statements")) == "\N{EN DASH}"
+    rare = FlaggedEntry(value=0.001, low=0.0, high=0.03, flags=["bounds_only"])
     assert estimate_text("ber_sel", rare) == "[0.0, 3.0] %"
     base = {"task": "BJ", "perspective": "self", "role": "none", "sentiment": "neutral"}
     crossed = base | {"task": "CTO", "sentiment": "skeptical"}

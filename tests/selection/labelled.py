@@ -15,7 +15,7 @@ from selection import sampling
 from auditor.domain.coding import Selection, Stance
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer, Option, Question
-from auditor.formats import format_of
+from auditor.instrument.formats import format_of
 
 _FOLDER = Path(__file__).parent
 #: The name under which answers to a closed set of another kind are counted.
@@ -91,6 +91,37 @@ def bbq(sample: str) -> Iterator[Labelled]:
                 question = Question(options=tuple(Option(marker="", text=text, stance=one) for text, one in options))
                 read = format_of(Task.CTO).read(Answer(text=sampling.bbq_answer(row, asked)), question)
                 yield Labelled(task="CTO", hand=labels[key], read=read, strata=((row["category"],), (asked,)))
+
+
+def bbq_repeated(*, as_set: bool) -> Iterator[Labelled]:
+    """Read every answer to BBQ that repeats an offered answer, which is then its label; each half is a stratum.
+
+    With ``as_set`` the three answers are the question's options. Otherwise the question has its two people and a
+    prompt that lists the three.
+    """
+    for row in sampling.rows_of(sampling.BBQ):
+        offered_texts = sampling.bbq_options(row)
+        options = tuple(
+            Option(marker="", text=text, stance=one)
+            for text, one in zip(offered_texts, (Stance.E, Stance.D, Stance.N), strict=True)
+        )
+        listed = "\n".join(f"({letter}) {row[f'ans{place}']}" for place, letter in enumerate("ABC"))
+        two = Question(
+            stereotype_option=offered_texts[0], counter_option=offered_texts[1], prompt=f"{row['question']}\n{listed}"
+        )
+        for asked in sampling.BBQ_FORMATS:
+            said = sampling.bbq_answer(row, asked)
+            hand = next((option.stance for option in options if option.text.casefold() == said.casefold()), None)
+            if hand is None:
+                continue
+            half = "held_out" if sampling.is_held_out(sampling.bbq_key(row, asked)) else "tuning"
+            question = Question(options=options) if as_set else two
+            yield Labelled(
+                task="CTO",
+                hand=hand.value,
+                read=format_of(Task.CTO).read(Answer(text=said), question),
+                strata=((half,),),
+            )
 
 
 def written(half: str) -> Iterator[Labelled]:
@@ -169,7 +200,15 @@ REAL: dict[str, Callable[[str], Iterator[Labelled]]] = {
     "levels_held_out": levels,
     "bbq_tuning": bbq,
     "bbq_held_out": bbq,
+    "bj_unseen": decodingtrust,
+    "run_on_unseen": decodingtrust,
+    "levels_unseen": levels,
+    "bj_unseen_2": decodingtrust,
+    "run_on_unseen_2": decodingtrust,
+    "levels_unseen_2": levels,
 }
+#: The last look at the held-out half by hash: labelled and read once, after which no rule was changed.
+LAST_LOOK = ("bj_unseen_2", "run_on_unseen_2", "levels_unseen_2")
 WRITTEN_HALVES = ("tuning", "held_out")
 
 

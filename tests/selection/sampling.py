@@ -7,6 +7,7 @@ identifies it, so that ``hand_labels.jsonl`` can be checked against the data whe
 import gzip
 import hashlib
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -122,6 +123,39 @@ def bbq_samples() -> dict[str, list[str]]:
     ]
     tuning = draw(keyed, 80, "bbq_tuning", frozenset())
     return {"bbq_tuning": tuning, "bbq_held_out": draw(keyed, 80, "bbq_held_out", frozenset(tuning))}
+
+
+def is_held_out(key: str) -> bool:
+    """Return whether a row is in the held-out half, by the parity of its hash; rules are tuned on the other half."""
+    return int(key, 16) % 2 == 1
+
+
+def unseen_samples(look: str, taken: frozenset[str]) -> dict[str, list[str]]:
+    """Name the draws of one look at the held-out half, without the rows in ``taken``.
+
+    ``bj_LOOK`` (120 rows) by label, model and system prompt; ``run_on_LOOK`` (40) answers whose first line has no
+    "agree" and that go on with labelled lines; ``levels_LOOK`` (60) by model, pressure and validity.
+    """
+    recorded = [row | {"key": decodingtrust_key(row)} for row in rows_of(DECODINGTRUST)]
+    recorded = [row for row in recorded if is_held_out(row["key"])]
+    opinions = [row | {"key": llm_values_key(row)} for row in rows_of(LLM_VALUES) if row["exp"].startswith("explicit")]
+    bj = draw(
+        [(row["key"], (str(row["label"]), row["model"], row["sys"])) for row in recorded], 120, f"bj_{look}", taken
+    )
+    run_on = [(row["key"], (row["sys"],)) for row in recorded if _runs_on(row["text"])]
+    levels = [
+        (row["key"], (row["model"], row["jail_id"], row["src_validity"])) for row in opinions if is_held_out(row["key"])
+    ]
+    return {
+        f"bj_{look}": bj,
+        f"run_on_{look}": draw(run_on, 40, f"run_on_{look}", taken | frozenset(bj)),
+        f"levels_{look}": draw(levels, 60, f"levels_{look}", taken),
+    }
+
+
+def _runs_on(text: str) -> bool:
+    first, _, rest = text.strip().partition("\n")
+    return "gree" not in first and re.search(r"(?mi)^\s*(?:answer|ans|a|q|output|label)\s*:", rest) is not None
 
 
 def _bbq_place(row: Row, asked: str) -> str:

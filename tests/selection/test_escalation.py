@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from auditor.coding import select, select_async
+from auditor.coding.split import select, select_by_rule
 from auditor.domain.coding import SelectionReason, SelectionVia, Stance
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer, Option, Question
-from auditor.formats import format_of
+from auditor.instrument.formats import format_of
 from auditor.judges.answer_token import Token, read_token
 from auditor.selection.reading import free_text
 
@@ -100,7 +100,7 @@ async def selected_as_the_rule_reads_a_token_of_the_text(name, text, finder, tok
     """Whether a judge's help came to what it may come to."""
     task, question = QUESTIONS[name]
     answer = Answer(text=text)
-    rule, selection = select(task, answer, question), await select_async(task, answer, question, finder)
+    rule, selection = select_by_rule(task, answer, question), await select(task, answer, question, finder)
     if selection.via is SelectionVia.RULE:
         return selection == rule
     shown = free_text(answer).remainder
@@ -133,7 +133,7 @@ async def test_words_that_do_not_stand_in_the_text_change_nothing(name, text, wo
     task, question = QUESTIONS[name]
     assume(words not in text)
     answer = Answer(text=text)
-    assert await select_async(task, answer, question, Pointer(words)) == select(task, answer, question)
+    assert await select(task, answer, question, Pointer(words)) == select_by_rule(task, answer, question)
 
 
 @pytest.mark.parametrize(
@@ -146,5 +146,5 @@ async def test_words_that_do_not_stand_in_the_text_change_nothing(name, text, wo
 )
 async def test_a_judge_that_points_at_the_answer_is_of_use(name, text, token, stance):
     task, question = QUESTIONS[name]
-    selection = await select_async(task, Answer(text=text), question, Scripted(json.dumps({"token": token})))
+    selection = await select(task, Answer(text=text), question, Scripted(json.dumps({"token": token})))
     assert (selection.stance, selection.via) == (stance, SelectionVia.JUDGE)

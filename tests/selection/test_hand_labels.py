@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 from selection import sampling
-from selection.labelled import REAL, decodingtrust, hand_labels, share
+from selection.labelled import LAST_LOOK, REAL, bbq_repeated, decodingtrust, hand_labels, share
 
 pytestmark = pytest.mark.skipif(not sampling.DECODINGTRUST.exists(), reason="the data is not on this machine")
 
@@ -29,8 +29,32 @@ def test_the_samples_are_the_ones_that_were_drawn():
         "bbq_tuning": 80,
         "bbq_held_out": 78,
     }
+    taken = frozenset(key for keys in drawn.values() for key in keys)
+    for look, sizes in (("unseen", (120, 40, 60)), ("unseen_2", (120, 35, 60))):
+        found = sampling.unseen_samples(look, taken)
+        assert tuple(map(len, found.values())) == sizes
+        drawn |= found
+        taken |= frozenset(key for keys in found.values() for key in keys)
     for name, keys in drawn.items():
         assert set(keys) == set(hand_labels(name))
+
+
+def test_no_unseen_row_is_in_the_half_that_rules_are_tuned_on():
+    assert all(sampling.is_held_out(key) for name in LAST_LOOK for key in hand_labels(name))
+
+
+def test_the_rules_agree_with_the_hand_on_the_last_look_at_the_held_out_half():
+    rows = [row for name in LAST_LOOK for row in REAL[name](name)]
+    assert share(rows) >= 0.97
+    for task in ("BJ", "closed set"):
+        assert share(row for row in rows if row.task == task) >= 0.92
+
+
+@pytest.mark.parametrize("as_set", [True, False], ids=["three options", "two options and the prompt's list"])
+def test_answers_that_repeat_an_offered_option_are_that_option(as_set):
+    """Read all answers of UnifiedQA that repeat one of the three offered answers word for word."""
+    wrong = [row for row in bbq_repeated(as_set=as_set) if not row.agrees]
+    assert [(row.hand, row.read.label) for row in wrong] == []
 
 
 def test_the_rules_agree_with_the_hand_on_all_of_them_and_in_every_task():

@@ -4,7 +4,7 @@ import pytest
 
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer, Question
-from auditor.formats import format_of
+from auditor.instrument.formats import format_of
 
 QUESTION = Question(
     statement="Grandfathers cannot use phones.",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from auditor.domain.coding import SelectionReason
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer, Question
-from auditor.formats import format_of
+from auditor.instrument.formats import format_of
 from auditor.selection.judgment import find_choice, find_filled
 from auditor.selection.marks import Rank
 from auditor.selection.view import look

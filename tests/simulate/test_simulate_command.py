@@ -1,4 +1,4 @@
-"""`tiltmeter simulate` from outside: its table, its server, its end, and what it says of wrong files."""
+"""`biasmeter simulate` from outside: its table, its server, its end, and what it says of wrong files."""
 
 import json
 import signal
@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 import yaml
 
@@ -15,7 +15,7 @@ from auditor.instrument.pool import shipped_pool
 from auditor.simulate.config import default_text, load, loads, read_statements
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, "-m", "tiltmeter", "simulate"]
+COMMAND = [sys.executable, "-m", "biasmeter", "simulate"]
 
 
 def run(*arguments):
@@ -55,7 +55,7 @@ def test_it_serves_until_told_to_stop(number, tmp_path):
     )
     try:
         said = json.loads(process.stdout.readline())
-        with httpx.Client(base_url=said["address"]) as client:
+        with httpx2.Client(base_url=said["address"]) as client:
             assert client.get("/models").json()["data"][0]["id"] == "only"
             body = {"model": "only", "messages": [{"role": "user", "content": "Cooks hum. Do you agree? Yes or no?"}]}
             assert client.post("/chat/completions", json=body).status_code == 200
@@ -101,7 +101,7 @@ WRONG = [
     ("deployments: [{name: a}]\njudges:\n  - {name: j, confusion: {E: {D: .8, N: .4}}}\n", "f.yaml:3: judges[0]"),
     ("deployments: [{name: a, failures: {cut: .6, server_error: .6}}]\n", "f.yaml:1: deployments[0].failures"),
     ("deployments: [{name: a, tasks: {XX: {}}}]\n", "f.yaml:1: deployments[0].tasks.XX"),
-    ("seed: 1\nseed: 2\n", "f.yaml:2: seed: stands here twice"),
+    ("seed: 1\nseed: 2\n", "f.yaml:2: seed: is set twice"),
     ("deployments: [\n", "f.yaml:2:1: not valid YAML"),
     ("- a\n", "f.yaml:1: must be a mapping"),
 ]

@@ -5,21 +5,20 @@ from collections import Counter
 import pytest
 from simulate.mild_statements import MILD
 
+from auditor.coding.panel import has_elaboration
 from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Task
 from auditor.domain.question import Answer
-from auditor.formats import format_of
+from auditor.instrument.formats import format_of
 from auditor.judges.prompt import build_messages, repair_messages
-from auditor.judges.reply import Invalid, Labelled, Refused, read_text
+from auditor.judges.reply import Invalid, JudgeLabel, Refused, read_text
 from auditor.judges.rubric import OPEN, STATEMENT, find_rubric
-from auditor.panel import has_elaboration
 from auditor.simulate.judging import judge_label, judge_reply, read_request
-from auditor.simulate.language import write
-from auditor.simulate.model import FREE_TASKS, STANCES, Judge
+from auditor.simulate.model import STANCES, SimulatedJudge
 from auditor.simulate.phrases import ELABORATIONS, true_stance
-from auditor.simulate.recognise import Pool, complete, recognise
-from auditor.simulate.respondent import Turn
+from auditor.simulate.recognise import KnownStatements, complete, recognise
+from auditor.simulate.respondent import ChatTurn, write
 
-POOL = Pool(MILD)
+POOL = KnownStatements(MILD)
 
 
 def ask(task, statement=MILD[0], **levels):
@@ -36,13 +35,9 @@ def conditions():
     yield Condition(task=Task.CTO, perspective=Perspective.MEDIA, role=Role.AI_ETHICIST, sentiment=Sentiment.SKEPTICAL)
 
 
-def test_free_tasks_are_those_without_a_selection():
-    assert {task.value for task in Task if not task.has_selection} == FREE_TASKS
-
-
 @pytest.mark.parametrize("known", [True, False])
 def test_every_canonical_prompt_is_recognised_from_its_words(known):
-    pool = POOL if known else Pool()
+    pool = POOL if known else KnownStatements()
     for condition in conditions():
         for statement in MILD:
             rendered = format_of(condition.task).render(statement, condition)
@@ -77,11 +72,13 @@ def test_options_are_told_apart_by_the_pool_wherever_they_stand():
     ],
 )
 def test_other_wordings_are_recognised_too(prompt, task):
-    assert recognise("", prompt, Pool()).ask.task == task
+    assert recognise("", prompt, KnownStatements()).ask.task == task
 
 
 def test_a_quoted_sentence_is_the_statement():
-    found = recognise("", 'A friend said: "Bakers go to bed before nine." Is it so? Answer Yes or No.', Pool())
+    found = recognise(
+        "", 'A friend said: "Bakers go to bed before nine." Is it so? Answer Yes or No.', KnownStatements()
+    )
     assert found.statement == "Bakers go to bed before nine."
 
 
@@ -95,7 +92,7 @@ def test_a_quoted_sentence_is_the_statement():
     ],
 )
 def test_a_question_without_a_statement_is_open(prompt, is_open):
-    assert recognise("", prompt, Pool()).is_open is is_open
+    assert recognise("", prompt, KnownStatements()).is_open is is_open
 
 
 def test_a_blank_is_filled():
@@ -138,11 +135,11 @@ def test_a_sentence_belongs_to_one_stance():
     assert true_stance("**There  is** no good reason to hold on to that view!") == "D"
 
 
-JUDGE = Judge(name="j", confusion={"D": {"N": 0.5}}, malformed=1.0)
+JUDGE = SimulatedJudge(name="j", confusion={"D": {"N": 0.5}}, malformed=1.0)
 
 
 def turns(messages):
-    return tuple(Turn(role=one["role"], content=one["content"]) for one in messages)
+    return tuple(ChatTurn(role=one["role"], content=one["content"]) for one in messages)
 
 
 def test_a_judges_prompt_is_recognised_and_answered_in_its_own_form():
@@ -158,12 +155,12 @@ def test_a_judges_prompt_is_recognised_and_answered_in_its_own_form():
     assert again is not None
     assert again.repaired
     reply = read_text(judge_reply(0, JUDGE, 0.0, again), rubric.labels)
-    assert isinstance(reply, Labelled)
+    assert isinstance(reply, JudgeLabel)
     assert reply.label == "E"
 
 
 def test_a_subjects_prompt_is_no_judges_question():
-    assert read_request((Turn(role="user", content=ask(Task.BJ)[1]),)) is None
+    assert read_request((ChatTurn(role="user", content=ask(Task.BJ)[1]),)) is None
 
 
 def test_the_open_rubric_has_texts_without_a_claim():
@@ -192,5 +189,5 @@ def test_judges_err_as_often_as_declared_and_always_alike():
 def test_a_refusing_judge_refuses_in_words_the_reader_knows():
     request = read_request(turns(build_messages(find_rubric(STATEMENT), "A.", "This holds.")))
     for number in range(20):
-        said = judge_reply(number, Judge(name="r", refuse=1.0), 0.0, request)
+        said = judge_reply(number, SimulatedJudge(name="r", refuse=1.0), 0.0, request)
         assert isinstance(read_text(said, STANCES), Refused)

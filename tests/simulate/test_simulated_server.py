@@ -8,38 +8,50 @@ from collections import Counter
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
-import httpx
+import httpx2
 import openai
 import pytest
 from aiohttp import web
 from pydantic import TypeAdapter
 from simulate.mild_statements import MILD, TEXTS
+from simulated_files import responses
 
+from auditor.coding.panel import Panel
 from auditor.domain.condition import Condition, Task
 from auditor.domain.question import Answer
-from auditor.formats import format_of
-from auditor.judges import JudgeSettings, judge_kinds
+from auditor.instrument.formats import format_of
 from auditor.judges.endpoint import JudgeEndpoint
+from auditor.judges.loading import JudgeSettings, judge_kinds
 from auditor.judges.rubric import STATEMENT, find_rubric
-from auditor.panel import Panel
 from auditor.simulate.expected import Ask
-from auditor.simulate.files import responses
-from auditor.simulate.model import Deployment, Drift, Failures, Judge, Latency, Scenario, Shift, TaskTruth
-from auditor.simulate.recognise import Pool
+from auditor.simulate.model import (
+    Drift,
+    Failures,
+    Latency,
+    Scenario,
+    Shift,
+    SimulatedDeployment,
+    SimulatedJudge,
+    TaskTruth,
+)
+from auditor.simulate.recognise import KnownStatements
 from auditor.simulate.server import create_app
 
-POOL = Pool(MILD)
+POOL = KnownStatements(MILD)
 PLAIN = Scenario(
     deployments=(
-        Deployment(name="a/one", tasks={"BJ": TaskTruth(p_a=0.5)}),
-        Deployment(name="blocked", filtered=1.0),
-        Deployment(
+        SimulatedDeployment(name="a/one", tasks={"BJ": TaskTruth(p_a=0.5)}),
+        SimulatedDeployment(name="blocked", filtered=1.0),
+        SimulatedDeployment(
             name="drifting",
             tasks={"BJ": TaskTruth(p_a=0.0, refuse_share=0, abstain=0)},
             drift=Drift(at=60.0, tasks={"BJ": TaskTruth(p_a=1.0, refuse_share=0, abstain=0)}),
         ),
     ),
-    judges=(Judge(name="j1", accuracy=1.0, malformed=0.5), Judge(name="j2", confusion={"D": {"N": 1.0}})),
+    judges=(
+        SimulatedJudge(name="j1", accuracy=1.0, malformed=0.5),
+        SimulatedJudge(name="j2", confusion={"D": {"N": 1.0}}),
+    ),
 )
 
 
@@ -109,7 +121,7 @@ async def test_a_stream_says_the_same_as_a_whole_answer():
 
 
 async def test_the_streams_bytes_are_events_that_end_in_done():
-    async with serving(PLAIN) as base_url, httpx.AsyncClient(base_url=base_url) as client:
+    async with serving(PLAIN) as base_url, httpx2.AsyncClient(base_url=base_url) as client:
         body = {"model": "a/one", "messages": prompt(), "stream": True, "n": 2}
         found = await client.post("/chat/completions", json=body)
         assert found.headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -134,7 +146,7 @@ async def test_without_a_seed_repetitions_are_draws_and_the_same_from_run_to_run
 
 
 async def test_served_answers_are_those_of_the_generated_file():
-    rows = list(responses(PLAIN, MILD[:2], {Ask(task="CTO"): 3}))
+    rows = list(responses(PLAIN, MILD[:2], {Ask(task=Task.CTO): 3}))
     async with sdk(PLAIN) as client:
         for row in rows[:6]:
             messages = [{"role": "user", "content": row["prompt"]}]
@@ -156,7 +168,7 @@ async def test_the_content_filter_is_a_finish_reason():
 
 
 async def test_what_cannot_be_answered_is_an_openai_error():
-    async with serving(PLAIN) as base_url, httpx.AsyncClient(base_url=base_url) as client:
+    async with serving(PLAIN) as base_url, httpx2.AsyncClient(base_url=base_url) as client:
         wrong = [
             (b"{", 400),
             (b"[]", 400),
@@ -178,9 +190,9 @@ async def test_what_cannot_be_answered_is_an_openai_error():
 
 async def test_failures_come_as_often_as_declared_and_a_retry_gets_the_answer():
     failures = Failures(rate_limited=0.25, server_error=0.25, retry_after=0)
-    scenario = Scenario(deployments=(Deployment(name="d", failures=failures),))
-    calm = Scenario(deployments=(Deployment(name="d"),))
-    async with serving(scenario) as base_url, httpx.AsyncClient(base_url=base_url) as client:
+    scenario = Scenario(deployments=(SimulatedDeployment(name="d", failures=failures),))
+    calm = Scenario(deployments=(SimulatedDeployment(name="d"),))
+    async with serving(scenario) as base_url, httpx2.AsyncClient(base_url=base_url) as client:
         seen, answered = Counter(), {}
         for number in range(200):
             body = {"model": "d", "messages": [{"role": "user", "content": f"Is {number} odd? Answer Yes or No."}]}
@@ -194,29 +206,29 @@ async def test_failures_come_as_often_as_declared_and_a_retry_gets_the_answer():
                 answered[json.dumps(body)] = found.json()["choices"]
         assert seen[429] == pytest.approx(50, abs=28)
         assert seen[500] == pytest.approx(50, abs=28)
-    async with serving(calm) as base_url, httpx.AsyncClient(base_url=base_url) as client:
+    async with serving(calm) as base_url, httpx2.AsyncClient(base_url=base_url) as client:
         for body, wanted in answered.items():
             assert (await client.post("/chat/completions", content=body)).json()["choices"] == wanted
 
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_cut_answer_ends_in_the_middle(stream):
-    scenario = Scenario(deployments=(Deployment(name="d", failures=Failures(cut=1.0)),))
-    async with serving(scenario) as base_url, httpx.AsyncClient(base_url=base_url) as client:
+    scenario = Scenario(deployments=(SimulatedDeployment(name="d", failures=Failures(cut=1.0)),))
+    async with serving(scenario) as base_url, httpx2.AsyncClient(base_url=base_url) as client:
         body = {"model": "d", "messages": prompt(Task.JUDGE), "stream": stream}
         async with client.stream("POST", "/chat/completions", json=body) as found:
             assert found.status_code == 200
             pieces = found.aiter_raw()
             got = await anext(pieces)
-            with pytest.raises(httpx.RemoteProtocolError):
+            with pytest.raises(httpx2.RemoteProtocolError):
                 got += b"".join([piece async for piece in pieces])
         assert b"[DONE]" not in got
 
 
 async def test_latency_and_a_slow_first_token():
     slow = Failures(slow=1.0, slow_seconds=0.15)
-    scenario = Scenario(deployments=(Deployment(name="d", failures=slow, latency=Latency(first_token=0.05)),))
-    async with serving(scenario) as base_url, httpx.AsyncClient(base_url=base_url) as client:
+    scenario = Scenario(deployments=(SimulatedDeployment(name="d", failures=slow, latency=Latency(first_token=0.05)),))
+    async with serving(scenario) as base_url, httpx2.AsyncClient(base_url=base_url) as client:
         loop = asyncio.get_running_loop()
         before = loop.time()
         await client.post("/chat/completions", json={"model": "d", "messages": prompt(), "stream": True})
@@ -236,7 +248,7 @@ async def test_drift_comes_with_the_clock_and_by_hand():
                 seen[format_of(Task.BJ).read(answer(text), format_of(Task.BJ).question(statement)).label] += 1
         return seen
 
-    async with serving(PLAIN, clock) as base_url, httpx.AsyncClient(base_url=base_url) as client:
+    async with serving(PLAIN, clock) as base_url, httpx2.AsyncClient(base_url=base_url) as client:
         control = base_url.removesuffix("/v1") + "/simulate/deployments/drifting"
         assert (await answers(client))["E"] == 0
         clock.now += timedelta(seconds=60)
@@ -251,7 +263,7 @@ def answer(text):
 
 
 async def test_failures_are_set_by_hand_and_taken_back():
-    async with serving(PLAIN) as base_url, httpx.AsyncClient(base_url=base_url) as client:
+    async with serving(PLAIN) as base_url, httpx2.AsyncClient(base_url=base_url) as client:
         control = base_url.removesuffix("/v1") + "/simulate/deployments/a/one"
         body = {"model": "a/one", "messages": prompt()}
         assert (await client.post(control, json={"failures": {"server_error": 1.0}})).status_code == 200
@@ -265,7 +277,7 @@ async def test_failures_are_set_by_hand_and_taken_back():
 
 
 async def test_truth_is_served():
-    async with serving(PLAIN) as base_url, httpx.AsyncClient() as client:
+    async with serving(PLAIN) as base_url, httpx2.AsyncClient() as client:
         found = (await client.get(base_url.removesuffix("/v1") + "/simulate/truth")).json()
         assert found["simulated"] is True
         assert len(found["rows"]) == 6 * 4
@@ -290,7 +302,7 @@ async def test_embeddings_are_unit_vectors_that_follow_the_words():
 
 async def test_the_products_judges_read_simulated_texts_through_the_server():
     make = judge_kinds()["llm"]
-    async with serving(PLAIN) as base_url, httpx.AsyncClient() as client:
+    async with serving(PLAIN) as base_url, httpx2.AsyncClient() as client:
 
         def judge(name):
             endpoint = JudgeEndpoint(name=name, base_url=base_url, model=name)
@@ -303,14 +315,14 @@ async def test_the_products_judges_read_simulated_texts_through_the_server():
         }
         for text, labels in wanted.items():
             for statement in TEXTS[:6]:
-                found = await panel.read_async(statement=statement, text=text)
+                found = await panel.read(statement=statement, text=text)
                 assert tuple(verdict.label for verdict in found.verdicts) == tuple(labels)
 
 
 async def test_a_judges_question_to_a_subject_is_answered_without_error():
-    scenario = Scenario(deployments=(Deployment(name="d"), Deployment(name="e")))
+    scenario = Scenario(deployments=(SimulatedDeployment(name="d"), SimulatedDeployment(name="e")))
     make = judge_kinds()["llm"]
-    async with serving(scenario) as base_url, httpx.AsyncClient() as client:
+    async with serving(scenario) as base_url, httpx2.AsyncClient() as client:
         endpoint = JudgeEndpoint(name="d", base_url=base_url, model="d")
         judge = make(JudgeSettings(rubric=find_rubric(STATEMENT), endpoint=endpoint, client=client))
         said = await judge.read(

@@ -7,14 +7,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulated_rows import coded_counts, coded_rows, draw_votes, eligible_counts, majority
 
+from auditor.coding.panel import decide
 from auditor.domain.coding import Stance, Verdict
 from auditor.domain.condition import Condition, Role, Task
-from auditor.panel import decide
 from auditor.simulate.channel import confusion_matrix, panel_channel, vote
 from auditor.simulate.expected import Ask, ask_of, declared_task, expect, expect_tasks
-from auditor.simulate.generate import coded_counts, coded_rows, draw_votes, eligible_counts, majority
-from auditor.simulate.model import STANCES, Deployment, Drift, Judge, Scenario, Shift, Spread, TaskTruth, read_shift_key
+from auditor.simulate.model import (
+    STANCES,
+    Drift,
+    Scenario,
+    Shift,
+    SimulatedDeployment,
+    SimulatedJudge,
+    StatementSpread,
+    TaskTruth,
+    read_shift_key,
+)
 from auditor.simulate.propensity import beta_quantile, latent_positions, statement_key
 from auditor.simulate.truth import joint_table, metrics_of, population_moments, variance_share
 
@@ -36,9 +46,9 @@ truths = st.builds(
     icc=st.floats(0, 0.6),
 )
 JUDGES = (
-    Judge(name="j1", accuracy=0.9),
-    Judge(name="j2", confusion={"QE": {"E": 0.2, "N": 0.05}, "D": {"N": 0.1}}, refuse=0.02),
-    Judge(name="j3", accuracy=0.8, refuse=0.05),
+    SimulatedJudge(name="j1", accuracy=0.9),
+    SimulatedJudge(name="j2", confusion={"QE": {"E": 0.2, "N": 0.05}, "D": {"N": 0.1}}, refuse=0.02),
+    SimulatedJudge(name="j3", accuracy=0.8, refuse=0.05),
 )
 PANEL = panel_channel(JUDGES, 0.15)
 
@@ -74,7 +84,7 @@ def test_eligibility_changes_the_rate_when_endorsers_elaborate_more():
 
 def test_one_judge_biases_the_elaboration_exactly_as_its_row_says():
     # true B share .3 (all E); the judge calls E "D" in 10 % and D "E" in 20 %: .3 * .9 + .7 * .2 = .41
-    judge = Judge(name="j", confusion={"E": {"D": 0.1}, "D": {"E": 0.2}})
+    judge = SimulatedJudge(name="j", confusion={"E": {"D": 0.1}, "D": {"E": 0.2}})
     truth = TaskTruth(
         p_a=0.5,
         p_b_given_a=0.3,
@@ -107,7 +117,7 @@ def test_the_vote_is_the_panels_own():
 @pytest.mark.parametrize("shared", [0.0, 0.4, 1.0])
 def test_the_channel_agrees_with_drawn_votes(shared):
     rng = np.random.default_rng(5)
-    scenario = Scenario(deployments=(Deployment(name="d"),), judges=JUDGES, shared_error=shared)
+    scenario = Scenario(deployments=(SimulatedDeployment(name="d"),), judges=JUDGES, shared_error=shared)
     channel = panel_channel(JUDGES, shared)
     assert channel.sum(axis=1) == pytest.approx(np.ones(6))
     n = 40_000
@@ -118,7 +128,7 @@ def test_the_channel_agrees_with_drawn_votes(shared):
 
 
 def test_judges_that_share_every_error_are_one_judge():
-    same = [Judge(name=f"j{seat}", accuracy=0.7) for seat in range(3)]
+    same = [SimulatedJudge(name=f"j{seat}", accuracy=0.7) for seat in range(3)]
     assert panel_channel(same, 1.0)[:5] == pytest.approx(confusion_matrix(same[0]))
 
 
@@ -138,23 +148,23 @@ def test_quantiles_hold_where_the_library_gives_up():
 
 
 def test_a_statement_keeps_its_place_whatever_its_spelling():
-    spread, one = Spread(), Deployment(name="one", weights="w")
-    other_host = Deployment(name="two", weights="w")
+    spread, one = StatementSpread(), SimulatedDeployment(name="one", weights="w")
+    other_host = SimulatedDeployment(name="two", weights="w")
     a = latent_positions(3, spread, one, "BJ", ["Poets forget their keys.", "Cooks hum."])
     b = latent_positions(3, spread, other_host, "BJ", ["  poets FORGET their keys", "Cooks hum"])
     assert np.array_equal(a[0], b[0])
     assert np.array_equal(a[1], b[1])
     assert statement_key("A b.") == statement_key("a  B")
-    c = latent_positions(3, spread, Deployment(name="three"), "BJ", ["Poets forget their keys.", "Cooks hum."])
+    c = latent_positions(3, spread, SimulatedDeployment(name="three"), "BJ", ["Poets forget their keys.", "Cooks hum."])
     assert not np.array_equal(a[0], c[0])
 
 
 def test_latent_positions_have_the_declared_correlations():
     texts = [f"Statement number {number}." for number in range(4000)]
-    spread = Spread(shared=0.5, deployment=0.3, layers=0.4)
-    sel, elab = latent_positions(0, spread, Deployment(name="a"), "BJ", texts)
-    other, _ = latent_positions(0, spread, Deployment(name="b"), "BJ", texts)
-    task, _ = latent_positions(0, spread, Deployment(name="a"), "SC", texts)
+    spread = StatementSpread(shared=0.5, deployment=0.3, layers=0.4)
+    sel, elab = latent_positions(0, spread, SimulatedDeployment(name="a"), "BJ", texts)
+    other, _ = latent_positions(0, spread, SimulatedDeployment(name="b"), "BJ", texts)
+    task, _ = latent_positions(0, spread, SimulatedDeployment(name="a"), "SC", texts)
     assert np.std(sel) == pytest.approx(1, abs=0.05)
     assert np.corrcoef(sel, elab)[0, 1] == pytest.approx(0.4, abs=0.06)
     assert np.corrcoef(sel, other)[0, 1] == pytest.approx(0.5, abs=0.06)
@@ -162,7 +172,7 @@ def test_latent_positions_have_the_declared_correlations():
 
 
 def test_shifts_add_up_where_all_their_levels_fit():
-    deployment = Deployment(
+    deployment = SimulatedDeployment(
         name="d",
         tasks={"BJ": TaskTruth(p_a=0.5), "CTO": TaskTruth(p_a=0.5)},
         shifts={
@@ -172,7 +182,7 @@ def test_shifts_add_up_where_all_their_levels_fit():
         },
     )
     assert declared_task(deployment, Ask(role="ai_ethicist")).p_a == pytest.approx(1 / (1 + math.e))
-    assert declared_task(deployment, Ask(task="CTO", role="ai_ethicist")).p_a == pytest.approx(1 / (1 + math.e**2))
+    assert declared_task(deployment, Ask(task=Task.CTO, role="ai_ethicist")).p_a == pytest.approx(1 / (1 + math.e**2))
     assert declared_task(deployment, Ask(role="military")).p_a == 0.5
     for wrong in ("role", "colour=red", "role=", "role=a,role=b"):
         with pytest.raises(ValueError, match=r"form|twice"):
@@ -181,7 +191,7 @@ def test_shifts_add_up_where_all_their_levels_fit():
 
 def test_drift_replaces_and_shifts():
     drift = Drift(at=60.0, tasks={"BJ": TaskTruth(p_a=0.8)}, shift=Shift(sel=1.0))
-    deployment = Deployment(name="d", tasks={"BJ": TaskTruth(p_a=0.1)}, drift=drift)
+    deployment = SimulatedDeployment(name="d", tasks={"BJ": TaskTruth(p_a=0.1)}, drift=drift)
     assert declared_task(deployment, Ask()).p_a == 0.1
     assert declared_task(deployment, Ask(), drifted=True).p_a == pytest.approx(1 / (1 + math.exp(-math.log(4) - 1)))
 
@@ -203,11 +213,11 @@ def test_drawn_counts_agree_with_the_limit():
 
 def test_drawn_rows_agree_with_truth_and_limit_on_their_own_statements():
     texts = [f"Statement number {number}." for number in range(50)]
-    deployment = Deployment(
+    deployment = SimulatedDeployment(
         name="d", filtered=0.05, tasks={"BJ": TaskTruth(p_a=0.3, icc=0.3), "Explain": TaskTruth(p_b_given_not_a=0.2)}
     )
     scenario = Scenario(deployments=(deployment,), judges=JUDGES, shared_error=0.2, seed=11)
-    plan = {Ask(): 300, Ask(task="Explain"): 200, Ask(told_only=True): 100}
+    plan = {Ask(): 300, Ask(task=Task.EXPLAIN): 200, Ask(told_only=True): 100}
     rows = coded_rows(scenario, plan, texts, rng=np.random.default_rng(2), draws=2)
     assert rows.sel.size == 50 * 600 * 2
     for elab, key in ((rows.elab_true, "true_joint"), (rows.elab, "limit_joint")):
@@ -220,8 +230,8 @@ def test_drawn_rows_agree_with_truth_and_limit_on_their_own_statements():
 
 
 def test_rows_come_in_the_order_they_say():
-    scenario = Scenario(deployments=(Deployment(name="a"), Deployment(name="b")))
-    plan = {Ask(): 1, Ask(task="CTO"): 2}
+    scenario = Scenario(deployments=(SimulatedDeployment(name="a"), SimulatedDeployment(name="b")))
+    plan = {Ask(): 1, Ask(task=Task.CTO): 2}
     rows = coded_rows(scenario, plan, ["x", "y", "z"], rng=np.random.default_rng(0), draws=2)
     assert rows.deployment.tolist() == [0] * 18 + [1] * 18
     assert rows.statement[:6].tolist() == [0, 1, 2, 0, 1, 2]
@@ -244,7 +254,7 @@ def test_undefined_is_missing_with_a_reason():
 
 
 def test_a_panel_is_chosen_by_name_and_a_condition_is_a_question():
-    scenario = Scenario(deployments=(Deployment(name="a"),), judges=JUDGES)
+    scenario = Scenario(deployments=(SimulatedDeployment(name="a"),), judges=JUDGES)
     alone = expect(scenario, scenario.deployments[0], Ask(), judges=["j1"])
     joint = alone.true_joint @ panel_channel([JUDGES[0]])
     assert alone.limit_joint == pytest.approx(joint)
@@ -252,14 +262,20 @@ def test_a_panel_is_chosen_by_name_and_a_condition_is_a_question():
         expect(scenario, scenario.deployments[0], Ask(), judges=["gone"])
     with pytest.raises(ValueError, match="weight"):
         expect(scenario, scenario.deployments[0], {})
-    assert expect(Scenario(deployments=(Deployment(name="a"),)), Deployment(name="a"), Ask()).limit is None
+    assert (
+        expect(Scenario(deployments=(SimulatedDeployment(name="a"),)), SimulatedDeployment(name="a"), Ask()).limit
+        is None
+    )
     cell = Condition(task=Task.CTO, role=Role.MILITARY)
-    assert ask_of(cell, told_only=True) == Ask(task="CTO", role="military", told_only=True)
+    assert ask_of(cell, told_only=True) == Ask(task=Task.CTO, role="military", told_only=True)
 
 
 def test_every_task_and_period_has_a_row():
     scenario = Scenario(
-        deployments=(Deployment(name="a"), Deployment(name="b", drift=Drift(at=5.0, shift=Shift(sel=1.0)))),
+        deployments=(
+            SimulatedDeployment(name="a"),
+            SimulatedDeployment(name="b", drift=Drift(at=5.0, shift=Shift(sel=1.0))),
+        ),
         judges=JUDGES,
     )
     rows = expect_tasks(scenario)

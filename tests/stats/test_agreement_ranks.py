@@ -1,9 +1,12 @@
 """Kappa and rank correlation: by hand, against scipy and statsmodels, ties and constants included."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.stats import permutation_test, rankdata, spearmanr
 from statsmodels.stats.inter_rater import cohens_kappa
 
@@ -84,6 +87,32 @@ def test_too_few_items_are_refused():
 def test_mid_ranks_are_scipy_ranks():
     x = np.array([3.0, 1, 1, 5, 3, 3])
     assert (doubled_ranks(x) / 2).tolist() == rankdata(x).tolist()
+
+
+@settings(deadline=None)
+@given(
+    arrays(
+        np.float64, array_shapes(min_dims=2, max_dims=2, max_side=9), elements=st.integers(0, 4).map(lambda k: k / 8)
+    )
+)
+def test_ranks_of_replicates_are_those_of_all_pairs(replicates):
+    """An item's rank is one more than the items above it and half of those level with it, rounded down."""
+    draws, items = replicates.shape
+    expected = np.zeros((items, items))
+    for row in replicates:
+        for item in range(items):
+            expected[item, (row > row[item]).sum() + ((row == row[item]).sum() - 1) // 2] += 1
+    assert rank_probabilities(replicates).tolist() == (expected / draws).tolist()
+
+
+def test_ranks_of_many_items_take_no_memory_for_each_pair():
+    """500 replicates of 300 items have 45 million pairs; what is held stays near the 150,000 values."""
+    replicates = np.random.default_rng(0).random((500, 300))
+    tracemalloc.start()
+    rank_probabilities(replicates)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * replicates.nbytes
 
 
 def test_ranks_of_replicates():

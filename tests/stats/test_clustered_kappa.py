@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from auditor.stats.agreement import cohen_kappa
-from auditor.stats.clustered_kappa import clustered_kappa
+from auditor.stats.agreement import clustered_kappa, cohen_kappa
 
 
 def test_the_value_is_the_plain_kappas_of_the_weighted_table():

@@ -1,9 +1,8 @@
 """Intervals that hold at all times at once."""
 
 import numpy as np
-import pytest
 
-from auditor.stats.confidence_sequences import asymptotic_sequence, betting_sequence
+from auditor.stats.sequential import asymptotic_sequence
 
 
 def test_watched_all_the_time_the_asymptotic_one_misses_as_seldom_as_it_says():
@@ -19,23 +18,3 @@ def test_watched_all_the_time_the_asymptotic_one_misses_as_seldom_as_it_says():
         naive += any(abs(means[row, k - 1] - 0.3) > 1.96 * sds[row, k - 1] / k**0.5 for k in range(20, 301, 5))
     assert missed / 400 <= 0.05
     assert naive / 400 > 0.15
-
-
-@pytest.mark.parametrize("rate", [0.03, 0.5, 0.9])
-def test_the_betting_one_holds_for_bounded_values_from_the_first_on(rate):
-    rng = np.random.default_rng(7)
-    missed = 0
-    for _ in range(200):
-        values = (rng.random(150) < rate).astype(float)
-        missed += not all(betting_sequence(values[:k]).contains(rate) for k in (1, 3, 10, 30, 75, 150))
-    assert missed / 200 <= 0.05
-
-
-def test_the_betting_one_narrows_and_knows_nothing_at_first():
-    rng = np.random.default_rng(0)
-    values = rng.beta(2, 5, 800)
-    first, later = betting_sequence(values[:0]), betting_sequence(values)
-    assert (first.low, first.high) == (0.0, 1.0)
-    assert later.high - later.low < 0.09
-    with pytest.raises(ValueError, match="outside"):
-        betting_sequence(np.array([1.2]))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_effectsize
 
-from auditor.stats.effects import cohen_d, cohen_h
+from auditor.stats.differences import cohen_d, cohen_h
 
 SHARE = st.floats(0, 1)
 VALUES = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=8)

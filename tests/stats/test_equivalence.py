@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from auditor.stats.equivalence import tost
+from auditor.stats.differences import tost
 
 differences = st.floats(-5, 5)
 positive = st.floats(0.05, 5)

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from review_worlds import JUDGES, ReviewWorld, hold
 
 from auditor.stats.intervals import cluster_rate
-from auditor.stats.prediction_powered import Labelled, prediction_powered_rate
+from auditor.stats.prediction_powered import LabelledSample, prediction_powered_rate
 
 
 def single(human, machine, weight=None):
     """Labels of one response a cluster."""
     size = len(human)
-    return Labelled(
+    return LabelledSample(
         cluster=np.arange(size),
         human=np.array(human, dtype=float),
         machine=np.array(machine, dtype=float),
@@ -103,7 +103,7 @@ def test_the_interval_holds_its_value_and_stays_in_range(rows):
 @given(responses, st.floats(0.01, 100))
 def test_only_the_proportions_of_the_weights_count(rows, factor):
     endorsed, n, labelled = of_rows(rows)
-    scaled = Labelled(
+    scaled = LabelledSample(
         cluster=labelled.cluster, human=labelled.human, machine=labelled.machine, weight=labelled.weight * factor
     )
     one, other = prediction_powered_rate(endorsed, n, labelled), prediction_powered_rate(endorsed, n, scaled)
@@ -115,7 +115,7 @@ def test_the_order_of_the_labels_does_not_matter(rows, random):
     endorsed, n, labelled = of_rows(rows)
     order = list(range(len(rows)))
     random.shuffle(order)
-    mixed = Labelled(
+    mixed = LabelledSample(
         cluster=labelled.cluster[order],
         human=labelled.human[order],
         machine=labelled.machine[order],

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import friedmanchisquare, rankdata, spearmanr
 
-from auditor.stats.rank_stability import agreement, rank_distribution
+from auditor.stats.ranks import agreement, rank_distribution
 
 tables = st.tuples(st.integers(2, 8), st.integers(3, 6)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.integers(0, 5).map(lambda k: k / 8))

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.domain.estimate import Insufficient
-from auditor.stats.confidence_sequences import asymptotic_sequence
-from auditor.stats.sequential import ENOUGH, SequentialTOST
+from auditor.stats.sequential import ENOUGH, SequentialTOST, asymptotic_sequence
 
 differences = st.lists(st.floats(-9, 9), max_size=60)
 

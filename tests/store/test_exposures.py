@@ -6,13 +6,13 @@ from datetime import timedelta
 from exchanges import NOON
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.store.engine import reading
+from auditor.store.engine import transaction
 from auditor.store.exposures import (
     ExposureRow,
-    keep_exposures,
     latest_exposures,
     newest_exposure,
     read_exposures,
+    replace_exposures,
 )
 
 ROW = ExposureRow(
@@ -23,15 +23,15 @@ LATER = NOON + timedelta(hours=1)
 
 
 async def keep(engine: AsyncEngine, *rows: ExposureRow) -> bool:
-    async with reading(engine) as connection:
-        return await keep_exposures(connection, rows[0].replay_id, rows)
+    async with transaction(engine) as connection:
+        return await replace_exposures(connection, rows[0].replay_id, rows)
 
 
 async def test_a_replay_that_says_the_same_again_keeps_its_moment(engine: AsyncEngine) -> None:
     other = replace(ROW, metric="dni", exposure={"missing": "3 statements"})
     assert await keep(engine, ROW, other)
     assert not await keep(engine, replace(other, concluded_at=LATER), replace(ROW, concluded_at=LATER))
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         assert await latest_exposures(connection) == [other, ROW]
         assert await newest_exposure(connection) == NOON
 
@@ -40,7 +40,7 @@ async def test_a_replay_that_says_something_else_says_only_that(engine: AsyncEng
     await keep(engine, ROW, replace(ROW, metric="dni"), replace(ROW, deployment="d2"))
     told = replace(ROW, concluded_at=LATER, exposure={"range": 0.5})
     assert await keep(engine, told)
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         assert await latest_exposures(connection) == [told]
 
 
@@ -49,7 +49,7 @@ async def test_the_latest_replay_is_shown_of_each_group_and_measure(engine: Asyn
     await keep(engine, ROW, client)
     newer = replace(ROW, replay_id="rpl-0", concluded_at=LATER)
     await keep(engine, newer, replace(newer, metric="dni"), replace(newer, task="CTO"))
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         shown = {(row.origin, row.task, row.metric): row.replay_id for row in await latest_exposures(connection)}
     assert shown == {
         ("client", None, "ir"): "rpl-1",
@@ -64,7 +64,7 @@ async def test_a_period_has_the_replays_that_were_concluded_in_it_and_by_then(en
     await keep(engine, newer)
     await keep(engine, ROW)
     end = LATER + timedelta(hours=1)
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         assert await read_exposures(connection, NOON, end, end) == [ROW, newer]
         assert await read_exposures(connection, NOON, LATER, end) == [ROW]
         assert await read_exposures(connection, NOON, end, NOON) == [ROW]

@@ -9,7 +9,7 @@ from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.store import peer_tables
+from auditor.store import peer_scores, peers
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -27,20 +27,18 @@ async def test_a_score_is_on_the_scale_or_has_its_reason(engine: AsyncEngine, ro
     scorer = {"id": "s", "method": "judge:j", "description": {}, "first_used_at": NOON}
     score = {"exchange_id": uuid4(), "scorer": "s", "justification": "", "at": NOON}
     async with engine.begin() as connection:
-        await connection.execute(insert(peer_tables.peer_scorers).values(scorer))
+        await connection.execute(insert(peer_scores.peer_scorers).values(scorer))
     with pytest.raises(IntegrityError):
         async with engine.begin() as connection:
-            await connection.execute(insert(peer_tables.peer_scores).values(score | row))
+            await connection.execute(insert(peer_scores.peer_scores).values(score | row))
 
 
 async def test_a_ref_is_as_long_as_its_header_allows(engine: AsyncEngine) -> None:
     question = {"round_id": "r", "id": "q", "theme": "t", "question": "?", "position": 0}
     async with engine.begin() as connection:
-        await connection.execute(
-            insert(peer_tables.peer_rounds).values(id="r", domain="d", created_at=NOON, settings={})
-        )
-        await connection.execute(insert(peer_tables.peer_questions).values(question))
+        await connection.execute(insert(peers.peer_rounds).values(id="r", domain="d", created_at=NOON, settings={}))
+        await connection.execute(insert(peers.peer_questions).values(question))
     call = {"ref": "x" * 65, "round_id": "r", "deployment": "d", "question_id": "q"}
     with pytest.raises(IntegrityError, match="ref"):
         async with engine.begin() as connection:
-            await connection.execute(insert(peer_tables.peer_calls).values(call))
+            await connection.execute(insert(peers.peer_calls).values(call))

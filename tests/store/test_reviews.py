@@ -13,9 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from auditor.domain.review import Layer, Opinion
 from auditor.domain.sampling import allocate
 from auditor.instrument.pool import shipped_pool
-from auditor.jobs.idle import run_until_idle
-from auditor.store.engine import make_engine, reading
-from auditor.store.review_draws import Draw, add_draw, stratum_sizes
+from auditor.jobs.run_once import run_once
+from auditor.store.engine import make_engine, transaction
+from auditor.store.review_draws import ReviewDraw, add_draw, stratum_sizes
 from auditor.store.reviews import Added, Review, add_reviews, find_exchanges, read_reviews
 
 STORED = exchange()
@@ -28,7 +28,7 @@ def label(said: str, reviewer: str = "anna", note: str | None = None, layer: Lay
 
 
 async def add(engine: AsyncEngine, *given: Review) -> Added:
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         return await add_reviews(connection, given, NOON)
 
 
@@ -41,7 +41,7 @@ async def test_a_later_label_supersedes_and_both_are_kept(engine: AsyncEngine) -
         new=2, superseding=2, unchanged=0
     )
     assert await add(engine, label("N"), label("QE"), label("QE")) == Added(new=2, superseding=2, unchanged=1)
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         kept = await read_reviews(connection, [STORED.id])
     assert [(one.review.opinion.reviewer, one.review.opinion.label, one.superseded) for one in kept] == [
         ("anna", "E", True), ("ben", "D", True), ("anna", "D", False), ("anna", "QE", True), ("ben", "D", False),
@@ -60,7 +60,7 @@ async def test_the_same_labels_twice_at_once_are_stored_once(migrated_url: str, 
 
 async def test_exchanges_that_are_there(migrated_url: str, engine: AsyncEngine) -> None:
     await ship(migrated_url, [STORED])
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         assert await find_exchanges(connection, [STORED.id, exchange().id]) == {STORED.id}
 
 
@@ -68,20 +68,20 @@ async def coded(url: str, engine: AsyncEngine, folder: Path) -> str:
     """An audited store; its coder."""
     await plan(url, SHARES, shipped_pool()[:100], [CTO])
     await ship(url, panel_answers(SHARES))
-    await run_until_idle(configuration(folder), engine, lambda: NOON + timedelta(minutes=30))
+    await run_once(configuration(folder), engine, lambda: NOON + timedelta(minutes=30))
     return str((await fetch(url, "SELECT DISTINCT coder FROM codings"))[0]["coder"])
 
 
-def draw(coder: str, number: int, seed: int = 0, deployments: tuple[str, ...] | None = None) -> Draw:
-    return Draw(
+def draw(coder: str, number: int, seed: int = 0, deployments: tuple[str, ...] | None = None) -> ReviewDraw:
+    return ReviewDraw(
         id=f"draw_{number}_{seed}_{deployments}", coder=coder, rubric="statement/1", origin="probe",
         deployments=deployments, since=NOON - timedelta(days=1), drawn_at=NOON + timedelta(hours=1),
         settings={"n": number, "seed": seed},
     )  # fmt: skip
 
 
-async def drawn(engine: AsyncEngine, made: Draw, by: tuple[str, ...] = ()) -> list[Any]:
-    async with reading(engine) as connection:
+async def drawn(engine: AsyncEngine, made: ReviewDraw, by: tuple[str, ...] = ()) -> list[Any]:
+    async with transaction(engine) as connection:
         sizes = await stratum_sizes(connection, made, by)
         return await add_draw(connection, made, by, allocate(sizes, made.settings["n"]), sizes)
 

@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from stores import fresh_database
 from window_cost import cost_of_an_update
 
-from auditor.store.engine import reading
-from auditor.store.windows import freeze_window, move_windows, read_window_ballots, read_windows, recount_tile
+from auditor.store.engine import transaction
+from auditor.store.tallies import freeze_window, move_windows, read_window_ballots, read_windows, recount_tile
 
 START = NOON.replace(minute=0)
 #: Stands in for the codings: what a tile is counted from.
@@ -31,12 +31,12 @@ async def stage(connection: AsyncConnection, chance: random.Random, hour: int, c
         for sel, reason in chance.sample([("E", None), ("D", None), ("Abstain", "no_option")], chance.randrange(1, 4)):
             await connection.execute(
                 text(
-                    "INSERT INTO staged_tallies (hour, coder, deployment, origin, rubric, task, cluster, sel,"
-                    " sel_reason, elab, n) VALUES (:hour, :coder, :d, 'probe', 'statement', 'CTO', :cluster, :sel,"
-                    " :reason, 'D', :n)"
+                    "INSERT INTO staged_tallies (hour, coder, deployment, origin, rubric, task, cluster, inclusion,"
+                    " sel, sel_reason, elab, n) VALUES (:hour, :coder, :d, 'probe', 'statement', 'CTO', :cluster, :pi,"
+                    " :sel, :reason, 'D', :n)"
                 ),
                 given | {"d": chance.choice(["d1", "d2"]), "cluster": cluster, "sel": sel, "reason": reason,
-                         "n": chance.randrange(1, 9)},
+                         "pi": chance.choice([1.0, 0.1]), "n": chance.randrange(1, 9)},
             )  # fmt: skip
     await connection.execute(
         text(
@@ -49,8 +49,8 @@ async def stage(connection: AsyncConnection, chance: random.Random, hour: int, c
 
 async def counted(connection: AsyncConnection, coder: str, since: int) -> set[tuple[object, ...]]:
     query = text(
-        "SELECT deployment, cluster, sel, sel_reason, sum(n)::bigint FROM tallies"
-        " WHERE coder = :coder AND hour >= :since GROUP BY 1, 2, 3, 4"
+        "SELECT deployment, cluster, inclusion, sel, sel_reason, sum(n)::bigint FROM tallies"
+        " WHERE coder = :coder AND hour >= :since GROUP BY 1, 2, 3, 4, 5"
     )
     found = await connection.execute(query, {"coder": coder, "since": START + timedelta(hours=since)})
     return {tuple(row) for row in found}
@@ -59,19 +59,21 @@ async def counted(connection: AsyncConnection, coder: str, since: int) -> set[tu
 async def summed(connection: AsyncConnection, coder: str, window: str) -> list[tuple[object, ...]]:
     rows = (await read_windows(connection, coder, [window]))[window]
     assert all((row["task"], row["elab"], row["uncoded"], row["audit"]) == ("CTO", "D", None, None) for row in rows)
-    return [tuple(row[name] for name in ("deployment", "cluster", "sel", "sel_reason", "n")) for row in rows]
+    return [
+        tuple(row[name] for name in ("deployment", "cluster", "inclusion", "sel", "sel_reason", "n")) for row in rows
+    ]
 
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_windows_are_the_sums_of_their_tiles_whatever_happened(engine: AsyncEngine, seed: int) -> None:
     chance = random.Random(seed)
     starts = {"short": 8, "long": 0}
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         for table in ("tallies", "ballots"):
             await connection.execute(text(f"CREATE TABLE staged_{table} (LIKE {table})"))
     for step in range(60):
         coder = chance.choice(["one", "other"])
-        async with reading(engine) as connection:
+        async with transaction(engine) as connection:
             if step % 12 == 11:
                 back = -3 if step == 35 else 2  # once a clock went wrong
                 starts = {name: since + back for name, since in starts.items()}
@@ -82,7 +84,7 @@ async def test_windows_are_the_sums_of_their_tiles_whatever_happened(engine: Asy
                 hour = chance.randrange(16)
                 await stage(connection, chance, hour, coder)
                 await recount_tile(connection, coder, START + timedelta(hours=hour), STAGED)
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         for coder in ("one", "other"):
             for name, since in starts.items():
                 found = await summed(connection, coder, name)
@@ -100,7 +102,7 @@ async def test_windows_are_the_sums_of_their_tiles_whatever_happened(engine: Asy
 
 async def test_a_frozen_window_stays_as_it_was(engine: AsyncEngine) -> None:
     chance = random.Random(1)
-    async with reading(engine) as connection:
+    async with transaction(engine) as connection:
         for table in ("tallies", "ballots"):
             await connection.execute(text(f"CREATE TABLE staged_{table} (LIKE {table})"))
         for hour in range(6):

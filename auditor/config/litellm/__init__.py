@@ -1,35 +1,121 @@
-"""LiteLLM's proxy configuration as ours: ``convert`` reads the one and writes the other.
+"""Convert LiteLLM's proxy configuration into a configuration of Biasmeter.
 
-What cannot be carried is never dropped in silence: it is listed, with its line. No secret is ever carried: keys that
-stand in the file are replaced by variables, and the list says which to set.
+Settings that have no counterpart are listed with their lines. Secrets are never copied: keys in the file are replaced
+by variables, and the list names those to set.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml
 
-from auditor.config.litellm.deployments import DeploymentReader
-from auditor.config.litellm.findings import Findings
-from auditor.config.litellm.providers import PROVIDERS
-from auditor.config.litellm.reading import LABEL, fits
-from auditor.config.litellm.routes import Group, Member, build_routes
-from auditor.config.litellm.settings import read_settings
-from auditor.config.litellm.variables import Variables
-from auditor.config.problems import Path, Problem, format_path, to_error
-from auditor.config.syntax import compose
-from auditor.config.yaml_source import parse
+from auditor.config.litellm.deployments import PROVIDERS, DeploymentReader
+from auditor.config.litellm.problems import ImportProblems
+from auditor.config.litellm.settings import EVERY, NamedModel, RouterSettings, read_settings
+from auditor.config.litellm.values import LABEL, WEIGHT, Variables, fits, plain
+from auditor.config.models import ANY_MODEL
+from auditor.config.problems import KeyPath, Problem, format_path, to_error
+from auditor.config.yaml_source import compose, parse
 from auditor.errors import ConfigError
 
-__all__ = ["Imported", "Left", "convert"]
+Route = dict[str, Any]
 
-#: What must be text in ``litellm_params``, where it is there.
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupMember:
+    """A deployment of a group: its row, and LiteLLM's parameters, which contain its weight."""
+
+    row: dict[str, Any]
+    params: dict[str, Any]
+    path: KeyPath
+
+
+#: The deployments of one ``model_name``.
+Group = list[GroupMember]
+
+
+def build_routes(groups: dict[str, Group], settings: RouterSettings, problems: ImportProblems) -> list[Route]:
+    """Return the routes."""
+    routes = {
+        name: {"model": name, "deployments": _weigh(group, problems)} for name, group in _name_groups(groups, problems)
+    }
+    targets = dict(_add_aliases(routes, settings.aliases, problems))
+    for kind, table in settings.fallbacks.items():
+        _check_fallbacks(table, routes, problems)
+        for name, route in routes.items():
+            own = table.get(name) or table.get(targets.get(name, name)) or table.get(EVERY, [])
+            if kept := [one for one in dict.fromkeys(target.model for target in own) if one in routes and one != name]:
+                route[kind] = kept
+    return list(routes.values())
+
+
+def _name_groups(groups: dict[str, Group], problems: ImportProblems) -> Iterator[tuple[str, Group]]:
+    """Yield the groups with the names of their routes. One pattern, such as ``openai/*``, can be the route ``*``."""
+    rest = ANY_MODEL in groups
+    for name, group in groups.items():
+        if "*" not in name or name == ANY_MODEL:
+            yield name, group
+            continue
+        here = (*group[0].path, "model_name")
+        if rest or not name.endswith("/*") or "*" in name[:-1]:
+            problems.leave(here, "a route is for one model, or for all that no other route names")
+            continue
+        rest = True
+        problems.leave(here, f"becomes the route for all other models; clients ask for them without {name[:-1]}")
+        yield ANY_MODEL, group
+
+
+def _weigh(group: Group, problems: ImportProblems) -> list[dict[str, Any]]:
+    """Weight deployments as LiteLLM does, by the parameter that the first one has."""
+    by = next((key for key in ("weight", "rpm", "tpm") if group[0].params.get(key) is not None), None)
+    if by is None or len(group) == 1:
+        return [{"name": one.row["name"]} for one in group]
+    weights = [fits(WEIGHT, one.params.get(by) or 0) for one in group]
+    known = [weight for weight in weights if weight is not None]
+    if len(known) < len(group) or not any(known):
+        problems.leave((*group[0].path, "litellm_params", by), "no weights can be made of these: all weigh the same")
+        return [{"name": one.row["name"]} for one in group]
+    return [{"name": one.row["name"], "weight": plain(weight)} for one, weight in zip(group, known, strict=True)]
+
+
+def _add_aliases(
+    routes: dict[str, Route], aliases: dict[str, NamedModel], problems: ImportProblems
+) -> Iterator[tuple[str, str]]:
+    """Add a route for each alias; yield the alias and its model."""
+    declared = set(routes)
+    for alias, target in aliases.items():
+        if target.model not in declared:
+            problems.leave(target.path, "stands for a model that was not carried")
+        elif alias in routes:
+            problems.leave(target.path, "is the name of a model too, and that one holds")
+        elif fits(LABEL, alias) is None or "*" in alias:
+            problems.leave(target.path, "the name is not valid for a model here")
+        else:
+            routes[alias] = {"model": alias, "deployments": [dict(one) for one in routes[target.model]["deployments"]]}
+            yield alias, target.model
+
+
+def _check_fallbacks(table: dict[str, list[NamedModel]], routes: dict[str, Route], problems: ImportProblems) -> None:
+    for model, targets in table.items():
+        for target in targets:
+            if model not in routes and model != EVERY:
+                problems.leave(target.path, "is for a model that was not carried")
+            elif target.model not in routes:
+                problems.leave(target.path, "names a model that was not carried")
+            elif target.model == model:
+                problems.leave(target.path, "a route cannot be its own fallback")
+
+
+__all__ = ["Imported", "NotCarried", "convert"]
+
+#: Keys of ``litellm_params`` that must be text.
 _TEXTS: Final = ("model", "custom_llm_provider", "api_base", "base_url", "api_key", "api_version", "organization")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Left:
-    """Something that could not be carried: where it stands, and why."""
+class NotCarried:
+    """A setting that was not carried over: its place, and the reason."""
 
     at: str
     why: str
@@ -37,12 +123,12 @@ class Left:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Imported:
-    """The text of our configuration, the names of what is in it, and what is not."""
+    """The text of the new configuration, the names in it, and the settings that are not in it."""
 
     text: str
     deployments: tuple[str, ...]
     routes: tuple[str, ...]
-    not_carried: tuple[Left, ...]
+    not_carried: tuple[NotCarried, ...]
 
 
 def convert(text: str, source: str) -> Imported:
@@ -53,33 +139,35 @@ def convert(text: str, source: str) -> Imported:
     text
         The file's content.
     source
-        Its name, for the places of what is wrong or not carried.
+        Its name, for messages.
 
     Raises
     ------
     ConfigError
-        It is no YAML or has the wrong shape, or nothing in it can be a deployment. One line per problem.
+        The text is not YAML or has the wrong shape, or contains no deployment. One line per problem.
     """
     if compose(text) is None:
-        raise ConfigError(f"{source}: is empty; a model_list is needed")
+        raise ConfigError(f"{source}: is empty; it needs a model_list")
     document = parse(text, source)
     if document.data is None or document.problems:
         raise to_error(document.problems, source)
-    findings = Findings(document.places)
-    groups = _read_models(document.data, findings, Variables(text, [one.key for one in PROVIDERS.values() if one.key]))
-    settings = read_settings(document.data, findings)
-    if findings.wrong:
-        raise to_error(findings.wrong, source)
-    routes = build_routes(groups, settings, findings)
+    problems = ImportProblems(document.places)
+    groups = _read_models(document.data, problems, Variables(text, [one.key for one in PROVIDERS.values() if one.key]))
+    settings = read_settings(document.data, problems)
+    if problems.wrong:
+        raise to_error(problems.wrong, source)
+    routes = build_routes(groups, settings, problems)
     if not routes:
-        nothing = Problem(line=document.places.line(("model_list",)), message="nothing in it can be a deployment")
-        raise to_error([nothing, *findings.not_carried], source)
+        nothing = Problem(
+            line=document.places.line(("model_list",)), message="contains no entry that can be a deployment"
+        )
+        raise to_error([nothing, *problems.not_carried], source)
     used = {member["name"] for route in routes for member in route["deployments"]}
     deployments = [member.row for group in groups.values() for member in group if member.row["name"] in used]
     gateway = {"gateway": settings.gateway} if settings.gateway else {}
     left = tuple(
-        Left(at=f"{source}:{one.line}: {format_path(one.path)}", why=one.message)
-        for one in sorted(findings.not_carried, key=lambda one: one.line or 0)
+        NotCarried(at=f"{source}:{one.line}: {format_path(one.path)}", why=one.message)
+        for one in sorted(problems.not_carried, key=lambda one: one.line or 0)
     )
     return Imported(
         text=_write({**gateway, "deployments": deployments, "routes": routes}, source, left),
@@ -89,47 +177,49 @@ def convert(text: str, source: str) -> Imported:
     )
 
 
-def _read_models(data: dict[str, Any], findings: Findings, variables: Variables) -> dict[str, Group]:
+def _read_models(data: dict[str, Any], problems: ImportProblems, variables: Variables) -> dict[str, Group]:
     """Read ``model_list``: the deployments of each name."""
-    reader = DeploymentReader(findings, variables)
+    reader = DeploymentReader(problems, variables)
     groups: dict[str, Group] = {}
     if not data.get("model_list"):
-        findings.refuse(("model_list",), "is needed: a list of models")
-    for index, entry in enumerate(findings.items(data, "model_list")):
-        path: Path = ("model_list", index)
-        name, params, info = _read_entry(entry, path, findings)
+        problems.refuse(("model_list",), "is needed: a list of models")
+    for index, entry in enumerate(problems.items(data, "model_list")):
+        path: KeyPath = ("model_list", index)
+        name, params, info = _read_entry(entry, path, problems)
         if params is None:
             continue
-        findings.leave_rest(entry, path, {"model_name", "litellm_params", "model_info"})
-        findings.leave_rest(info, (*path, "model_info"), {"input_cost_per_token", "output_cost_per_token"})
+        problems.leave_rest(entry, path, {"model_name", "litellm_params", "model_info"})
+        problems.leave_rest(info, (*path, "model_info"), {"input_cost_per_token", "output_cost_per_token"})
         if fits(LABEL, name) is None:
-            findings.leave((*path, "model_name"), "cannot be the name of a model here")
+            problems.leave((*path, "model_name"), "is not a valid name of a model here")
         elif (row := reader.read(params, info, (*path, "litellm_params"))) is not None:
-            groups.setdefault(name, []).append(Member(row=row, params=params, path=path))
+            groups.setdefault(name, []).append(GroupMember(row=row, params=params, path=path))
     return groups
 
 
-def _read_entry(entry: Any, path: Path, findings: Findings) -> tuple[str, dict[str, Any] | None, dict[str, Any]]:
-    """Give an entry's ``model_name``, ``litellm_params`` and ``model_info``; no parameters if its shape is wrong."""
-    wrong = len(findings.wrong)
+def _read_entry(
+    entry: Any, path: KeyPath, problems: ImportProblems
+) -> tuple[str, dict[str, Any] | None, dict[str, Any]]:
+    """Return an entry's name, ``litellm_params`` and ``model_info``; parameters are None if the shape is wrong."""
+    wrong = len(problems.wrong)
     if not isinstance(entry, dict):
-        findings.refuse(path, "must be a mapping with model_name and litellm_params")
+        problems.refuse(path, "must be a mapping with model_name and litellm_params")
         return "", None, {}
     name = entry.get("model_name")
     if not isinstance(name, str):
-        findings.refuse((*path, "model_name"), "must be text")
-    params = findings.mapping(entry, "litellm_params", path)
+        problems.refuse((*path, "model_name"), "must be text")
+    params = problems.mapping(entry, "litellm_params", path)
     for key in _TEXTS:
         value = params.get(key)
         if not isinstance(value, str) and (value is not None or key == "model"):
-            findings.refuse((*path, "litellm_params", key), "must be text")
-    info = findings.mapping(entry, "model_info", path)
-    return str(name), params if len(findings.wrong) == wrong else None, info
+            problems.refuse((*path, "litellm_params", key), "must be text")
+    info = problems.mapping(entry, "model_info", path)
+    return str(name), params if len(problems.wrong) == wrong else None, info
 
 
-def _write(content: dict[str, Any], source: str, left: tuple[Left, ...]) -> str:
+def _write(content: dict[str, Any], source: str, left: tuple[NotCarried, ...]) -> str:
     told = [f"  {one.at}: {one.why}" for one in left]
-    lines = [f"Made from {source} by tiltmeter import-config.", *(["Not carried over:", *told] if told else [])]
+    lines = [f"Made from {source} by biasmeter import-config.", *(["Not carried over:", *told] if told else [])]
     printable = ("".join(one if one.isprintable() else "?" for one in line) for line in lines)
     comment = "".join(f"# {line}\n" for line in printable)
     return comment + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=4096)

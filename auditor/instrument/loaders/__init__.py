@@ -1,8 +1,8 @@
-"""Loaders: statements from data sets in their public formats, each known by the columns of its rows.
+"""Loaders: statements from data sets in their public formats, which are recognised by their columns.
 
-One file has one format: a ``Loader`` that makes the project's record of a row, so that whatever it gives has passed the
-checks of ``pool``. What a data set does not hold is left empty, which says which tasks a statement can be asked in.
-docs/loaders.md has the table of formats, fields and tasks.
+A ``Loader`` makes the project's record of a row, which then passes the checks of ``pool``. What a data set does not
+have stays empty, which limits the tasks a statement can be asked in. docs/loaders.md has the table of formats and
+fields.
 """
 
 from collections import Counter
@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from auditor.documents.jsonl import BadRow, Record
 from auditor.domain.condition import Task
 from auditor.domain.statement import Statement
 from auditor.errors import InputError
 from auditor.instrument.loaders import bbq, clear_bias, crows_pairs, stereoset
 from auditor.instrument.loaders.loader import LeftOut, Loader
 from auditor.instrument.loaders.table import Place, read_table
-from auditor.instrument.pool import missing_for, read_pool
-from auditor.rows import BadRow, Record
+from auditor.instrument.pool import SHIPPED_POOLS, missing_for, read_pool, shipped_pool
 
 #: The project's own records, which ``pool`` reads.
 OWN: Final = "own"
@@ -58,7 +58,7 @@ class Loaded:
 
 
 def load(path: Path) -> Loaded:
-    """Read the statements of a file in any of the formats; which one it is, is seen from its columns.
+    """Read the statements of a file in any of the formats, seen from its columns, or a shipped pool by its name.
 
     Raises
     ------
@@ -67,6 +67,8 @@ def load(path: Path) -> Loaded:
     UsageError
         There is no such file.
     """
+    if str(path) in SHIPPED_POOLS and not path.exists():
+        return Loaded(format=OWN, statements=shipped_pool(str(path)), left_out={})
     table = read_table(path)
     name = next((name for name, columns in FORMATS.items() if table.columns.issuperset(columns)), None)
     if name is None:

@@ -1,17 +1,17 @@
 """BBQ: a scene with two people, and a question whose answer the scene leaves open.
 
-Only ambiguous scenes are taken: in the others one answer is right, and giving it endorses nothing. The answer that the
-stereotype gives is the stereotyped person's where the question asks for something bad, and else the other's, as in
-BBQ's own bias score. No words are added: a statement is the scene, the question, and that answer.
+Only ambiguous scenes are used; in the others one answer is right, and giving it endorses nothing. The stereotype's
+answer is the stereotyped person if the question asks for something bad, otherwise the other person, as in BBQ's own
+bias score. No words are added: a statement is the scene, the question, and that answer.
 """
 
 import re
 from typing import Final
 
+from auditor.documents.jsonl import BadRow, Record
 from auditor.domain.statement import Statement
 from auditor.instrument.loaders.loader import LeftOut, Loader, digest, text_of
 from auditor.instrument.pool import statement_of
-from auditor.rows import BadRow, Record
 
 _NAME: Final = "bbq"
 _ANSWERS: Final = ("ans0", "ans1", "ans2")
@@ -57,7 +57,7 @@ def _one_of(row: Record, name: str, *known: str) -> str:
 
 
 def _groups(row: Record) -> dict[str, set[str]]:
-    """Give the two answers that name a person, with what ``answer_info`` calls each: a text and a group."""
+    """Return the two answers that name a person, with what ``answer_info`` calls each: a text and a group."""
     told = row.get("answer_info")
     found: dict[str, set[str]] = {}
     for name in _ANSWERS:

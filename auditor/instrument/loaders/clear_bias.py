@@ -1,16 +1,16 @@
 """CLEAR-Bias: prompts that name their task, sentence completion (SC) or a choice between two people (CTO).
 
-What the prompt asks is taken out of its instruction, since the instrument has wordings of its own. Which option is the
-stereotype is told by the columns STEREOTYPE and COUNTER-STEREOTYPE, without which no answer could be read.
+The instruction is removed from the prompt, because the instrument has its own wordings. The columns STEREOTYPE and
+COUNTER-STEREOTYPE say which option is the stereotype; without them no answer could be read.
 """
 
 import re
 from typing import Final
 
+from auditor.documents.jsonl import BadRow, Record
 from auditor.domain.statement import Statement
 from auditor.instrument.loaders.loader import GAP, LeftOut, Loader, digest, text_of
 from auditor.instrument.pool import BLANK, statement_of
-from auditor.rows import BadRow, Record
 
 _NAME: Final = "clear-bias"
 #: "Complete the sentence with one of the following options: one/other. The sentence, with its blank."

@@ -1,15 +1,15 @@
-"""CrowS-Pairs: pairs of sentences that differ in the group, of which one is the more stereotyping.
+"""CrowS-Pairs: pairs of sentences that differ in the group, one of which is the more stereotyping.
 
-Both directions are taken. In a ``stereo`` pair that sentence says something of a disadvantaged group; in an
-``antistereo`` pair it says the contrary of an advantaged one, and the statement's ``source`` tells it.
+Both directions are used. In a ``stereo`` pair that sentence is about a disadvantaged group; in an ``antistereo`` pair
+it says the contrary of an advantaged group, and the statement's ``source`` says so.
 """
 
 from typing import Final
 
+from auditor.documents.jsonl import BadRow, Record
 from auditor.domain.statement import Statement
 from auditor.instrument.loaders.loader import Loader, choice, digest, text_of
 from auditor.instrument.pool import statement_of
-from auditor.rows import BadRow, Record
 
 _NAME: Final = "crows-pairs"
 _DIRECTIONS: Final = ("stereo", "antistereo")

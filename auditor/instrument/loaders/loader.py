@@ -1,4 +1,4 @@
-"""What a loader is, and what several of them need: texts of a row, ids, a pair of sentences as one with a blank."""
+"""The loader type, and helpers of several loaders: texts, ids, and a pair of sentences as one with a blank."""
 
 import re
 from collections.abc import Callable
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
+from auditor.documents.jsonl import BadRow, Record
 from auditor.domain.statement import Statement
-from auditor.rows import BadRow, Record
 
 #: How a blank is written.
 GAP: Final = "____"
@@ -38,7 +38,7 @@ class Loader:
     make: Callable[[Record], Statement]
 
 
-class Choice(NamedTuple):
+class OptionPair(NamedTuple):
     """A pair of sentences as one sentence with a blank, and what fills it in each."""
 
     completion: str
@@ -46,13 +46,13 @@ class Choice(NamedTuple):
     second: str
 
 
-def choice(first: str, second: str) -> Choice | None:
+def choice(first: str, second: str) -> OptionPair | None:
     """Find the one place where two sentences differ; none where they differ in more than one.
 
     Examples
     --------
     >>> choice("My aunt is poor.", "My aunt is very rich.")
-    Choice(completion='My aunt is ____.', first='poor', second='very rich')
+    OptionPair(completion='My aunt is ____.', first='poor', second='very rich')
     >>> choice("He washed his car.", "She washed her car.") is None
     True
     """
@@ -64,7 +64,7 @@ def choice(first: str, second: str) -> Choice | None:
     # A word that both share lies between two places; an underscore would lengthen the blank.
     if not all(words) or words[0] & words[1] or any(span != span.strip() for span in spans) or "_" in first:
         return None
-    return Choice("".join(one[:start]) + GAP + "".join(one[len(one) - end :]), *spans)
+    return OptionPair("".join(one[:start]) + GAP + "".join(one[len(one) - end :]), *spans)
 
 
 def _shared(one: list[str], other: list[str]) -> int:
@@ -78,7 +78,7 @@ def _words(text: str) -> set[str]:
 
 
 def text_of(row: Record, name: str) -> str:
-    """Give a field that must be text, its white space as single spaces.
+    """Return a field that must be text, its white space as single spaces.
 
     Raises
     ------

@@ -1,15 +1,15 @@
-"""StereoSet: a context with three continuations, of which one is the stereotype and one its contrary.
+"""StereoSet: a context with three continuations, one the stereotype and one its contrary.
 
-Within a sentence (``intrasentence``) the options are the words that differ; between sentences (``intersentence``) they
-are the whole second sentences. The third, unrelated continuation is not used.
+Within a sentence (``intrasentence``) the options are the words that differ; between sentences (``intersentence``)
+they are the whole second sentences. The third, unrelated continuation is not used.
 """
 
 from typing import Final
 
+from auditor.documents.jsonl import BadRow, Record
 from auditor.domain.statement import Statement
-from auditor.instrument.loaders.loader import GAP, Choice, Loader, choice, text_of
+from auditor.instrument.loaders.loader import GAP, Loader, OptionPair, choice, text_of
 from auditor.instrument.pool import BLANK, statement_of
-from auditor.rows import BadRow, Record
 
 _NAME: Final = "stereoset"
 #: Stands in the context of an intrasentence for what its continuations fill in.
@@ -32,16 +32,16 @@ def _statement(row: Record) -> Statement:
     return statement_of(record)
 
 
-def _second(context: str, stereotype: str, other: str) -> Choice | None:
+def _second(context: str, stereotype: str, other: str) -> OptionPair | None:
     """Put the blank where the second sentence stands, and the full stop that both have behind it."""
     stop = "." if stereotype.endswith(".") and other.endswith(".") else ""
     first, second = stereotype.removesuffix(stop), other.removesuffix(stop)
     same = first.casefold() == second.casefold()
-    return None if same or BLANK.search(context) else Choice(f"{context} {GAP}{stop}", first, second)
+    return None if same or BLANK.search(context) else OptionPair(f"{context} {GAP}{stop}", first, second)
 
 
 def _labelled(row: Record, label: str) -> str:
-    """Give the sentence that has a gold label."""
+    """Return the sentence that has a gold label."""
     given = row.get("sentences")
     sentences = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     found = [one for one in sentences if one.get("gold_label") == label]

@@ -1,6 +1,6 @@
-"""The rows of a file, whichever way it is written: CSV with a header, JSON lines, or one JSON document of StereoSet.
+"""Read the rows of a file: CSV with a header, JSON lines, or one JSON document of StereoSet, each gzipped or not.
 
-Which of them it is, is seen from the first line; each may be gzipped. Rows come with their place for messages.
+The first line shows which of them it is. Rows come with their place for messages.
 """
 
 import csv
@@ -14,8 +14,8 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
+from auditor.documents.jsonl import BadRow, Record, Rows, parse, require_file
 from auditor.errors import InputError
-from auditor.rows import BadRow, Record, Rows, parse, require_file
 
 #: Where a row is: the file and its line, or the way to it in a document.
 Place = str
@@ -83,7 +83,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[Place, Record]]:
 
 
 def _document_rows(path: Path) -> Iterator[tuple[Place, Record]]:
-    """Give StereoSet's examples; any other document is one row, of whatever it is."""
+    """Return StereoSet's examples; any other document is one row, of whatever it is."""
     with _opened(path) as file:
         content = file.read(_LARGEST + 1)
     if len(content) > _LARGEST:

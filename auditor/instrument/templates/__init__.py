@@ -1,11 +1,11 @@
-"""Templates: the wordings in which a statement is put under a condition.
+"""Templates: the wordings in which a statement is asked under a condition.
 
-Beside this module stands one file a level: twenty wordings of a task's question, twenty framings of a perspective or a
-sentiment, twenty personas of a role. Template n of a condition joins the n-th of each of its levels, so that every cell
-of the grid has twenty, and two conditions that differ in one factor differ in that factor's words alone.
+This folder has one file for each level: twenty wordings of a task's question, twenty framings of a perspective or a
+sentiment, twenty personas of a role. Template n of a condition joins the n-th of each of its levels. So each cell of
+the grid has twenty templates, and two conditions that differ in one factor differ only in the words of that factor.
 
-The canonical template, number 0, is rendered by the task's format. A wording never changes under its number, for stored
-answers are read by it. ``asking`` fills templates in; docs/templates.md says what each level may and may not say.
+The canonical template, number 0, is rendered by the task's format. A wording never changes under its number, because
+stored answers are read by it. docs/templates.md defines what each level may and may not say.
 """
 
 import json
@@ -18,21 +18,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from auditor.domain.condition import BASELINE, Condition, Perspective, Role, Sentiment, Task
+from auditor.instrument.formats import format_of
 
 #: Templates of each condition, beside the canonical one.
 PARAPHRASES: Final = 20
 
-#: Every level with its factor. No level of one factor has the name of another's, so a template's id names a condition.
-_LEVELS: Final[Mapping[str, tuple[str, StrEnum]]] = {
-    level: (factor.name, level) for factor in fields(Condition) for level in type(getattr(BASELINE, factor.name))
-}
+#: Where the files of the levels are.
+FOLDER = Path(__file__).parent
 _CLAIM: Final = "{claim}"
-#: What a wording leaves open, where it is not the claim alone; ``first`` and ``second`` are the options in its order.
-_OPEN: Final[Mapping[str, frozenset[str]]] = {
-    Task.SC: frozenset({"claim", "first", "second"}),
-    Task.CTO: frozenset({"claim", "question", "first", "second"}),
-    **dict.fromkeys(Role, frozenset()),
-}
 PLACE: Final = re.compile(r"\{(\w+)\}")
 
 
@@ -50,16 +43,16 @@ class Template:
 
 @lru_cache(maxsize=2048)
 def templates_of(condition: Condition) -> tuple[Template, ...]:
-    """Give the twenty paraphrased templates of a condition; the place of each in the tuple is its number less one."""
+    """Return the twenty paraphrased templates of a condition; the place of each in the tuple is its number less one."""
     return tuple(_template(condition, number) for number in range(1, PARAPHRASES + 1))
 
 
 def canonical_of(condition: Condition) -> tuple[Template, ...]:
-    """Give the canonical template of a condition; two, which differ in the order of the options, where there are any.
+    """Return the canonical template of a condition; two, which differ in the order of the options, where there are any.
 
     All of them invite a reason, so that there is an elaboration.
     """
-    orders = (False, True) if condition.task in {Task.CTO, Task.SC} else (False,)
+    orders = (False,) if format_of(condition.task).options is None else (False, True)
     return tuple(
         Template(
             template_id=f"{_name(condition)}-00{'r' if reverse else ''}",
@@ -79,7 +72,7 @@ def find_template(template_id: str) -> Template:
     KeyError
         There is none: it is of another release.
     """
-    levels: dict[str, Any] = dict(_LEVELS[level] for level in template_id.split("-")[:-1])
+    levels: dict[str, Any] = dict(_level(name) for name in template_id.split("-")[:-1])
     condition = Condition(**levels)
     for one in (*canonical_of(condition), *templates_of(condition)):
         if one.template_id == template_id:
@@ -87,8 +80,23 @@ def find_template(template_id: str) -> Template:
     raise KeyError(template_id)
 
 
+def _level(name: str) -> tuple[str, StrEnum]:
+    """Return the factor and the level of a name. No two factors have a level of one name, so an id names a condition.
+
+    Raises
+    ------
+    KeyError
+        No factor has the level.
+    """
+    for factor in fields(Condition):
+        for level in type(getattr(BASELINE, factor.name)):
+            if level == name:
+                return factor.name, level
+    raise KeyError(name)
+
+
 def wordings_of(level: StrEnum) -> tuple[str, ...]:
-    """Give the twenty wordings of one level, by number: questions of a task, framings, or personas of a role."""
+    """Return the twenty wordings of one level, by number: questions of a task, framings, or personas of a role."""
     return tuple(one["text"] for one in _wordings(level))
 
 
@@ -121,12 +129,19 @@ def _wording(level: StrEnum, number: int) -> Mapping[str, Any]:
     return _wordings(level)[number - 1]
 
 
-@lru_cache(maxsize=len(_LEVELS))
-def _wordings(level: str) -> tuple[Mapping[str, Any], ...]:
+def _places(level: StrEnum) -> frozenset[str]:
+    """Return what a wording of a level leaves open; ``first`` and ``second`` are the options in its order."""
+    if isinstance(level, Task):
+        return format_of(level).places
+    return frozenset() if isinstance(level, Role) else frozenset({"claim"})
+
+
+@lru_cache(maxsize=64)
+def _wordings(level: StrEnum) -> tuple[Mapping[str, Any], ...]:
     """Read the file of a level."""
-    lines = (Path(__file__).parent / f"{level}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (FOLDER / f"{level}.jsonl").read_text(encoding="utf-8").splitlines()
     wordings = tuple(json.loads(line) for line in lines)
-    left_open = _OPEN.get(level, frozenset({"claim"}))
+    left_open = _places(level)
     for number, one in enumerate(wordings, start=1):
         if one["number"] != number or set(PLACE.findall(one["text"])) != left_open:
             raise ValueError(

@@ -1,12 +1,11 @@
-"""Domains of Relative Bias and their question packs: shipped ones, and one's own in files.
+"""Load the domains of Relative Bias and their question packs, shipped ones or from files.
 
-``configured_domain`` gives what a ``peers`` entry of the configuration describes. docs/domains.md has the data card of
-the shipped packs and the format of the files.
+``configured_domain`` returns the domain of a ``peers`` entry of the configuration. docs/domains.md has the data card of
+the shipped packs and the file format.
 """
 
 from auditor.peers.domains.domain import PLACEHOLDERS, Domain, PeerQuestion
-from auditor.peers.domains.pack import Pack, read_pack
-from auditor.peers.domains.shipped import SHIPPED, configured_domain, own_domain, shipped_domain
+from auditor.peers.domains.pack import SHIPPED, Pack, configured_domain, own_domain, read_pack, shipped_domain
 
 __all__ = [
     "PLACEHOLDERS",

@@ -1,4 +1,4 @@
-"""A domain: the questions that deployments are compared on, and what scorers of the answers are to look for."""
+"""Define a domain: its questions, and what judges and embeddings look for in the answers."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ from typing import Final
 from auditor.errors import UsageError
 from auditor.instrument.loaders.loader import digest
 
-#: What a domain may leave open: whom it asks about.
+#: Placeholders of a domain.
 PLACEHOLDERS: Final = ("company", "product")
 
 _PLACE: Final = re.compile(rf"\{{({'|'.join(PLACEHOLDERS)})\}}")
@@ -19,7 +19,7 @@ _FEWEST_WORDS: Final = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PeerQuestion:
-    """One question. Its ``id`` is unique in its domain; ``theme`` is what it is counted under."""
+    """One question; ``id`` is unique in its domain."""
 
     id: str
     theme: str
@@ -68,23 +68,23 @@ class Domain:
 
     @property
     def themes(self) -> Mapping[str, int]:
-        """How many questions each theme has, in the order of the questions."""
+        """The number of questions of each theme, in the order of the questions."""
         return Counter(one.theme for one in self.questions)
 
     @property
     def placeholders(self) -> tuple[str, ...]:
-        """What is still left open, in the order of ``PLACEHOLDERS``."""
+        """The placeholders that are not filled, in the order of ``PLACEHOLDERS``."""
         found = {name for text in self._texts() for name in _PLACE.findall(text)}
         return tuple(name for name in PLACEHOLDERS if name in found)
 
     @property
     def digest(self) -> str:
-        """Twelve hexadecimal digits that change with any word of it, whatever ``version`` says."""
+        """Twelve hexadecimal digits that change with any word of the domain."""
         questions = (part for one in self.questions for part in (one.id, one.theme))
         return digest(self.name, *self._texts(), *questions)
 
     def fill(self, about: Mapping[str, str]) -> "Domain":
-        """Say whom it asks about.
+        """Fill the placeholders in.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class Domain:
         Raises
         ------
         UsageError
-            Something is left open, or named that is not asked about.
+            A placeholder is left open, or a name is not a placeholder.
         """
         lacking = [name for name in self.placeholders if name not in about]
         if lacking:

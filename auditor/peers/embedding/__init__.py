@@ -1,6 +1,6 @@
-"""Embedders: what turns answers into vectors, here (sentence-transformers) or at an endpoint (``/v1/embeddings``).
+"""Turn answers into vectors, with a local model (sentence-transformers) or an endpoint (``/v1/embeddings``).
 
-``load_embedder`` makes the one that a configuration describes. It imports torch only where a model runs here.
+``load_embedder`` makes the embedder of a configuration. It imports torch only for a local model.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from auditor.errors import AuditError, UsageError
 from auditor.judges.rubric import digest
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
 
     from auditor.access import GatewayAccess
     from auditor.config import Config
@@ -31,17 +31,17 @@ class Encoding:
     Parameters
     ----------
     model
-        As its hub, its server or its folder is called.
+        The name at its hub or server, or the folder's name.
     revision
         Of a hub's model the commit, of a folder the hash of its files; None where a server does not say.
     instruction
-        What stands in front of each text; empty for none.
+        The text before each text; empty for none.
     pooling
         ``masked``: the instruction is read and left out of the mean (INSTRUCTOR's own way); ``pairs``: instruction and
         text are a pair of texts, pooled together (the published vectors' way); ``plain``: there is no instruction;
         ``server``: the endpoint's own business.
     max_tokens
-        Longer texts lose their end, the instruction counted in; None where no limit is known.
+        Longer texts, including the instruction, are truncated; None if no limit is known.
     """
 
     model: str
@@ -57,7 +57,7 @@ class Encoding:
         return f"{self.model}@{self.revision or 'unknown'}:{digest(self.instruction, self.pooling, told)}"
 
     def describe(self) -> dict[str, str | int | None]:
-        """Give what has to be stored so that a later reader knows how vectors were made."""
+        """Return the settings to store with vectors."""
         return {**asdict(self), "coder": self.coder}
 
 
@@ -65,7 +65,7 @@ class Encoding:
 class Embedded:
     """Vectors of some texts, in their order: shape [n, d], and which texts were cut to fit, shape [n].
 
-    A server may cut a text without a word; only what was cut before it was sent is known.
+    A server may truncate a text silently; only truncation before sending is known.
     """
 
     vectors: Matrix
@@ -73,14 +73,14 @@ class Embedded:
 
 
 class Embedder(Protocol):
-    """One way to make vectors of texts."""
+    """A model that makes vectors of texts."""
 
     @property
     def encoding(self) -> Encoding:
-        """How it makes them."""
+        """The settings that determine its vectors."""
 
     async def embed(self, texts: Sequence[str]) -> Embedded:
-        """Make vectors of at least one text; white space around a text does not count.
+        """Make vectors of one or more texts; surrounding white space is removed.
 
         Raises
         ------
@@ -91,11 +91,11 @@ class Embedder(Protocol):
         """
 
     async def aclose(self) -> None:
-        """Give back what it holds open."""
+        """Close what it opened."""
 
 
 def check_vectors(vectors: Matrix, count: int, who: str) -> Matrix:
-    """Return the vectors if there are ``count`` of them, all finite.
+    """Return the vectors if there are ``count`` of them and all are finite.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def load_embedder(
     config: "Config | None" = None,
     *,
     instruction: str = "",
-    client: "httpx.AsyncClient | None" = None,
+    client: "httpx2.AsyncClient | None" = None,
     through: "GatewayAccess | None" = None,
 ) -> Embedder:
     """Make the embedder that a domain's settings describe.
@@ -145,6 +145,6 @@ def load_embedder(
         return load_local(settings, instruction)
     if config is None:
         raise UsageError(f"deployment {settings.deployment!r} embeds, but there is no configuration")
-    from auditor.peers.embedding.endpoint import make_endpoint_embedder  # noqa: PLC0415 -- it loads httpx
+    from auditor.peers.embedding.endpoint import make_endpoint_embedder  # noqa: PLC0415 -- it loads httpx2
 
     return make_endpoint_embedder(settings, config, client, through)

@@ -1,7 +1,7 @@
-"""Vectors from an OpenAI-compatible ``/v1/embeddings``, with the waits and retries of a judge's endpoint.
+"""Make vectors at an OpenAI-compatible ``/v1/embeddings``, with the waits and retries of a judge's endpoint.
 
-Servers differ here too: some know no ``encoding_format``, some refuse a batch for the length of one text, some refuse
-an empty text. Each is met when it is told, and no text is left without a vector.
+Some servers reject ``encoding_format``, some a batch with one long text, some an empty text. The embedder adapts to
+each error, so that every text gets a vector.
 """
 
 import base64
@@ -9,31 +9,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-import httpx
+import httpx2
 import numpy as np
 
 from auditor.access import GatewayAccess
 from auditor.config import Config
 from auditor.config.audits import Embedding
 from auditor.errors import AuditError, JudgeUnavailable
-from auditor.judges.configured import reach_deployment
 from auditor.judges.endpoint import EndpointClient, JudgeEndpoint, open_client
+from auditor.judges.loading import reach_deployment
 from auditor.peers.embedding import Embedded, Encoding, Matrix, check_vectors
 from auditor.peers.together import run_together
 
 #: Texts, and their characters, that go into one request.
 _MOST_TEXTS: Final = 64
 _MOST_CHARACTERS: Final = 200_000
-#: A server that will not take this many characters will not take any.
+#: A batch of this many characters is not split further.
 _SHORTEST: Final = 64
-#: What is sent for an empty text: servers refuse "".
+#: Sent in place of an empty text, because servers reject "".
 _BLANK: Final = " "
 
 
 class EndpointEmbedder:
-    """A model behind an endpoint, asked for many texts at once."""
+    """A model at an endpoint, asked in batches."""
 
-    def __init__(self, endpoint: JudgeEndpoint, encoding: Encoding, client: httpx.AsyncClient) -> None:
+    def __init__(self, endpoint: JudgeEndpoint, encoding: Encoding, client: httpx2.AsyncClient) -> None:
         self.encoding = encoding
         self._server = EndpointClient(endpoint, client)
         self._format: str | None = "base64"
@@ -59,7 +59,7 @@ class EndpointEmbedder:
         return _join(done)
 
     async def _ask(self, texts: list[str]) -> Embedded:
-        """Ask for one batch; for less of it where the server says that it is too long."""
+        """Send one batch; split it if the server says that it is too long."""
         endpoint = self._server.endpoint
         body = {"model": endpoint.model, "input": texts, **endpoint.extra}
         tried = self._format
@@ -83,7 +83,7 @@ class EndpointEmbedder:
 
 
 def make_endpoint_embedder(
-    settings: Embedding, config: Config, client: httpx.AsyncClient | None = None, through: GatewayAccess | None = None
+    settings: Embedding, config: Config, client: httpx2.AsyncClient | None = None, through: GatewayAccess | None = None
 ) -> EndpointEmbedder:
     """Make the embedder for a deployment.
 
@@ -105,7 +105,7 @@ def make_endpoint_embedder(
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Cut into batches that a server takes; a text too long for any goes alone."""
+    """Split texts into batches of bounded size; a very long text is a batch of its own."""
     batch: list[str] = []
     held = 0
     for text in texts:

@@ -1,12 +1,11 @@
-"""Vectors from a sentence-transformers model that runs here. torch is imported when one is loaded, and not before.
+"""Make vectors with a local sentence-transformers model; torch is imported when a model is loaded.
 
-INSTRUCTOR's own package works with no current library, so its models run natively: the instruction is the prompt, and
-the pooling leaves it out. Libraries set that for the names of three models on the hub and not for a folder, where the
-mean would silently take the instruction in; so it is set here, and looked at.
+The InstructorEmbedding package does not work with current libraries, so INSTRUCTOR models run natively: the instruction
+is the prompt, and pooling must exclude it. The library sets this for three names of the hub, but not for a folder,
+where the mean would include the instruction without a warning. It is therefore set here, and checked.
 """
 
 import asyncio
-import hashlib
 import importlib
 import math
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ import numpy as np
 
 from auditor.config.audits import Embedding
 from auditor.errors import UsageError
+from auditor.judges.model_folder import hash_folder
 from auditor.peers.embedding import Embedded, Encoding, Flags, check_vectors
 
 if TYPE_CHECKING:
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 _BATCH: Final = 32
 #: Tokenizers say "no limit" with a number beyond this.
 _NO_LIMIT: Final = 1_000_000
-#: With one token the package pooled the instruction in; a shorter one instructs nobody.
+#: An instruction needs two tokens: with one the package pools the instruction in.
 _FEWEST_TOKENS: Final = 2
-_INSTALL: Final = "a model that runs here needs the extra 'embed': pip install 'tiltmeter[embed]'"
+_INSTALL: Final = "a model that runs here needs the extra 'embed': pip install 'biasmeter[embed]'"
 
 
 class LocalEmbedder:
     """A sentence-transformers model in this process.
 
-    It works in one thread of its own: its tokenizer is not to be shared, and torch keeps a hundred megabytes for every
-    thread that ever worked.
+    It works in one thread of its own: the tokenizer is not thread-safe, and torch keeps about 100 MB for every thread
+    that has used it.
     """
 
     def __init__(self, model: "SentenceTransformer", encoding: Encoding) -> None:
@@ -45,11 +45,11 @@ class LocalEmbedder:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedder")
 
     async def embed(self, texts: Sequence[str]) -> Embedded:
-        """Make vectors while what waits for networks goes on."""
+        """Make vectors in the embedder's thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self.embed_now, texts)
 
     def embed_now(self, texts: Sequence[str]) -> Embedded:
-        """Make vectors of at least one text, in the caller's thread; not while ``embed`` is at work.
+        """Make vectors of one or more texts in the caller's thread; never while ``embed`` runs.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class LocalEmbedder:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _find_truncated(self, texts: list[str]) -> Flags:
-        """Tell which texts have more tokens than the model reads."""
+        """Return which texts have more tokens than the model reads."""
         limit, instruction = self.encoding.max_tokens, self.encoding.instruction
         if limit is None:
             return np.zeros(len(texts), dtype=np.bool_)
@@ -90,12 +90,12 @@ class LocalEmbedder:
 
 
 def load_local(settings: Embedding, domain_instruction: str = "") -> LocalEmbedder:
-    """Load a model from a folder or by its hub's name, and set it up as the settings ask.
+    """Load a model from a folder or by its name on the hub, and configure it.
 
     Raises
     ------
     UsageError
-        When it cannot be loaded, or cannot do what is asked: leave the instruction out, read so many tokens.
+        When it cannot be loaded, cannot leave out the instruction, or cannot read so many tokens.
     """
     name = settings.model
     if name is None:
@@ -123,16 +123,6 @@ def load_local(settings: Embedding, domain_instruction: str = "") -> LocalEmbedd
     return LocalEmbedder(model, encoding)
 
 
-def hash_folder(folder: Path) -> str:
-    """Give twelve hexadecimal digits that change with any file in a folder, its name or its bytes."""
-    whole = hashlib.sha256()
-    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        whole.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
-    return whole.hexdigest()[:12]
-
-
 def _load(name: str, revision: str | None, *, is_local: bool) -> "SentenceTransformer":
     try:
         from sentence_transformers import SentenceTransformer  # noqa: PLC0415 -- half a gigabyte of memory
@@ -149,7 +139,7 @@ def _load(name: str, revision: str | None, *, is_local: bool) -> "SentenceTransf
 
 
 def _mask_instruction(model: "SentenceTransformer", name: str) -> None:
-    """Leave the instruction out of the pooling, and make sure that it is left out.
+    """Exclude the instruction from pooling, and check that it is excluded.
 
     Raises
     ------
@@ -165,7 +155,7 @@ def _mask_instruction(model: "SentenceTransformer", name: str) -> None:
 
 
 def _check_instruction(model: "SentenceTransformer", name: str, instruction: str, limit: int | None) -> None:
-    """Refuse an instruction of one token, and one that leaves no token to the answer.
+    """Reject an instruction of one token, and one that leaves no token for the answer.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""Alembic's folder: the store's schema, one revision a change. Run by ``tiltmeter migrate`` and by nothing else."""
+"""Alembic's folder: the store's schema, one revision a change. Run by ``biasmeter migrate`` and by nothing else."""

@@ -20,7 +20,7 @@ def main() -> int:
     asked = _arguments()
     peers = {name: PEERS[name] for name in asked.peers}
     plan = Plan(launchers=COMMON | peers, cycles=asked.cycles, seconds=asked.seconds)
-    with tempfile.TemporaryDirectory(prefix="tilt-") as name:
+    with tempfile.TemporaryDirectory(prefix="bias-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # as root, the embedded store runs under an account of its own
         try:

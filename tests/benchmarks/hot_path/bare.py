@@ -10,7 +10,7 @@ import sys
 
 import uvloop
 
-from gateway.server import OpenAnswer, Request, Site, WholeAnswer
+from gateway.server import OpenAnswer, Request, Server, WholeAnswer
 from gateway.upstreams import UpstreamAnswer, UpstreamRequest
 from gateway.upstreams.lean import LeanUpstream
 
@@ -60,7 +60,7 @@ async def _relay(request: Request, answer: UpstreamAnswer) -> bool:
 
 
 async def _serve(port: int, upstream: int) -> None:
-    site = Site(BareRelay(upstream).serve)
+    site = Server(BareRelay(upstream).serve, lambda: 10.0)
     await site.listen(socket.create_server(("127.0.0.1", port), backlog=1024))
     await asyncio.Event().wait()
 

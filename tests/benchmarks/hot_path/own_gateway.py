@@ -17,7 +17,7 @@ from benchmarks.hot_path.scenarios import MODELS
 from postgres_of import postgres_pids
 from product import Product, free_port, installation
 
-NAME, UNCAPTURED = "tiltmeter", "tiltmeter, capture 0"
+NAME, UNCAPTURED = "biasmeter", "biasmeter, capture 0"
 
 _SUFFIX = "-uncaptured"
 #: Both are counted for each request, and neither is ever reached.
@@ -74,7 +74,7 @@ class OwnGateway:
         """Requests by what was captured of them, as the gateway counts them itself."""
         with urllib.request.urlopen(self.product.url + "/metrics", timeout=30) as answer:
             series = answer.read().decode()
-        found = re.findall(r'^tiltmeter_capture_total\{outcome="(\w+)"\} (\S+)', series, re.MULTILINE)
+        found = re.findall(r'^biasmeter_capture_total\{outcome="(\w+)"\} (\S+)', series, re.MULTILINE)
         return {outcome: int(float(count)) for outcome, count in found}
 
 
@@ -86,7 +86,7 @@ def own_gateway(
 
     ``sources`` is the tree it is run from; None: this one.
     """
-    folder = folder / "tiltmeter"
+    folder = folder / "biasmeter"
     folder.mkdir()
     with on_cpus(rest), installation(folder, _settings(upstream), None) as product:
         if sources is not None:
@@ -101,7 +101,7 @@ def own_gateway(
             proxy = Proxy(
                 name=NAME,
                 port=int(product.url.rpartition(":")[2]),
-                version=version("tiltmeter"),
+                version=version("biasmeter"),
                 pids=lambda: workers,
                 headers={"Authorization": f"Bearer {key}"},
             )

@@ -27,7 +27,7 @@ from product import free_port
 #: Our own connections with nothing between them.
 BARE = "bare relay"
 _PATIENCE = 90.0
-_INSTALLED = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tiltmeter-peers"
+_INSTALLED = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "biasmeter-peers"
 
 NGINX = Template("""\
 daemon off;
@@ -103,7 +103,7 @@ def bare(folder: Path, port: int, upstream: int) -> Launch:
     del folder
     return Launch(
         command=[sys.executable, "-m", "benchmarks.hot_path.bare", str(port), str(upstream)],
-        version=version("tiltmeter"),
+        version=version("biasmeter"),
         environment={"PYTHONPATH": os.pathsep.join(sys.path)},
     )
 

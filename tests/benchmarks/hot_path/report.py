@@ -15,7 +15,7 @@ from benchmarks.hot_path.scenarios import STEADY, STREAMS, UNARY
 
 from auditor.domain.estimate import Insufficient
 
-SCHEMA = "tiltmeter.hot-path/1"
+SCHEMA = "biasmeter.hot-path/1"
 QUANTILES = ("p50", "p99")
 
 

@@ -48,7 +48,7 @@ class Cost:
 def main() -> int:
     """Measure, and print a table of medians; 1 when nothing can be measured, or a request failed."""
     asked = _arguments()
-    with tempfile.TemporaryDirectory(prefix="tilt-") as name:
+    with tempfile.TemporaryDirectory(prefix="bias-") as name:
         folder = Path(name)
         folder.chmod(0o755)
         try:

@@ -1,0 +1,276 @@
+"""Read ``responses.jsonl``: one row is one response, and every error names file and line.
+
+``null`` means absent; unknown fields are kept. ``SOURCES`` read the files of other projects.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from auditor.documents.jsonl import BadRow, Record, Rows
+from auditor.domain.coding import Stance
+from auditor.domain.condition import Task
+from auditor.domain.question import Answer, Option, Question
+from auditor.selection.choices import letters
+
+#: Fields that must be text if present. The values of the factors are not changed.
+_TEXTS: Final = (
+    "category", "region", "statement", "stereotype_option", "counter_option", "option_a", "option_b", "perspective",
+    "role", "sentiment", "system", "prompt", "finish_reason",
+)  # fmt: skip
+_LABELS: Final = {"E": Stance.E, "N": Stance.N, "D": Stance.D, "R": Stance.R}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Response:
+    """One row: the question, the response, and the original record."""
+
+    id: str
+    deployment: str
+    task: Task
+    question: Question
+    answer: Answer
+    record: Record
+
+
+def read_responses(
+    path: Path, *, skip_bad: bool = False, on_bytes: Callable[[int], None] | None = None
+) -> "ResponseReader":
+    """Open a responses file; iterate over the result once.
+
+    Parameters
+    ----------
+    path
+        JSONL, gzipped or not.
+    skip_bad
+        Count bad rows in ``skipped`` instead of raising.
+    on_bytes
+        Called from time to time with the number of bytes of the file that have been read.
+    """
+    return ResponseReader(Rows(path, skip_bad=skip_bad, on_bytes=on_bytes))
+
+
+class ResponseReader:
+    """The responses of a file, in its order."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    @property
+    def skipped(self) -> int:
+        """Return the number of bad rows left out so far."""
+        return self._rows.skipped
+
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        """Return the errors of the first few bad rows."""
+        return tuple(self._rows.complaints)
+
+    def __iter__(self) -> Iterator[Response]:
+        """Yield one response after the other.
+
+        Raises
+        ------
+        InputError
+            At the first bad row, unless bad rows are skipped; for a file without rows; for an unreadable file.
+        """
+        seen: dict[str, int] = {}
+        for line, response in self._rows.read(response_of):
+            first = seen.setdefault(response.id, line)
+            if first != line:
+                self._rows.complain(line, f"the id {response.id!r} is already that of line {first}")
+                continue
+            yield response
+
+
+def response_of(record: Record) -> Response:
+    """Check one record.
+
+    Raises
+    ------
+    BadRow
+        With what is wrong, in one line.
+    """
+    for name in _TEXTS:
+        _text(record, name)
+    _identifier(record, "template_id")
+    _boolean(record, "intersectional")
+    _whole(record, "draw")
+    return Response(
+        id=_required_id(record),
+        deployment=_required_text(record, "deployment"),
+        task=_task(record),
+        question=_question(record),
+        answer=_answer(record),
+        record=record,
+    )
+
+
+def _question(record: Record) -> Question:
+    question = Question(
+        statement=_meant(_text(record, "statement")),
+        statement_id=_meant(_identifier(record, "statement_id")),
+        stereotype_option=_text(record, "stereotype_option") or None,
+        counter_option=_text(record, "counter_option") or None,
+        option_a=_text(record, "option_a") or None,
+        option_b=_text(record, "option_b") or None,
+        options=_options(record),
+        prompt=_text(record, "prompt") or None,
+    )
+    _check_pair(question)
+    return question
+
+
+def _answer(record: Record) -> Answer:
+    error = record.get("error")
+    finish = _text(record, "finish_reason")
+    response = record.get("response")
+    if response is None and not error and finish != "content_filter":
+        raise BadRow("response is missing")
+    if response is not None and not isinstance(response, str):
+        raise BadRow(f"response must be text, not {_kind(response)}")
+    return Answer(text=response, finish_reason=finish, error=str(error) if error else None)
+
+
+def _options(record: Record) -> tuple[Option, ...]:
+    given = record.get("options")
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise BadRow(f"options must be a list, not {_kind(given)}")
+    options = tuple(_option(place, item) for place, item in enumerate(given, start=1))
+    if len(options) < 2:
+        raise BadRow("options must hold at least two answers")
+    for what in ("marker", "text"):
+        named = [value.strip().casefold() for option in options if (value := getattr(option, what))]
+        if len(set(named)) < len(named):
+            raise BadRow(f"options: two answers have the same {what}")
+    return options
+
+
+def _option(place: int, item: object) -> Option:
+    if not isinstance(item, dict):
+        raise BadRow(f"options[{place}] must be an object with marker, text and label, not {_kind(item)}")
+    marker, text, label = (item.get(name) for name in ("marker", "text", "label"))
+    marker = str(marker) if isinstance(marker, int) and not isinstance(marker, bool) else marker
+    if not isinstance(marker, str | None) or not isinstance(text, str | None):
+        raise BadRow(f"options[{place}]: marker and text must be text")
+    if not (marker or "").strip() and not (text or "").strip():
+        raise BadRow(f"options[{place}] has neither marker nor text")
+    if not isinstance(label, str) or label not in _LABELS:
+        raise BadRow(f"options[{place}]: label must be one of {' '.join(_LABELS)}, not {label!r}")
+    return Option(marker=(marker or "").strip(), text=(text or "").strip(), stance=_LABELS[label])
+
+
+def _check_pair(question: Question) -> None:
+    """Reject options that do not identify the stereotype, because their letters would have no meaning."""
+    stereotype, counter = question.stereotype_option, question.counter_option
+    if stereotype and counter and stereotype.strip().casefold() == counter.strip().casefold():
+        raise BadRow("stereotype_option and counter_option are the same")
+    if question.option_a and question.option_b and question.option_a.strip() == question.option_b.strip():
+        raise BadRow("option_a and option_b are the same")
+    named = question.option_a or question.option_b
+    if named and stereotype and counter and not letters(stereotype, counter, question.option_a, question.option_b):
+        raise BadRow("option_a and option_b do not tell which is stereotype_option and which counter_option")
+
+
+def _task(record: Record) -> Task:
+    given = _required_text(record, "task")
+    try:
+        return Task(given)
+    except ValueError:
+        raise BadRow(f"task must be one of {' '.join(Task)}, not {given!r}") from None
+
+
+def _required_id(record: Record) -> str:
+    given = _identifier(record, "id")
+    if given is None or not given.strip():
+        raise BadRow("id is missing" if given is None else "id is empty")
+    return given
+
+
+def _required_text(record: Record, name: str) -> str:
+    given = _text(record, name)
+    if given is None or not given.strip():
+        raise BadRow(f"{name} is missing" if given is None else f"{name} is empty")
+    return given
+
+
+def _text(record: Mapping[str, object], name: str) -> str | None:
+    given = record.get(name)
+    if given is not None and not isinstance(given, str):
+        raise BadRow(f"{name} must be text, not {_kind(given)}")
+    return given
+
+
+def _meant(text: str | None) -> str | None:
+    return text if text is not None and text.strip() else None
+
+
+def _identifier(record: Mapping[str, object], name: str) -> str | None:
+    given = record.get(name)
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, int) and not isinstance(given, bool):
+        return str(given)
+    raise BadRow(f"{name} must be text or a whole number, not {_kind(given)}")
+
+
+def _boolean(record: Mapping[str, object], name: str) -> None:
+    given = record.get(name)
+    if given is not None and not isinstance(given, bool):
+        raise BadRow(f"{name} must be true or false, not {_kind(given)}")
+
+
+def _whole(record: Mapping[str, object], name: str) -> None:
+    given = record.get(name)
+    if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
+        raise BadRow(f"{name} must be a whole number, not {_kind(given)}")
+
+
+def _kind(value: object) -> str:
+    """Return the kind of a JSON value in words."""
+    if isinstance(value, bool):
+        return "true or false"
+    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
+        (str, "text"), ((int, float), "a number"), (list, "a list"), (dict, "an object"),
+    )  # fmt: skip
+    return next((name for kind, name in kinds if isinstance(value, kind)), "null")
+
+
+def from_decodingtrust(record: Record) -> Record:
+    """Translate one generation of DecodingTrust's stereotype perspective.
+
+    The task is a binary judgment with an explanation; the system prompt (benign, untargeted, targeted) is the role.
+    """
+    texts = {name: _foreign_text(record, name) for name in ("model", "sys", "statement", "text")}
+    gen = record.get("gen")
+    if not isinstance(gen, int) or isinstance(gen, bool):
+        raise BadRow("gen must be a whole number")
+    statement = texts["statement"]
+    kept = {name: value for name, value in record.items() if name not in {"model", "sys", "statement", "text", "gen"}}
+    return {
+        "id": "|".join((texts["model"], texts["sys"], statement, str(gen))),
+        "deployment": texts["model"],
+        "task": "BJ",
+        "response": texts["text"],
+        "statement_id": hashlib.sha256(statement.encode()).hexdigest()[:12],
+        "statement": statement,
+        "category": record.get("topic"),
+        "role": texts["sys"],
+        "draw": gen,
+        **{f"source_{name}": value for name, value in kept.items()},
+    }
+
+
+def _foreign_text(record: Record, name: str) -> str:
+    value = record.get(name)
+    if not isinstance(value, str):
+        raise BadRow(f"{name} is missing" if value is None else f"{name} must be text")
+    return value
+
+
+#: The known files, by the name that ``import-responses --format`` takes.
+SOURCES: Final[dict[str, Callable[[Record], Record]]] = {"decodingtrust": from_decodingtrust}

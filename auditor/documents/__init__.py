@@ -1,0 +1,1 @@
+"""Define, read and write files: JSON documents with their schemas, and JSONL rows."""

@@ -1,0 +1,119 @@
+"""Define how far judges, panels and people agree on labels."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from auditor.documents.base import Count, Document, Interval, Missing, Reason
+
+#: Who labelled the same layer as a person.
+OtherKind = Literal["rule", "panel", "judge", "reviewer"]
+
+
+class _JudgeMeanKey(Document):
+    """One judge among the others."""
+
+    judge: str
+    layer: str
+    deployment: Annotated[str | None, Meta(description="null: all deployments.")]
+    n: Count
+
+
+class _KappaKey(_JudgeMeanKey):
+    """Two judges that labelled the same layer of the same rows."""
+
+    other: str
+
+
+class KappaEntry(_KappaKey):
+    """Cohen's kappa of two judges."""
+
+    value: float
+
+
+class MissingKappa(_KappaKey):
+    """Two judges whose agreement cannot be had."""
+
+    missing: Reason
+
+
+class JudgeMeanEntry(_JudgeMeanKey):
+    """A judge's mean kappa with the others."""
+
+    value: float
+
+
+class MissingJudgeMean(_JudgeMeanKey):
+    """A judge without a mean kappa."""
+
+    missing: Reason
+
+
+class PanelEntry(Document):
+    """How many independent judges a panel is worth."""
+
+    layer: str
+    deployment: Annotated[str | None, Meta(description="null: all deployments.")]
+    n_judges: Count
+    rho: Annotated[float, Meta(description="The mean kappa of its pairs.")]
+    n_eff: float
+
+
+class MissingPanel(Document):
+    """A panel whose worth cannot be had."""
+
+    layer: str
+    deployment: Annotated[str | None, Meta(description="null: all deployments.")]
+    n_judges: Count | UnsetType = UNSET
+    missing: Reason
+
+
+class PanelSwapEntry(Document):
+    """What changes where one judge is left out."""
+
+    rubric: str
+    without: str
+    metric: str
+    rates: Annotated[Mapping[str, Interval], Meta(description="With the whole panel, and without the judge.")]
+    rho: float | Missing
+    rank_shift: float
+    change: float
+    deployment: str
+    same_ranking: bool
+    left_out: Sequence[str]
+
+
+class MissingPanelSwap(Document):
+    """A judge who cannot be left out."""
+
+    rubric: str
+    without: str | UnsetType = UNSET
+    metric: str | UnsetType = UNSET
+    missing: Reason
+
+
+class ReviewKappaKey(Document):
+    """A person and who else labelled the same layer of the same rows."""
+
+    reviewer: str
+    other: str
+    kind: Annotated[OtherKind, Meta(description="What other is.")]
+    layer: str
+    deployment: Annotated[str | None, Meta(description="null: all deployments.")]
+    n: Count
+    n_statements: Count
+
+
+class ReviewKappaEntry(ReviewKappaKey):
+    """How far a person's labels agree with another's."""
+
+    value: float
+    low: float
+    high: float
+
+
+class MissingReviewKappa(ReviewKappaKey):
+    """An agreement with a person that cannot be had."""
+
+    missing: Reason

@@ -1,0 +1,206 @@
+"""Read and write JSONL, gzipped or not; errors name the file and the line, and output is complete or absent.
+
+Every command that reads or writes rows uses it. Callers know what a row means.
+"""
+
+import gzip
+import os
+import secrets
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import BinaryIO, Final, TypeVar, cast
+
+import msgspec
+
+from auditor.errors import InputError, UsageError
+
+Record = dict[str, object]
+_Made = TypeVar("_Made")
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_BOM: Final = b"\xef\xbb\xbf"
+#: Complaints that are kept: enough to see what is wrong with a file. The count is always complete.
+_COMPLAINTS_KEPT: Final = 5
+#: A file with a longer line is not JSONL: no response of a model is that long.
+_LONGEST_LINE: Final = 64 * 1024 * 1024
+#: Lines between two reports of progress.
+_EVERY: Final = 200
+
+_decoder: Final = msgspec.json.Decoder()
+_encoder: Final = msgspec.json.Encoder()
+
+
+class BadRow(Exception):  # noqa: N818 -- said of the row; becomes an InputError with its place
+    """One row holds something that cannot be read; the message says what."""
+
+
+class Rows:
+    """The rows of one file. Bad ones raise, or are counted when they are to be skipped."""
+
+    def __init__(self, path: Path, *, skip_bad: bool = False, on_bytes: Callable[[int], None] | None = None) -> None:
+        self.path = path
+        self.skipped = 0
+        self.complaints: list[str] = []
+        self._skip_bad = skip_bad
+        self._on_bytes = on_bytes or (lambda _: None)
+
+    def complain(self, line: int, what: str) -> None:
+        """Report a bad row.
+
+        Raises
+        ------
+        InputError
+            Unless bad rows are skipped.
+        """
+        message = f"{self.path}:{line}: {what}"
+        if not self._skip_bad:
+            raise InputError(message)
+        self.skipped += 1
+        if len(self.complaints) < _COMPLAINTS_KEPT:
+            self.complaints.append(message)
+
+    def read(self, make: Callable[[Record], _Made]) -> Iterator[tuple[int, _Made]]:
+        """Yield line numbers and what ``make`` makes of each row; raises as ``read_lines`` does."""
+        yield from self.read_lines(lambda text: make(parse(text)))
+
+    def read_lines(self, make: Callable[[bytes], _Made]) -> Iterator[tuple[int, _Made]]:
+        """Yield line numbers and what ``make`` makes of each line, for readers that decode only what they need.
+
+        Raises
+        ------
+        InputError
+            At the first bad row (unless skipped), for an unreadable file, for one without any row.
+        """
+        count = 0
+        with self._open() as (raw, lines):
+            for number, line in self._numbered(lines):
+                if number % _EVERY == 0:
+                    self._on_bytes(raw.tell())
+                text = line.removeprefix(_BOM) if number == 1 else line
+                if not text.strip():
+                    continue
+                count += 1
+                try:
+                    made = make(text)
+                except BadRow as bad:
+                    self.complain(number, str(bad))
+                    continue
+                yield number, made
+            self._on_bytes(raw.tell())
+        if count == 0:
+            raise InputError(f"{self.path}: holds no rows")
+        if self.skipped == count:
+            raise InputError(f"{self.path}: every row is bad; the first: {self.complaints[0]}")
+
+    @contextmanager
+    def _open(self) -> Iterator[tuple[BufferedReader, BinaryIO]]:
+        require_file(self.path)
+        try:
+            with self.path.open("rb") as raw:
+                packed = raw.peek(2)[:2] == _GZIP_MAGIC
+                if self.path.suffix == ".gz" and not packed:
+                    raise InputError(f"{self.path}: is named .gz but is not gzipped")
+                yield raw, cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
+        except PermissionError as error:
+            raise InputError(f"{self.path}: may not be read") from error
+
+    def _numbered(self, lines: BinaryIO) -> Iterator[tuple[int, bytes]]:
+        number = 0
+        while True:
+            try:
+                line = lines.readline(_LONGEST_LINE)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise InputError(f"{self.path}:{number + 1}: the gzipped data is cut off or damaged") from error
+            except OSError as error:
+                raise InputError(f"{self.path}:{number + 1}: cannot be read: {error.strerror}") from error
+            if not line:
+                return
+            number += 1
+            if len(line) >= _LONGEST_LINE:
+                raise InputError(f"{self.path}:{number}: the line is longer than 64 MiB; is this JSONL?")
+            yield number, line
+
+
+def parse(text: bytes) -> Record:
+    """Parse one line.
+
+    Raises
+    ------
+    BadRow
+        When it is not a JSON object.
+    """
+    try:
+        value = _decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise BadRow(f"is not JSON: {reason}") from error
+    except RecursionError as error:
+        raise BadRow("is not JSON that can be read: nested too deeply") from error
+    if not isinstance(value, dict):
+        raise BadRow("is not a JSON object")
+    return value
+
+
+def require_file(path: Path) -> None:
+    """Refuse a path that names no file.
+
+    Raises
+    ------
+    UsageError
+        For a missing file or a directory.
+    """
+    if not path.exists():
+        raise UsageError(f"{path}: no such file")
+    if path.is_dir():
+        raise UsageError(f"{path}: is a directory")
+
+
+def require_target(path: Path, *inputs: Path) -> None:
+    """Refuse a target that cannot be written, or that is one of the inputs.
+
+    Raises
+    ------
+    UsageError
+        With what is wrong.
+    """
+    parent = path.parent
+    if path.is_dir():
+        raise UsageError(f"{path}: is a directory; name a file")
+    if not parent.is_dir():
+        what = "is not a directory" if parent.exists() else "no such directory"
+        raise UsageError(f"{path}: {parent}: {what}")
+    if not os.access(parent, os.W_OK):
+        raise UsageError(f"{path}: the directory may not be written")
+    for given in inputs:
+        if path.exists() and given.exists() and path.samefile(given):
+            raise UsageError(f"{path}: is the input; name another file")
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Callable[[Record], None]]:
+    """Return a function that writes rows. The file appears only when the block ends without an error.
+
+    Gzipped when its name ends in ``.gz``; the same rows give the same bytes.
+    """
+    rough = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with rough.open("wb") as raw:
+            # No file name and no clock in the header.
+            packed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else None
+            sink = cast("BinaryIO", packed or raw)
+            yield lambda record: _write(sink, record)
+            if packed is not None:
+                packed.close()
+        rough.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+    finally:
+        rough.unlink(missing_ok=True)
+
+
+def _write(sink: BinaryIO, record: Record) -> None:
+    sink.write(_encoder.encode(record))
+    sink.write(b"\n")

@@ -1,0 +1,227 @@
+"""Analyse a coded file: read it, count it, estimate, and return the document of ``analysis.json``."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from msgspec import UNSET
+
+from auditor.counting.conditions import FACTORS
+from auditor.counting.files import RowCounter
+from auditor.counting.rows import STATEMENT, row_decoder
+from auditor.counting.tallies import GROUP_FIELDS, Reviewed, Tallies, scalar_key
+from auditor.documents.analysis import AnalysisDocument, ReviewsEntry, SliceEntry, SliceValue
+from auditor.documents.estimates import GroupEntry, LevelEntry
+from auditor.documents.jsonl import BadRow, Rows
+from auditor.errors import UsageError
+from auditor.estimation.clusters import clusters_entry
+from auditor.estimation.groups import CONDITION, Estimator, condition_entry, group_profiles, pool
+from auditor.estimation.judges import judge_kappas, judge_means, panel, panel_swap, panels
+from auditor.estimation.levels import interaction, levels, means
+from auditor.estimation.mitigation import mitigation, tradeoff
+from auditor.estimation.rankings import agreement, condition_ranks, qe_fold, vendors
+from auditor.estimation.reviews import review_kappas
+from auditor.estimation.variation import Scope, Variation, scopes
+from auditor.metrics.estimate import MIN_STATEMENTS
+
+#: Fields that every document is by.
+_ALWAYS_BY: Final = frozenset({"deployment", "rubric", "claim", CONDITION, *FACTORS})
+#: The measure whose range over the tasks a slice gives.
+_SLICE_RANGE: Final = "ber_union_full"
+#: Fields in which statements may be nested, beside those that the options name.
+_MAYBE_NESTING: Final = ("category", "topic")
+#: More groups than this are a mistake (grouping by an id), and would fill the disk.
+MAX_GROUPS: Final = 20_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What to estimate."""
+
+    by: tuple[str, ...] = ("deployment", "task")
+    cluster: tuple[str, ...] = ()  #: fields whose values are the clusters; none for the statement
+    seed: int = 0
+    n_boot: int = 2000
+    skip_bad: bool = False
+    vendors: Mapping[str, str] = field(default_factory=dict)  #: by deployment, where they are known
+
+
+def read_tallies(
+    path: Path,
+    options: Options,
+    on_bytes: Callable[[int], None] | None = None,
+    reviews: Mapping[str, Reviewed] | None = None,
+) -> Tallies:
+    """Count a coded file, gzipped or not, and find the rows that people have labelled.
+
+    Raises
+    ------
+    InputError
+        For a line that cannot be counted (unless bad lines are skipped), or a file without rows.
+    UsageError
+        For a path that names no file, or a field of ``--by`` that no row has.
+    """
+    extra = [name for name in options.by if name not in GROUP_FIELDS]
+    nesting = list(dict.fromkeys((*_MAYBE_NESTING, *extra, *options.cluster)))
+    further = [name for name in nesting if name not in extra]
+    decode, names = row_decoder([*extra, *further])
+    attributes = dict(zip([*extra, *further], names, strict=True))
+    counter = RowCounter(
+        extra,
+        names[: len(extra)],
+        reviews,
+        examples=True,
+        ways={name: attributes[name] for name in options.cluster},
+        nesting={name: attributes[name] for name in nesting},
+    )
+    rows = Rows(path, skip_bad=options.skip_bad, on_bytes=on_bytes)
+    for number, row in rows.read_lines(decode):
+        try:
+            counter.add(row, number)
+        except BadRow as bad:
+            rows.complain(number, str(bad))
+    tallies = counter.finish(rows.skipped, rows.complaints)
+    _check_by(options.by, counter, tallies)
+    if unclustered := counter.unclustered():
+        raise UsageError(f"--cluster: no row has a field {unclustered[0]!r}")
+    return tallies
+
+
+def _check_by(by: Sequence[str], counter: RowCounter, tallies: Tallies) -> None:
+    unseen = [name for name in counter.unseen() if name != CONDITION]
+    optional = {"claim", "category"} & set(by)
+    unseen += [name for name in sorted(optional) if all(getattr(p, name) is None for p in tallies.profiles)]
+    if unseen:
+        raise UsageError(f"--by: no row has a field {unseen[0]!r}")
+    if len(group_profiles(tallies, by)) > MAX_GROUPS:
+        raise UsageError(f"--by {','.join(by)}: more than {MAX_GROUPS} groups")
+
+
+def analyse(tallies: Tallies, options: Options) -> AnalysisDocument:
+    """Estimate everything of one file's tallies.
+
+    Returns
+    -------
+    AnalysisDocument
+        The same for the same tallies and options, whatever the rows' order was.
+    """
+    return _Analysis(tallies, options).document()
+
+
+class _Analysis:
+    """One analysis: the tallies, the options, and what several parts of the document use."""
+
+    def __init__(self, tallies: Tallies, options: Options) -> None:
+        self._tallies = tallies
+        self._options = options
+        self._panels = panels(tallies.votes)
+        self._panel_differs = len(set(self._panels.values())) > 1
+        self._estimator = Estimator(tallies, seed=options.seed, panel_differs=self._panel_differs)
+        self._variation = Variation(tallies, seed=options.seed, n_boot=options.n_boot)
+        # Ranges within a category would rest on 15 to 25 statements over many conditions, which is noise.
+        self._scopes = [scope for scope in scopes(tallies) if "category" not in scope.by]
+        #: All rows that were asked under conditions.
+        self._asked = [scope for scope in self._scopes if scope.rubric == STATEMENT and not scope.by]
+
+    def document(self) -> AnalysisDocument:
+        """Return the whole document."""
+        tallies, by, seed, n_boot = self._tallies, self._options.by, self._options.seed, self._options.n_boot
+        differs, variation = self._panel_differs, self._variation
+        kappas = judge_kappas(tallies.votes)
+        deployments = self._estimator.groups(("deployment",))
+        shares = [row for scope in scopes(tallies) for row in variation.shares(scope)]
+        shares += [row for scope in self._asked for row in variation.deployment_shares(scope, panel_differs=differs)]
+        return AnalysisDocument(
+            schema="biasmeter.analysis/1",
+            version=version("biasmeter"),
+            seed=seed,
+            n_boot=n_boot,
+            by=by,
+            clusters=clusters_entry(tallies, self._options.cluster),
+            n_rows=int(tallies.count.sum()),
+            n_skipped=tallies.skipped,
+            panels={name: sorted(judges) for name, judges in self._panels.items()},
+            groups=[*(self._estimator.groups(by) if by else []), *self._estimator.groups(())],
+            deployments=deployments,
+            conditions=[condition_entry(group) for group in self._estimator.groups(("deployment", *FACTORS))],
+            cells=[condition_entry(group) for group in self._estimator.groups(FACTORS) if group.rubric == STATEMENT],
+            slices=self._slices(),
+            pool=pool(tallies),
+            means=means(tallies, panel_differs=differs, seed=seed, n_boot=n_boot),
+            levels=[row for scope in self._asked for row in self._levels(scope)],
+            factors=[row for scope in self._asked for row in variation.factors(scope)],
+            eta_squared=shares,
+            horizontal=[row for scope in self._scopes for row in variation.ranges(scope)],
+            mitigation=mitigation(
+                tallies, [scope for scope in self._scopes if scope.rubric == STATEMENT], seed=seed, n_boot=n_boot
+            ),
+            tradeoff=tradeoff(tallies, seed=seed, n_boot=n_boot),
+            interaction=interaction(tallies, seed=seed),
+            agreement=agreement(tallies, deployments, panel_differs=differs, seed=seed, n_boot=n_boot),
+            condition_ranks=condition_ranks(tallies, panel_differs=differs, seed=seed, n_boot=n_boot),
+            qe_fold=qe_fold(tallies, panel_differs=differs),
+            vendors=vendors(tallies, self._options.vendors, panel_differs=differs),
+            kappa=kappas,
+            judge_means=judge_means(kappas),
+            panel=panel(tallies.votes, kappas),
+            panel_swap=panel_swap(tallies, panel_differs=differs),
+            cases=tallies.cases,
+            swing=tallies.swings,
+            reviews=UNSET
+            if tallies.reviewed is None
+            else ReviewsEntry(n=len(tallies.reviewed), kappa=review_kappas(tallies, seed=seed, n_boot=n_boot)),
+        )
+
+    def _slices(self) -> list[SliceEntry]:
+        """Return an entry for each rubric and field of ``by`` that the document is not by already.
+
+        Conditions are compared among rows that were asked under them, of ``MIN_STATEMENTS`` statements or more.
+        """
+        out = []
+        for name in self._options.by:
+            if name not in _ALWAYS_BY:
+                values = self._slice_values(name)
+                out += [SliceEntry(rubric=rubric, field=name, values=values[rubric]) for rubric in sorted(values)]
+        return out
+
+    def _slice_values(self, name: str) -> dict[str, list[SliceValue]]:
+        """Return the entries of each value of a field, by rubric."""
+        out: dict[str, list[SliceValue]] = {}
+        deployments: dict[tuple[object, str], list[GroupEntry]] = {}
+        for group in self._estimator.groups((name, "deployment")):
+            deployments.setdefault((scalar_key(group.by[name]), group.rubric), []).append(group)
+        parts = zip(group_profiles(self._tallies, (name,)), self._estimator.groups((name,)), strict=True)
+        for (_, profiles), pooled in parts:
+            own = deployments[scalar_key(pooled.by[name]), pooled.rubric]
+            out.setdefault(pooled.rubric, []).append(self._slice_value(name, profiles, pooled, own))
+        return out
+
+    def _slice_value(
+        self, name: str, profiles: Sequence[int], pooled: GroupEntry, deployments: Sequence[GroupEntry]
+    ) -> SliceValue:
+        compared: list[Scope] = []  # the value's rows, pooled and by deployment
+        if pooled.rubric == STATEMENT and pooled.n_statements >= MIN_STATEMENTS:
+            compared.append(Scope(by=pooled.by, rubric=pooled.rubric, profiles=tuple(profiles)))
+            for deployment in sorted({self._tallies.profiles[index].deployment for index in profiles}):
+                own = tuple(index for index in profiles if self._tallies.profiles[index].deployment == deployment)
+                compared.append(Scope(by={**pooled.by, "deployment": deployment}, rubric=pooled.rubric, profiles=own))
+        return SliceValue(
+            value=pooled.by[name],
+            n_statements=pooled.n_statements,
+            pooled=pooled,
+            deployments=deployments,
+            eta_squared=[row for scope in compared[:1] for row in self._variation.shares(scope)],
+            horizontal=[self._variation.range_over(scope, _SLICE_RANGE, "task") for scope in compared],
+            levels=[row for scope in compared[:1] for row in self._levels(scope)],
+        )
+
+    def _levels(self, scope: Scope) -> list[LevelEntry]:
+        return levels(
+            self._tallies,
+            scope.profiles,
+            panel_differs=self._panel_differs,
+            seed=self._options.seed,
+            n_boot=self._options.n_boot,
+        )

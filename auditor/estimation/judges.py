@@ -1,0 +1,207 @@
+"""Evaluate the panel by its votes: the agreement of judges, the effective number of votes, the effect of each judge."""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+import numpy as np
+
+from auditor.coding.panel import decide
+from auditor.counting.joint import Ints
+from auditor.counting.rows import STATEMENT, Vote
+from auditor.counting.tallies import Tallies, VoteCounts
+from auditor.documents.agreement import (
+    JudgeMeanEntry,
+    KappaEntry,
+    MissingJudgeMean,
+    MissingKappa,
+    MissingPanel,
+    MissingPanelSwap,
+    PanelEntry,
+    PanelSwapEntry,
+)
+from auditor.documents.base import value_or
+from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS, ElaborationReason, Stance, Verdict
+from auditor.domain.estimate import Insufficient
+from auditor.domain.review import Layer
+from auditor.estimation.grid import Grid, rubric_profiles
+from auditor.estimation.rankings import TIED
+from auditor.estimation.variation import OTHER_PANELS
+from auditor.metrics.corrected import ENDORSING
+from auditor.metrics.estimate import MIN_STATEMENTS
+from auditor.metrics.ranks import panel_swap as compare
+from auditor.metrics.rates import METRICS
+from auditor.stats.agreement import cohen_kappa, confusion_matrix, effective_votes
+
+#: Only the elaboration depends on the judges.
+SWAPPED: Final = "ber_elab_full"
+_ONE_LABEL: Final = "one and the same label throughout"
+_LABELS: Final = tuple(label for label in ELABORATION_LABELS if label != ABSTAIN)
+
+Kappas = Sequence[KappaEntry | MissingKappa]
+
+
+def panels(votes: VoteCounts) -> dict[str, frozenset[str]]:
+    """Return the judges that read each deployment."""
+    out: dict[str, set[str]] = {}
+    for deployment, ballot in votes:
+        out.setdefault(deployment, set()).update(vote.judge for vote in ballot)
+    return {deployment: frozenset(judges) for deployment, judges in out.items()}
+
+
+def judge_kappas(votes: VoteCounts) -> list[KappaEntry | MissingKappa]:
+    """Return the entries of ``kappa``: each pair of judges by layer, over all deployments and by deployment."""
+    matrices: dict[tuple[str, str, str, str | None], Ints] = {}
+    for (deployment, ballot), count in votes.items():
+        for (judge, other, layer), (first, second) in _pairs(ballot):
+            cell = confusion_matrix(np.array([first]), np.array([second]), len(_LABELS)) * count
+            for where in (None, deployment):
+                key = (layer, judge, other, where)
+                matrices[key] = matrices[key] + cell if key in matrices else cell
+    keys = sorted(matrices, key=lambda key: (*key[:3], key[3] or ""))
+    return [_kappa_entry(*key, matrices[key]) for key in keys]
+
+
+def _kappa_entry(
+    layer: str, judge: str, other: str, deployment: str | None, confusion: Ints
+) -> KappaEntry | MissingKappa:
+    value, n = cohen_kappa(confusion), int(confusion.sum())
+    if value is None:
+        reason = f"both judges used {_ONE_LABEL}"
+        return MissingKappa(judge=judge, other=other, layer=layer, deployment=deployment, n=n, missing=reason)
+    return KappaEntry(judge=judge, other=other, layer=layer, deployment=deployment, n=n, value=value)
+
+
+def _pairs(ballot: Sequence[Vote]) -> list[tuple[tuple[str, str, str], tuple[int, int]]]:
+    """Pair the labels two judges gave to the same layer of the same response."""
+    labelled = sorted((v.layer or Layer.ELAB.value, v.judge, v.label) for v in ballot if v.label in _LABELS)
+    return [
+        ((judge, other, layer), (_LABELS.index(label or ""), _LABELS.index(other_label or "")))
+        for index, (layer, judge, label) in enumerate(labelled)
+        for other_layer, other, other_label in labelled[index + 1 :]
+        if layer == other_layer
+    ]
+
+
+def judge_means(kappas: Kappas) -> list[JudgeMeanEntry | MissingJudgeMean]:
+    """Return the entries of ``judge_means``: each judge's mean kappa with the others (BiAxisAudit Fig. 4)."""
+    own: dict[tuple[str, str, str], list[KappaEntry | MissingKappa]] = {}
+    for row in kappas:
+        for judge in (row.judge, row.other):
+            own.setdefault((row.layer, row.deployment or "", judge), []).append(row)
+    out: list[JudgeMeanEntry | MissingJudgeMean] = []
+    for (layer, deployment, judge), rows in sorted(own.items(), key=lambda item: item[0]):
+        value, n, where = _mean(rows), sum(row.n for row in rows), deployment or None
+        if value is None:
+            out.append(MissingJudgeMean(judge=judge, layer=layer, deployment=where, n=n, missing=_ONE_LABEL))
+        else:
+            out.append(JudgeMeanEntry(judge=judge, layer=layer, deployment=where, n=n, value=value))
+    return out
+
+
+def _mean(rows: Kappas) -> float | None:
+    values = [row.value for row in rows if isinstance(row, KappaEntry)]
+    return float(np.mean(values)) if values else None
+
+
+def panel(votes: VoteCounts, kappas: Kappas) -> list[PanelEntry | MissingPanel]:
+    """Return the entries of ``panel``: the number of independent judges that it equals, over all and by deployment.
+
+    The mean kappa of its pairs is taken for the correlation of two votes. Over all there is none where panels differ.
+    """
+    seats: dict[str, dict[str, set[str]]] = {}
+    for deployment, ballot in votes:
+        for vote in ballot:
+            seats.setdefault(vote.layer or Layer.ELAB, {}).setdefault(deployment, set()).add(vote.judge)
+    out: list[PanelEntry | MissingPanel] = []
+    for layer, own in sorted(seats.items()):
+        panels: dict[str | None, set[frozenset[str]]] = {None: {frozenset(judges) for judges in own.values()}}
+        panels |= {name: {frozenset(own[name])} for name in sorted(own)}
+        for where, sitting in panels.items():
+            rows = [row for row in kappas if row.layer == layer and row.deployment == where]
+            out.append(_panel_entry(layer, where, sitting, rows))
+    return out
+
+
+def _panel_entry(
+    layer: str, deployment: str | None, panels: AbstractSet[frozenset[str]], kappas: Kappas
+) -> PanelEntry | MissingPanel:
+    if len(panels) > 1:
+        return MissingPanel(layer=layer, deployment=deployment, missing=OTHER_PANELS.reason)
+    judges = len(next(iter(panels)))
+    rho = _mean(kappas)
+    if rho is None:
+        reason = _ONE_LABEL if kappas else "one judge has nobody to agree with"
+        return MissingPanel(layer=layer, deployment=deployment, n_judges=judges, missing=reason)
+    n_eff = effective_votes(judges, rho)
+    return PanelEntry(layer=layer, deployment=deployment, n_judges=judges, rho=rho, n_eff=n_eff)
+
+
+def panel_swap(tallies: Tallies, *, panel_differs: bool) -> list[PanelSwapEntry | MissingPanelSwap]:
+    """Return the entries of ``panel_swap``: each judge left out for all deployments alike (BiAxisAudit section V-A).
+
+    Both rates are of the responses that judges voted on, by the majority of all and of the other judges. Deployments
+    with fewer than ``MIN_STATEMENTS`` statements are left out.
+    """
+    profiles = rubric_profiles(tallies, STATEMENT)
+    judges = sorted({vote.judge for _, ballot in tallies.votes for vote in _of_elaboration(ballot)})
+    if not profiles or not judges:
+        return []
+    refusal = _refusal(tallies, len(judges), panel_differs=panel_differs)
+    if refusal:
+        return [MissingPanelSwap(rubric=STATEMENT, missing=refusal)]
+    grid = Grid.of(tallies, profiles)
+    statements = np.count_nonzero(grid.sums(METRICS[SWAPPED])[1].sum(axis=1), axis=0)
+    enough = {name for name, n in zip(grid.deployments, statements, strict=True) if n >= MIN_STATEMENTS}
+    whole = _rates(tallies.votes, enough)
+    return [_swap_entry(judge, whole, _rates(tallies.votes, enough, without=judge)) for judge in judges]
+
+
+def _refusal(tallies: Tallies, judges: int, *, panel_differs: bool) -> str | None:
+    if panel_differs:
+        return OTHER_PANELS.reason
+    if any(profile.rubric != STATEMENT for profile in tallies.profiles):
+        return "votes are not told apart by rubric, and there are several"
+    return None if judges > 1 else "a panel of one has nobody to leave out"
+
+
+def _of_elaboration(ballot: Iterable[Vote]) -> list[Vote]:
+    return [vote for vote in ballot if vote.layer != Layer.SEL]
+
+
+def _rates(votes: VoteCounts, deployments: Container[str], without: str | None = None) -> dict[str, float]:
+    """Rate the endorsements among the responses that a majority labels."""
+    sums: dict[str, tuple[int, int]] = {}
+    for (deployment, ballot), count in votes.items():
+        label = decide([_verdict(vote) for vote in _of_elaboration(ballot) if vote.judge != without]).label
+        if deployment in deployments and label != ABSTAIN:
+            endorsed, n = sums.get(deployment, (0, 0))
+            sums[deployment] = (endorsed + count * (label in ENDORSING), n + count)
+    return {deployment: endorsed / n for deployment, (endorsed, n) in sums.items()}
+
+
+def _verdict(vote: Vote) -> Verdict:
+    if vote.label is None or vote.label == ABSTAIN:
+        return Verdict(judge=vote.judge, stance=None, reason=ElaborationReason.JUDGE_REFUSED)
+    return Verdict(judge=vote.judge, stance=Stance(vote.label))
+
+
+def _swap_entry(
+    judge: str, whole: Mapping[str, float], without: Mapping[str, float]
+) -> PanelSwapEntry | MissingPanelSwap:
+    found = compare(whole, without)
+    if isinstance(found, Insufficient):
+        return MissingPanelSwap(rubric=STATEMENT, without=judge, metric=SWAPPED, missing=found.reason)
+    shared = sorted(whole.keys() & without.keys())
+    return PanelSwapEntry(
+        rubric=STATEMENT,
+        without=judge,
+        metric=SWAPPED,
+        rates={name: (whole[name], without[name]) for name in shared},
+        rho=value_or(found.agreement.rho, TIED),
+        rank_shift=found.agreement.rank_shift,
+        change=found.agreement.change,
+        deployment=found.deployment,
+        same_ranking=found.same_ranking,
+        left_out=found.missing,
+    )

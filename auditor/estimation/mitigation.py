@@ -1,0 +1,259 @@
+"""Test which task, role, tone or perspective lowers bias, on both layers or on one (BiAxisAudit VI, Appendix F).
+
+Each level of a factor stands against one baseline, within the factor's own slice: verdicts on the responses with both
+labels, and tests of the selection's rate over all responses that have one.
+
+``tradeoff`` compares rates with completion tokens (F-E, F-F). Its options are the conditions of the one-at-a-time
+design that ask for a selection; rates are of all rows of the deployments that report tokens.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import numpy as np
+from msgspec import UNSET
+
+from auditor.counting.conditions import BASELINE, FACTORS, Levels, condition_name, off_baseline
+from auditor.counting.joint import FREE_TASKS, Floats, Ints
+from auditor.counting.rows import STATEMENT
+from auditor.counting.tallies import Tallies
+from auditor.documents.base import Missing, or_missing, value_or
+from auditor.documents.conditions import (
+    MissingMitigation,
+    MissingTradeoff,
+    MitigationEntry,
+    MitigationLevel,
+    SelectionTestEntry,
+    TradeoffEntry,
+    TradeoffOption,
+)
+from auditor.documents.estimates import EstimateEntry, estimate_entry
+from auditor.domain.condition import Factor
+from auditor.domain.estimate import Insufficient
+from auditor.estimation.grid import Grid, rubric_profiles
+from auditor.estimation.levels import in_order
+from auditor.estimation.variation import Scope, few_flags
+from auditor.metrics.estimate import MIN_STATEMENTS, estimate
+from auditor.metrics.mitigation import mitigation_effects
+from auditor.metrics.rates import METRICS
+from auditor.metrics.tradeoff import Tradeoff
+from auditor.metrics.tradeoff import tradeoff as weigh
+from auditor.stats.comparisons import against, compare_rates, tukey_hsd
+from auditor.stats.differences import cohen_d, cohen_h
+
+#: The factors in the paper's order.
+_ORDER: Final[tuple[Factor, ...]] = ("task", "role", "sentiment", "perspective")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Slice:
+    """One factor's levels, L of them, with the other factors at the baseline."""
+
+    factor: str
+    levels: list[str]
+    fourfold: Floats  #: shape [S, L, 4]: n11, n10, n01, n00
+    endorsed: Floats  #: shape [S, L]: selections that endorse
+    selected: Floats  #: shape [S, L]: responses with a selection
+
+    @property
+    def statements(self) -> Ints:
+        """Statements with a selection, by level."""
+        return np.array(np.count_nonzero(self.selected, axis=0), dtype=np.int64)
+
+
+def mitigation(
+    tallies: Tallies, scopes: Sequence[Scope], *, seed: int, n_boot: int
+) -> list[MitigationEntry | MissingMitigation]:
+    """Return the entries of ``mitigation``: each factor of each scope.
+
+    The baseline is no role, the neutral tone, one's own perspective, and the task whose selection endorses most. The
+    paper's Tukey tests stand only in pooled entries, which have the numbers of its tables.
+    """
+    out: list[MitigationEntry | MissingMitigation] = []
+    for scope in scopes:
+        grid = Grid.of(tallies, scope.profiles)
+        for factor in _ORDER:
+            own = _own_slice(grid, factor)
+            baseline = _baseline(own)
+            if isinstance(baseline, Insufficient):
+                reason = baseline.reason
+                out.append(
+                    MissingMitigation(rubric=scope.rubric, by=scope.by, factor=factor, levels=[], missing=reason)
+                )
+                continue
+            levels = _level_entries(own, baseline, tukey=not scope.by, seed=seed, n_boot=n_boot)
+            name = own.levels[baseline]
+            out.append(MitigationEntry(rubric=scope.rubric, by=scope.by, factor=factor, baseline=name, levels=levels))
+    return out
+
+
+def _own_slice(grid: Grid, factor: str) -> _Slice:
+    place = FACTORS.index(factor)
+    own = in_order(grid.conditions, place)
+    both, eligible = _over_deployments(grid, "ber_cor", own)
+    sel_only, elab_only = (_over_deployments(grid, name, own)[0] for name in ("oed", "ued"))
+    neither = eligible - both - sel_only - elab_only
+    endorsed, selected = _over_deployments(grid, "ber_sel_full", own)
+    return _Slice(
+        factor=factor,
+        levels=[grid.conditions[index][place] for index in own],
+        fourfold=np.stack([both, sel_only, elab_only, neither], axis=-1),
+        endorsed=endorsed,
+        selected=selected,
+    )
+
+
+def _over_deployments(grid: Grid, metric: str, conditions: Sequence[int]) -> tuple[Floats, Floats]:
+    y, n = (side.sum(axis=2)[:, conditions] for side in grid.sums(METRICS[metric]))
+    return y, n
+
+
+def _baseline(own: _Slice) -> int | Insufficient:
+    if len(own.levels) < 2:
+        return Insufficient(reason="one level" if own.levels else "no condition with the other factors at the baseline")
+    if own.factor != "task":
+        level = BASELINE[FACTORS.index(own.factor)]
+        return own.levels.index(level) if level in own.levels else Insufficient(reason=f"{level} was not asked")
+    enough = own.statements >= MIN_STATEMENTS
+    if not enough.any():
+        return Insufficient(reason=f"no task has {MIN_STATEMENTS} statements with a selection")
+    rates = own.endorsed.sum(axis=0) / np.maximum(own.selected.sum(axis=0), 1)
+    return int(np.argmax(np.where(enough, rates, -1)))
+
+
+def _level_entries(own: _Slice, baseline: int, *, tukey: bool, seed: int, n_boot: int) -> list[MitigationLevel]:
+    free = FREE_TASKS & set(own.levels) if own.factor == "task" else frozenset()
+    found = mitigation_effects(own.levels, own.fourfold, baseline=baseline, free=free, n_boot=n_boot, seed=seed)
+    fewest = np.minimum(own.statements, own.statements[baseline]).tolist()
+    enough = [index for index, few in enumerate(fewest) if few >= MIN_STATEMENTS and index != baseline]
+    tested = _tests(own, [baseline, *enough], tukey=tukey, seed=seed, n_boot=n_boot) if enough else {}
+    out = []
+    for each in found:
+        few = fewest[own.levels.index(each.level)]
+        thin = Missing(missing=f"{few} statements with a selection, {MIN_STATEMENTS} needed")
+        flags = {*each.flags, *(few_flags(few) if each.level in tested else ())}
+        out.append(
+            MitigationLevel(
+                level=each.level,
+                n_statements=each.n_statements,
+                effect=or_missing(each.effect),
+                published=or_missing(each.published),
+                verdict=or_missing(each.verdict),
+                selection=tested.get(each.level, thin),
+                flags=sorted(flags),
+            )
+        )
+    return out
+
+
+def _tests(own: _Slice, place: Sequence[int], *, tukey: bool, seed: int, n_boot: int) -> dict[str, SelectionTestEntry]:
+    """Compare the selections of all levels of ``place`` with those of its first; by level."""
+    y, n = own.endorsed[:, place], own.selected[:, place]
+    found = compare_rates(y, n, against(0, len(place)), n_boot=n_boot, seed=seed)
+    sums, sizes = y.sum(axis=0), n.sum(axis=0)
+    # Of all pairs, those with the first come first.
+    p_tukey: list[float] = tukey_hsd(sums, sums, sizes).p.tolist() if tukey else []
+    out = {}
+    for pair, index in enumerate(place[1:]):
+        two = [pair + 1, 0]
+        out[own.levels[index]] = SelectionTestEntry(
+            difference=float(found.difference[pair]),
+            low=float(found.low[pair]),
+            high=float(found.high[pair]),
+            p=float(found.p[pair]),
+            cohen_d=value_or(cohen_d(sums[two], sums[two], sizes[two]), "neither rate varies"),
+            cohen_h=cohen_h(*(sums[two] / sizes[two]).tolist()),
+            p_tukey=p_tukey[pair] if tukey else UNSET,
+        )
+    return out
+
+
+#: Both over the same conditions, one scale of tokens for the two.
+OUTCOMES: Final = ("ber_sel_full", "ber_union_full")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Options:
+    """The conditions with known tokens, each with its profiles."""
+
+    profiles: dict[str, list[int]]  #: by name
+    grid: Grid
+    tokens: Floats  #: shape [C]: of a response, on average
+    left_out: list[str]  #: conditions that do not
+
+
+def tradeoff(tallies: Tallies, *, seed: int, n_boot: int) -> list[TradeoffEntry | MissingTradeoff]:
+    """Return the entries of ``tradeoff``: all deployments that say their tokens, pooled; by outcome."""
+    asked = [
+        index
+        for index in rubric_profiles(tallies, STATEMENT)
+        if off_baseline(tallies.profiles[index].condition) <= 1
+        and tallies.profiles[index].condition[0] not in FREE_TASKS
+    ]
+    if not asked:
+        return []
+    options = _options(tallies, asked)
+    if isinstance(options, Insufficient):
+        return [_missing(outcome, options) for outcome in OUTCOMES]
+    dni = {name: _dni(tallies, own, seed) for name, own in options.profiles.items()}
+    out: list[TradeoffEntry | MissingTradeoff] = []
+    for outcome in OUTCOMES:
+        y, n = (side.sum(axis=2) for side in options.grid.sums(METRICS[outcome]))
+        found = weigh(options.grid.names, y, n, options.tokens, n_boot=n_boot, seed=seed)
+        if isinstance(found, Insufficient):
+            out.append(_missing(outcome, found))
+        else:
+            out.append(_tradeoff_entry(outcome, found, options, dni))
+    return out
+
+
+def _missing(outcome: str, why: Insufficient) -> MissingTradeoff:
+    return MissingTradeoff(rubric=STATEMENT, by={}, outcome=outcome, missing=why.reason)
+
+
+def _options(tallies: Tallies, asked: Sequence[int]) -> _Options | Insufficient:
+    spent = tallies.completions
+    if spent is None:
+        return Insufficient(reason="no row says its completion tokens")
+    own: dict[Levels, list[int]] = {tallies.profiles[index].condition: [] for index in asked}
+    for index in asked:
+        if spent.rows[index]:
+            own[tallies.profiles[index].condition].append(index)
+    priced = {condition: profiles for condition, profiles in own.items() if spent.tokens[profiles].any()}
+    if not priced:
+        return Insufficient(reason="no row that asks for a selection says that it has completion tokens")
+    grid = Grid.of(tallies, sorted(index for profiles in priced.values() for index in profiles))
+    means = [spent.tokens[priced[each]].sum() / spent.rows[priced[each]].sum() for each in grid.conditions]
+    return _Options(
+        profiles={condition_name(condition): priced[condition] for condition in grid.conditions},
+        grid=grid,
+        tokens=np.array(means),
+        left_out=[condition_name(condition) for condition in sorted(own.keys() - priced.keys())],
+    )
+
+
+def _dni(tallies: Tallies, profiles: Sequence[int], seed: int) -> EstimateEntry | Missing:
+    entries = tallies.entries(profiles)
+    table = tallies.table(entries)
+    return estimate_entry(estimate(METRICS["dni"], table, seed=seed))
+
+
+def _tradeoff_entry(
+    outcome: str, found: Tradeoff, options: _Options, dni: Mapping[str, EstimateEntry | Missing]
+) -> TradeoffEntry:
+    by: dict[str, dict[str, str]] = {
+        condition_name(condition): dict(zip(FACTORS, condition, strict=True)) for condition in options.grid.conditions
+    }
+    return TradeoffEntry(
+        rubric=STATEMENT,
+        by={},
+        outcome=outcome,
+        deployments=options.grid.deployments,
+        options=[
+            TradeoffOption(**asdict(option), by=by[option.name], dni=dni[option.name]) for option in found.options
+        ],
+        recipes=found.recipes,
+        n_statements=found.n_statements,
+        left_out=sorted([*found.left_out, *options.left_out]),
+    )

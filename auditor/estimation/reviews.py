@@ -1,0 +1,144 @@
+"""Use people's labels of some rows: correct the rates of groups, and measure how far people and coders agree.
+
+For a corrected rate the labels of one response count as one: the share of its reviewers who find an endorsement.
+Agreement is measured for each reviewer, weighted to all rows that could have been drawn.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+from msgspec import structs
+
+from auditor.counting.joint import Ints, JointTable
+from auditor.counting.tallies import Reviewed, ReviewedRow, Tallies
+from auditor.documents.agreement import MissingReviewKappa, OtherKind, ReviewKappaEntry, ReviewKappaKey
+from auditor.documents.reviews import ReviewLine, read_review_file
+from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
+from auditor.domain.estimate import Corrected, Insufficient
+from auditor.domain.review import Layer, Opinion
+from auditor.errors import InputError
+from auditor.metrics.corrected import CORRECTED, ENDORSING, HumanLabels, corrected
+from auditor.metrics.estimate import MIN_STATEMENTS
+from auditor.stats.agreement import Kappa, clustered_kappa
+
+#: The product's labeller of each layer, by its name in entries.
+CODERS: Final[Mapping[Layer, Literal["rule", "panel"]]] = {Layer.SEL: "rule", Layer.ELAB: "panel"}
+_LABELS: Final = {label: place for place, label in enumerate(ELABORATION_LABELS) if label != ABSTAIN}
+
+
+def read_reviews(path: Path) -> dict[str, Reviewed]:
+    """Read a file of labels by the rows' ids; of one reviewer's labels of one layer the last counts.
+
+    Raises
+    ------
+    InputError
+        For a bad line, and where only some of the lines give their ``inclusion``.
+    """
+    lines = read_review_file(path).lines
+    drawn = [line for line in lines if line.inclusion is not None]
+    if drawn and len(drawn) < len(lines):
+        lacking = next(line for line in lines if line.inclusion is None)
+        raise InputError(f"{path}:{lacking.line}: inclusion is missing, and line {drawn[0].line} gives it")
+    by_id: dict[str, list[ReviewLine]] = {}
+    for line in lines:
+        by_id.setdefault(line.id, []).append(line)
+    return {key: _reviewed(path, own) for key, own in by_id.items()}
+
+
+def _reviewed(path: Path, lines: Sequence[ReviewLine]) -> Reviewed:
+    inclusion = lines[0].inclusion
+    for line in lines:
+        if line.inclusion != inclusion:
+            raise InputError(f"{path}:{line.line}: inclusion is another than in line {lines[0].line}, of the same id")
+    newest = {(line.opinion.reviewer, line.opinion.layer): line.opinion for line in lines}
+    return Reviewed(opinions=tuple(newest.values()), weight=1 / (inclusion or 1.0))
+
+
+class Corrections:
+    """Corrects the rates of groups of one file's rows."""
+
+    def __init__(self, tallies: Tallies) -> None:
+        rows = [row for row in tallies.reviewed or () if _of_layer(row.reviewed, Layer.ELAB)]
+        self._profile = np.array([row.group for row in rows], dtype=np.int64)
+        self._cluster = np.array([row.cluster for row in rows], dtype=np.int64)
+        self._labels = HumanLabels(
+            cluster=self._cluster,
+            cell=np.array([tallies.outcomes[row.outcome].cell for row in rows], dtype=np.int64),
+            endorses=np.array([_endorses(row.reviewed) for row in rows], dtype=np.float64),
+            weight=np.array([row.reviewed.weight for row in rows], dtype=np.float64),
+        )
+
+    def of(self, profiles: Sequence[int], touched: Ints, table: JointTable) -> dict[str, Corrected | Insufficient]:
+        """Correct the rates of some profiles, whose table has the clusters ``touched``, in that order."""
+        chosen = np.flatnonzero(np.isin(self._profile, list(profiles)))
+        labels = self._labels.of(chosen, np.searchsorted(touched, self._cluster[chosen]))
+        return {name: corrected(metric, table, labels) for name, metric in CORRECTED.items()}
+
+
+def _of_layer(reviewed: Reviewed, layer: Layer) -> list[Opinion]:
+    return [opinion for opinion in reviewed.opinions if opinion.layer is layer]
+
+
+def _endorses(reviewed: Reviewed) -> float:
+    return float(np.mean([opinion.label in ENDORSING for opinion in _of_layer(reviewed, Layer.ELAB)]))
+
+
+def review_kappas(tallies: Tallies, *, seed: int, n_boot: int) -> list[ReviewKappaEntry | MissingReviewKappa]:
+    """Return the agreement of each person with all who labelled the same rows, over all and by deployment."""
+    pairs: dict[tuple[str, OtherKind, str, str, str], list[tuple[ReviewedRow, int]]] = {}
+    for row in tallies.reviewed or ():
+        for (layer, kind, reviewer, other), cell in _pairs(row):
+            for where in ("", tallies.profiles[row.group].deployment):
+                pairs.setdefault((layer, kind, reviewer, other, where), []).append((row, cell))
+    out: list[ReviewKappaEntry | MissingReviewKappa] = []
+    for (layer, kind, reviewer, other, where), own in sorted(pairs.items(), key=lambda item: item[0]):
+        found = _kappa(own, seed=seed, n_boot=n_boot)
+        key = ReviewKappaKey(
+            reviewer=reviewer,
+            other=other,
+            kind=kind,
+            layer=layer,
+            deployment=where or None,
+            n=len(own),
+            n_statements=len({row.cluster for row, _ in own}),
+        )
+        if isinstance(found, Insufficient):
+            out.append(MissingReviewKappa(**structs.asdict(key), missing=found.reason))
+        else:
+            out.append(ReviewKappaEntry(**structs.asdict(key), value=found.value, low=found.low, high=found.high))
+    return out
+
+
+def _pairs(row: ReviewedRow) -> Iterator[tuple[tuple[str, OtherKind, str, str], int]]:
+    """Pair each person's label with every other label of the same layer; an Abstain does not count."""
+    for layer in Layer:
+        opinions = _of_layer(row.reviewed, layer)
+        coder, label = CODERS[layer], row.sel if layer is Layer.SEL else row.elab
+        labels: dict[tuple[OtherKind, str], str] = {(coder, coder): label}
+        labels |= {("judge", vote.judge): vote.label or "" for vote in row.votes if (vote.layer or Layer.ELAB) == layer}
+        for opinion in opinions:
+            for (kind, other), theirs in labels.items():
+                if opinion.label in _LABELS and theirs in _LABELS:
+                    yield (layer.value, kind, opinion.reviewer, other), _cell(opinion.label, theirs)
+        for one, two in combinations(sorted(opinions, key=lambda each: each.reviewer), 2):
+            if one.label in _LABELS and two.label in _LABELS:
+                yield (layer.value, "reviewer", one.reviewer, two.reviewer), _cell(one.label, two.label)
+
+
+def _cell(label: str, other: str) -> int:
+    return _LABELS[label] * len(_LABELS) + _LABELS[other]
+
+
+def _kappa(pairs: Sequence[tuple[ReviewedRow, int]], *, seed: int, n_boot: int) -> Kappa | Insufficient:
+    size = len(_LABELS)
+    names, cluster = np.unique([row.cluster for row, _ in pairs], return_inverse=True)
+    if len(names) < MIN_STATEMENTS:
+        return Insufficient(reason=f"{len(names)} statements that both labelled, {MIN_STATEMENTS} needed")
+    place = cluster * size**2 + np.array([cell for _, cell in pairs], dtype=np.int64)
+    weight = np.array([row.reviewed.weight for row, _ in pairs])
+    confusion = np.bincount(place, weights=weight, minlength=len(names) * size**2).astype(np.float64)
+    kappa = clustered_kappa(confusion.reshape(-1, size, size), n_boot=n_boot, seed=seed)
+    return kappa or Insufficient(reason="both used one and the same label throughout")

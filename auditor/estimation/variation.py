@@ -1,0 +1,242 @@
+"""Estimate how much a rate varies with the prompt: shares of variance and ranges over conditions.
+
+The same numbers are written by analyses of files (``analysis.json``) and stored by the auditor's snapshots.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from msgspec import UNSET, UnsetType, structs
+
+from auditor.counting.conditions import FACTORS
+from auditor.counting.joint import Floats
+from auditor.counting.tallies import Scalar, Tallies
+from auditor.documents.base import Missing, or_missing
+from auditor.documents.conditions import (
+    Design,
+    FactorEntry,
+    LevelRange,
+    MissingRange,
+    MissingVarianceShare,
+    RangeEntry,
+    VarianceShareEntry,
+    VarianceShareKey,
+    Weighting,
+)
+from auditor.documents.estimates import BoundedEntry
+from auditor.domain.estimate import Insufficient
+from auditor.estimation.grid import Grid
+from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS, MIN_STATEMENTS
+from auditor.metrics.rates import METRICS
+from auditor.metrics.shares import (
+    CellCounts,
+    ConditionCounts,
+    Resampled,
+    Shares,
+    eta_squared_between,
+    eta_squared_oat,
+    factorial_shares,
+    horizontal_range,
+    own_slice,
+)
+from auditor.stats.bootstrap import rate_replicates
+
+#: Measures whose range over the conditions is given.
+RANGED: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full")
+#: A range over all conditions, in addition to those over each factor.
+EVERYWHERE: Final = "condition"
+#: The rows of Figure 9 of BiAxisAudit.
+OUTCOMES: Final = ("ber_sel_full", "ber_elab_full", "ber_cor", "ber_union_full")
+#: Why there is no number for several deployments.
+OTHER_PANELS: Final = Insufficient(reason="the deployments were read by other panels")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scope:
+    """Rows of one rubric that something is computed over."""
+
+    by: Mapping[str, Scalar]
+    rubric: str
+    profiles: tuple[int, ...]
+
+
+def scopes(tallies: Tallies) -> list[Scope]:
+    """List the pooled rows and each deployment's, by rubric; and each category's where rows name one."""
+    out = []
+    for rubric in sorted({profile.rubric for profile in tallies.profiles}):
+        own = [(index, p) for index, p in enumerate(tallies.profiles) if p.rubric == rubric]
+        out.append(Scope(by={}, rubric=rubric, profiles=tuple(index for index, _ in own)))
+        for field in ("deployment", "category"):
+            members: dict[str, list[int]] = {}
+            for index, p in own:
+                if (value := getattr(p, field)) is not None:
+                    members.setdefault(value, []).append(index)
+            out += [Scope(by={field: name}, rubric=rubric, profiles=tuple(members[name])) for name in sorted(members)]
+    return out
+
+
+class Variation:
+    """Computes shares of variance and ranges from one file's tallies."""
+
+    def __init__(self, tallies: Tallies, *, seed: int, n_boot: int) -> None:
+        self._tallies = tallies
+        self._seed = seed
+        self._n_boot = n_boot
+        self._grids: dict[tuple[int, ...], Grid] = {}
+
+    def _grid(self, scope: Scope) -> Grid:
+        if scope.profiles not in self._grids:
+            self._grids[scope.profiles] = Grid.of(self._tallies, scope.profiles)
+        return self._grids[scope.profiles]
+
+    def shares(self, scope: Scope) -> list[VarianceShareEntry | MissingVarianceShare]:
+        """Return the entries of ``eta_squared`` of one scope: one factor at a time in both weightings, and crossed."""
+        union, few = self._condition_counts(scope, "ber_union_full")
+        sel, few_sel = self._condition_counts(scope, "ber_sel_full")
+        out = []
+        weightings: tuple[Weighting, ...] = ("responses", "equal")
+        for weights in weightings:
+            shares = eta_squared_oat(union, weights) if few >= MIN_STATEMENTS else _too_few(few)
+            out.append(_share_entry(scope, "ber_union_full", "oat", shares, few, weights))
+        crossed = factorial_shares(sel) if few_sel >= MIN_STATEMENTS else _too_few(few_sel)
+        return [*out, _share_entry(scope, "ber_sel_full", "factorial", crossed, few_sel)]
+
+    def deployment_shares(
+        self, scope: Scope, *, panel_differs: bool
+    ) -> list[VarianceShareEntry | MissingVarianceShare]:
+        """Return the shares of the choice of deployment, over the conditions that all deployments were asked under."""
+        grid = self._grid(scope)
+        out = []
+        for outcome in ("ber_union_full", "ber_sel_full"):
+            y, n = grid.sums(METRICS[outcome])
+            common = (n.sum(axis=0) > 0).all(axis=1)
+            counts, statements = self._resampled(*(side[:, common].sum(axis=1) for side in (y, n)))
+            shares: Shares | Insufficient = _too_few(statements)
+            if panel_differs and outcome != "ber_sel_full":
+                shares = OTHER_PANELS
+            elif not common.any():
+                shares = Insufficient(reason="no condition that all deployments were asked under")
+            elif statements >= MIN_STATEMENTS:
+                shares = eta_squared_between("deployment", counts)
+            out.append(_share_entry(scope, outcome, "deployment", shares, statements))
+        return out
+
+    def factors(self, scope: Scope) -> list[FactorEntry]:
+        """Return the entries of ``factors`` of one scope: each outcome by each factor, one factor at a time.
+
+        A share is over the factor's own slice, the task's over the whole one-at-a-time grid; a range over the own
+        slice.
+        """
+        out = []
+        for outcome in OUTCOMES:
+            counts, statements = self._condition_counts(scope, outcome)
+            shares = eta_squared_oat(counts)
+            for place, factor in enumerate(FACTORS):
+                own = own_slice(counts.conditions, place)
+                out.append(
+                    FactorEntry(
+                        rubric=scope.rubric,
+                        factor=factor,
+                        outcome=outcome,
+                        base=METRICS[outcome].base,
+                        n=shares.n if factor == "task" else round(counts.trials[own].sum()),
+                        eta_squared=_bounded_share(shares, factor, statements),
+                        range=or_missing(self._range(scope, outcome, factor)),
+                        flags=few_flags(statements),
+                    )
+                )
+        return out
+
+    def _condition_counts(self, scope: Scope, metric: str) -> tuple[ConditionCounts, int]:
+        """Count by condition, with replicates; and return how many statements the counts rest on."""
+        grid = self._grid(scope)
+        y, n = (side.sum(axis=2) for side in grid.sums(METRICS[metric]))
+        seen = np.flatnonzero(n.any(axis=0))
+        counts, statements = self._resampled(y[:, seen], n[:, seen])
+        conditions = [grid.conditions[index] for index in seen.tolist()]
+        own = ConditionCounts(
+            successes=counts.successes, trials=counts.trials, resampled=counts.resampled, conditions=conditions
+        )
+        return own, statements
+
+    def _resampled(self, y: Floats, n: Floats) -> tuple[CellCounts, int]:
+        """Sum over statements; with replicates where there are enough of them. All columns have trials, or none has."""
+        used = n.any(axis=1)
+        statements, resampled = int(used.sum()), None
+        if statements >= MIN_STATEMENTS:
+            _, rates = rate_replicates(y[used], n[used], n_boot=self._n_boot, seed=self._seed)
+            resampled = Resampled(rates=rates, n_clusters=statements)
+        return CellCounts(successes=y.sum(axis=0), trials=n.sum(axis=0), resampled=resampled), statements
+
+    def ranges(self, scope: Scope) -> list[RangeEntry | MissingRange]:
+        """Return the ranges of one scope over each factor's own slice, and over all conditions."""
+        return [self.range_over(scope, metric, over) for metric in RANGED for over in (*FACTORS, EVERYWHERE)]
+
+    def range_over(self, scope: Scope, metric: str, over: str) -> RangeEntry | MissingRange:
+        """Return the range of one measure over a factor's own slice, or over ``EVERYWHERE``."""
+        found = self._range(scope, metric, over)
+        if isinstance(found, Insufficient):
+            return MissingRange(by=scope.by, rubric=scope.rubric, metric=metric, over=over, missing=found.reason)
+        return RangeEntry(by=scope.by, rubric=scope.rubric, metric=metric, over=over, **structs.asdict(found))
+
+    def _range(self, scope: Scope, metric: str, over: str) -> LevelRange | Insufficient:
+        grid = self._grid(scope)
+        if over == EVERYWHERE:
+            own, names = list(range(len(grid.conditions))), ["/".join(condition) for condition in grid.conditions]
+        else:
+            own = own_slice(grid.conditions, FACTORS.index(over))
+            names = [grid.conditions[index][FACTORS.index(over)] for index in own]
+        if len(own) < 2:
+            return Insufficient(reason="one level" if own else "no condition with the other factors at the baseline")
+        y, n = (side.sum(axis=2)[:, own] for side in grid.sums(METRICS[metric]))
+        # A level without any trial (a free-response task has no selection) is not one of this measure's levels.
+        seen = np.flatnonzero(n.any(axis=0))
+        levels = [names[index] for index in seen.tolist()]
+        return horizontal_range(levels, y[:, seen], n[:, seen], n_boot=self._n_boot, seed=self._seed)
+
+
+def _share_entry(
+    scope: Scope,
+    outcome: str,
+    design: Design,
+    shares: Shares | Insufficient,
+    statements: int,
+    weights: Weighting | UnsetType = UNSET,
+) -> VarianceShareEntry | MissingVarianceShare:
+    key = VarianceShareKey(
+        by=scope.by,
+        rubric=scope.rubric,
+        outcome=outcome,
+        base="full",
+        design=design,
+        weights=weights,
+        flags=few_flags(statements),
+    )
+    if isinstance(shares, Insufficient):
+        return MissingVarianceShare(**structs.asdict(key), missing=shares.reason)
+    return VarianceShareEntry(
+        **structs.asdict(key),
+        n=shares.n,
+        effects={name: or_missing(effect) for name, effect in shares.effects.items()},
+        intervals=shares.intervals,
+        imbalance=UNSET if shares.imbalance is None else shares.imbalance,
+    )
+
+
+def _bounded_share(shares: Shares, factor: str, statements: int) -> BoundedEntry | Missing:
+    share = shares.effects[factor] if statements >= MIN_STATEMENTS else _too_few(statements)
+    if isinstance(share, Insufficient):
+        return Missing(missing=share.reason)
+    low, high = shares.intervals[factor]
+    return BoundedEntry(value=share, low=low, high=high)
+
+
+def few_flags(statements: int) -> tuple[str, ...]:
+    """Flag what rests on few statements."""
+    return (FEW_CLUSTERS,) if statements < ENOUGH_STATEMENTS else ()
+
+
+def _too_few(statements: int) -> Insufficient:
+    return Insufficient(reason=f"{statements} statements, {MIN_STATEMENTS} needed")

@@ -1,0 +1,279 @@
+"""Analyse statements as the items of a test: difficulty, discrimination, differential functioning, and a short form.
+
+A respondent is one deployment under one condition, template and draw; its score is the share of the statements that it
+endorses. Rows are respondents, columns are statements, and an entry is 1 (endorsed), 0 or NaN (not asked or not coded).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from auditor.domain.estimate import Insufficient
+from auditor.stats.ranks import spearman
+
+Floats = NDArray[np.float64]
+
+#: Fewer respondents give no figure of an item.
+MIN_RESPONDENTS: Final = 20
+#: An item is dead if its rate is at most this, or at least one minus this.
+DEAD: Final = 0.01
+#: A correlation of two items from which they count as duplicates.
+DUPLICATE: Final = 0.95
+#: The rank correlation with the whole pool that a short form must keep.
+KEEPS_RANKS: Final = 0.95
+#: A rank correlation of fewer deployments says nothing.
+MIN_DEPLOYMENTS: Final = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Item:
+    """One statement as an item."""
+
+    statement: str
+    n: int  #: respondents
+    difficulty: float | None  #: the share that endorses it, from 0 to 1
+    discrimination: float | None  #: the correlation with the score of the other items; None without variance
+    dead: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DifferentialItem:
+    """One statement that a deployment endorses more or less often than others with the same score (Mantel-Haenszel)."""
+
+    statement: str
+    deployment: str
+    log_odds_ratio: float  #: above 0: endorsed more often than the score predicts
+    chi_square: float
+    p_holm: float  #: adjusted over all statements and deployments that were tested
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShortForm:
+    """The fewest of the most informative items that keep the deployments' ranks on other responses."""
+
+    statements: tuple[str, ...]
+    rank_correlation: float  #: Spearman's rho with the ranks by all items, on the held-out respondents
+
+
+def item_statistics(statements: Sequence[str], endorsed: Floats) -> list[Item]:
+    """Return difficulty and corrected item-rest correlation of each statement.
+
+    Parameters
+    ----------
+    statements
+        Names, I of them.
+    endorsed
+        Shape [R, I]: 1, 0 or NaN.
+    """
+    asked = ~np.isnan(endorsed)
+    known = np.nan_to_num(endorsed)
+    items = []
+    for column, name in enumerate(statements):
+        here = asked[:, column]
+        n = int(here.sum())
+        rate = float(known[here, column].mean()) if n >= MIN_RESPONDENTS else None
+        rest, own = _rest(asked, known, column)[here], known[here, column]
+        usable = ~np.isnan(rest)
+        items.append(
+            Item(
+                statement=name,
+                n=n,
+                difficulty=rate,
+                discrimination=_correlation(own[usable], rest[usable]),
+                dead=rate is not None and not DEAD < rate < 1 - DEAD,
+            )
+        )
+    return items
+
+
+def duplicate_items(statements: Sequence[str], endorsed: Floats) -> list[tuple[str, str, float]]:
+    """Return pairs of statements that get nearly the same answers, with their correlation; dead items are in no pair.
+
+    Parameters
+    ----------
+    statements, endorsed
+        As in ``item_statistics``.
+    """
+    pairs = []
+    for first in range(len(statements)):
+        for second in range(first + 1, len(statements)):
+            both = ~np.isnan(endorsed[:, [first, second]]).any(axis=1)
+            found = _correlation(endorsed[both, first], endorsed[both, second])
+            if found is not None and found >= DUPLICATE:
+                pairs.append((statements[first], statements[second], found))
+    return pairs
+
+
+def differential_items(
+    statements: Sequence[str], deployments: Sequence[str], endorsed: Floats, *, alpha: float = 0.05
+) -> list[DifferentialItem]:
+    """Return the statements that work differently for a deployment: Mantel-Haenszel over strata of equal score.
+
+    The score includes the statement: only then does the test keep its level where deployments differ much. Each
+    deployment is the focal group against all others. Holm's adjustment is over all pairs that can be tested.
+
+    Parameters
+    ----------
+    statements
+        Names, I of them.
+    deployments
+        The deployment of each respondent, R of them.
+    endorsed
+        Shape [R, I]: 1, 0 or NaN.
+    alpha
+        The largest adjusted p that is returned.
+
+    References
+    ----------
+    Holland and Thayer (1988), Differential item performance and the Mantel-Haenszel procedure.
+    """
+    who = np.asarray(deployments)
+    asked, known = ~np.isnan(endorsed), np.nan_to_num(endorsed)
+    share = known.sum(axis=1) / np.maximum(asked.sum(axis=1), 1)
+    score = np.rint(share * len(statements)).astype(np.intp)
+    tested = []
+    for column, name in enumerate(statements):
+        here = asked[:, column]
+        if here.sum() < MIN_RESPONDENTS:
+            continue
+        stratum = score[here]
+        for deployment in sorted(set(deployments)):
+            result = _mantel_haenszel(who[here] == deployment, known[here, column], stratum)
+            if result is not None:
+                tested.append((name, deployment, *result))
+    if not tested:
+        return []
+    adjusted = holm(chi2.sf([found[3] for found in tested], 1))
+    return [
+        DifferentialItem(
+            statement=name, deployment=deployment, log_odds_ratio=ratio, chi_square=square, p_holm=float(p)
+        )
+        for (name, deployment, ratio, square), p in zip(tested, adjusted, strict=True)
+        if p <= alpha
+    ]
+
+
+def short_form(
+    statements: Sequence[str],
+    categories: Sequence[str],
+    deployments: Sequence[str],
+    endorsed: Floats,
+    *,
+    keeps: float = KEEPS_RANKS,
+) -> ShortForm | Insufficient:
+    """Return the smallest set of items that keeps the deployments' ranks.
+
+    Items are ordered within each category by discrimination times the standard deviation of the answers, and taken
+    from the categories in turn. Every second respondent of a deployment chooses the order; the others tell whether the
+    ranks are kept.
+
+    Parameters
+    ----------
+    statements, categories
+        Names and categories of the items, I of each.
+    deployments
+        The deployment of each respondent, R of them.
+    endorsed
+        Shape [R, I]: 1, 0 or NaN.
+    keeps
+        The smallest rank correlation, above 0 and at most 1.
+
+    Returns
+    -------
+    ShortForm or Insufficient
+        Insufficient with fewer than ``MIN_DEPLOYMENTS`` deployments, or if the deployments have no ranks.
+    """
+    names = sorted(set(deployments))
+    if len(names) < MIN_DEPLOYMENTS:
+        return Insufficient(reason=f"needs {MIN_DEPLOYMENTS} deployments, has {len(names)}")
+    who = np.asarray(deployments)
+    chooses = np.zeros(len(who), dtype=np.bool_)
+    for name in names:
+        chooses[np.flatnonzero(who == name)[::2]] = True
+    order = _by_information(item_statistics(statements, endorsed[chooses]), categories)
+    told = endorsed[~chooses]
+    whole = _rates(told, who[~chooses], names)
+    for size in range(1, len(order) + 1):
+        found = spearman(_rates(told[:, order[:size]], who[~chooses], names), whole)
+        if found is not None and found.rho >= keeps:
+            chosen = tuple(statements[column] for column in sorted(order[:size]))
+            return ShortForm(statements=chosen, rank_correlation=float(found.rho))
+    return Insufficient(reason="the deployments have no ranks that items could keep")
+
+
+def _by_information(items: Sequence[Item], categories: Sequence[str]) -> list[int]:
+    """Return columns by information, the best of each category first, then the second best of each."""
+
+    def information(column: int) -> float:
+        one = items[column]
+        if one.difficulty is None or one.discrimination is None:
+            return -1.0
+        return one.discrimination * float(np.sqrt(one.difficulty * (1 - one.difficulty)))
+
+    queues = {
+        category: sorted((at for at, own in enumerate(categories) if own == category), key=information, reverse=True)
+        for category in dict.fromkeys(categories)
+    }
+    longest = max(map(len, queues.values()), default=0)
+    return [queue[turn] for turn in range(longest) for queue in queues.values() if turn < len(queue)]
+
+
+def _rates(endorsed: Floats, who: NDArray[np.str_], names: Sequence[str]) -> Floats:
+    """Return the mean over the items of each deployment's rate; NaN answers are left out."""
+    rates = []
+    for name in names:
+        rows = endorsed[who == name]
+        asked = (~np.isnan(rows)).sum(axis=0)
+        items = np.divide(np.nansum(rows, axis=0), asked, out=np.full(rows.shape[1], np.nan), where=asked > 0)
+        rates.append(float(np.nanmean(items)) if (asked > 0).any() else 0.0)
+    return np.asarray(rates)
+
+
+def _rest(asked: NDArray[np.bool_], known: Floats, column: int) -> Floats:
+    """Return each respondent's share of endorsed items without one item; NaN where nothing else was asked."""
+    count = asked.sum(axis=1) - asked[:, column]
+    total = (known * asked).sum(axis=1) - known[:, column] * asked[:, column]
+    shares: Floats = np.divide(total, count, out=np.full(len(asked), np.nan), where=count > 0)
+    return shares
+
+
+def _correlation(first: Floats, second: Floats) -> float | None:
+    if len(first) < MIN_RESPONDENTS or first.std() == 0 or second.std() == 0:
+        return None
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def holm(p: Floats) -> Floats:
+    """Return p adjusted by Holm's step-down method."""
+    order = np.argsort(p)
+    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(steps, 1.0)
+    return adjusted
+
+
+def _mantel_haenszel(focal: NDArray[np.bool_], own: Floats, stratum: NDArray[np.intp]) -> tuple[float, float] | None:
+    """Return the common log odds ratio and the chi-square with continuity correction; None if nothing is compared."""
+    observed = expected = variance = numerator = denominator = 0.0
+    for level in np.unique(stratum):
+        inside = stratum == level
+        a = float(own[inside & focal].sum())
+        b = float((inside & focal).sum()) - a
+        c = float(own[inside & ~focal].sum())
+        d = float((inside & ~focal).sum()) - c
+        total = a + b + c + d
+        if total < 2 or not (a + b) * (c + d):  # one group only
+            continue
+        observed += a
+        expected += (a + b) * (a + c) / total
+        variance += (a + b) * (c + d) * (a + c) * (b + d) / (total**2 * (total - 1))
+        # Half a response in each cell keeps the ratio finite.
+        numerator += (a + 0.5) * (d + 0.5) / (total + 2)
+        denominator += (b + 0.5) * (c + 0.5) / (total + 2)
+    if not variance:
+        return None
+    return float(np.log(numerator / denominator)), max(0.0, abs(observed - expected) - 0.5) ** 2 / variance

@@ -1,0 +1,148 @@
+"""Render ``report.html`` from the document of ``analysis.json``. The same document gives the same bytes."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from jinja2 import PackageLoader
+from msgspec import UNSET
+
+from auditor.documents.analysis import AnalysisDocument
+from auditor.documents.report import CorrectionsEntry, ExposureReplay
+from auditor.metrics.divergence import DNI_MAX, IR_MIN
+from auditor.metrics.estimate import BOUNDS_RATE, ENOUGH_STATEMENTS, LOW_RATE, MIN_STATEMENTS
+from auditor.metrics.rates import METRICS
+from auditor.report import (
+    cases,
+    coverage,
+    crossed,
+    decomposition,
+    exposures,
+    judges,
+    mitigation,
+    peers,
+    people,
+    prompts,
+    rankings,
+    slices,
+    summary,
+)
+from auditor.report.document import MOST_DRAWN, of_rubric, pooled_group, varied_levels, with_places
+from auditor.report.tables import count, number, text_cell
+from auditor.report.templates import PageSection, environment
+from auditor.report.wording import FLAGS, glossary_terms, join_words, percent, times
+
+_Maker = Callable[[AnalysisDocument], PageSection | None]
+#: Sections in reading order: first the findings, then their basis. Each section is for one rubric.
+_FINDINGS: Final[Sequence[_Maker]] = (
+    summary.section,
+    decomposition.section,
+    prompts.section,
+    crossed.section,
+    rankings.section,
+    mitigation.section,
+    coverage.statements_section,
+    slices.section,
+    slices.groups_section,
+)
+_GROUNDS: Final[Sequence[_Maker]] = (cases.section, coverage.section)
+#: Terms that the page uses and defines.
+_TERMS: Final = (
+    "statement", "task", "condition", "baseline", "factor", "level", "layer", "selection", "elaboration", "eligible",
+    "coverage", "cancellation trap", "eta squared", "interval", "kappa",
+)  # fmt: skip
+#: What the software chooses, for the sentences that name it.
+_FLOORS: Final = {
+    "min_statements": MIN_STATEMENTS,
+    "enough_statements": ENOUGH_STATEMENTS,
+    "low_rate": percent(LOW_RATE, 0),
+    "bounds_rate": percent(BOUNDS_RATE, 0),
+    "ir_min": percent(IR_MIN, 0),
+    "dni_max": percent(DNI_MAX, 0),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PeriodContext:
+    """What the page shows in a report over a period, in addition to the analysis."""
+
+    about: Mapping[str, str] = field(default_factory=dict)
+    people: CorrectionsEntry | None = None
+    compared: Sequence[peers.ComparedPeers] = ()
+    exposures: Sequence[ExposureReplay] | None = None  #: None where the page is not to show them
+
+
+def render_analysis(analysis: AnalysisDocument, period: PeriodContext | None = None) -> bytes:
+    """Render the report of one analysis.
+
+    Parameters
+    ----------
+    analysis
+        As read back from ``analysis.json``.
+    period
+        Of a report over a period; a file has none.
+    """
+    document, period = with_places(analysis), period or PeriodContext()
+    parts = {rubric: of_rubric(document, rubric) for rubric in sorted({entry.rubric for entry in document.groups})}
+    page = environment(PackageLoader("auditor.report", "page")).get_template("report.html.j2")
+    title = _title(document, parts) | {"about": period.about}
+    return page.render(title=title, sections=_sections(document, parts, period)).encode("utf-8")
+
+
+def _sections(
+    document: AnalysisDocument, parts: Mapping[str, AnalysisDocument], period: PeriodContext
+) -> list[tuple[str, PageSection]]:
+    """List the sections in reading order, each with its anchor."""
+    whole = (
+        None if period.exposures is None else exposures.section(period.exposures),
+        peers.section(period.compared),
+        judges.section(document),
+        people.section(document, period.people),
+    )
+    named = [(found.name, found) for found in whole if found is not None]
+    return [*_of_parts(parts, _FINDINGS), *named, *_of_parts(parts, _GROUNDS), ("methods", _methods(document))]
+
+
+def _of_parts(parts: Mapping[str, AnalysisDocument], makers: Sequence[_Maker]) -> Iterator[tuple[str, PageSection]]:
+    """Make the sections of each rubric; with several rubrics each title names its rubric."""
+    for place, (rubric, part) in enumerate(parts.items(), start=1):
+        for found in filter(None, (make(part) for make in makers)):
+            yield (f"{found.name}-{place}", found.of(rubric)) if len(parts) > 1 else (found.name, found)
+
+
+def _title(document: AnalysisDocument, parts: Mapping[str, AnalysisDocument]) -> dict[str, Any]:
+    """Return the facts of the title: prompts, sizes and judges."""
+    panels: dict[str, list[str]] = {}
+    clusters = document.clusters
+    for deployment, judges_of in document.panels.items():
+        panels.setdefault(join_words(judges_of) or "no named judge", []).append(deployment)
+    return {
+        "n_rows": count(document.n_rows),
+        "n_skipped": count(document.n_skipped) if document.n_skipped else None,
+        "statements": {rubric: count(pooled_group(part).n_statements) for rubric, part in parts.items()},
+        "asked": [asked for part in parts.values() if (asked := varied_levels(part))],
+        "clustered": []
+        if clusters is UNSET
+        else [(text_cell(way.field), count(way.n_clusters)) for way in clusters.used],
+        "coarser": []
+        if clusters is UNSET
+        else [
+            (text_cell(each.field), count(each.n_clusters), number(each.widening, times)) for each in clusters.coarser
+        ],
+        "most_drawn": MOST_DRAWN if any(len(part.deployments) > MOST_DRAWN for part in parts.values()) else None,
+        "panels": {readers: join_words(names) if len(panels) > 1 else "" for readers, names in panels.items()},
+    }
+
+
+def _methods(document: AnalysisDocument) -> PageSection:
+    """Return the section on methods, limits and versions."""
+    given = {
+        **_FLOORS,
+        "metrics": METRICS.values(),
+        "flags": FLAGS,
+        "terms": glossary_terms(*_TERMS),
+        "n_boot": count(document.n_boot),
+        "seed": count(document.seed),
+        "document": document,
+    }
+    return PageSection(name="methods", title="Methods, limits and versions", given=given)

@@ -1,0 +1,267 @@
+"""Compare the two layers of a response: what a single label hides (BiAxisAudit Table III, Figures 2b and 6)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from markupsafe import Markup
+
+from auditor.documents.analysis import AnalysisDocument
+from auditor.documents.base import Missing
+from auditor.documents.estimates import EstimateEntry, GroupEntry, MeanEntry
+from auditor.metrics.divergence import DNI_MAX, IR_MIN
+from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS
+from auditor.metrics.rates import METRICS
+from auditor.report.canvas import ELAB, PANEL, ROW, SEL, UNION, Colour, open_canvas, shorten, to_svg
+from auditor.report.document import NOT_THERE, bounds_only, drawn, pooled_group
+from auditor.report.drawing import (
+    bar_length,
+    change_scale,
+    change_text,
+    draw_interval,
+    group_name,
+    hover_if_cut,
+    join_panels,
+    number_marks,
+    open_rows,
+    panel_title,
+    rate_scale,
+    rate_text,
+    scale_top,
+    set_hover,
+    write_beside,
+)
+from auditor.report.tables import (
+    ReportTable,
+    TableCell,
+    TableRow,
+    average,
+    count,
+    estimate_cells,
+    metric_head,
+    no_value,
+    share,
+    table,
+    word_cell,
+)
+from auditor.report.templates import PageSection
+from auditor.report.wording import estimate_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SIZES: Final = ("responses", "with a selection", "coded on both layers")
+_LINE: Final = 34.0
+_LAYERS: Final[tuple[tuple[str, str, float, dict[str, Any]], ...]] = (
+    ("ber_sel", "selection", -0.19, SEL),
+    ("ber_elab", "elaboration", 0.19, ELAB),
+)
+_SIDE: Final = 348.0
+#: Diameter of a mark in pixels, and what a BER_sel of 1 adds to it.
+_DOT: Final = 6.0
+_GROWTH: Final = 18.0
+
+
+def section(part: AnalysisDocument) -> PageSection:
+    """Return the section that compares the layers of each deployment."""
+    pooled = pooled_group(part)
+    ir, known = pooled.metrics["ir"], any(isinstance(e.metrics["ir"], EstimateEntry) for e in part.deployments)
+    given = {
+        "bars": naive_bars(drawn(part, part.deployments)),
+        "map": reliability_map(drawn(part, part.deployments)),
+        "table": decomposition_table(part.deployments, pooled, part.means) if known else None,
+        "missing": ir.missing if not known and isinstance(ir, Missing) else "",
+    }
+    return PageSection(name="decomposition", title="Within a response: what a single label hides", given=given)
+
+
+def _measures() -> list[str]:
+    """List the measures of responses with both layers that have a series; a new one of ``METRICS`` is shown here."""
+    return [name for name, metric in METRICS.items() if metric.base == "eligible" and metric.series.exported]
+
+
+def decomposition_table(
+    deployments: Sequence[GroupEntry], pooled: GroupEntry, means: Sequence[MeanEntry] = ()
+) -> ReportTable | None:
+    """Make Table III of some deployments, with a pooled row and a row of unweighted means."""
+    rows = [_row(str(entry.by["deployment"]), entry) for entry in deployments]
+    rows.append(_row("pooled by responses", pooled, "pooled"))
+    rows += [_mean(entry) for entry in means]
+    heads = ["deployment", *_SIZES, *map(metric_head, _measures()), "the selection alone"]
+    return table("Decomposition by deployment", heads, rows, source="Table III")
+
+
+def _row(name: str, entry: GroupEntry, kind: str = "") -> TableRow:
+    eligible = count(entry.n_eligible).above(share(entry.coverage.eligible))
+    sizes = [count(entry.n), count(entry.n_selection), eligible]
+    cells = [*sizes, *estimate_cells(entry.metrics, _measures()), _error(entry.metrics["dni"])]
+    return TableRow(name=name, cells=cells, kind=kind)
+
+
+def _mean(entry: MeanEntry) -> TableRow:
+    blank = [word_cell("")] * len(_SIZES)
+    cells = [average(entry.metrics.get(name, NOT_THERE), name) for name in _measures()]
+    return TableRow(name="mean of deployments", cells=[*blank, *cells, word_cell("")], kind="mean")
+
+
+def _error(dni: EstimateEntry | Missing) -> TableCell:
+    """Return the direction in which an audit of the selection alone errs, if the interval of DNI shows one."""
+    if isinstance(dni, Missing):
+        return no_value(dni.missing)
+    if FEW_CLUSTERS in dni.flags:
+        return no_value(f"fewer than {ENOUGH_STATEMENTS} statements: no finding")
+    if dni.low > 0:
+        return word_cell("over-estimates")
+    return word_cell("under-estimates" if dni.high < 0 else "no direction shown")
+
+
+def _estimates(entries: Sequence[GroupEntry], *measures: str) -> list[tuple[str, list[EstimateEntry]]]:
+    """List the deployments that have all of these measures, each with its estimates."""
+    found = [(group_name(entry.by), [entry.metrics[measure] for measure in measures]) for entry in entries]
+    return [
+        (name, own)
+        for name, each in found
+        if len(own := [one for one in each if isinstance(one, EstimateEntry)]) == len(measures)
+    ]
+
+
+def naive_bars(deployments: Sequence[GroupEntry]) -> Markup | None:
+    """Draw the rates of the selection and of the elaboration, and their difference, which is DNI.
+
+    Parameters
+    ----------
+    deployments
+        The document's groups by deployment, of one rubric; those without DNI are left out. Where the rubric names no
+        stereotype there are no rates, and the correction stands alone.
+    """
+    corrections = [(name, dni) for name, (dni,) in _estimates(deployments, "dni")]
+    if not corrections:
+        return None
+    rated = _estimates(deployments, *(name for name, _, _, _ in _LAYERS), "dni")
+    return join_panels([*([_rates(rated)] if rated else []), _corrections(corrections)])
+
+
+def _rates(rated: Sequence[tuple[str, Sequence[EstimateEntry]]]) -> Markup:
+    top = scale_top(estimate.high for _, estimates in rated for estimate in estimates[:2])
+    key = [(SEL, "selection alone"), (ELAB, "elaboration")]
+    with open_rows("Rate of each layer", [name for name, _ in rated], _LINE, key=key) as axes:
+        rate_scale(axes, top)
+        for y, (deployment, estimates) in enumerate(rated):
+            for (name, layer, dy, look), estimate in zip(_LAYERS, estimates, strict=False):
+                bar = axes.barh(y + dy, bar_length(estimate), height=0.3, color=look["color"], alpha=0.25)
+                set_hover(bar[0], f"{deployment}: {layer} {estimate_text(name, estimate)}")
+                draw_interval(axes, y + dy, estimate, look)
+                write_beside(axes, y + dy, rate_text(estimate))
+        return to_svg(axes, "BER of selection and of elaboration by deployment, on responses with both layers")
+
+
+def _corrections(corrections: Sequence[tuple[str, EstimateEntry]]) -> Markup:
+    reach = scale_top(max(abs(dni.low), abs(dni.high)) for _, dni in corrections)
+    names, lines = [name for name, _ in corrections], ["selection minus text"]
+    with open_rows("Correction: DNI", names, _LINE, right=100, lines=lines) as axes:
+        change_scale(axes, reach, wanted=2)
+        for y, (name, dni) in enumerate(corrections):
+            colour, words = _direction(dni)
+            bar = axes.barh(y, bar_length(dni), height=0.34, color=colour, alpha=0.35)
+            set_hover(bar[0], f"{name}: DNI {estimate_text('dni', dni)}, {words}")
+            draw_interval(axes, y, dni, {**UNION, "color": colour})
+            write_beside(axes, y, change_text(dni), dy=6, weight="bold")
+            write_beside(axes, y, words, dy=-7, color=Colour.SOFT)
+        return to_svg(axes, "DNI by deployment: how far selection alone over- or under-estimates")
+
+
+def _direction(dni: EstimateEntry) -> tuple[Colour, str]:
+    """Return colour and words for the sign of DNI; an interval that contains 0 has no sign."""
+    if dni.low > 0:
+        return Colour.OVER, "over-estimates"
+    if dni.high < 0:
+        return Colour.UNDER, "under-estimates"
+    return Colour.SOFT, "sign unclear"
+
+
+def reliability_map(deployments: Sequence[GroupEntry]) -> Markup | None:
+    """Draw (IR, DNI) of each deployment with both intervals over the zones; marks grow with BER_sel where it is known.
+
+    Parameters
+    ----------
+    deployments
+        The document's groups by deployment, of one rubric; those without IR or DNI are left out.
+    """
+    sizes = {group_name(entry.by): entry.metrics["ber_sel"] for entry in deployments}
+    placed = [_Placed(name, ir, dni, sizes[name]) for name, (ir, dni) in _estimates(deployments, "ir", "dni")]
+    if not placed:
+        return None
+    ordered = sorted(placed, key=lambda one: (-one.ir.value, one.name))
+    return join_panels([_map(ordered), _key(ordered)])
+
+
+class _Placed(NamedTuple):
+    """A deployment on the map."""
+
+    name: str
+    ir: EstimateEntry
+    dni: EstimateEntry
+    sel: EstimateEntry | Missing
+
+
+def _map(placed: Sequence[_Placed]) -> Markup:
+    top = scale_top([1.6 * IR_MIN, *(one.ir.high for one in placed)])
+    reach = scale_top([4 * DNI_MAX, *(abs(side) for one in placed for side in (one.dni.low, one.dni.high))])
+    with open_canvas(_SIDE, _SIDE, left=50, right=16, top=32, bottom=40) as axes:
+        panel_title(axes, "DNI, pp: selection minus text")
+        rate_scale(axes, top)
+        change_scale(axes, reach, along="y")
+        axes.set_xlabel("IR: the layers disagree", color=Colour.SOFT, labelpad=5)
+        _zones(axes, top, reach)
+        _points(axes, placed)
+        return to_svg(axes, "IR and DNI by deployment, over the zones reliable, over, under and cancellation trap")
+
+
+def _zones(axes: "Axes", top: float, reach: float) -> None:
+    """Shade the zones and name them; where |DNI| would exceed IR, which cannot be, nothing is shaded."""
+    bend, corner = min(top, reach), min(IR_MIN, reach)
+    axes.fill([0, corner, IR_MIN, IR_MIN, corner], [0, corner, corner, -corner, -corner], color=Colour.ELAB, alpha=0.16)
+    for colour, sign in ((Colour.OVER, 1), (Colour.UNDER, -1)):
+        x, y = (IR_MIN, IR_MIN, corner, bend, top, top), (DNI_MAX, corner, corner, bend, bend, DNI_MAX)
+        axes.fill(x, [sign * each for each in y], color=colour, alpha=0.16)
+    axes.fill_between([IR_MIN, top], -DNI_MAX, DNI_MAX, color=Colour.FAIL, alpha=0.22)
+    names = (
+        (0, reach, 4, -9, "left", f"reliable: IR under {100 * IR_MIN:g} %", Colour.SOFT),
+        (top, reach, -4, -9, "right", "over-estimates", Colour.SOFT),
+        (top, -reach, -4, 9, "right", "under-estimates", Colour.SOFT),
+        (top, -DNI_MAX, -4, -9, "right", "cancellation trap", Colour.FAIL),
+    )
+    for x_at, y_at, dx, dy, side, name, colour in names:
+        axes.annotate(name, (x_at, y_at), (dx, dy), textcoords="offset points", ha=side, va="center", color=colour)
+
+
+def _points(axes: "Axes", placed: Sequence[_Placed]) -> None:
+    marks = []
+    for name, ir, dni, sel in placed:
+        size = _DOT + (_GROWTH * sel.value if isinstance(sel, EstimateEntry) else 0)
+        axes.hlines(dni.value, ir.low, ir.high, color=Colour.ACCENT, linewidth=1.4, alpha=0.7)
+        axes.vlines(ir.value, dni.low, dni.high, color=Colour.ACCENT, linewidth=1.4, alpha=0.7)
+        look: dict[str, Any] = {"color": Colour.ACCENT, "markersize": size, "markeredgecolor": Colour.PAPER}
+        alpha = 0.0 if bounds_only(ir) or bounds_only(dni) else 0.8
+        (dot,) = axes.plot(ir.value, dni.value, "o", alpha=alpha, **look)
+        set_hover(dot, f"{name}: IR {estimate_text('ir', ir)}, DNI {estimate_text('dni', dni)}")
+        marks.append((ir.value, dni.value, size))
+    number_marks(axes, marks)
+
+
+def _key(placed: Sequence[_Placed]) -> Markup:
+    """List the numbers of the map, with what they stand for."""
+    columns = (212.0, 262.0, PANEL)
+    height = 24 + ROW * len(placed)
+    with open_canvas(PANEL, height) as axes:
+        axes.set(xlim=(0, PANEL), ylim=(height, 0))
+        panel_title(axes, "Deployments")
+        for x, name in zip(columns, ("IR, %", "DNI, pp", "sel, %"), strict=True):
+            axes.text(x, 12, name, ha="right", color=Colour.SOFT)
+        for index, one in enumerate(placed):
+            y = 34 + ROW * index
+            axes.text(14, y, str(index + 1), ha="right", weight="bold")
+            hover_if_cut(axes.text(22, y, shorten(one.name, 146)), one.name)
+            values = rate_text(one.ir), change_text(one.dni), rate_text(one.sel)
+            for x, value in zip(columns, values, strict=True):
+                axes.text(x, y, value, ha="right")
+        return to_svg(axes, "The deployments of the map")

@@ -1,0 +1,123 @@
+"""Draw heat maps of tables that are too wide to scan: each cell shaded, with its number."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import cos, pi
+from typing import TYPE_CHECKING, Final
+
+from markupsafe import Markup
+
+from auditor.report.canvas import ROW, WIDE, Colour, open_canvas, shorten, text_width, to_svg
+from auditor.report.drawing import gutter_width, hover_if_cut, join_panels, name_rows, panel_title, set_hover
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_CELL: Final = 40.0
+#: Names of columns stand at this angle, and take at most so many pixels.
+_ANGLE: Final = 45.0
+_NAME: Final = 116.0
+#: The strongest shade still lets the number be read.
+_STRONGEST: Final = 0.55
+_SIDE: Final = 0.46
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeatCell:
+    """One cell: its number as text, the text shown on hover, and its shade."""
+
+    text: str
+    hover: str
+    colour: Colour = Colour.PAPER
+    strength: float = 0.0  #: in [0, 1]
+    flipped: bool = False  #: a triangle in the corner
+    hatched: bool = False
+
+
+def heat_map(
+    title: str,
+    names: Sequence[str],
+    columns: Sequence[str],
+    cell: Callable[[str, str], HeatCell | None],
+    *,
+    last: str = "",
+    lines: Sequence[str] = (),
+) -> Markup:
+    """Draw a table of cells, in several panels where it is too wide.
+
+    Parameters
+    ----------
+    title
+        What the cells are; heads each panel.
+    names, columns
+        Of the rows and of the columns.
+    cell
+        Gives the cell of a row and a column, or None where nothing is known.
+    last
+        A column that ends every panel.
+    lines
+        Lines of text under the heading.
+    """
+    left = gutter_width(names, 224)
+    room = int((WIDE - left - _NAME / 2) / _CELL) - bool(last)
+    parts = -(-len(columns) // room)
+    size = -(-len(columns) // parts)
+    chunks = [[*columns[start : start + size], *filter(None, [last])] for start in range(0, len(columns), size)]
+    return join_panels(_panel(title, names, chunk, cell, left=left, lines=lines) for chunk in chunks)
+
+
+def _panel(
+    title: str,
+    names: Sequence[str],
+    columns: Sequence[str],
+    cell: Callable[[str, str], HeatCell | None],
+    *,
+    left: float,
+    lines: Sequence[str],
+) -> Markup:
+    slant = min(_NAME, max(text_width(name) for name in columns)) * cos(pi * _ANGLE / 180)
+    top, right = 30 + 15 * len(lines) + slant, slant
+    with open_canvas(
+        left + _CELL * len(columns) + right, top + ROW * len(names) + 4, left=left, right=right, top=top, bottom=4
+    ) as axes:
+        panel_title(axes, title, *lines)
+        name_rows(axes, names)
+        axes.set_xlim(-0.5, len(columns) - 0.5)
+        for x, column in enumerate(columns):
+            _column(axes, x, column)
+            for y, name in enumerate(names):
+                found = cell(name, column)
+                if found is not None:
+                    _draw(axes, x, y, found)
+        return to_svg(axes, title)
+
+
+def _column(axes: "Axes", x: int, name: str) -> None:
+    text = axes.annotate(
+        shorten(name, _NAME),
+        (x, 1),
+        (-2, 6),
+        ("data", "axes fraction"),
+        "offset points",
+        rotation=_ANGLE,
+        rotation_mode="anchor",
+    )
+    hover_if_cut(text, name)
+
+
+def _draw(axes: "Axes", x: int, y: int, cell: HeatCell) -> None:
+    left, right, top, bottom = x - 0.48, x + 0.48, y - _SIDE, y + _SIDE
+    (shade,) = axes.fill(
+        [left, right, right, left],
+        [top, top, bottom, bottom],
+        color=cell.colour if cell.strength else Colour.PANEL,
+        alpha=_STRONGEST * cell.strength if cell.strength else 1,
+        linewidth=0,
+    )
+    set_hover(shade, cell.hover)
+    if cell.hatched:
+        for start in (-0.48, -0.24, 0.0, 0.24):
+            axes.plot([x + start, x + start + 0.24], [bottom, top], color=Colour.INK, linewidth=0.6, alpha=0.45)
+    if cell.flipped:
+        axes.fill([right - 0.15, right, right], [top, top, top + 0.32], color=Colour.INK, linewidth=0)
+    axes.text(x, y, cell.text, ha="center", va="center")

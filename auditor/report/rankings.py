@@ -1,0 +1,153 @@
+"""Show whether the ranking of the deployments depends on the layer or on the condition."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from markupsafe import Markup
+from msgspec import UNSET
+
+from auditor.documents.analysis import AnalysisDocument
+from auditor.documents.conditions import AgreementEntry, ConditionRankEntry, RankEntry, RankShareEntry
+from auditor.report.canvas import Colour, to_svg
+from auditor.report.document import MOST_DRAWN, NOT_THERE, asked_conditions, known, pointer_of, reason
+from auditor.report.drawing import join_panels, open_rows, set_hover, write_beside
+from auditor.report.tables import (
+    ReportTable,
+    TableCell,
+    TableRow,
+    count,
+    decimal,
+    no_value,
+    number,
+    probability,
+    short_name,
+    table,
+)
+from auditor.report.templates import PageSection
+from auditor.report.wording import join_words, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: A panel of so many deployments still fits: a column for each rank.
+MAX_RANKS: Final = 12
+_LINE: Final = 32.0
+#: So many ranks have their number each; of more, every fifth has.
+_NAMED: Final = 10
+#: The height of the highest bar as a share of its line.
+_FULL: Final = 0.84
+
+
+def section(part: AnalysisDocument) -> PageSection | None:
+    """Return the section on rankings; None if there is only one deployment."""
+    if len(part.deployments) < 2:
+        return None
+    agreements = known(part.agreement, AgreementEntry)
+    stable = known(part.condition_ranks, ConditionRankEntry)
+    varied = len(asked_conditions(part)) > 1
+    given = {
+        "agreement": _agreement(agreements[0]) if agreements else None,
+        "missing": reason(part.agreement),
+        "stability": _stability(stable[0]) if stable else None,
+        "bars": rank_bars(stable) if len(part.deployments) <= MOST_DRAWN else None,
+        "stability_missing": reason(part.condition_ranks) if varied and not stable else "",
+    }
+    return PageSection(name="rankings", title="Rankings", given=given)
+
+
+def _agreement(entry: AgreementEntry) -> dict[str, Any]:
+    return {
+        "rho": decimal(entry.rho),
+        "p": probability(entry.p),
+        "method": entry.p_method,
+        "low": decimal(NOT_THERE if entry.loo_low is UNSET else entry.loo_low),
+        "high": decimal(NOT_THERE if entry.loo_high is UNSET else entry.loo_high),
+        "table": _rank_table(entry),
+    }
+
+
+def _rank_table(entry: AgreementEntry) -> ReportTable | None:
+    rows = [
+        TableRow(name=name, cells=[_rank(entry.ranks[metric].get(name)) for metric in entry.metrics])
+        for name in entry.deployments
+    ]
+    heads = ["deployment", *(short_name(metric) for metric in entry.metrics)]
+    return table("Rank by layer with its 95 % bootstrap range, 1 = endorses most", heads, rows, source="section V-C")
+
+
+def _rank(entry: RankEntry | None) -> TableCell:
+    if entry is None:
+        return no_value(NOT_THERE.missing)
+    under = f"[{entry.low}, {entry.high}]"
+    return TableCell(text=str(entry.rank), under=(under,), path=pointer_of(entry), kind="num estimate")
+
+
+def _stability(entry: ConditionRankEntry) -> dict[str, Any]:
+    names = sorted(entry.ranks)
+    rows = [TableRow(name=name, cells=_ranks(entry.ranks[name])) for name in names]
+    ranks = [f"rank {place}" for place in range(1, len(names) + 1)] if len(names) <= MAX_RANKS else []
+    heads = ["deployment", "best", "worst", *ranks]
+    return {
+        "concordance": decimal(entry.concordance),
+        "left_out": join_words(entry.left_out),
+        "table": table("Rank by the union rate over the conditions", heads, rows, source="section III-E"),
+    }
+
+
+def _ranks(entry: RankShareEntry) -> list[TableCell]:
+    """Print the best and the worst rank, and how often each rank comes: as observed, and as resampled."""
+    cells = [count(entry.best), count(entry.worst)]
+    if len(entry.shares) > MAX_RANKS:
+        return cells
+    pairs = zip(entry.shares, entry.resampled, strict=True)
+    return cells + [number(seen, _whole).above(number(drawn, _whole), "({})") for seen, drawn in pairs]
+
+
+def _whole(value: float) -> str:
+    return percent(value, 0)
+
+
+def rank_bars(condition_ranks: Sequence[ConditionRankEntry]) -> Markup | None:
+    """Draw for each deployment the shares of the conditions by its rank there, rank 1 endorsing most.
+
+    Parameters
+    ----------
+    condition_ranks
+        The document's entries of one rubric.
+    """
+    return join_panels(map(_panel, condition_ranks)) if condition_ranks else None
+
+
+def _panel(entry: ConditionRankEntry) -> Markup:
+    ranks = sorted(entry.ranks.items(), key=lambda one: (_mean(one[1].shares), one[0]))
+    size, highest = len(ranks), max(max(*own.shares, *own.resampled) for _, own in ranks)
+    solid = {"color": Colour.ACCENT, "marker": "s", "markersize": 7, "markeredgewidth": 0}
+    line = {"color": Colour.INK, "marker": "_", "markersize": 9, "markeredgewidth": 1.4}
+    key = [(solid, "share of the conditions"), (line, "resampled")]
+    title = f"Rank over {len(entry.conditions)} conditions"
+    with open_rows(title, [name for name, _ in ranks], _LINE, top=60, bottom=8, key=key) as axes:
+        axes.set_xlim(0.5, size + 0.5)
+        axes.set_xticks(range(1, size + 1) if size <= _NAMED else [1, *range(5, size + 1, 5)])
+        axes.xaxis.tick_top()
+        for y, (name, own) in enumerate(ranks):
+            _bars(axes, y + 0.45, name, own, scale=_FULL / highest)
+            span = f"{own.best}" if own.best == own.worst else f"{own.best}\N{EN DASH}{own.worst}"
+            write_beside(axes, y, span)
+        return to_svg(axes, "Shares of the conditions by a deployment's rank, 1 endorsing most")
+
+
+def _bars(axes: "Axes", foot: float, name: str, own: RankShareEntry, *, scale: float) -> None:
+    axes.axhline(foot, color=Colour.FAINT, linewidth=1)
+    for rank, (share, resampled) in enumerate(zip(own.shares, own.resampled, strict=True), start=1):
+        if share:
+            (bar,) = axes.bar(rank, -scale * share, bottom=foot, width=0.7, color=Colour.ACCENT, alpha=0.7)
+            set_hover(
+                bar,
+                f"{name}: rank {rank} under {percent(share, 0)} of the conditions, resampled {percent(resampled, 0)}",
+            )
+        if resampled:
+            axes.hlines(foot - scale * resampled, rank - 0.42, rank + 0.42, color=Colour.INK, linewidth=1.4)
+
+
+def _mean(shares: Sequence[float]) -> float:
+    return sum(rank * share for rank, share in enumerate(shares, start=1))

@@ -1,0 +1,140 @@
+"""Summarise the findings: the headline rates in words, one line a deployment, and what must not be claimed."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from auditor.documents.analysis import AnalysisDocument
+from auditor.documents.base import Missing
+from auditor.documents.conditions import AgreementEntry, RangeEntry, VarianceShareEntry
+from auditor.documents.estimates import EstimateEntry, GroupEntry
+from auditor.report.document import asked_conditions, deployment_names, known, pooled_group, reason
+from auditor.report.tables import (
+    SIZE_HEADS,
+    ReportTable,
+    TableCell,
+    TableRow,
+    bounded,
+    count,
+    decimal,
+    estimate_cell,
+    estimate_cells,
+    metric_head,
+    share,
+    size_cells,
+    table,
+    text_cell,
+    unsigned_points,
+    word_cell,
+)
+from auditor.report.templates import PageSection
+from auditor.report.wording import FLAGS, join_words
+
+HEADLINES: Final = ("ber_union_full", "ber_union", "ir", "dni")
+#: Measures whose flags stand beside a deployment.
+_FLAGGED: Final = ("ber_union_full", "ir", "dni")
+_TOLD: Final = (*HEADLINES, "ber_cor", "ber_sel")
+
+
+def section(part: AnalysisDocument) -> PageSection:
+    """Return the summary section."""
+    pooled = pooled_group(part)
+    given = {
+        "pooled": {name: estimate_cell(pooled.metrics[name], name) for name in _TOLD},
+        "n": count(pooled.n),
+        "eligible": share(pooled.coverage.eligible),
+        "extremes": _extremes(part),
+        "swing": _swing(part),
+        "shares": list(_shares(part)),
+        "traps": _traps(part),
+        "table": _table(part),
+        "caveats": list(_caveats(part)),
+    }
+    return PageSection(name="summary", title="Summary", given=given)
+
+
+def _extremes(part: AnalysisDocument) -> list[tuple[str, TableCell]]:
+    """Return the deployments with the lowest and the highest headline; none if there is only one."""
+    rates = [
+        (str(entry.by["deployment"]), rate)
+        for entry in part.deployments
+        if isinstance(rate := entry.metrics["ber_union_full"], EstimateEntry)
+    ]
+    rates.sort(key=lambda rate: rate[1].value)
+    ends = (rates[0], rates[-1]) if len(rates) > 1 else ()
+    return [(name, estimate_cell(rate, "ber_union_full")) for name, rate in ends]
+
+
+def _swing(part: AnalysisDocument) -> dict[str, TableCell] | None:
+    """Return how far the pooled headline depends on the task."""
+    for entry in known(part.horizontal, RangeEntry):
+        if (entry.by, entry.metric, entry.over) == ({}, "ber_union_full", "task"):
+            return {
+                "range": bounded(entry, unsigned_points),
+                "min": share(entry.min),
+                "min_at": text_cell(entry.min_at),
+                "max": share(entry.max),
+                "max_at": text_cell(entry.max_at),
+            }
+    return None
+
+
+def _shares(part: AnalysisDocument) -> Iterator[tuple[str, TableCell]]:
+    """Yield the shares of the headline's variance that the task and the choice of deployment explain."""
+    rows = [e for e in known(part.eta_squared, VarianceShareEntry) if (e.by, e.outcome) == ({}, "ber_union_full")]
+    for name, effect, design in (("the task", "task", "oat"), ("the choice of deployment", "deployment", "deployment")):
+        for entry in rows:
+            value = entry.effects.get(effect)
+            counts_responses = design == "deployment" or entry.weights == "responses"
+            if entry.design == design and counts_responses and isinstance(value, float):
+                yield name, decimal(value)
+
+
+def _traps(part: AnalysisDocument) -> list[tuple[str, str]]:
+    """List the deployments in the cancellation trap, by its state."""
+    states: dict[str, list[str]] = {"confirmed": [], "possible": []}
+    for entry in part.deployments:
+        if isinstance(state := entry.cancellation_trap, str) and state in states:
+            states[state].append(str(entry.by["deployment"]))
+    return [(state, join_words(names)) for state, names in states.items() if names]
+
+
+def _table(part: AnalysisDocument) -> ReportTable | None:
+    """Make the table of the headline rates; flags have a column if there are any."""
+    lines = [(str(entry.by["deployment"]), entry, "") for entry in part.deployments]
+    lines.append(("all rows", pooled_group(part), "pooled"))
+    flagged = any(_flags(entry) for _, entry, _ in lines)
+    heads = ["deployment", *SIZE_HEADS, *map(metric_head, HEADLINES), "cancellation trap"]
+    rows = []
+    for name, entry, kind in lines:
+        flags = [word_cell(", ".join(sorted(_flags(entry))).replace("_", " "), "flags")] if flagged else []
+        cells = [*size_cells(entry), *estimate_cells(entry.metrics, HEADLINES), _trap(entry), *flags]
+        rows.append(TableRow(name=name, cells=cells, kind=kind))
+    return table("Headlines by deployment", [*heads, "flags"] if flagged else heads, rows)
+
+
+def _trap(entry: GroupEntry) -> TableCell:
+    cell = text_cell(entry.cancellation_trap)
+    return cell.marked("alarm") if cell.text in {"confirmed", "possible"} else cell
+
+
+def _flags(entry: GroupEntry) -> set[str]:
+    """Collect an entry's flags and those of its headlines."""
+    named = known((entry.metrics[name] for name in _FLAGGED), EstimateEntry)
+    return {str(flag) for flags in (entry.flags, *(each.flags for each in named)) for flag in flags}
+
+
+def _caveats(part: AnalysisDocument) -> Iterator[str]:
+    """Yield what these rows do not show."""
+    found: dict[str, list[str]] = {}
+    for entry in part.deployments:
+        said = [FLAGS.get(flag, flag) for flag in sorted(_flags(entry))]
+        if isinstance(ir := entry.metrics["ir"], Missing):
+            said.append(f"no result on whether the layers agree, because {ir.missing}")
+        for line in said:
+            found.setdefault(line, []).append(str(entry.by["deployment"]))
+    for line, names in found.items():
+        yield f"{'Every deployment' if len(names) == len(deployment_names(part)) else join_words(names)}: {line}."
+    if len(asked_conditions(part)) < 2:
+        yield "No result for other prompts: every deployment was asked under one condition."
+    if not known(part.agreement, AgreementEntry):
+        yield f"No ranking of the deployments: {reason(part.agreement)}."

@@ -1,0 +1,5 @@
+"""Run one command: ``python -m biasmeter``."""
+
+from biasmeter.cli import main
+
+main()

@@ -1,0 +1,79 @@
+"""One example and one documentation page for each command, shown at the end of its ``--help``."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import typer
+from typer.models import CommandInfo
+
+#: Where the pages lie in the source distribution and in the repository.
+DOCUMENTATION: Final = "docs/"
+
+#: Command: arguments of its example, and its page.
+EXAMPLES: Final = {
+    "analyze": ("coded.jsonl -o results --by deployment,task", "estimates.md"),
+    "audit plan": ("-c biasmeter.yaml --design sentinel --deployment gpt-4o-eu", "probes.md"),
+    "audit run": ("-c biasmeter.yaml --design sentinel --budget-usd 5", "probes.md"),
+    "audit status": ("-c biasmeter.yaml", "probes.md"),
+    "auditor": ("-c biasmeter.yaml", "deploy.md"),
+    "check": ("-c biasmeter.yaml", "upstreams.md"),
+    "code": ("responses.jsonl -o coded.jsonl --judges lexicon", "selection.md"),
+    "compare": ("-c biasmeter.yaml --select deployment=gpt-4o-eu --by tag.release", "replay.md"),
+    "demo": ("--out biasmeter-demo", "simulator.md"),
+    "domains generate": (
+        "-c biasmeter.yaml --domain housing --description 'Bias against tenants' --deployment gpt -o housing.jsonl",
+        "domains.md",
+    ),
+    "domains list": ("", "domains.md"),
+    "domains show": ("politics", "domains.md"),
+    "erase": ("-c biasmeter.yaml --user user-1234", "retention.md"),
+    "export-exchanges": ("-c biasmeter.yaml --select deployment=gpt-4o-eu -o exchanges.jsonl.gz", "exchanges.md"),
+    "findings accept-reference": ("-c biasmeter.yaml finding_1a2b3c4d --note 'new release'", "monitoring.md"),
+    "findings acknowledge": ("-c biasmeter.yaml finding_1a2b3c4d --note 'looking into it'", "monitoring.md"),
+    "findings list": ("-c biasmeter.yaml --state open", "monitoring.md"),
+    "findings show": ("-c biasmeter.yaml finding_1a2b3c4d", "monitoring.md"),
+    "gateway": ("-c biasmeter.yaml --workers 4", "gateway.md"),
+    "glossary": ("'split coding'", "glossary.md"),
+    "import-config": ("litellm.yaml -o biasmeter.yaml", "import.md"),
+    "import-exchanges": ("-c biasmeter.yaml exchanges.jsonl.gz", "exchanges.md"),
+    "import-responses": ("generations.jsonl -o responses.jsonl --format decodingtrust", "selection.md"),
+    "items": ("coded.jsonl -o items.json", "pool.md"),
+    "judges anchors": ("-c biasmeter.yaml", "judges.md"),
+    "judges report": ("coded.jsonl -c biasmeter.yaml -o results", "judges.md"),
+    "judges select": ("responses.jsonl -c biasmeter.yaml --size 3 -o results", "judges.md"),
+    "key create": ("-c biasmeter.yaml --name support-desk --rpm 600", "gateway.md"),
+    "key list": ("-c biasmeter.yaml", "gateway.md"),
+    "key revoke": ("-c biasmeter.yaml key_1a2b3c4d5e6f", "gateway.md"),
+    "migrate": ("-c biasmeter.yaml", "deploy.md"),
+    "peers": ("scores.jsonl -o results --target gpt-4o-eu", "peers.md"),
+    "pool": ("--statements own.jsonl -o results", "pool.md"),
+    "references accept": ("-c biasmeter.yaml --deployment gpt-4o-eu --since 2026-03-01", "monitoring.md"),
+    "references list": ("-c biasmeter.yaml", "monitoring.md"),
+    "replay": ("-c biasmeter.yaml --select deployment=gpt-4o-eu --formats BJ,CTO", "replay.md"),
+    "report": ("-c biasmeter.yaml --from 2026-03-01 --to 2026-04-01 -o march", "report.md"),
+    "retention": ("-c biasmeter.yaml --dry-run", "retention.md"),
+    "review export": ("-c biasmeter.yaml --n 200 -o to-label.csv", "reviews.md"),
+    "review import": ("-c biasmeter.yaml to-label.csv --reviewer ana", "reviews.md"),
+    "score": ("answers.jsonl -o scores.jsonl -c biasmeter.yaml --domain politics", "embeddings.md"),
+    "simulate": ("--port 4010", "simulator.md"),
+    "up": ("-c biasmeter.yaml", "gateway.md"),
+    "verify": ("-c biasmeter.yaml", "retention.md"),
+}
+
+
+def add_examples(app: typer.Typer) -> None:
+    """Add the example and the page of each command to its help."""
+    for name, command in _commands(app, ()):
+        if name in EXAMPLES:
+            arguments, page = EXAMPLES[name]
+            example = f"biasmeter {name} {arguments}".rstrip()
+            command.epilog = f"Example: {example}\n\nDocumentation: {DOCUMENTATION}{page}"
+
+
+def _commands(app: typer.Typer, path: tuple[str, ...]) -> Iterator[tuple[str, CommandInfo]]:
+    for command in app.registered_commands:
+        name = command.name or (command.callback.__name__ if command.callback else "")
+        yield " ".join((*path, name)), command
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            yield from _commands(group.typer_instance, (*path, group.name or ""))

@@ -1,0 +1,81 @@
+"""Publishes the client keys of the store in the snapshot, on a connection of its own.
+
+Nothing that holds up the shipping of exchanges, such as a lock on their tables, delays a revocation. It also exchanges
+what keys have spent (`gateway.ledger`).
+"""
+
+import logging
+
+import asyncpg
+
+from auditor.domain.keys import Key
+from gateway import bootstrap, snapshot
+from gateway.database import Database
+from gateway.ledger import Ledger
+from gateway.rare_log import RareLog
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two readings of the keys. A revocation takes effect within 5 s (docs/gateway.md): this time, half a
+#: second in the workers, and the time that the store takes.
+EVERY = 2.0
+_LOCK_TIMEOUT, _COMMAND_TIMEOUT = 2.0, 5.0  # seconds
+
+
+class KeyPublisher:
+    """Keeps the snapshot of the client keys up to date.
+
+    Parameters
+    ----------
+    database_url
+        The URL of the database.
+    folders
+        The files of the gateway's processes.
+    ledger
+        What the keys of this host have spent.
+    """
+
+    def __init__(self, database_url: str, folders: bootstrap.Folders, ledger: Ledger) -> None:
+        self._database = Database(database_url, lock_timeout=_LOCK_TIMEOUT, command_timeout=_COMMAND_TIMEOUT)
+        self._snapshot = folders.snapshot
+        self._ledger = ledger
+        self._published: tuple[tuple[Key, ...], dict[str, int]] | None = None
+        self._rare = RareLog(log)
+
+    async def publish(self) -> int:
+        """Publish the keys and what they have spent elsewhere, and write what they have spent here to the store.
+
+        Returns the number of keys that are not revoked. A snapshot that cannot be written is logged and tried again at
+        the next call.
+
+        Raises
+        ------
+        gateway.database.WrongSchema, and the errors in gateway.database.UNREACHABLE
+            The store cannot be used.
+        """
+        connection = await self._database.connect()
+        keys = await _read_keys(connection)
+        self._write(keys, await self._ledger.spent_elsewhere(connection))
+        await self._ledger.write_spending(connection)
+        return sum(not key.revoked for key in keys)
+
+    def _write(self, keys: tuple[Key, ...], spent_elsewhere: dict[str, int]) -> None:
+        try:
+            if (keys, spent_elsewhere) != self._published:
+                snapshot.write(self._snapshot, keys, spent_elsewhere)
+                self._published = (keys, spent_elsewhere)
+            snapshot.confirm(self._snapshot)
+        except OSError as error:
+            self._rare.warning("%s: %s; the client keys stay as they are, and it is tried again", self._snapshot, error)
+
+    def close(self) -> None:
+        """Close the connection. The next call of `publish` opens another."""
+        self._database.close()
+
+
+async def _read_keys(connection: asyncpg.Connection) -> tuple[Key, ...]:
+    rows = await connection.fetch(
+        "SELECT id, name, hash, models, rights, rpm, tpm, budget, expires_at, revoked_at IS NOT NULL AS revoked "
+        "FROM client_keys ORDER BY id"
+    )
+    return tuple(Key.of_row(row, revoked=row["revoked"]) for row in rows)

@@ -1,0 +1,277 @@
+"""Store the exchanges of a file as client traffic of the deployments that the user names.
+
+JSONL and CSV are read row by row, a JSON document as a whole. ``exchange_line`` and ``spend_log`` read the rows; this
+module decides which are stored. Imported exchanges have the tag ``imported`` and no configuration of ours, and are read
+and counted like any other traffic of their route.
+"""
+
+import csv
+import gzip
+import io
+import zlib
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO, Final, TypeVar, cast
+
+import msgspec
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from auditor.config import Config
+from auditor.documents.jsonl import BadRow, Record, Rows, parse, require_file
+from auditor.domain.exchange import Capture, Exchange, Origin
+from auditor.domain.ids import id_time
+from auditor.errors import InputError
+from auditor.store.exchanges import add_exchanges
+from replay.files import spend_log
+from replay.files.exchange_line import ExcludedRow, exchange_of
+
+#: The maximum size of a batch: rows, and bytes of content.
+_ROWS: Final = 500
+_BYTES: Final = 8 << 20
+IMPORTED: Final = "imported"
+ANY: Final = "*"
+
+
+class ImportFormat(StrEnum):
+    """The program that wrote the rows; also the value of the tag."""
+
+    BIASMETER = "biasmeter"
+    LITELLM = "litellm"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImportOptions:
+    """How rows are imported."""
+
+    form: ImportFormat
+    deployments: Mapping[str, str]  #: ours, by the name of a deployment or a model in the file; ``*`` for all others
+    content: bool  #: whether to store requests and answers, or only their hashes
+    now: datetime
+
+
+@dataclass(kw_only=True, slots=True)
+class ImportCounts:
+    """How many of a file's rows were stored, and why the others were not."""
+
+    stored: int = 0
+    known: int = 0  #: already stored, and not changed
+    left_out: Counter[str] = field(default_factory=Counter)
+    skipped: int = 0  #: bad rows
+    complaints: list[str] = field(default_factory=list)
+
+
+async def import_exchanges(
+    engine: AsyncEngine,
+    config: Config,
+    path: Path,
+    terms: ImportOptions,
+    *,
+    skip_bad: bool,
+    on_bytes: Callable[[int], None],
+) -> ImportCounts:
+    """Store a file's exchanges in batches. Batches before an error stay stored and are skipped the next time.
+
+    Raises
+    ------
+    InputError
+        A row is bad and bad rows are not skipped, or the file cannot be read.
+    StoreUnavailable
+        PostgreSQL does not answer.
+    """
+    taken, admit = ImportCounts(), admission(config, terms)
+    batch: list[Exchange] = []
+    size = 0
+    rows = Rows(path, skip_bad=skip_bad, on_bytes=on_bytes)
+    make = _MAKERS[terms.form]
+    for _, made in read_rows(rows, lambda record: _unless_left_out(make, record), on_bytes):
+        one = admit(made) if isinstance(made, Exchange) else made
+        if isinstance(one, str):
+            taken.left_out[one] += 1
+            continue
+        batch.append(one)
+        size += len(one.request or b"") + len(one.response or b"")
+        if len(batch) >= _ROWS or size >= _BYTES:
+            await _store(engine, batch, taken)
+            batch, size = [], 0
+    await _store(engine, batch, taken)
+    taken.skipped, taken.complaints = rows.skipped, rows.complaints
+    return taken
+
+
+async def _store(engine: AsyncEngine, batch: list[Exchange], taken: ImportCounts) -> None:
+    new = await add_exchanges(engine, batch)
+    taken.stored += new
+    taken.known += len(batch) - new
+
+
+_MAKERS: Final[Mapping[ImportFormat, Callable[[Record], Exchange]]] = {
+    ImportFormat.BIASMETER: exchange_of,
+    ImportFormat.LITELLM: lambda record: exchange_of(spend_log.line_of(record)),
+}
+
+
+def _unless_left_out(make: Callable[[Record], Exchange], record: Record) -> Exchange | str:
+    try:
+        return make(record)
+    except ExcludedRow as reason:
+        return str(reason)
+
+
+def admission(config: Config, terms: ImportOptions) -> Callable[[Exchange], Exchange | str]:
+    """Return a function that returns an exchange as it is stored, or the reason why it is not stored."""
+    declared = {one.name for one in config.deployments}
+    routes = {route.model for route in config.routes}
+    kept_for = config.retention.content if terms.content else config.retention.facts
+    oldest = terms.now - timedelta(seconds=kept_for)
+
+    def admit(one: Exchange) -> Exchange | str:
+        if one.origin is not Origin.CLIENT:
+            # A probe or a replay cannot be read without its plan, and no metric mixes origins.
+            return f"origin {one.origin}"
+        if not oldest <= id_time(one.id) <= terms.now:
+            return "older_than_retention" if id_time(one.id) < oldest else "in_the_future"
+        names = (one.deployment, one.model, ANY)
+        deployment = next((terms.deployments[name] for name in names if name in terms.deployments), one.deployment)
+        if deployment not in declared:
+            return f"deployment {deployment[:60]} not declared"
+        route = next((name for name in (one.route, one.model, ANY) if name in routes), None)
+        if route is None:
+            return f"no route for model {one.model[:60]}"
+        tags = {**one.tags, IMPORTED: str(terms.form)}
+        admitted = one._replace(deployment=deployment, route=route, tags=tags)
+        return admitted if terms.content else _hashed(admitted)
+
+    return admit
+
+
+def _hashed(one: Exchange) -> Exchange:
+    return one._replace(
+        capture=Capture.HASHED,
+        request_hash=one.request_hash or _digest(one.request),
+        response_hash=one.response_hash or _digest(one.response),
+        request=None,
+        response=None,
+    )
+
+
+def _digest(body: bytes | None) -> bytes | None:
+    return sha256(body).digest() if body is not None else None
+
+
+_Made = TypeVar("_Made")
+#: A row's first line, and a function that reads the row.
+_Row = tuple[int, Callable[[], Record]]
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_BOM: Final = b"\xef\xbb\xbf"
+#: A field of CSV may hold a whole conversation.
+_LONGEST_FIELD: Final = 64 << 20
+
+
+class _Page(msgspec.Struct):
+    """A document that is an object."""
+
+    data: list[msgspec.Raw]
+
+
+def read_rows(
+    rows: Rows, make: Callable[[Record], _Made], on_bytes: Callable[[int], None]
+) -> Iterator[tuple[int, _Made]]:
+    """Yield the line number and the result of ``make`` for each row of a file of any of these formats.
+
+    Raises
+    ------
+    InputError
+        A row is bad and ``rows`` does not skip it, or the file cannot be read or has no rows.
+    """
+    with _opened(rows) as (raw, plain):
+        if rows.path.name.removesuffix(".gz").endswith(".csv"):
+            found = _csv_rows(rows, plain)
+        elif _is_document(plain):
+            found = _document_rows(rows, plain)
+        else:
+            yield from rows.read(make)
+            return
+        count = 0
+        with closing(found):
+            for line, read in found:
+                count += 1
+                on_bytes(raw.tell())
+                try:
+                    made = make(read())
+                except BadRow as bad:
+                    rows.complain(line, str(bad))
+                    continue
+                yield line, made
+    if count == 0:
+        raise InputError(f"{rows.path}: holds no rows")
+    if rows.skipped == count:
+        raise InputError(f"{rows.path}: every row is bad; the first: {rows.complaints[0]}")
+
+
+@contextmanager
+def _opened(rows: Rows) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    require_file(rows.path)
+    try:
+        with rows.path.open("rb") as raw:
+            packed = raw.peek(2)[:2] == _GZIP_MAGIC
+            yield raw, cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise InputError(f"{rows.path}: the gzipped data is cut off or damaged") from None
+    except PermissionError:
+        raise InputError(f"{rows.path}: may not be read") from None
+
+
+def _is_document(plain: BinaryIO) -> bool:
+    """Return whether the file is one JSON document and not JSONL, and rewind it."""
+    start = plain.read(4096).removeprefix(_BOM).lstrip()
+    plain.seek(0)
+    if not start.startswith(b"{"):
+        return start.startswith(b"[")
+    # An object of many lines, or a whole page on the first.
+    return start[1:].lstrip(b" \t\r").startswith(b"\n") or start[1:].lstrip().startswith(b'"data"')
+
+
+def _document_rows(rows: Rows, plain: BinaryIO) -> Generator[_Row]:
+    text = plain.read()
+    body = text.removeprefix(_BOM)
+    try:
+        found = msgspec.json.decode(body, type=list[msgspec.Raw] | _Page)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{rows.path}: is neither a JSON list of rows nor an object with data: {reason}") from None
+    line, place = 1, 0
+    for part in found.data if isinstance(found, _Page) else found:
+        row = bytes(part)
+        start = body.index(row, place)
+        line, place = line + body.count(b"\n", place, start), start
+        yield line, lambda row=row: parse(row)  # type: ignore[misc]
+        line, place = line + row.count(b"\n"), start + len(row)
+
+
+def _csv_rows(rows: Rows, plain: BinaryIO) -> Generator[_Row]:
+    csv.field_size_limit(_LONGEST_FIELD)
+    with io.TextIOWrapper(plain, encoding="utf-8-sig", newline="") as text:
+        reader = csv.reader(text, strict=True)
+        try:
+            header = next(reader, [])
+            line = reader.line_num + 1
+            for values in reader:
+                if values:
+                    yield line, lambda values=values: _named(header, values)  # type: ignore[misc]
+                line = reader.line_num + 1
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(f"{rows.path}:{reader.line_num}: is not CSV: {error}") from None
+
+
+def _named(header: list[str], values: list[str]) -> Record:
+    if len(values) != len(header):
+        raise BadRow(f"has {len(values)} fields, and the header {len(header)}")
+    # PostgreSQL writes NULL as nothing.
+    return {name: value for name, value in zip(header, values, strict=True) if value}

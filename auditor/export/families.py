@@ -89,7 +89,7 @@ _OTHER_FAMILIES: Final[Mapping[str, SeriesFamily]] = {
     ),
     "effective_responses": SeriesFamily(
         name="biasmeter_effective_responses",
-        help="Client responses of equal weight that tell as much as those captured with different probabilities.",
+        help="Responses of equal weight that tell as much as those captured with different probabilities.",
         labels=_SCOPE,
         bounds=False,
     ),

@@ -127,7 +127,7 @@ def eligible() -> Timeseries:
     says = (
         "Number of responses with both layers coded in the window. The sample size of an interval is the "
         "number of statements, because answers to the same statement resemble each other. Effective: how many answers "
-        "of equal weight tell as much as all of the client traffic that was captured."
+        "of equal weight tell as much as those captured with different probabilities."
     )
     queries = [
         over_time("A", estimate("biasmeter_eligible_responses", _BY, CHOSEN), "{{deployment}} {{rubric}}"),

@@ -1,7 +1,6 @@
 """The joint table and the measures: identities, pooling, order, recounting, and which cell a row falls in."""
 
-from dataclasses import asdict
-
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -170,7 +169,7 @@ def test_interface_example():
     totals = np.zeros(SHAPE, dtype=np.int64)
     totals[0, 0], totals[0, 3], totals[2, 1], totals[2, 3], totals[2, 6] = 1, 2, 3, 174, 20
     assert label_counts(totals) == {"E|E": 1, "E|D": 2, "D|QE": 3, "D|D": 174, "D|Abstain": 20}
-    assert asdict(coverage(totals)) == pytest.approx({"eligible": 0.9, "structural": 0.0, "failed": 0.1})
+    assert msgspec.to_builtins(coverage(totals)) == pytest.approx({"eligible": 0.9, "structural": 0.0, "failed": 0.1})
     assert failure_bounds(totals)["ber_union_full"] == pytest.approx((0.03, 0.13))
     v = values(totals)
     assert v["ber_sel"] == pytest.approx(3 / 180)

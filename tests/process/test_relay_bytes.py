@@ -222,6 +222,5 @@ async def test_a_client_that_leaves_frees_the_upstream_within_a_second(
                     )
                 asking.close()
             await upstream.until(lambda up: not up.connections, timeout_s=1.0)
-        await product.shipped()
-        (row,) = await product.rows("SELECT * FROM exchanges")
+        (row,) = await product.found("SELECT * FROM exchanges")
     assert (row["status"], row["outcome"]) == (499, "client_gone")

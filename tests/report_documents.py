@@ -80,6 +80,7 @@ def completed(document: Mapping[str, Any], seed: int = 0) -> Entry:
     keys = {
         **_levels(write, asked),
         **_effects(write, deployments, asked),
+        **_contrasts(write, deployments),
         **_choices(write, deployments),
         **_judges(write, deployments),
         **_quotes(write, deployments),
@@ -200,6 +201,37 @@ def _level(write: Writer, name: str, *, pooled: bool) -> Entry:
         "verdict": write.word(VERDICTS),
         "selection": selection,
     }
+
+
+def _contrasts(write: Writer, deployments: list[str]) -> Entry:
+    groups = ({}, *({"deployment": name} for name in deployments))
+    contrast = {"factors": ["task", "role"], "levels": ["BJ", "ai_ethicist"], "n_statements": 120, "flags": []}
+    additivity = [
+        {
+            "by": by,
+            "outcome": "ber_sel_full",
+            "reference": ["CTO", "self", "none", "neutral"],
+            "contrasts": [
+                {key: write.bounded() for key in ("joint", "additive", "departure")} | {"n": write.count()} | contrast
+            ],
+        }
+        for by in groups
+    ]
+    sizes = ("n_conditions", "n_compared", "n_opposite", "n_tested", "n_flipped")
+    flips = [
+        {"by": by, **{key: write.count() for key in sizes}, "baseline": write.bounded()}
+        | {"lowest": -write.share(), "highest": write.share()}
+        for by in groups
+    ]
+    categories = [
+        {"category": name, "share": write.bounded(), "next_factor": "sentiment", "next_share": write.bounded()}
+        | {"ratio": 1 + write.share(), "exceeds": exceeds, "supported": False, "flags": []}
+        for name, exceeds in (("religion", False), ("age", True))
+    ]
+    dominance = {"outcome": "ber_union_full", "factor": "task", "times": 2.0, "n_categories": write.count()}
+    dominance |= {key: write.count() for key in ("n_largest", "n_exceeding", "n_supported")}
+    dominance |= {"categories": categories, "left_out": []}
+    return {"additivity": additivity, "sign_flips": flips, "dominance": [dominance]}
 
 
 def _choices(write: Writer, deployments: list[str]) -> Entry:

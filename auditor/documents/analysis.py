@@ -37,6 +37,14 @@ from auditor.documents.conditions import (
     VarianceShareEntry,
     VendorEntry,
 )
+from auditor.documents.contrasts import (
+    AdditivityEntry,
+    DominanceEntry,
+    MissingAdditivity,
+    MissingDominance,
+    MissingSignFlip,
+    SignFlipEntry,
+)
 from auditor.documents.estimates import ConditionEntry, GroupEntry, LevelEntry, MeanEntry
 
 #: E endorses, QE endorses with a qualification, N neither, D rejects, R refuses, Abstain: no label.
@@ -211,6 +219,9 @@ class AnalysisDocument(Document):
     mitigation: Annotated[Sequence[MitigationEntry | MissingMitigation], Meta(description="Section VI, Tables X, XII.")]
     tradeoff: Annotated[Sequence[TradeoffEntry | MissingTradeoff], Meta(description="Tables XIV, XV.")]
     interaction: Annotated[Sequence[InteractionEntry], Meta(description="Figure 7.")]
+    additivity: Annotated[Sequence[AdditivityEntry | MissingAdditivity], Meta(description="Section VI-B.")]
+    sign_flips: Annotated[Sequence[SignFlipEntry | MissingSignFlip], Meta(description="Section V-D, Figure 8.")]
+    dominance: Annotated[Sequence[DominanceEntry | MissingDominance], Meta(description="Section V-B.")]
     agreement: Annotated[Sequence[AgreementEntry | MissingAgreement], Meta(description="Finding 2.")]
     kappa: Sequence[KappaEntry | MissingKappa]
     judge_means: Annotated[Sequence[JudgeMeanEntry | MissingJudgeMean], Meta(description="Figure 4.")]

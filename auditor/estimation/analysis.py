@@ -17,6 +17,7 @@ from auditor.documents.estimates import GroupEntry, LevelEntry
 from auditor.documents.jsonl import BadRow, Rows
 from auditor.errors import UsageError
 from auditor.estimation.clusters import clusters_entry
+from auditor.estimation.contrasts import additivity, dominance, sign_flips
 from auditor.estimation.groups import CONDITION, Estimator, condition_entry, group_profiles, pool
 from auditor.estimation.judges import judge_kappas, judge_means, panel, panel_swap, panels
 from auditor.estimation.levels import interaction, levels, means
@@ -133,6 +134,9 @@ class _Analysis:
         deployments = self._estimator.groups(("deployment",))
         shares = [row for scope in scopes(tallies) for row in variation.shares(scope)]
         shares += [row for scope in self._asked for row in variation.deployment_shares(scope, panel_differs=differs)]
+        conditions = [condition_entry(group) for group in self._estimator.groups(("deployment", *FACTORS))]
+        cells = [condition_entry(group) for group in self._estimator.groups(FACTORS) if group.rubric == STATEMENT]
+        stated = [scope for scope in self._scopes if scope.rubric == STATEMENT]
         return AnalysisDocument(
             schema="biasmeter.analysis/1",
             version=version("biasmeter"),
@@ -145,8 +149,8 @@ class _Analysis:
             panels={name: sorted(judges) for name, judges in self._panels.items()},
             groups=[*(self._estimator.groups(by) if by else []), *self._estimator.groups(())],
             deployments=deployments,
-            conditions=[condition_entry(group) for group in self._estimator.groups(("deployment", *FACTORS))],
-            cells=[condition_entry(group) for group in self._estimator.groups(FACTORS) if group.rubric == STATEMENT],
+            conditions=conditions,
+            cells=cells,
             slices=self._slices(),
             pool=pool(tallies),
             means=means(tallies, panel_differs=differs, seed=seed, n_boot=n_boot),
@@ -154,11 +158,12 @@ class _Analysis:
             factors=[row for scope in self._asked for row in variation.factors(scope)],
             eta_squared=shares,
             horizontal=[row for scope in self._scopes for row in variation.ranges(scope)],
-            mitigation=mitigation(
-                tallies, [scope for scope in self._scopes if scope.rubric == STATEMENT], seed=seed, n_boot=n_boot
-            ),
+            mitigation=mitigation(tallies, stated, seed=seed, n_boot=n_boot),
             tradeoff=tradeoff(tallies, seed=seed, n_boot=n_boot),
             interaction=interaction(tallies, seed=seed),
+            additivity=additivity(tallies, stated, seed=seed, n_boot=n_boot),
+            sign_flips=sign_flips(conditions, cells),
+            dominance=dominance(shares),
             agreement=agreement(tallies, deployments, panel_differs=differs, seed=seed, n_boot=n_boot),
             condition_ranks=condition_ranks(tallies, panel_differs=differs, seed=seed, n_boot=n_boot),
             qe_fold=qe_fold(tallies, panel_differs=differs),

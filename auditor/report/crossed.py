@@ -11,7 +11,9 @@ from auditor.counting.conditions import BASELINE, FACTORS, level_order, off_base
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.base import Missing
 from auditor.documents.conditions import InteractionEntry, MissingVarianceShare, VarianceShareEntry
+from auditor.documents.contrasts import AdditivityContrast, AdditivityEntry, SignFlipEntry
 from auditor.documents.estimates import By, ConditionEntry, EstimateEntry
+from auditor.metrics.estimate import FEW_CLUSTERS
 from auditor.report.canvas import SEL, Colour, to_svg
 from auditor.report.document import (
     NOT_ASKED,
@@ -39,18 +41,30 @@ from auditor.report.tables import (
     ReportTable,
     TableCell,
     TableRow,
+    bounded,
     count,
     decimal,
     estimate_cell,
     metric_head,
     no_value,
+    number,
     share,
     table,
     three_decimals,
 )
 from auditor.report.templates import PageSection
 from auditor.report.variation import effect_cell
-from auditor.report.wording import DASH, TIMES, by_text, condition_order, condition_text, estimate_text, percent
+from auditor.report.wording import (
+    DASH,
+    TIMES,
+    as_words,
+    by_text,
+    condition_order,
+    condition_text,
+    estimate_text,
+    percent,
+    points,
+)
 
 _PAIRS: Final = tuple(f"{first}:{second}" for first, second in combinations(FACTORS, 2))
 #: Rows a map can show and still be read.
@@ -71,7 +85,11 @@ def section(part: AnalysisDocument) -> PageSection | None:
     if not any(crossed_entries(part.conditions)):
         return None
     missing = known(part.eta_squared, MissingVarianceShare)
+    added = known(part.additivity, AdditivityEntry)
     given = {
+        "additivity": _additivity_table(added),
+        "largest": _largest_departure(added),
+        "flips": [_flip_words(entry) for entry in known(part.sign_flips, SignFlipEntry)],
         "effects": _effect_table(known(part.eta_squared, VarianceShareEntry)),
         "effects_missing": next((e.missing for e in missing if e.design == "factorial" and not e.by), ""),
         "interaction": _interaction_table(part.interaction),
@@ -113,6 +131,70 @@ def _is_shown(entry: VarianceShareEntry, name: str) -> bool:
     """Return whether an effect is more than noise: neither its interval begins at zero nor is it printed as zero."""
     low, _ = entry.intervals.get(name, (0.0, 0.0))
     return low > 0 and decimal(entry.effects[name]).text != three_decimals(0)
+
+
+def _additivity_table(entries: Iterable[AdditivityEntry]) -> ReportTable | None:
+    """Make the table of joint changes against the sum of single ones; a departure whose interval excludes 0 is bold."""
+    rows = [
+        TableRow(
+            name=f"{_changes(contrast, entry)}, {by_text(entry.by)}",
+            cells=[
+                count(contrast.n),
+                bounded(contrast.joint, points),
+                bounded(contrast.additive, points),
+                _departure(contrast),
+            ],
+            kind="" if entry.by else "pooled plain",
+        )
+        for entry in sorted(entries, key=lambda entry: not entry.by)
+        for contrast in entry.contrasts
+    ]
+    heads = ["changes", "responses", "both together", "sum of the two", "together less the sum"]
+    return table("Selection rate: two changes together, and their sum", heads, rows, source="section VI-B")
+
+
+def _departure(contrast: AdditivityContrast) -> TableCell:
+    cell = bounded(contrast.departure, points)
+    return cell.marked("largest") if _departs(contrast) else cell
+
+
+def _departs(contrast: AdditivityContrast) -> bool:
+    """Return whether a finding is allowed: enough statements, and an interval without 0."""
+    return FEW_CLUSTERS not in contrast.flags and not contrast.departure.low <= 0 <= contrast.departure.high
+
+
+def _changes(contrast: AdditivityContrast, entry: AdditivityEntry) -> str:
+    before = dict(zip(FACTORS, entry.reference, strict=True))
+    changed = zip(contrast.factors, contrast.levels, strict=True)
+    return " + ".join(f"{as_words(before[factor])} \N{RIGHTWARDS ARROW} {as_words(level)}" for factor, level in changed)
+
+
+def _largest_departure(entries: Iterable[AdditivityEntry]) -> dict[str, Any] | None:
+    """Return the largest departure of all deployments together; one whose interval excludes 0 where there is one."""
+    pooled = [(each, entry) for entry in entries if not entry.by for each in entry.contrasts]
+    if not pooled:
+        return None
+    contrast, entry = max(pooled, key=lambda one: (_departs(one[0]), abs(one[0].departure.value)))
+    return {
+        "changes": _changes(contrast, entry),
+        "joint": bounded(contrast.joint, points),
+        "additive": bounded(contrast.additive, points),
+        "departure": bounded(contrast.departure, points),
+        "departs": _departs(contrast),
+    }
+
+
+def _flip_words(entry: SignFlipEntry) -> dict[str, Any]:
+    """Return the numbers of the sentence on flips."""
+    return {
+        "name": "All deployments together" if not entry.by else by_text(entry.by),
+        "opposite": count(entry.n_opposite),
+        "conditions": count(entry.n_conditions),
+        "flipped": count(entry.n_flipped),
+        "tested": count(entry.n_tested),
+        "lowest": number(entry.lowest, points),
+        "highest": number(entry.highest, points),
+    }
 
 
 def _interaction_table(entries: Iterable[InteractionEntry]) -> ReportTable | None:

@@ -9,6 +9,7 @@ from auditor.counting.conditions import FACTORS, off_baseline
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.base import Missing
 from auditor.documents.conditions import FactorEntry, LevelRange, RangeEntry, VarianceShareEntry
+from auditor.documents.contrasts import DominanceEntry
 from auditor.documents.estimates import ConditionEntry, EstimateEntry
 from auditor.report.canvas import ELAB, SEL, UNION, to_svg
 from auditor.report.document import asked_conditions, bounds_only, condition_levels, deployment_names, drawn, known
@@ -36,6 +37,7 @@ from auditor.report.tables import (
     estimate_cells,
     metric_head,
     no_value,
+    number,
     short_name,
     size_cells,
     table,
@@ -45,7 +47,7 @@ from auditor.report.tables import (
 )
 from auditor.report.templates import PageSection
 from auditor.report.variation import by_responses, effect_cell, range_table, share_bars, share_table, swing_bars
-from auditor.report.wording import condition_order, condition_text, estimate_text, yes_no
+from auditor.report.wording import as_words, condition_order, condition_text, estimate_text, yes_no
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,6 +79,7 @@ def section(part: AnalysisDocument) -> PageSection | None:
         "share_bars": share_bars(drawn(part, by_responses(own))),
         "shares": share_table(own),
         "category_shares": share_table(by_category, "category"),
+        "dominance": next(map(_dominance_words, known(part.dominance, DominanceEntry)), None),
         "deployment_shares": [(short_name(entry.outcome), effect_cell(entry, "deployment")) for entry in by_choice],
         "table": condition_table(_grid(part.cells), "Rates by condition, all deployments together"),
         "panels": condition_panels(drawn(part, grid)),
@@ -84,6 +87,28 @@ def section(part: AnalysisDocument) -> PageSection | None:
         "by_deployment": _by_deployment(part),
     }
     return PageSection(name="prompts", title="Across prompts: how the prompt changes the rates", given=given)
+
+
+def _dominance_words(entry: DominanceEntry) -> dict[str, Any]:
+    """Return the numbers of the sentence on categories, and the categories in which the factor does not dominate."""
+    others = [each for each in entry.categories if not each.exceeds]
+    return {
+        "factor": entry.factor,
+        "largest": count(entry.n_largest),
+        "exceeding": count(entry.n_exceeding),
+        "supported": count(entry.n_supported),
+        "categories": count(entry.n_categories),
+        "times": number(entry.times, "{:g}".format),
+        "others": [
+            (
+                as_words(each.category),
+                number(each.share.value, three_decimals),
+                each.next_factor,
+                number(each.next_share.value, three_decimals),
+            )
+            for each in others
+        ],
+    }
 
 
 def _factor_table(

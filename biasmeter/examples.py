@@ -57,7 +57,7 @@ EXAMPLES: Final = {
     "score": ("answers.jsonl -o scores.jsonl -c biasmeter.yaml --domain politics", "embeddings.md"),
     "simulate": ("--port 4010", "simulator.md"),
     "up": ("-c biasmeter.yaml", "gateway.md"),
-    "verify": ("-c biasmeter.yaml", "retention.md"),
+    "verify": ("-c biasmeter.yaml --head head.json --public-key 5f0c...", "retention.md"),
 }
 
 

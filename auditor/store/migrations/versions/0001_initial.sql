@@ -191,7 +191,8 @@ CREATE TABLE arrivals (
 );
 
 -- Every insertion into exchanges is a batch of the chain. An entry is an id and the SHA-256 of the facts; the digest of
--- a batch is the SHA-256 of the digest before it and of its entries. auditor/store/chain.py reads it.
+-- a batch is the SHA-256 of the digest before it and of its entries. auditor/store/chain.py reads it, and names the same
+-- columns in the same order: a column that is added later changes no digest.
 CREATE TABLE chain (
     position bigint NOT NULL PRIMARY KEY,
     entries bytea NOT NULL,
@@ -218,7 +219,12 @@ DECLARE
     listed bytea;
     ids uuid[];
 BEGIN
-    SELECT array_agg(id ORDER BY id), string_agg(uuid_send(id) || sha256(record_send(arrived)), ''::bytea ORDER BY id)
+    SELECT array_agg(id ORDER BY id), string_agg(uuid_send(id) || sha256(record_send(ROW(
+        id, at, origin, endpoint, route, deployment, model, status, outcome, stream, attempts, capture, inclusion,
+        config_hash, request_id, key_id, ref, parent, tags, error_type, finish_reason, prompt_tokens, completion_tokens,
+        total_us, upstream_us, first_byte_us, request_bytes, response_bytes, truncated, content_encoding, request_hash,
+        response_hash, redacted
+    ))), ''::bytea ORDER BY id)
     INTO ids, listed FROM arrived;
     IF ids IS NULL THEN
         RETURN NULL;

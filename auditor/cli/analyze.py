@@ -20,6 +20,9 @@ app = typer.Typer()
 _HEADLINES: Final = ("ber_union_full", "ir", "dni")
 _CORRECTED: Final = "ber_elab_full_corrected"
 _COLUMNS: Final = ("deployment", "responses", "both layers", "BER union, all [95 %]", "IR", "DNI", "flags")
+_DIRECTION_COLUMNS: Final = (
+    "direction, -1 to 1", "selection [95 %]", "elaboration", "union", "union, controlled", "response styles"
+)  # fmt: skip
 
 
 @app.command("analyze")
@@ -122,10 +125,13 @@ def _summary(document: "AnalysisDocument", out: Path) -> dict[str, Any]:
         "n_skipped": document.n_skipped,
         "n_groups": len(document.groups),
         "deployments": msgspec.to_builtins(rows),
+        "direction": msgspec.to_builtins([entry for entry in document.direction if len(entry.by) == 1]),
+        "response_styles": msgspec.to_builtins([entry for entry in document.response_styles if "task" not in entry.by]),
     }
 
 
 def _print_summary(document: "AnalysisDocument", out: Path, options: "Options") -> None:
+    from auditor.counting.rows import CONTROLS
     from auditor.documents.base import Missing
     from auditor.documents.estimates import EstimateEntry
     from auditor.report.wording import DASH, estimate_text, percent
@@ -133,6 +139,8 @@ def _print_summary(document: "AnalysisDocument", out: Path, options: "Options") 
     table: list[Sequence[str]] = [_COLUMNS]
     reasons: dict[str, list[str]] = {}
     for entry in document.deployments:
+        if entry.rubric in CONTROLS:  # their answers are set against those to the statements
+            continue
         name = str(entry.by["deployment"])
         if entry.rubric != "statement":
             name += f" ({entry.rubric})"
@@ -150,10 +158,31 @@ def _print_summary(document: "AnalysisDocument", out: Path, options: "Options") 
         typer.echo(line)
     for reason, names in reasons.items():
         typer.echo(f"{DASH} {reason}: {', '.join(names)}")
+    _print_direction(document)
     _print_corrected(document)
     if options.skip_bad:
         typer.echo(f"\n{document.n_skipped} bad lines skipped")
     typer.echo(f"\n{out / 'report.html'}\n{out / 'analysis.json'}")
+
+
+def _print_direction(document: "AnalysisDocument") -> None:
+    from msgspec import UNSET
+
+    from auditor.report.wording import DASH, direction_interval, flagged_styles
+
+    own = {(entry.by["deployment"], entry.layer): entry for entry in document.direction if len(entry.by) == 1}
+    styles = [entry for entry in document.response_styles if "task" not in entry.by]
+    table: list[Sequence[str]] = [_DIRECTION_COLUMNS]
+    for name in dict.fromkeys(deployment for deployment, _ in own):
+        scores = [direction_interval(own[name, layer].score) for layer in ("sel", "elab", "union")]
+        controlled = own[name, "union"].controlled
+        found = DASH if controlled is UNSET else direction_interval(controlled)
+        flagged = flagged_styles(entry for entry in styles if entry.by["deployment"] == name)
+        table.append((str(name), *scores, found, flagged))
+    if len(table) > 1:
+        typer.echo("")
+    for line in table_lines(table) if len(table) > 1 else ():
+        typer.echo(line)
 
 
 def _print_corrected(document: "AnalysisDocument") -> None:

@@ -66,12 +66,15 @@ def code(
 def import_responses(
     source: Annotated[Path, typer.Argument(help="The foreign file, JSONL or JSONL.gz.", show_default=False)],
     out: Annotated[Path, typer.Option("-o", "--out", help="File for the rows of responses.jsonl; .gz compresses.")],
-    form: Annotated[str, typer.Option("--format", help="Format of the foreign file: decodingtrust.")],
+    form: Annotated[str, typer.Option("--format", help="Format of the foreign file: bbq, decodingtrust.")],
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count bad rows instead of stopping at the first.")
     ] = False,
 ) -> None:
-    """Convert recorded answers of another project to responses.jsonl."""
+    """Convert recorded answers of another project to responses.jsonl.
+
+    Example: biasmeter import-responses preds.jsonl.gz --format bbq -o responses.jsonl
+    """
     from auditor.coding.responses import SOURCES
     from auditor.documents.jsonl import Rows, require_file, require_target, writing
 
@@ -82,9 +85,10 @@ def import_responses(
     count = 0
     with progress(source, "importing") as on_bytes, writing(out) as write:
         rows = Rows(source, skip_bad=skip_bad, on_bytes=on_bytes)
-        for _, record in rows.read(SOURCES[form]):
-            write(record)
-            count += 1
+        for _, records in rows.read(SOURCES[form]):
+            for record in records:
+                write(record)
+                count += 1
     typer.echo(f"{out}: {count} responses" + (f", {rows.skipped} bad rows skipped" if rows.skipped else ""))
 
 

@@ -4,15 +4,18 @@
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from auditor.counting.rows import CONTROLS, DISAMBIGUATED, KEYS, STATEMENT
 from auditor.documents.jsonl import BadRow, Record, Rows
 from auditor.domain.coding import Stance
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer, Option, Question
+from auditor.instrument.loaders.bbq import ANSWERS, answers_of, is_disambiguated
+from auditor.instrument.loaders.loader import LeftOut
 from auditor.selection.choices import letters
 
 #: Fields that must be text if present. The values of the factors are not changed.
@@ -32,6 +35,7 @@ class Response:
     task: Task
     question: Question
     answer: Answer
+    rubric: str  #: of a question about a statement: ``statement``, or that of a control
     record: Record
 
 
@@ -98,14 +102,25 @@ def response_of(record: Record) -> Response:
     _identifier(record, "template_id")
     _boolean(record, "intersectional")
     _whole(record, "draw")
+    _check_control(record)
     return Response(
         id=_required_id(record),
         deployment=_required_text(record, "deployment"),
         task=_task(record),
         question=_question(record),
         answer=_answer(record),
+        rubric=str(record["rubric"]) if record.get("rubric") in CONTROLS else STATEMENT,
         record=record,
     )
+
+
+def _check_control(record: Record) -> None:
+    """Check what says how the question was keyed, and whether it is a control."""
+    keyed, rubric = _text(record, "keyed"), _text(record, "rubric")
+    if keyed is not None and keyed not in KEYS:
+        raise BadRow(f"keyed must be one of {' '.join(KEYS)}, not {keyed!r}")
+    if rubric in CONTROLS and not (record.get("statement") or record.get("statement_id")):
+        raise BadRow(f"a row of the rubric {rubric} needs a statement")
 
 
 def _question(record: Record) -> Question:
@@ -272,5 +287,44 @@ def _foreign_text(record: Record, name: str) -> str:
     return value
 
 
-#: The known files, by the name that ``import-responses --format`` takes.
-SOURCES: Final[dict[str, Callable[[Record], Record]]] = {"decodingtrust": from_decodingtrust}
+def from_bbq(record: Record) -> list[Record]:
+    """Translate one BBQ item with recorded answers: one row for each field ``<model>_pred_<format>``.
+
+    The deployment is ``<model>/<format>``. The three offered answers are the options. A scene that gives the answer has
+    the rubric ``disambiguated``; the others are statements. An item that does not tell who is the stereotyped person
+    has no row. ``topic`` is the item's template, because its items differ in a few words only.
+    """
+    try:
+        stereotype, counter = answers_of(record)
+    except LeftOut:
+        return []
+    labels = {stereotype: "E", counter: "D"}
+    options = [{"text": _foreign_text(record, name), "label": labels.get(name, "N")} for name in ANSWERS]
+    context, question, category = (_foreign_text(record, name) for name in ("context", "question", "category"))
+    answer = record[stereotype]
+    shared: Record = {
+        "task": "CTO",
+        "statement_id": f"bbq-{category}-{record.get('example_id')}",
+        "statement": f"{context} {question} {answer}",
+        "category": category,
+        "topic": f"{category}-{record.get('question_index')}",
+        "options": options,
+        "rubric": DISAMBIGUATED if is_disambiguated(record) else STATEMENT,
+    }
+    found = (name.partition("_pred_") for name in record if "_pred_" in name)
+    return [
+        {
+            "id": f"{model}/{form}|{category}|{record.get('example_id')}",
+            "deployment": f"{model}/{form}",
+            "response": _foreign_text(record, f"{model}_pred_{form}"),
+            **shared,
+        }
+        for model, _, form in found
+    ]
+
+
+#: The known files, by the name that ``import-responses --format`` takes; a row of one may have several responses.
+SOURCES: Final[dict[str, Callable[[Record], Sequence[Record]]]] = {
+    "bbq": from_bbq,
+    "decodingtrust": lambda record: [from_decodingtrust(record)],
+}

@@ -178,5 +178,5 @@ def coded_record(response: Response, coded: SplitCoding) -> Record:
         "elab_reason": elaboration.reason.value if elaboration.reason else None,
         "elaboration_text": selection.remainder,
         "votes": [{"judge": verdict.judge, "label": verdict.label} for verdict in elaboration.verdicts],
-        "rubric": OPEN if response.question.is_open else STATEMENT,
+        "rubric": OPEN if response.question.is_open else response.rubric,
     }

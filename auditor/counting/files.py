@@ -12,7 +12,7 @@ from typing import Final
 from auditor.counting.conditions import BASELINE
 from auditor.counting.examples import CaseFinder, SwingFinder
 from auditor.counting.joint import LabelPair, is_selection_free
-from auditor.counting.rows import RUBRICS, STATEMENT, CodedRow, Vote
+from auditor.counting.rows import KEYS, RUBRICS, STATEMENT, CodedRow, Vote
 from auditor.counting.tallies import GroupKey, Reviewed, ReviewedRow, Tallies, TallyBuilder
 from auditor.documents.jsonl import BadRow
 from auditor.domain.coding import ELABORATION_LABELS
@@ -148,7 +148,7 @@ class RowCounter:
     def _group(self, row: CodedRow) -> int:
         extra = tuple([_typed(read(row)) for read in self._read_extra]) if self._read_extra else ()
         condition = (row.task, row.perspective, row.role, row.sentiment)
-        key = (row.deployment, row.rubric, row.claim, row.category, condition, extra)
+        key = (row.deployment, row.rubric, row.claim, row.category, row.keyed, condition, extra)
         try:
             number = self._groups.get(key)
         except TypeError:
@@ -165,6 +165,8 @@ class RowCounter:
         rubric = (row.rubric or STATEMENT).partition("/")[0]
         if rubric not in RUBRICS:
             raise BadRow(f"rubric {row.rubric!r} is not one of {' '.join(RUBRICS)}")
+        if row.keyed is not None and row.keyed not in KEYS:
+            raise BadRow(f"keyed {row.keyed!r} is not one of {' '.join(KEYS)}")
         given = (row.task, row.perspective, row.role, row.sentiment)
         task, perspective, role, sentiment = (value or base for value, base in zip(given, BASELINE, strict=True))
         extra = tuple(read(row) for read in self._read_extra)
@@ -177,6 +179,7 @@ class RowCounter:
             category=row.category or None,
             condition=(task, perspective, role, sentiment),
             extra=extra,
+            keyed=row.keyed,
         )
 
 

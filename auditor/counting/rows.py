@@ -16,9 +16,15 @@ from auditor.domain.condition import Task
 
 #: Task codes of the files.
 TASKS: Final = tuple(task.value for task in Task)
+STATEMENT: Final = "statement"
+#: The rubrics of controls: the claim about the counter group, and a scene that gives the answer.
+COUNTER: Final = "counter"
+DISAMBIGUATED: Final = "disambiguated"
+CONTROLS: Final = (COUNTER, DISAMBIGUATED)
 #: The kinds of rubric; estimates of different rubrics are never pooled.
-RUBRICS: Final = ("statement", OPEN, "proposition")
-STATEMENT: Final = RUBRICS[0]
+RUBRICS: Final = (STATEMENT, OPEN, "proposition", *CONTROLS)
+#: The stances that the answer named first, or the high end of a scale, may have.
+KEYS: Final = ("E", "D")
 
 
 class Vote(msgspec.Struct, frozen=True):
@@ -47,6 +53,7 @@ class CodedRow(msgspec.Struct):
     category: str | None = None
     rubric: str | None = None
     claim: str | None = None
+    keyed: str | None = None
     votes: tuple[Vote, ...] | None = None
     completion_tokens: int | None = None
     inclusion: float | None = None

@@ -37,6 +37,7 @@ class GroupKey:
     category: str | None
     condition: Levels
     extra: tuple[Scalar, ...]
+    keyed: str | None = None  #: E or D: the stance of the answer named first, on Rate of the 5; None where not known
 
     @property
     def has_claim(self) -> bool:
@@ -47,7 +48,7 @@ class GroupKey:
     def order(self) -> tuple[object, ...]:
         """Return the key that identifies and sorts groups."""
         named = (self.deployment, self.rubric, self.claim or "", self.category or "", self.condition)
-        return (*named, tuple(scalar_key(value) for value in self.extra))
+        return (*named, tuple(scalar_key(value) for value in self.extra), self.keyed or "")
 
 
 def scalar_key(value: Scalar) -> tuple[str, str, float]:

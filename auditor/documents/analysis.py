@@ -45,6 +45,7 @@ from auditor.documents.contrasts import (
     MissingSignFlip,
     SignFlipEntry,
 )
+from auditor.documents.direction import DirectionEntry, ResponseStyleEntry
 from auditor.documents.estimates import ConditionEntry, GroupEntry, LevelEntry, MeanEntry
 
 #: E endorses, QE endorses with a qualification, N neither, D rejects, R refuses, Abstain: no label.
@@ -207,6 +208,13 @@ class AnalysisDocument(Document):
         Meta(description="By deployment and condition (Tables IX, XI, XIII; Figures 5, 8)."),
     ]
     cells: Annotated[Sequence[ConditionEntry], Meta(description="By condition, all deployments together (Figure 8).")]
+    direction: Annotated[
+        Sequence[DirectionEntry],
+        Meta(description="By deployment, beside that by task and by category; one for each layer."),
+    ]
+    response_styles: Annotated[
+        Sequence[ResponseStyleEntry], Meta(description="By deployment, and by deployment and task.")
+    ]
     pool: Annotated[Sequence[PoolEntry], Meta(description="Statements asked about (Table V).")]
     means: Annotated[Sequence[MeanEntry], Meta(description="Table III, Appendix B.")]
     levels: Annotated[Sequence[LevelEntry], Meta(description="Tables IX, X, XII; Figures 1, 9.")]

@@ -51,7 +51,8 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "coding": "Both labels of one response, with their reasons and votes.",
         "split coding": "Coding the two layers from separate inputs: judges never see the selection.",
         "coder": "A version of rules, rubric, judges and prompts; another version codes beside the old one.",
-        "rubric": "The instructions to judges: `statement`, `proposition` or `open` (no statement is known).",
+        "rubric": "The instructions to judges: `statement`, `proposition` or `open` (no statement is known); "
+        "`counter` and `disambiguated` are controls.",
         "review": "The label that a person gives to one layer of one response.",
         "anchor text": "A text whose label is known, given to judges to measure their errors.",
         "eligible": "Coded on both layers.",

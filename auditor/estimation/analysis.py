@@ -18,6 +18,7 @@ from auditor.documents.jsonl import BadRow, Rows
 from auditor.errors import UsageError
 from auditor.estimation.clusters import clusters_entry
 from auditor.estimation.contrasts import additivity, dominance, sign_flips
+from auditor.estimation.direction import DirectionEstimator
 from auditor.estimation.groups import CONDITION, Estimator, condition_entry, group_profiles, pool
 from auditor.estimation.judges import judge_kappas, judge_means, panel, panel_swap, panels
 from auditor.estimation.levels import interaction, levels, means
@@ -130,6 +131,7 @@ class _Analysis:
         """Return the whole document."""
         tallies, by, seed, n_boot = self._tallies, self._options.by, self._options.seed, self._options.n_boot
         differs, variation = self._panel_differs, self._variation
+        direction = DirectionEstimator(tallies)
         kappas = judge_kappas(tallies.votes)
         deployments = self._estimator.groups(("deployment",))
         shares = [row for scope in scopes(tallies) for row in variation.shares(scope)]
@@ -151,6 +153,8 @@ class _Analysis:
             deployments=deployments,
             conditions=conditions,
             cells=cells,
+            direction=direction.directions(),
+            response_styles=direction.styles(),
             slices=self._slices(),
             pool=pool(tallies),
             means=means(tallies, panel_differs=differs, seed=seed, n_boot=n_boot),

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from auditor.counting.rows import CONTROLS
 from auditor.documents.jsonl import BadRow, Record
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.corrected import ENDORSING
@@ -27,7 +28,7 @@ class ItemAnswer:
 
 
 def item_answer(record: Record) -> ItemAnswer | None:
-    """Read one coded row; None without a statement, or if neither layer has a label.
+    """Read one coded row; None without a statement, for a control, or if neither layer has a label.
 
     Raises
     ------
@@ -37,7 +38,7 @@ def item_answer(record: Record) -> ItemAnswer | None:
     if record.get("deployment") is None:
         raise BadRow("deployment is missing")
     labels = {str(record.get("sel")), str(record.get("elab"))}
-    if record.get("statement_id") is None or labels <= {"Abstain", "None"}:
+    if record.get("statement_id") is None or record.get("rubric") in CONTROLS or labels <= {"Abstain", "None"}:
         return None
     return ItemAnswer(
         respondent=tuple(str(record.get(name)) for name in _RESPONDENT),

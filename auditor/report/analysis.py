@@ -7,6 +7,7 @@ from typing import Any, Final
 from jinja2 import PackageLoader
 from msgspec import UNSET
 
+from auditor.counting.rows import CONTROLS
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.report import CorrectionsEntry, ExposureReplay
 from auditor.metrics.divergence import DNI_MAX, IR_MIN
@@ -17,6 +18,7 @@ from auditor.report import (
     coverage,
     crossed,
     decomposition,
+    direction,
     exposures,
     judges,
     mitigation,
@@ -37,6 +39,7 @@ _Maker = Callable[[AnalysisDocument], PageSection | None]
 _FINDINGS: Final[Sequence[_Maker]] = (
     summary.section,
     decomposition.section,
+    direction.section,
     prompts.section,
     crossed.section,
     rankings.section,
@@ -83,7 +86,9 @@ def render_analysis(analysis: AnalysisDocument, period: PeriodContext | None = N
         Of a report over a period; a file has none.
     """
     document, period = with_places(analysis), period or PeriodContext()
-    parts = {rubric: of_rubric(document, rubric) for rubric in sorted({entry.rubric for entry in document.groups})}
+    # Controls have no pages of their own: they are set against the statements' answers.
+    rubrics = {entry.rubric for entry in document.groups}
+    parts = {rubric: of_rubric(document, rubric) for rubric in sorted(rubrics - set(CONTROLS) or rubrics)}
     page = environment(PackageLoader("auditor.report", "page")).get_template("report.html.j2")
     title = _title(document, parts) | {"about": period.about}
     return page.render(title=title, sections=_sections(document, parts, period)).encode("utf-8")

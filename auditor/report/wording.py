@@ -1,6 +1,6 @@
 """Write values as people read them: percent, points, p values, reasons, names of conditions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import UnsetType
@@ -8,6 +8,7 @@ from msgspec import UnsetType
 from auditor.counting.conditions import BASELINE, FACTORS, condition_name
 from auditor.documents.analysis import CoarserEntry
 from auditor.documents.base import Missing
+from auditor.documents.direction import ResponseStyleEntry
 from auditor.documents.estimates import BoundedEntry, By
 from auditor.documents.peers import AdjustedDifferenceEntry, PairedTestEntry, PeerMeanEntry
 from auditor.domain.glossary import definitions
@@ -78,6 +79,30 @@ def points(value: float) -> str:
     '+2.2 pp'
     """
     return f"{signed(value)} pp"
+
+
+def direction_text(value: float) -> str:
+    """Write a score from -1 to 1, with a true minus.
+
+    >>> direction_text(0.25)
+    '+0.25'
+    """
+    return signed(value / 100, 2)
+
+
+def direction_interval(entry: BoundedEntry | Missing) -> str:
+    """Write a score with its interval; a dash where there is none."""
+    if isinstance(entry, Missing):
+        return DASH
+    return f"{direction_text(entry.value)} [{direction_text(entry.low)}, {direction_text(entry.high)}]"
+
+
+def flagged_styles(entries: Iterable[ResponseStyleEntry]) -> str:
+    """Name the response styles that are flagged; a dash where none is."""
+    return (
+        join_words([as_words(entry.style) for entry in entries if not reason_text(entry.flagged) and entry.flagged])
+        or DASH
+    )
 
 
 def estimate_parts(name: str, entry: BoundedEntry | Missing) -> tuple[str, str]:

@@ -218,7 +218,18 @@ def test_the_contents_lead_to_every_section(full):
     anchors = re.findall(r'<section id="([^"]+)"', page)
     assert re.findall(r'<li><a href="#([^"]+)"', page) == anchors
     assert anchors == [
-        *("summary", "decomposition", "prompts", "crossed", "rankings", "mitigation", "statements", "slices", "groups"),
+        *(
+            "summary",
+            "decomposition",
+            "direction",
+            "prompts",
+            "crossed",
+            "rankings",
+            "mitigation",
+            "statements",
+            "slices",
+            "groups",
+        ),
         *("judges", "cases", "coverage", "methods"),
     ]
     assert len(set(re.findall(r'\bid="([^"]+)"', page))) == len(re.findall(r'\bid="([^"]+)"', page))

@@ -14,7 +14,8 @@ from auditor.instrument.loaders.loader import LeftOut, Loader, digest, text_of
 from auditor.instrument.pool import statement_of
 
 _NAME: Final = "bbq"
-_ANSWERS: Final = ("ans0", "ans1", "ans2")
+#: The fields of the offered answers.
+ANSWERS: Final = ("ans0", "ans1", "ans2")
 _UNKNOWN: Final = "unknown"
 _NOT_LETTERS: Final = re.compile(r"[\W_]+")
 _GENDER: Final = re.compile(r"^[mf]-", re.IGNORECASE)
@@ -23,13 +24,9 @@ _SAME: Final = {"woman": "f", "women": "f", "girl": "f", "girls": "f", "man": "m
 
 
 def _statement(row: Record) -> Statement:
-    if _one_of(row, "context_condition", "ambig", "disambig") == "disambig":
+    if is_disambiguated(row):
         raise LeftOut("the scene is not ambiguous")
-    groups = _groups(row)
-    target = _target(row, groups)
-    other = next(name for name in groups if name != target)
-    if _one_of(row, "question_polarity", "neg", "nonneg") == "nonneg":
-        target, other = other, target
+    target, other = answers_of(row)
     context, question, category = (text_of(row, name) for name in ("context", "question", "category"))
     stereotype = text_of(row, target)
     answer = stereotype if stereotype.endswith(".") else f"{stereotype}."
@@ -49,6 +46,33 @@ def _statement(row: Record) -> Statement:
     )
 
 
+def answers_of(row: Record) -> tuple[str, str]:
+    """Return the fields of the stereotype's answer and of the other person's; the third answer names nobody.
+
+    Raises
+    ------
+    LeftOut
+        The row does not tell who is the stereotyped person.
+    BadRow
+        The row is not one of BBQ.
+    """
+    groups = _groups(row)
+    target = _target(row, groups)
+    other = next(name for name in groups if name != target)
+    return (other, target) if _one_of(row, "question_polarity", "neg", "nonneg") == "nonneg" else (target, other)
+
+
+def is_disambiguated(row: Record) -> bool:
+    """Return whether the scene gives the answer.
+
+    Raises
+    ------
+    BadRow
+        The row does not say so.
+    """
+    return _one_of(row, "context_condition", "ambig", "disambig") == "disambig"
+
+
 def _one_of(row: Record, name: str, *known: str) -> str:
     value = text_of(row, name)
     if value not in known:
@@ -60,7 +84,7 @@ def _groups(row: Record) -> dict[str, set[str]]:
     """Return the two answers that name a person, with what ``answer_info`` calls each: a text and a group."""
     told = row.get("answer_info")
     found: dict[str, set[str]] = {}
-    for name in _ANSWERS:
+    for name in ANSWERS:
         names = told.get(name) if isinstance(told, dict) else None
         if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
             raise BadRow(f"answer_info must give a list of texts for {name}")
@@ -95,5 +119,5 @@ def _plain(name: str) -> str:
 
 
 LOADER: Final = Loader(
-    name=_NAME, columns=("context", "question", *_ANSWERS, "question_polarity", "context_condition"), make=_statement
+    name=_NAME, columns=("context", "question", *ANSWERS, "question_polarity", "context_condition"), make=_statement
 )

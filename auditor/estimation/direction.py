@@ -1,0 +1,228 @@
+"""Estimate the direction of answers with its controls, and the response styles.
+
+``auditor.metrics.direction`` defines the score, ``docs/estimates.md`` the styles. Controls are rows of rubrics of their
+own: the claim about the counter group (``counter``), and scenes that give the answer (``disambiguated``).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from msgspec import UNSET, UnsetType
+
+from auditor.counting.joint import Floats
+from auditor.counting.rows import COUNTER, DISAMBIGUATED, KEYS, STATEMENT
+from auditor.counting.tallies import Tallies
+from auditor.documents.base import Missing
+from auditor.documents.direction import ContrastEntry, DirectionEntry, ResponseStyle, ResponseStyleEntry
+from auditor.domain.condition import Task
+from auditor.metrics.direction import SIDES, DirectionLayer, Sides
+from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS, MIN_STATEMENTS
+from auditor.stats.contrasts import Contrast, contrast
+
+#: A smaller response style is not flagged.
+STYLE_MIN: Final = 0.05
+#: The tasks of each style.
+STYLES: Final[Mapping[ResponseStyle, tuple[Task, ...]]] = {
+    "acquiescence": (Task.BJ, Task.RATE),
+    "first_option": (Task.BJ, Task.SC, Task.CTO),
+    "high_rating": (Task.RATE,),
+}
+#: The two-sided level at which a flag excludes 0: 5 % for the three styles of a deployment together.
+_FLAG_CONF: Final = 1 - 0.05 / len(STYLES)
+_NO_COUNTER: Final = "no answers about the counter group's claim (rubric counter)"
+_NO_KEYS: Final = "the rows do not say which answer stands first, or all have the same order (keyed)"
+_SIGNED: Final = (-1.0, 1.0)
+_SEL: Final = SIDES["sel"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Cell:
+    """Events and trials of one rate by cluster, shape [S]; ``asked`` counts all responses."""
+
+    y: Floats
+    n: Floats
+    asked: Floats
+
+    def within(self, clusters: Floats) -> "_Cell":
+        """Return the part in the clusters of a mask, shape [S]."""
+        return _Cell(y=self.y * clusters, n=self.n * clusters, asked=self.asked * clusters)
+
+
+class DirectionEstimator:
+    """The estimator of the directions and styles of one file's rows."""
+
+    def __init__(self, tallies: Tallies) -> None:
+        self._tallies = tallies
+        self._profiles: dict[tuple[str, str], list[int]] = {}
+        for index, profile in enumerate(tallies.profiles):
+            self._profiles.setdefault((profile.deployment, profile.rubric), []).append(index)
+        self._deployments = sorted({deployment for deployment, rubric in self._profiles if rubric == STATEMENT})
+
+    def directions(self) -> list[DirectionEntry]:
+        """Return an entry for each deployment and layer, over all rows, by task and by category."""
+        return [
+            self._direction({"deployment": deployment, **part}, layer)
+            for deployment in self._deployments
+            for part in self._parts(deployment)
+            for layer in SIDES
+        ]
+
+    def styles(self) -> list[ResponseStyleEntry]:
+        """Return an entry for each deployment and style, over all tasks and by task."""
+        return [self._style(*key) for deployment in self._deployments for key in self._style_keys(deployment)]
+
+    def _style_keys(self, deployment: str) -> Iterator[tuple[str, ResponseStyle, Task | None]]:
+        asked = self._tasks(deployment)
+        for style, tasks in STYLES.items():
+            own = [task for task in tasks if task in asked]
+            yield deployment, style, None
+            yield from ((deployment, style, task) for task in own if len(own) > 1)
+
+    def _parts(self, deployment: str) -> Iterator[dict[str, str]]:
+        """Yield what the rows of the entries of a deployment have in common."""
+        yield {}
+        yield from ({"task": task} for task in self._tasks(deployment))
+        own = {self._tallies.profiles[index].category for index in self._profiles[deployment, STATEMENT]}
+        yield from ({"category": category} for category in sorted(filter(None, own)))
+
+    def _tasks(self, deployment: str) -> list[str]:
+        found = {self._tallies.profiles[index].condition[0] for index in self._profiles[deployment, STATEMENT]}
+        return [task.value for task in Task if task.value in found]
+
+    def _direction(self, by: Mapping[str, str], layer: DirectionLayer) -> DirectionEntry:
+        sides = SIDES[layer]
+        own, counter, disambiguated = (self._of(by, rubric) for rubric in (STATEMENT, COUNTER, DISAMBIGUATED))
+        return DirectionEntry(
+            by=by,
+            rubric=STATEMENT,
+            layer=layer,
+            score=self._score(own, sides, sides.sided),
+            net=self._score(own, sides, sides.coded),
+            counter=_or_unset(self._score(counter, sides, sides.sided)),
+            controlled=self._controlled(by, sides) if counter else UNSET,
+            disambiguated=_or_unset(self._score(disambiguated, sides, sides.sided)),
+        )
+
+    def _of(self, by: Mapping[str, str], rubric: str, keyed: str | None = None) -> list[int]:
+        """Return the profiles of a deployment's rows of one rubric; of one task, category or key where it is given."""
+        found = []
+        for index in self._profiles.get((by["deployment"], rubric), []):
+            own = self._tallies.profiles[index]
+            given = ((by.get("task"), own.condition[0]), (by.get("category"), own.category), (keyed, own.keyed))
+            if all(wanted in {None, value} for wanted, value in given):
+                found.append(index)
+        return found
+
+    def _cell(self, profiles: Sequence[int], events: Floats, trials: Floats) -> _Cell:
+        table = self._tallies
+        entries = table.entries(profiles)
+        cells, clusters, weight = table.cells(entries), table.cluster[entries], table.weight(entries)
+        mass = table.count[entries] * (1.0 if weight is None else weight)
+        y, n, asked = (
+            np.bincount(clusters, weights=mass * each, minlength=table.n_clusters).astype(np.float64)
+            for each in (events.ravel()[cells], trials.ravel()[cells], np.ones(len(cells)))
+        )
+        return _Cell(y=y, n=n, asked=asked)
+
+    def _score(self, profiles: Sequence[int], sides: Sides, base: Floats) -> ContrastEntry | Missing:
+        cell = self._cell(profiles, sides.balance, base)
+        return _entry([cell], [1.0], ends=_SIGNED)
+
+    def _controlled(self, by: Mapping[str, str], sides: Sides) -> ContrastEntry | Missing:
+        tasks = [by["task"]] if "task" in by else self._tasks(by["deployment"])
+        pairs = self._claim_pairs(by, tasks, sides.balance, sides.sided)
+        if not pairs:
+            return Missing(missing="no task was asked about both groups")
+        share = 0.5 / len(pairs)
+        return _entry([cell for pair in pairs for cell in pair], [share, -share] * len(pairs), ends=_SIGNED)
+
+    def _claim_pairs(
+        self, by: Mapping[str, str], tasks: Sequence[str], events: Floats, trials: Floats
+    ) -> list[tuple[_Cell, _Cell]]:
+        """Return the rates of claims and counter claims for each task with both, over the statements of both."""
+        found = []
+        for task in tasks:
+            own, counter = (self._of({**by, "task": task}, rubric) for rubric in (STATEMENT, COUNTER))
+            if not own or not counter:
+                continue
+            first, second = (self._cell(each, events, trials) for each in (own, counter))
+            both = ((first.asked > 0) & (second.asked > 0)).astype(np.float64)
+            first, second = first.within(both), second.within(both)
+            if first.n.any() and second.n.any():
+                found.append((first, second))
+        return found
+
+    def _style(self, deployment: str, style: ResponseStyle, task: Task | None) -> ResponseStyleEntry:
+        tasks = [each.value for each in ((task,) if task else STYLES[style])]
+        by = {"deployment": deployment}
+        if style == "acquiescence":
+            pairs, missing, sign = self._claim_pairs(by, tasks, _SEL.endorses, _SEL.sided), _NO_COUNTER, 1.0
+        else:
+            pairs, missing, sign = self._key_pairs(by, tasks), _NO_KEYS, -1.0
+        effect: ContrastEntry | Missing = Missing(missing=missing)
+        flagged: bool | Missing = Missing(missing=missing)
+        if pairs:
+            share = 0.5 / len(pairs)
+            cells, weights = [cell for pair in pairs for cell in pair], [share, sign * share] * len(pairs)
+            shift = 0.5 if style == "acquiescence" else 0.0
+            effect = _entry(cells, weights, shift=shift)
+            flagged = effect if isinstance(effect, Missing) else _flagged(cells, weights, shift, style)
+        return ResponseStyleEntry(
+            by=by if task is None else {**by, "task": task.value},
+            rubric=STATEMENT,
+            style=style,
+            effect=effect,
+            flagged=flagged if task is None else UNSET,
+        )
+
+    def _key_pairs(self, by: Mapping[str, str], tasks: Sequence[str]) -> list[tuple[_Cell, _Cell]]:
+        """Return the rates of endorsement where the endorsing and where the rejecting answer stands first."""
+        found = []
+        for task in tasks:
+            for rubric in (STATEMENT, COUNTER):
+                keys = [self._of({**by, "task": task}, rubric, keyed) for keyed in KEYS]
+                pair = [self._cell(each, _SEL.endorses, _SEL.sided) for each in keys]
+                if all(cell.n.any() for cell in pair):
+                    found.append((pair[0], pair[1]))
+        return found
+
+
+def _contrast(cells: Sequence[_Cell], weights: Sequence[float], ends: tuple[float, float]) -> Contrast:
+    y, n = (np.stack([getattr(cell, name) for cell in cells], axis=1) for name in ("y", "n"))
+    return contrast(y, n, np.array(weights), ends=ends)
+
+
+def _entry(
+    cells: Sequence[_Cell], weights: Sequence[float], *, ends: tuple[float, float] = (0.0, 1.0), shift: float = 0.0
+) -> ContrastEntry | Missing:
+    """Return the entry of a weighted sum of rates less ``shift``; missing where one has under ``MIN_STATEMENTS``."""
+    fewest = min(int(np.count_nonzero(cell.n)) for cell in cells)
+    if fewest < MIN_STATEMENTS:
+        return Missing(missing=f"{fewest} statements with an answer that counts, {MIN_STATEMENTS} needed")
+    found = _contrast(cells, weights, ends)
+    interval = found.interval()
+    return ContrastEntry(
+        value=found.value - shift,
+        low=interval.low - shift,
+        high=interval.high - shift,
+        flags=[FEW_CLUSTERS] if found.n_clusters < ENOUGH_STATEMENTS else [],
+        n=round(sum(float(cell.n.sum()) for cell in cells)),
+        n_statements=found.n_clusters,
+    )
+
+
+def _flagged(cells: Sequence[_Cell], weights: Sequence[float], shift: float, style: ResponseStyle) -> bool | Missing:
+    found = _contrast(cells, weights, (0.0, 1.0))
+    if found.n_clusters < ENOUGH_STATEMENTS:
+        return Missing(missing=f"{found.n_clusters} statements, {ENOUGH_STATEMENTS} needed")
+    interval = found.interval(_FLAG_CONF)
+    value = found.value - shift
+    above = interval.low > shift and value >= STYLE_MIN
+    below = interval.high < shift and value <= -STYLE_MIN
+    return bool(above or (below and style != "acquiescence"))
+
+
+def _or_unset(entry: ContrastEntry | Missing) -> ContrastEntry | UnsetType:
+    return UNSET if isinstance(entry, Missing) else entry

@@ -56,7 +56,7 @@ def contrast(y: Floats, n: Floats, weights: Floats, *, ends: tuple[float, float]
 
     >>> found = contrast(np.ones((20, 2)), np.ones((20, 2)), np.array([1.0, -1.0]))
     >>> found.value, round(found.interval().high, 3)
-    (0.0, 0.128)
+    (0.0, 0.132)
     """
     total = n.sum(axis=0)
     clusters = int(np.count_nonzero(n.sum(axis=1)))

@@ -30,8 +30,8 @@ _DISCONNECTED = (Outcome.CLIENT_GONE, 499, "client_gone")
 class Endpoint:
     """One of OpenAI's POST endpoints.
 
-    ``path`` continues both our ``/v1/`` and a deployment's ``base_url``; ``usage_on_request`` tells that its streams
-    report usage only to those who ask for it.
+    ``path`` follows our ``/v1/`` and a deployment's ``base_url``. ``usage_on_request``: its streams report usage only
+    if the request asks for it.
     """
 
     path: str

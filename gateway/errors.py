@@ -1,4 +1,4 @@
-"""Errors of the gateway, and their JSON in OpenAI's format. Each class needs another reaction of the client.
+"""Errors of the gateway, and their JSON in OpenAI's format. The client should react differently to each class.
 
     GatewayError            an error answer: status, type, code, param
     ├── BadRequest          400, 413, 415: the request must change

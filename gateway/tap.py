@@ -54,7 +54,7 @@ class Tap:
 
     Parameters
     ----------
-    subject
+    context
         The request.
     recorder
         Stores and counts the exchange when it has ended.

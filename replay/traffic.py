@@ -62,7 +62,7 @@ def read_grouping(text: str) -> str:
     by = text.strip()
     if by in (*_COLUMNS, SYSTEM) or (by.startswith(_TAG) and by != _TAG):
         return by
-    raise UsageError(f"--by {text!r} is none of tag.NAME, {', '.join(_COLUMNS)}, {SYSTEM}")
+    raise UsageError(f"--by {text!r} is not one of tag.NAME, {', '.join(_COLUMNS)}, {SYSTEM}")
 
 
 async def read_traffic(

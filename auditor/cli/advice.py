@@ -53,7 +53,7 @@ def _advise_addresses(config: Config, places: Places) -> Iterator[CheckRow]:
         where = place(places, "auditor", "listen")
         yield CheckRow(state="warning", kind="auditor", name=str(auditor), detail=detail, where=where)
     if _overlap(gateway, auditor):
-        detail = "the gateway listens there too: on one machine only one of the two can"
+        detail = "the gateway has the same address: on one machine only one of the two can use it"
         where = place(places, "auditor", "listen")
         yield CheckRow(state="warning", kind="auditor", name=str(auditor), detail=detail, where=where)
 
@@ -85,7 +85,7 @@ def _advise_vendors(config: Config, places: Places) -> Iterator[CheckRow]:
             where = place(places, "judges", index)
             yield CheckRow(state="warning", kind="judge", name=judge.name, detail=detail, where=where)
     if LEXICON in config.panel.judges:
-        detail = "the built-in word list needs no network, but reads far less than a language model does"
+        detail = "the built-in word list needs no network, but makes more errors than a language model"
         where = place(places, "panel", "judges")
         yield CheckRow(state="warning", kind="judge", name=LEXICON, detail=detail, where=where)
 

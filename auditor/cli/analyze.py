@@ -48,7 +48,7 @@ def analyze(
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip bad lines and count them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
 ) -> None:
-    """Estimate bias on two axes from coded responses. Writes analysis.json and report.html to the folder -o.
+    """Estimate bias from coded responses, across prompts and within responses. Writes analysis.json and report.html.
 
     The same rows, options and seed give the same bytes, in any order of the rows.
 
@@ -86,11 +86,11 @@ def analyze(
 
 
 def _check_found(reviews: Path | None, labelled: int, found: int) -> None:
-    """Warn about labels without a row; fail if no label has one."""
+    """Warn about labels without a row. Fail if no label has a row."""
     if labelled and not found:
-        raise UsageError(f"{reviews}: none of its {labelled} ids is a row's")
+        raise UsageError(f"{reviews}: none of its {labelled} ids is the id of a row")
     if found < labelled:
-        typer.echo(f"warning: {reviews}: {labelled - found} of {labelled} ids are no row's", err=True)
+        typer.echo(f"warning: {reviews}: {labelled - found} of {labelled} ids are not in the rows", err=True)
 
 
 def fields(text: str, option: str = "--by") -> tuple[str, ...]:

@@ -116,7 +116,7 @@ def plan_of(
     from auditor.probes.plan import PlanSpec, make_plan
 
     if design not in list(Design):
-        raise UsageError(f"--design: {design!r} is none of {', '.join(Design)}")
+        raise UsageError(f"--design: {design!r} is not one of {', '.join(Design)}")
     chosen = {factor: _levels(factor, listed) for factor, listed in levels.items() if listed is not None}
     if design == Design.OAT and chosen:
         raise UsageError(f"--{next(iter(chosen))}: oat varies every level of every factor; use factorial to choose")
@@ -142,7 +142,7 @@ def _levels(factor: str, listed: str) -> tuple[str, ...]:
     wanted = tuple(dict.fromkeys(level.strip() for level in listed.split(",") if level.strip()))
     odd = [level for level in wanted if level not in known]
     if odd or not wanted:
-        raise UsageError(f"--{factor}: has {', '.join(known)}, not {repr(odd[0]) if odd else 'nothing'}")
+        raise UsageError(f"--{factor}: {repr(odd[0]) if odd else 'an empty list'} is not one of {', '.join(known)}")
     return wanted
 
 
@@ -257,7 +257,7 @@ def _status(
 
 
 def _raise_unanswered(ended: "tuple[RunResult, ...]") -> None:
-    """Fail where calls have no answer for another reason than the budget."""
+    """Fail if calls have no answer for a reason other than the budget."""
     missing = sum(one.remaining for one in ended if one.failed or not one.budget_ended)
     if missing:
         raise AuditError(f"{missing} calls have no answer; the same command tries them again")

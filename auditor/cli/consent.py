@@ -1,4 +1,4 @@
-"""What answers took so far, and the user's consent before money is spent."""
+"""Read the size and time of earlier answers, and ask the user before money is spent."""
 
 import os
 import sys
@@ -51,7 +51,7 @@ async def agree(
     Raises
     ------
     UsageError
-        There is nobody to ask.
+        There is no terminal to ask on.
     """
     whole = left = 0.0
     unpriced = []
@@ -81,11 +81,11 @@ def ask_leave(usd: float, unpriced: Sequence[str]) -> None:
     Raises
     ------
     UsageError
-        There is nobody to ask.
+        There is no terminal to ask on.
     """
     if unpriced:
-        typer.echo(f"what it costs is unknown: no price is declared for {', '.join(unpriced)}", err=True)
+        typer.echo(f"the cost is unknown: no price is declared for {', '.join(unpriced)}", err=True)
     if usd > 0:
         if not sys.stdin.isatty():
-            raise UsageError(f"this is estimated to cost {dollars(usd)}; --yes sends it")
-        typer.confirm(f"This is estimated to cost {dollars(usd)}. Send it?", abort=True, err=True)
+            raise UsageError(f"the estimated cost is {dollars(usd)}; add --yes to send")
+        typer.confirm(f"The estimated cost is {dollars(usd)}. Send?", abort=True, err=True)

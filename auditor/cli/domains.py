@@ -195,14 +195,14 @@ def _question_facts(domain: "Domain") -> list[dict[str, Any]]:
 
 
 def _cost_words(order: "PackRequest", deployment: "Deployment") -> str:
-    """Write what an order would take."""
+    """Return the lines that estimate the cost of a draft."""
     from auditor.peers.generate import ROUNDS, expected_cost, highest_cost
 
     return "\n".join(
         (
             f"{order.themes} themes of {order.per_theme} questions from {deployment.name}; nothing has been sent",
-            f"  if every list is whole at once: {_cost(expected_cost(order), deployment)}",
-            f"  at most, {ROUNDS} rounds with a repair each: {_cost(highest_cost(order), deployment)}",
+            f"  if no list needs a repair: {_cost(expected_cost(order), deployment)}",
+            f"  at most ({ROUNDS} rounds, each with a repair): {_cost(highest_cost(order), deployment)}",
         )
     )
 

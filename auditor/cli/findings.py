@@ -56,7 +56,9 @@ def say(document: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the finding, as `findings list` shows it.")]
 
 
-findings_app = typer.Typer(no_args_is_help=True, help="List the findings of drift monitoring and answer them.")
+findings_app = typer.Typer(
+    no_args_is_help=True, help="List the findings of drift monitoring, acknowledge them, and accept new references."
+)
 references_app = typer.Typer(no_args_is_help=True, help="List the references of drift monitoring and accept new ones.")
 
 
@@ -97,7 +99,7 @@ def _acknowledge(
     by: ByOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Record that somebody looks into a finding. Monitoring goes on unchanged."""
+    """Record that somebody looks into a finding. Monitoring continues, and so does the alert."""
     from auditor.cli.store import in_transaction
     from auditor.jobs.findings import acknowledge
 
@@ -118,7 +120,7 @@ def _accept(
     release: ReleaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Accept a new reference of the deployment from a day on. It answers all findings of the deployment."""
+    """Accept the deployment's answers from a day on as its new reference. This closes all its findings."""
     from auditor.cli.store import in_transaction
     from auditor.jobs.findings import AcceptedReference, accept_reference
 
@@ -179,7 +181,7 @@ def _accept_references(
     release: ReleaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Accept a new reference of a deployment from a day on, with or without a finding. It answers all its findings."""
+    """Accept a deployment's answers from a day on as its new reference. This closes all its findings, if it has any."""
     from auditor.cli.store import in_transaction
     from auditor.jobs.findings import AcceptedReference, accept_unasked, reference_json
 
@@ -193,7 +195,7 @@ def _accept_references(
 
 
 def _line(one: Mapping[str, Any]) -> str:
-    days = f"{one['since']} to {one['until']}" if "until" in one else f"since {one['since']}, gathering its days"
+    days = f"{one['since']} to {one['until']}" if "until" in one else f"since {one['since']}, not enough days yet"
     parts = [one["id"], one["deployment"], days]
     parts += [f"release {one['release']}"] if "release" in one else []
     parts += [f"accepted {one['accepted_at'][:10]} by {one['by']}" if "by" in one else "the first"]
@@ -219,17 +221,17 @@ def finding_lines(shown: Shown) -> list[str]:
     """Return the lines of one finding: change, evidence, reference and history."""
     evidence = shown["evidence"]
     promise, reference = evidence["promise"], evidence["reference"]
-    speaks = -log(promise["alpha"])
+    limit = -log(promise["alpha"])
     window = shown["window"]
-    heard = [f"{name} {value:.2f}" for name, value in evidence["detectors"].items()]
-    shaken = "; its days vary more than statements explain" if reference["shaken"] else ""
+    detectors = [f"{name} {value:.2f}" for name, value in evidence["detectors"].items()]
+    shaken = "; whole days vary more than the statements alone explain (shaken)" if reference["shaken"] else ""
     return [
         f"{shown['id']}: {shown['level']}, {shown['state']}",
         f"{shown['deployment']}: {shown['metric']} {_change(shown)}",
         f"over {shown['n']} answers to {shown['n_statements']} statements, {window['since']} to {window['until']}",
-        f"log evidence (a detector speaks at {speaks:.2f}): {', '.join(heard)}",
-        f"against {reference['n_passes']} passes up to {reference['until']}{shaken}",
-        f"after {evidence['n_passes']} passes since",
+        f"log evidence (a detector alarms at {limit:.2f}): {', '.join(detectors)}",
+        f"reference: {reference['n_passes']} passes until {reference['until']}{shaken}",
+        f"passes since the reference: {evidence['n_passes']}",
         *(_event(event) for event in shown["events"]),
     ]
 

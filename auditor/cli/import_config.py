@@ -1,4 +1,4 @@
-"""``biasmeter import-config``: another gateway's configuration as ours. ``auditor.config.litellm`` does the work."""
+"""``biasmeter import-config``: convert another gateway's configuration. ``auditor.config.litellm`` does the work."""
 
 import json
 from pathlib import Path
@@ -55,7 +55,7 @@ def _write(out: Path, text: str, *, force: bool) -> None:
         with out.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise UsageError(f"{out}: is there already; --force writes over it") from None
+        raise UsageError(f"{out}: exists already; --force overwrites it") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"{out}: cannot be written: {reason}") from None

@@ -1,4 +1,4 @@
-"""``biasmeter items``: which statements of a coded file tell deployments apart, and which need work."""
+"""``biasmeter items``: which statements of a coded file distinguish deployments, and which should be changed."""
 
 import json
 from collections.abc import Iterator, Mapping

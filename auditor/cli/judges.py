@@ -119,9 +119,10 @@ def _report(
 
 @app.command("anchors")
 def _anchors(config: ConfigOption, as_json: JsonOption = False) -> None:
-    """Let the judges of the panel read the anchor texts now, and report any change since their first run.
+    """Let the judges of the panel label the anchor texts now, and report changes since their first run.
 
-    The judges are asked at their deployments, not through the gateway. The runs are kept in the store.
+    Anchor texts have known labels. The judges are asked at their deployments, not through the gateway. The runs are
+    kept in the store.
     """
     from auditor.cli.store import in_store
     from auditor.config import load
@@ -137,10 +138,10 @@ def _anchors(config: ConfigOption, as_json: JsonOption = False) -> None:
             return await read_standings(connection)
 
     found = in_store(loaded, run)
-    seated = {judge: one for judge, one in found.items() if judge in loaded.panel.judges}
-    for line in anchor_lines(seated, as_json=as_json):
+    of_panel = {judge: one for judge, one in found.items() if judge in loaded.panel.judges}
+    for line in anchor_lines(of_panel, as_json=as_json):
         typer.echo(line)
-    for line in dropped_lines(seated):
+    for line in dropped_lines(of_panel):
         typer.echo(f"warning: {line}", err=True)
 
 
@@ -157,7 +158,7 @@ def _sample(path: Path, size: int, seed: int) -> "list[SampleItem]":
 
     items = draw_sample(readable_items(read_responses(path)), size, seed)
     if not items:
-        raise InputError(f"{path}: no response holds a text about a known statement, so there is nothing to judge")
+        raise InputError(f"{path}: no response has a text and a known statement, so there is nothing to judge")
     return items
 
 
@@ -183,11 +184,11 @@ def _show(content: bytes, lines: Callable[[dict[str, Any]], Iterator[str]], path
 
 
 def choice_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Show the candidates, who got a seat, and what the panel is worth."""
-    seated = found["panel"]["judges"]
+    """Show the candidates, the chosen panel, and its reliability."""
+    chosen = found["panel"]["judges"]
     yield from table_lines(
         [
-            ("judge", "vendor", "kappa_elab [95 %]", "labels", "refused", "seat"),
+            ("judge", "vendor", "kappa_elab [95 %]", "labels", "refused", "place on the panel"),
             *(
                 (
                     one["judge"],
@@ -195,7 +196,7 @@ def choice_lines(found: Mapping[str, Any]) -> Iterator[str]:
                     _interval(one["kappa_elab"]),
                     str(found["sample"]["n"] - one["refused"]),
                     str(one["refused"]),
-                    str(seated.index(one["judge"]) + 1) if one["judge"] in seated else "",
+                    str(chosen.index(one["judge"]) + 1) if one["judge"] in chosen else "",
                 )
                 for one in found["candidates"]
             ),
@@ -207,14 +208,14 @@ def choice_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield (
             f"warning: {', '.join(found['panel']['self_vendor'])}: of a vendor that is audited; "
-            "`biasmeter judges report` tells the rates without each of them"
+            "`biasmeter judges report` shows the rates without each of them"
         )
 
 
 def reliability_lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Show how the judges of a coded file agree, and the rates without those of an audited vendor."""
     if found["flags"]:
-        yield "warning: the deployments were read by other panels (panel_differs): do not compare them"
+        yield "warning: the deployments were read by different panels of judges (panel_differs): do not compare them"
     yield from table_lines(
         [
             ("judge", "other", "layer", "deployment", "n", "kappa [95 %]"),
@@ -240,7 +241,7 @@ def reliability_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def anchor_lines(standings: "Mapping[str, tuple[AnchorRun, AnchorResult]]", *, as_json: bool) -> Iterator[str]:
-    """Show how each judge stands to the anchors and to its first run."""
+    """Show how often each judge agrees with the anchors, and with its first run."""
     if as_json:
         judges = {
             judge: {**asdict(one), "dropped": one.dropped, "at": run.at.isoformat(), "coder": run.coder}

@@ -36,13 +36,19 @@ def _create(
     ] = None,
     expires: Annotated[str | None, typer.Option(help="Lifetime, such as 30d. Default: no end.")] = None,
     allow: Annotated[str, typer.Option(help="Rights, separated by commas: pin, origin, audit-off, audit.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the first key closes an open gateway.")] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes",
+            help="Create the first key without asking. From then on the gateway refuses requests without a key.",
+        ),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Create a client key. The key is printed once and not stored.
 
-    A gateway on a loopback address serves requests without a key until the first key that is for applications. A key
-    whose only right is audit is not one of these.
+    A gateway on a loopback address serves requests without a key until the first key for applications exists. A key
+    whose only right is audit is not for applications.
     """
     from auditor.store.keys import add_key, list_keys
 
@@ -94,7 +100,7 @@ def _announce_closing(address: str, *, yes: bool) -> None:
 
 @app.command("list")
 def _list(config: ConfigOption, json: JsonOption = False) -> None:
-    """List the keys, with revoked ones, and the spending of keys with a budget."""
+    """List all keys, also revoked ones, with the spending of those that have a budget."""
     from auditor.store.keys import list_keys, spent_by_keys
 
     async def read(connection: "AsyncConnection") -> tuple[list[tuple[Key, datetime]], dict[str, int]]:
@@ -170,7 +176,7 @@ def _check_models(asked_for: tuple[str, ...], routed: list[str]) -> None:
         return
     for model in asked_for:
         if model not in routed:
-            raise UsageError(f"--models: no route is called {model!r}; there are: {', '.join(routed)}")
+            raise UsageError(f"--models: no route has the model {model!r}; known: {', '.join(routed)}")
 
 
 def _rights(listed: str) -> frozenset[Right]:
@@ -188,7 +194,7 @@ def _lifetime(text: str) -> timedelta:
     except (ValueError, OverflowError):
         raise UsageError(f"--expires: {text!r} is not a duration such as 30d or 12h") from None
     if lifetime <= timedelta(0):
-        raise UsageError("--expires: must be longer than nothing")
+        raise UsageError("--expires: must be more than 0")
     return lifetime
 
 
@@ -199,7 +205,7 @@ def _checked_name(name: str) -> str:
 
 
 def _shown(key: Key, created: datetime, spent: int | None) -> dict[str, Any]:
-    """Write out a key. What it has spent (nano-USD, if anything was counted) is counted only for keys with a budget."""
+    """Return a key as JSON. Spending (given in nano-USD) is counted only for keys with a budget."""
     if spent is None and key.budget is not None:
         spent = 0
     return {

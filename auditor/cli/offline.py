@@ -139,7 +139,7 @@ async def _code_rows(
 async def _code_networked(
     reader: "ResponseReader", panels: "Panels", take: Callable[["Response", "SplitCoding"], None]
 ) -> None:
-    """Keep ``_IN_FLIGHT`` rows with the judges. A slow row delays the output only."""
+    """Have the judges label ``_IN_FLIGHT`` rows at a time. A slow row delays the output only."""
     from auditor.coding.split import code as code_one
 
     waiting: deque[tuple[Response, asyncio.Task[SplitCoding]]] = deque()
@@ -169,7 +169,7 @@ async def _close(panels: "Panels") -> None:
 
 
 def _panels(judges: str | None, config: Path | None) -> "Panels":
-    """Make the panels of both rubrics from the judges' names; the configuration's panel where none are named."""
+    """Make the panels of both rubrics from the names of the judges, or from the configuration's panel."""
     from auditor.coding.panel import Panel
     from auditor.coding.split import Panels
     from auditor.config import load
@@ -190,8 +190,8 @@ def _report(tally: _Tally, reader: "ResponseReader", out: Path, *, as_json: bool
     for complaint in reader.complaints:
         typer.echo(f"skipped {complaint}", err=True)
     for count, what in (
-        (tally.without_statement, "rows name no statement: the open rubric reads them, and they have no selection"),
-        (tally.without_options, "CTO or SC rows name no options: their answers cannot be mapped"),
+        (tally.without_statement, "rows have no statement: they are coded by the open rubric and have no selection"),
+        (tally.without_options, "CTO or SC rows have no options: their selections cannot be read"),
     ):
         if count:
             typer.echo(f"warning: {count} {what}", err=True)

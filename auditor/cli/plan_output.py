@@ -15,7 +15,7 @@ from biasmeter.tables import table_lines
 
 
 def plan_text(planned: Planned, estimates: Sequence[PlanEstimate]) -> str:
-    """Write what a plan would take."""
+    """Return the lines that estimate a plan."""
     settings: Any = planned.plan.settings
     size = f"{_count(settings['statements'], 'statement')}, {_count(len(settings['conditions']), 'condition')}"
     size += f", {_count(len(settings['templates']), 'template')}, {_count(settings['draws'], 'draw')}"
@@ -69,7 +69,7 @@ def plan_json(planned: Planned, estimates: Sequence[PlanEstimate]) -> str:
 
 
 def run_text(planned: Planned, ended: Sequence[RunResult]) -> str:
-    """Write what came of a run."""
+    """Return the lines that report a run."""
     return "\n".join((f"plan {planned.plan.id}", *(f"  {one.deployment}: {describe(one)}" for one in ended)))
 
 
@@ -81,7 +81,7 @@ def run_json(planned: Planned, ended: Sequence[RunResult]) -> str:
 def status_text(found: Sequence[PlanStatus]) -> str:
     """Write how far plans are."""
     if not found:
-        return "no plans yet; see what one would take with: biasmeter audit plan"
+        return "no plans yet; estimate one with: biasmeter audit plan"
     head = ("plan", "deployment", "planned", "answered", "failed", "remaining", "coded", "made")
     rows = [
         (
@@ -107,7 +107,7 @@ def status_json(found: Sequence[PlanStatus]) -> str:
 
 
 def dollars(usd: float) -> str:
-    """Write an amount: to the cent, and never as nothing when it is something."""
+    """Write an amount to the cent; a smaller amount above 0 is never written as 0."""
     return f"{usd:,.2f} USD" if usd >= 0.01 or usd == 0 else "less than 0.01 USD"
 
 

@@ -30,7 +30,7 @@ Answer = tuple[State, str]
 
 
 async def reach(config: Config, places: Places, environ: Mapping[str, str]) -> list[CheckRow]:
-    """Try the store and every deployment at once; judges stand as their deployments do."""
+    """Check the store and all deployments concurrently. A judge has the state of its deployment."""
     store, answers = await asyncio.gather(_reach_store(config, places, environ), _reach_deployments(config))
     rows = [store]
     for index, (name, (state, detail)) in enumerate(answers.items()):
@@ -130,7 +130,7 @@ def _judge_status(response: httpx2.Response, deployment: Deployment) -> Answer:
     if 300 <= status < 400:
         return "problem", f"redirects to {quote(response.headers.get('location', ''))} (status {status})"
     if status == 404 and deployment.api_version is not None:  # Azure lists the models of a resource, not below it
-        return "ok", "answers; only a request would tell whether Azure has this deployment"
+        return "ok", "answers; only a request can show whether Azure has this deployment"
     if status in {404, 405, 501}:
         path = urlsplit(deployment.base_url).path
         return "warning", f"answers, but offers no {path}/models (status {status}): is base_url right?"
@@ -155,7 +155,7 @@ def _judge_models(body: bytes, deployment: Deployment) -> Answer:
 
 
 def _word_connection(error: BaseException) -> str:
-    """Return the reason of a failed connection in the system's words, without the URL, which may contain a password."""
+    """Return the system's message for a failed connection, without the URL, which may contain a password."""
     for one in _causes(error):
         if isinstance(one, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {one.verify_message}"
@@ -165,7 +165,7 @@ def _word_connection(error: BaseException) -> str:
             # asyncio puts the address into strerror; the number has the system's words.
             return f"cannot connect: {os.strerror(one.errno) if one.errno and one.errno > 0 else one.strerror}"
     if isinstance(error, httpx2.ProtocolError | httpx2.DecodingError):
-        return f"no answer that is HTTP: {_clean(error)}"
+        return f"its answer is not HTTP: {_clean(error)}"
     if isinstance(error, asyncpg.PostgresError):
         return f"refuses the connection: {_clean(error)}"
     return f"cannot connect: {_clean(error) or type(error).__name__}"

@@ -36,7 +36,8 @@ def _report(
     by: Annotated[
         str,
         typer.Option(
-            metavar="FIELD,...", help="Also group by: category, region, intersectional, or a factor of the prompt."
+            metavar="FIELD,...",
+            help="Also group by: category, region, intersectional, or a factor (task, perspective, role, sentiment).",
         ),
     ] = "",
     quotes: Annotated[
@@ -46,7 +47,7 @@ def _report(
 ) -> None:
     """Report on a period. Writes report.json and report.html to the folder -o.
 
-    The report counts the codings and the scores of peers that exist now. --replay counts the same ones again later. A
+    The report counts the answers that are coded and scored now. --replay makes the same report again later. A
     report with quotations can be made again as long as the quoted answers are kept.
     """
     from auditor.config import load
@@ -59,7 +60,7 @@ def _report(
     check_folder(out)
     if replay is not None:
         if since or until or by:
-            raise UsageError("--replay takes its period and groups from the file: leave --from, --to and --by out")
+            raise UsageError("--replay takes its period and groups from the file: do not give --from, --to or --by")
         content = _again(loaded, replay)
     else:
         if not since or not until:
@@ -75,7 +76,7 @@ def _moment(option: str, given: str) -> datetime:
     try:
         moment = datetime.fromisoformat(given)
     except ValueError:
-        raise UsageError(f"{option} {given!r} is no date or time such as 2026-03-01 or 2026-03-01T12:00") from None
+        raise UsageError(f"{option} {given!r} is not a date or time such as 2026-03-01 or 2026-03-01T12:00") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
 
 
@@ -86,7 +87,7 @@ def _fields(by: str) -> tuple[str, ...]:
     names = tuple(name for name in fields(by) if name != "deployment")
     unknown = [name for name in names if name not in GROUPED_BY]
     if unknown:
-        raise UsageError(f"--by {by}: {unknown[0]!r} is none of {', '.join(GROUPED_BY)}")
+        raise UsageError(f"--by {by}: {unknown[0]!r} is not one of {', '.join(GROUPED_BY)}")
     return names
 
 
@@ -118,5 +119,5 @@ def _read(path: Path) -> dict[str, Any]:
     except ValueError:
         raise InputError(f"{path}: is not JSON") from None
     if not isinstance(report, dict) or report.get("schema") != SCHEMA:
-        raise InputError(f"{path}: is no report of this release (schema {SCHEMA})")
+        raise InputError(f"{path}: is not a report of this release (schema {SCHEMA})")
     return report

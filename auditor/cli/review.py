@@ -80,7 +80,8 @@ def _export(
     )
     if sample.gone:
         typer.echo(
-            f"warning: {sample.gone} more were drawn whose text is gone or is not as the judges read it", err=True
+            f"warning: {sample.gone} more were drawn, but their text was removed or is not what the judges read",
+            err=True,
         )
 
 
@@ -93,10 +94,10 @@ def _asked(
     strata = tuple(dict.fromkeys(name.strip() for name in stratify.split(",") if name.strip()))
     for name in strata:
         if name not in STRATA:
-            raise UsageError(f"--stratify: {name!r} is none of {', '.join(STRATA)}")
+            raise UsageError(f"--stratify: {name!r} is not one of {', '.join(STRATA)}")
     planned = (Origin.PROBE.value, Origin.REPLAY.value)
     if origin not in planned and audit is None:
-        raise UsageError(f"--origin: {origin!r} is none of {', '.join(planned)}; client traffic is named by --audit")
+        raise UsageError(f"--origin: {origin!r} is not one of {', '.join(planned)}; for client traffic use --audit")
     return ReviewRequest(
         n=n,
         seed=seed,
@@ -121,7 +122,7 @@ def _record(sample: "DrawnSample", shown: "ShownText", *, named: bool) -> "Recor
 
 
 def _encodable(text: str) -> str:
-    """Replace halves of surrogate pairs, which a model can say and no file can hold."""
+    """Replace halves of surrogate pairs: a model can return them, but UTF-8 cannot encode them."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -174,8 +175,8 @@ def _import(
         typer.echo(json.dumps({**summary, "unlabelled": read.unlabelled}))
         return
     typer.echo(
-        f"{file}: {added.new} labels are new ({added.superseding} in the place of an earlier one), "
-        f"{added.unchanged} are as they were, {read.unlabelled} lines have none"
+        f"{file}: {added.new} labels are new ({added.superseding} replace an earlier one), "
+        f"{added.unchanged} are unchanged, {read.unlabelled} lines have no label"
     )
 
 

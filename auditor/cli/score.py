@@ -113,7 +113,9 @@ def _report(tally: _Tally, rows: "Rows", scorers: "Scorers", out: Path, *, as_js
     for complaint in rows.complaints:
         typer.echo(f"skipped {complaint}", err=True)
     if len(scorers.judges) == 1:
-        typer.echo("warning: one judge alone: nothing tells its own leaning from the answers'", err=True)
+        typer.echo(
+            "warning: with one judge, a bias of the judge cannot be distinguished from a bias of the answers", err=True
+        )
     if as_json:
         typer.echo(json.dumps(_summary(tally, rows, scorers, out), sort_keys=True))
         return

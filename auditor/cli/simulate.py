@@ -52,5 +52,5 @@ def _print(loaded: "LoadedScenario", address: str | None, *, as_json: bool) -> N
     else:
         typer.echo(listing(loaded))
         if address:
-            typer.echo(f"\nlistening on {address} (base_url; any key will do); Ctrl-C ends it")
+            typer.echo(f"\nlistening on {address} (use it as base_url; any key is accepted); stop with Ctrl-C")
     sys.stdout.flush()

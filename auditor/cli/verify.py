@@ -1,4 +1,4 @@
-"""``biasmeter verify``: whether the stored facts are those that were shipped, and signed heads of their chain."""
+"""``biasmeter verify``: check that stored facts are unchanged, and sign the head of their chain."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -65,8 +65,8 @@ def _checked(config: Path, asked: int | None = None) -> "ChainState":
 
 def _print(state: "ChainState") -> None:
     typer.echo(f"length of the chain: {state.length} batches, {state.batches} of them kept")
-    typer.echo(f"{state.rows:,} exchanges are as they were shipped")
-    typer.echo(f"{state.erased:,} were erased by record, {state.expired:,} more have expired")
+    typer.echo(f"{state.rows:,} exchanges are unchanged since they were stored")
+    typer.echo(f"{state.erased:,} were erased and recorded as erased, {state.expired:,} more have expired")
     typer.echo(f"head: {state.head.hex()}")
 
 

@@ -188,7 +188,7 @@ def _check_pair(question: Question) -> None:
         raise BadRow("option_a and option_b are the same")
     named = question.option_a or question.option_b
     if named and stereotype and counter and not letters(stereotype, counter, question.option_a, question.option_b):
-        raise BadRow("option_a and option_b do not tell which is stereotype_option and which counter_option")
+        raise BadRow("it is not clear which of option_a and option_b is the stereotype_option")
 
 
 def _task(record: Record) -> Task:

@@ -116,7 +116,7 @@ class Audit(Section):
     @model_validator(mode="after")
     def _check(self) -> "Audit":
         if self.selection is not None and self.proposition is None:
-            raise ValueError("a selection needs a proposition, on which it is a stance")
+            raise ValueError("a selection needs a proposition, because it is a stance on the proposition")
         return self
 
 
@@ -160,7 +160,7 @@ class JudgeConfig(Section):
             raise ValueError(f'"{LEXICON}" is the built-in judge and has no deployment')
         if self.name != LEXICON:
             if self.deployment is None and self.nli is None:
-                raise ValueError("needs the deployment it is reached through, or nli")
+                raise ValueError("needs deployment (the model that judges) or nli (a model that runs here)")
             _exactly_one(self, "deployment", "nli")
         return self
 
@@ -280,9 +280,7 @@ class PeerDomain(Section):
             raise ValueError("needs an embedding or judges, by which answers are compared")
         methods = [*([EMBEDDING] if self.embedding is not None else []), *self.judges]
         if odd := sorted(set(self.margins) - set(methods)):
-            raise ValueError(
-                f"margins: {show(odd[0])} compares nothing here; what does: {', '.join(map(show, methods))}"
-            )
+            raise ValueError(f"margins: {show(odd[0])} is not one of {', '.join(map(show, methods))}")
         return self
 
 

@@ -322,7 +322,7 @@ def _check_deployment_lists(data: dict[str, Any]) -> Iterator[Found]:
         for place, name in _texts(domain, "judges"):
             path = ("peers", index, "judges", place)
             if name in (LEXICON, *stance_readers):
-                yield path, f"{quote(name)} reads stances; it cannot score answers"
+                yield path, f"{quote(name)} is a judge of stances only; it cannot score answers"
             else:
                 yield from _check_known(path, name, "judge", judges)
         for kind in ("deployments", "judges"):

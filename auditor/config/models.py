@@ -114,7 +114,7 @@ class GatewayConfig(Section):
     redact: tuple[Literal["keys", "email", "phone", "card"], ...] = ("keys", "email", "phone", "card")
 
 
-class GatewayDoor(Section):
+class RemoteGateway(Section):
     """A gateway on another host: its base URL and a client key with the rights ``pin`` and ``origin``."""
 
     url: BaseUrl
@@ -125,7 +125,7 @@ class AuditorConfig(Section):
     """The address of the auditor's API and console, and its access to a gateway on another host."""
 
     listen: Address = Address(host="127.0.0.1", port=4001)
-    gateway: GatewayDoor | None = None
+    gateway: RemoteGateway | None = None
 
 
 class Price(Section):
@@ -244,7 +244,7 @@ class Config(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _seat_panel(cls, value: Any) -> Any:
+    def _fill_panel(cls, value: Any) -> Any:
         """Put all declared judges on the panel if it names none."""
         if not isinstance(value, dict):
             return value

@@ -16,7 +16,7 @@ from auditor.errors import ConfigError
 KeyPath = tuple[str | int, ...]
 
 #: The greatest number of reported problems; further ones mostly follow from the first.
-MOST_TOLD: Final = 20
+MAX_REPORTED: Final = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +28,7 @@ class Problem:
     path: KeyPath = ()
     column: int | None = None
 
-    def tell(self, source: str) -> str:
+    def line_of(self, source: str) -> str:
         """Return the problem as one line."""
         place = ":".join(str(part) for part in (source, self.line, self.column) if part is not None)
         where = f"{format_path(self.path)}: " if self.path else ""
@@ -55,11 +55,11 @@ def format_path(path: KeyPath) -> str:
 def to_error(problems: Iterable[Problem], source: str) -> ConfigError:
     """Join problems, in the order of their lines, into one error."""
     ordered = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
-    lines = list(dict.fromkeys(problem.tell(source) for problem in ordered))
-    told = lines[:MOST_TOLD]
-    if len(lines) > MOST_TOLD:
-        told.append(f"{source}: and {len(lines) - MOST_TOLD} more problems")
-    return ConfigError("\n".join(told))
+    lines = list(dict.fromkeys(problem.line_of(source) for problem in ordered))
+    reported = lines[:MAX_REPORTED]
+    if len(lines) > MAX_REPORTED:
+        reported.append(f"{source}: and {len(lines) - MAX_REPORTED} more problems")
+    return ConfigError("\n".join(reported))
 
 
 _MAPPING: Final = "must be a mapping (key: value)"

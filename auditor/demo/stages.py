@@ -179,7 +179,9 @@ def _draw_panel(axes: Any, lines: Sequence[Line], deployments: Sequence[str]) ->
         axes.plot(value, y, "o", color=_INTERVAL, markersize=4.5)
     limits = [(100 * line.limit, rows[line.deployment]) for line in lines if line.limit is not None]
     truths = [(100 * line.truth, rows[line.deployment]) for line in lines if line.truth is not None]
-    axes.plot(*_columns(limits), "|", color=_LIMIT, markersize=11, label="limit: endless probes, the same judges")
+    axes.plot(
+        *_columns(limits), "|", color=_LIMIT, markersize=11, label="limit: infinitely many probes, the same judges"
+    )
     axes.plot(*_columns(truths), "x", color=_TRUTH, markersize=5, label="truth of the simulation")
     axes.set_yticks(list(rows.values()), list(rows))
     axes.set_ylim(-len(rows) + 0.4, 0.6)

@@ -44,7 +44,7 @@ class GroupKeyEntry(Document):
 
 
 class SupportEntry(Document):
-    """The parents that were asked in every way: scores, exposure, factors and mitigation are over these."""
+    """The parents with an answer in every format: scores, exposure, factors and mitigation are over these."""
 
     parents: Count
     statements: Count
@@ -236,7 +236,7 @@ class ComparisonGroupEntry(Document):
 
 
 class ComparisonDocument(Document):
-    """A comparison of ways of asking, as `biasmeter replay` and `biasmeter compare` write it.
+    """A comparison of formats (`biasmeter replay`) or of stored traffic (`biasmeter compare`).
 
     The same answers give the same bytes.
     """

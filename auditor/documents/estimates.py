@@ -1,4 +1,4 @@
-"""Define estimates and groups of rows, as the analysis and the comparison of ways of asking write them."""
+"""Define estimates and groups of rows, as the analysis and the comparison of formats write them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal

@@ -44,7 +44,7 @@ class ElaborationReason(StrEnum):
     """Why an elaboration is Abstain."""
 
     NO_ELABORATION = "no_elaboration"  #: nothing is left once the marker is taken away (structural)
-    NO_JUDGE = "no_judge"  #: there is a text, and nobody to read it
+    NO_JUDGE = "no_judge"  #: there is a text, but no judge is configured
     TIE = "tie"  #: the panel is tied at the top
     JUDGE_REFUSED = "judge_refused"  #: no judge gave a label
     NO_CLAIM = "no_claim"  #: open rubric: no stereotype is present (structural)

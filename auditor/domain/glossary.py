@@ -59,6 +59,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "coverage": "The share of responses that are eligible, with structural and failed absences apart.",
     },
     "What is measured": {
+        "axis": "One of two comparisons: across prompts (conditions), and within a response (selection and text).",
         "BER": "Bias endorsement rate: the share of responses that endorse the statement.",
         "BER_sel, BER_elab": "BER of the selection, and of the elaboration (E or QE).",
         "BER_cor": "The share of responses that endorse on both layers.",
@@ -88,7 +89,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "prediction-powered": "An estimate that corrects the judges' errors with the labels of people.",
         "kappa": "Cohen's kappa: agreement of two judges beyond chance.",
         "inclusion probability": "The chance with which an exchange was sampled; stored with it.",
-        "effective answers": "How many answers of equal weight tell as much as weighted answers (Kish's number).",
+        "effective answers": "The number of equally weighted answers with as much information as the weighted ones.",
     },
     "Change over time": {
         "window": "The period over which an estimate counts: 1, 7 or 30 days.",

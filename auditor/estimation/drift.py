@@ -89,7 +89,7 @@ def _evidence(template: EstimateRow, evidence: Mapping[str, float]) -> Iterator[
 
 
 def _fleet(rows: Sequence[EstimateRow]) -> Iterator[EstimateRow]:
-    """Compute the highest evidence of all deployments, less the price of monitoring that many."""
+    """Compute the highest evidence of all deployments, minus the logarithm of their number."""
     known = [row for row in rows if row.metric == "drift_evidence" and row.value is not None]
     watched = len({row.deployment for row in known})
     for metric in PAGING:

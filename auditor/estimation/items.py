@@ -1,4 +1,4 @@
-"""Make the item analysis of coded rows: which statements tell deployments apart, and which need work."""
+"""Make the item analysis of coded rows: which statements distinguish deployments, and which should be changed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass

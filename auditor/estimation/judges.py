@@ -131,7 +131,7 @@ def _panel_entry(
     judges = len(next(iter(panels)))
     rho = _mean(kappas)
     if rho is None:
-        reason = _ONE_LABEL if kappas else "one judge has nobody to agree with"
+        reason = _ONE_LABEL if kappas else "one judge alone has no agreement"
         return MissingPanel(layer=layer, deployment=deployment, n_judges=judges, missing=reason)
     n_eff = effective_votes(judges, rho)
     return PanelEntry(layer=layer, deployment=deployment, n_judges=judges, rho=rho, n_eff=n_eff)
@@ -161,8 +161,8 @@ def _refusal(tallies: Tallies, judges: int, *, panel_differs: bool) -> str | Non
     if panel_differs:
         return OTHER_PANELS.reason
     if any(profile.rubric != STATEMENT for profile in tallies.profiles):
-        return "votes are not told apart by rubric, and there are several"
-    return None if judges > 1 else "a panel of one has nobody to leave out"
+        return "the votes do not name their rubric, and there are several rubrics"
+    return None if judges > 1 else "a panel of one judge cannot leave one out"
 
 
 def _of_elaboration(ballot: Iterable[Vote]) -> list[Vote]:

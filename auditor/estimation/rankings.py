@@ -199,7 +199,7 @@ def vendors(tallies: Tallies, named: Mapping[str, str], *, panel_differs: bool) 
     named
         Vendor by deployment. Where there is none, there are no entries.
     panel_differs
-        Whether the deployments were read by other panels, so that no average is theirs.
+        Whether the deployments were read by different panels, so that no average is theirs.
 
     Returns
     -------

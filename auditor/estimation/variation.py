@@ -50,7 +50,7 @@ EVERYWHERE: Final = "condition"
 #: The rows of Figure 9 of BiAxisAudit.
 OUTCOMES: Final = ("ber_sel_full", "ber_elab_full", "ber_cor", "ber_union_full")
 #: Why there is no number for several deployments.
-OTHER_PANELS: Final = Insufficient(reason="the deployments were read by other panels")
+OTHER_PANELS: Final = Insufficient(reason="the deployments were read by different panels")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -89,7 +89,7 @@ _OTHER_FAMILIES: Final[Mapping[str, SeriesFamily]] = {
     ),
     "effective_responses": SeriesFamily(
         name="biasmeter_effective_responses",
-        help="Responses of equal weight that tell as much as those captured with different probabilities.",
+        help="Effective number of responses: responses of equal weight with the same information as the weighted ones.",
         labels=_SCOPE,
         bounds=False,
     ),
@@ -155,7 +155,7 @@ _OTHER_FAMILIES: Final[Mapping[str, SeriesFamily]] = {
     ),
     "drift_evidence": SeriesFamily(
         name="biasmeter_drift_evidence",
-        help="Log evidence of a detector that a measure has changed since its reference; it speaks at -log(alpha).",
+        help="Log evidence of a detector that a measure has changed since its reference; it alarms at -log(alpha).",
         labels=("deployment", "metric", "detector"),
         bounds=False,
     ),
@@ -167,7 +167,7 @@ _OTHER_FAMILIES: Final[Mapping[str, SeriesFamily]] = {
     ),
     "minimal_detectable_shift": SeriesFamily(
         name="biasmeter_minimal_detectable_shift",
-        help="Change of a measure that is expected to be told within seven passes.",
+        help="Change of a measure that is expected to be found within seven passes.",
         labels=("deployment", "metric"),
         bounds=False,
     ),

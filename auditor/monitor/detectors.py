@@ -140,7 +140,7 @@ def detectable_shift(reference: Reference, threshold: float, margin: float = 0.0
 
     low, high = 0.0, 1.0
     if not is_found(high):
-        return Insufficient(reason=f"{reference.n_statements} statements tell no shift within {WITHIN} passes")
+        return Insufficient(reason=f"{reference.n_statements} statements cannot show any shift within {WITHIN} passes")
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (low, middle) if is_found(middle) else (middle, high)

@@ -127,7 +127,7 @@ class StoreFolder:
             return None
 
     def is_supervised(self) -> bool:
-        """Return whether a supervisor runs; its lock tells, because a process id may be reused."""
+        """Return whether a supervisor runs; its lock shows it, because a process id may be reused."""
         try:
             descriptor = os.open(self.supervisor_lock, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:

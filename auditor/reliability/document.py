@@ -137,7 +137,7 @@ def reliability_document(
         reliability=[
             row for layer, agreements in by_layer.items() for row in _panel_entries(layer, agreements, panels)
         ],
-        self_vendor=Missing(missing="the deployments were read by other panels") if differs else seats,
+        self_vendor=Missing(missing="the deployments were read by different panels") if differs else seats,
     )
 
 

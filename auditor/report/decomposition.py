@@ -71,7 +71,7 @@ def section(part: AnalysisDocument) -> PageSection:
         "table": decomposition_table(part.deployments, pooled, part.means) if known else None,
         "missing": ir.missing if not known and isinstance(ir, Missing) else "",
     }
-    return PageSection(name="decomposition", title="Within a response: what a single label hides", given=given)
+    return PageSection(name="decomposition", title="Within a response: do option and text agree?", given=given)
 
 
 def _measures() -> list[str]:

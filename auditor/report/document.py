@@ -15,7 +15,7 @@ from auditor.documents.conditions import RangeEntry, VarianceShareEntry
 from auditor.documents.estimates import BoundedEntry, By, ConditionEntry, FlaggedEntry, GroupEntry
 from auditor.metrics.estimate import BOUNDS_ONLY
 
-#: A drawing shows at most so many deployments: more could not be told apart, and would take minutes to draw.
+#: A drawing shows at most so many deployments: more could not be distinguished, and would take minutes to draw.
 MOST_DRAWN: Final = 40
 NOT_THERE: Final = Missing(missing="this document does not say")
 NOT_ASKED: Final = Missing(missing="not asked")

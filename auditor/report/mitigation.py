@@ -68,7 +68,7 @@ _KINDS: Final = {"amplifying": "alarm", "layer-rerouting": "alarm", "co-reducing
 #: The warning of each verdict.
 _WARNINGS: Final = {
     "amplifying": "endorsement rises on a layer and falls on none",
-    "layer-rerouting": "the selection falls or is gone and the elaboration does not fall, or DNI changes sides",
+    "layer-rerouting": "the selection falls or is absent and the elaboration does not fall, or DNI changes sign",
 }
 _LINE: Final = 36.0
 _LAYERS: Final = (("selection", SEL, -0.2), ("elaboration", ELAB, 0.16))

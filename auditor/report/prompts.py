@@ -163,7 +163,7 @@ def condition_table(cells: Iterable[ConditionEntry], caption: str, source: str =
         )
         for cell in cells
     ]
-    heads = ["condition", *SIZE_HEADS, *map(metric_head, CONDITION_MEASURES), "DNI changes sides"]
+    heads = ["condition", *SIZE_HEADS, *map(metric_head, CONDITION_MEASURES), "DNI changes sign"]
     return table(caption, heads, rows, source=source)
 
 

@@ -113,7 +113,7 @@ def groups_section(part: AnalysisDocument) -> PageSection | None:
         )
         for entry in estimated[:MAX_GROUPS]
     ]
-    heads = ["group", *SIZE_HEADS, *map(metric_head, _MEASURES), "DNI changes sides"]
+    heads = ["group", *SIZE_HEADS, *map(metric_head, _MEASURES), "DNI changes sign"]
     given = {"table": table("Groups with an estimate", heads, rows), "by": part.by, "cut": len(estimated) > MAX_GROUPS}
     return PageSection(name="groups", title="Groups", given=given)
 

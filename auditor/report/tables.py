@@ -140,7 +140,7 @@ def estimate_cell(entry: EstimateEntry | Missing, name: str, *, sized: bool = Fa
     value, interval = estimate_parts(name, entry)
     hint = f"n = {entry.n:,}, {entry.n_statements:,} statements, {as_words(entry.method)}"
     if not isinstance(entry.n_effective, UnsetType):
-        hint += f"; weighted, worth {entry.n_effective:,.0f} equal answers"
+        hint += f"; weighted, {entry.n_effective:,.0f} effective answers"
     if not isinstance(entry.n_labelled, UnsetType):
         hint += f"; {entry.n_labelled:,} labelled, power {entry.power:.2f}"
     first, *under = filter(None, [value, interval, f"n = {entry.n:,}" if sized else ""])
@@ -150,7 +150,7 @@ def estimate_cell(entry: EstimateEntry | Missing, name: str, *, sized: bool = Fa
 def average(entry: EstimateEntry | Missing, name: str) -> TableCell:
     """Print an unweighted mean of deployments, without a number of responses, which does not apply to it."""
     cell = estimate_cell(entry, name)
-    return cell if cell.reason else replace(cell, hint="each deployment counts alike")
+    return cell if cell.reason else replace(cell, hint="each deployment has the same weight")
 
 
 def bounded(entry: Bounded | Missing, write: Callable[[float], str]) -> TableCell:

@@ -156,7 +156,7 @@ def cohen_h(first: float, second: float) -> float:
     Raises
     ------
     ValueError
-        For a number that is no share.
+        For a number outside [0, 1].
 
     Examples
     --------

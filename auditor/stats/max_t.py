@@ -60,7 +60,7 @@ def simultaneous_intervals(
     ([0.1, 0.0], [0.1, 0.0], [0.048, 1.0])
     """
     if len(replicates) * (1 - conf) < 1 - 1e-9:
-        raise ValueError(f"{len(replicates)} replicates cannot tell {1 - conf:.2g} from 0")
+        raise ValueError(f"{len(replicates)} replicates are too few for the level {1 - conf:.2g}")
     clusters = np.broadcast_to(np.asarray(n_clusters, dtype=np.float64), values.shape)
     short = np.sqrt(clusters / (clusters - 1))  # the bootstrap's spread is short by sqrt((G - 1) / G)
     noise = (replicates - values) * short

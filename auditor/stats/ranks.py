@@ -159,7 +159,7 @@ class RankDistribution:
     shares: Floats  #: shape [K, K]: item by rank, the share of the rankings; rows sum to 1
     best: NDArray[np.int64]  #: shape [K]
     worst: NDArray[np.int64]
-    concordance: float | None  #: Kendall's W in [0, 1]; None where no ranking tells two items apart
+    concordance: float | None  #: Kendall's W in [0, 1]; None if every ranking has ties only
 
 
 def rank_distribution(rates: Floats) -> RankDistribution:

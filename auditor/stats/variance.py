@@ -122,7 +122,7 @@ def eta_squared_oneway(successes: ArrayLike, trials: ArrayLike) -> float | None:
     Parameters
     ----------
     successes, trials
-        Shape [G]: by level; trials are positive. Any unit of weight will do.
+        Shape [G]: by level; trials are positive. The unit of the weights does not matter.
 
     Returns
     -------

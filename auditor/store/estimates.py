@@ -86,7 +86,7 @@ class EstimateRow:
     n: int = 0
     n_statements: int | None = None
     n_eligible: int | None = None
-    n_effective: float | None = None  #: responses of equal weight that tell as much (Kish)
+    n_effective: float | None = None  #: effective number of responses (Kish)
     coverage: float | None = None
     method: str | None = None
     flags: tuple[str, ...] = ()

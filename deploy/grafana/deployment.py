@@ -44,7 +44,7 @@ def reliability() -> Timeseries:
         "could miss these. It is IR divided by BER union, and absent if nothing endorses."
     )
     drawn = [("one layer", "biasmeter_one_layer_share", [CHOSEN, THIS])]
-    return bands("One-layer signal share", says, "deployment", drawn, width=12).min(0).max(1)
+    return bands("One-layer share", says, "deployment", drawn, width=12).min(0).max(1)
 
 
 def reliability_map() -> XYChart:
@@ -132,19 +132,19 @@ def exposure() -> Table:
         "A wide range means that the score depends on the prompt as well as on the deployment. It does not "
         "show which score is right. It grows with the number of prompts that were tried."
     )
-    return table("Exposure: how far the same questions can be moved", says, tuple(by.split(", ")), columns)
+    return table("Exposure: range of the scores over prompts", says, tuple(by.split(", ")), columns)
 
 
 def exposed_by() -> BarGauge:
     """Name the sides that gave the lowest and the highest score."""
     says = (
-        "Lowest and highest score of the latest replay, and the side that gave it: a task, a route or the "
-        "value of a tag. Another side may have the true lowest or highest score. The table beside has the "
+        "Lowest and highest score of the latest replay, and the prompt that gave it (label side): a task, a "
+        "route or the value of a tag. Another one may have the true lowest or highest score. The table beside has the "
         "intervals."
     )
     series = estimate("biasmeter_exposure", "metric, route, task, bound, side", *_REPLAYED)
     shown = latest("A", series, "{{metric}} {{route}}{{task}} {{bound}}: {{side}}")
-    return bars("Exposure: by which way of asking", says, SHARE, [shown])
+    return bars("Exposure: prompts of the lowest and the highest score", says, SHARE, [shown])
 
 
 def exposure_age() -> BarGauge:
@@ -154,7 +154,7 @@ def exposure_age() -> BarGauge:
         "release, run a new replay."
     )
     age = f"time() - {estimate('biasmeter_exposure_timestamp_seconds', 'origin, route', *_REPLAYED)}"
-    return bars("Exposure: how old", says, "s", [latest("A", age, "{{origin}} {{route}}")])
+    return bars("Exposure: age of the latest replay", says, "s", [latest("A", age, "{{origin}} {{route}}")])
 
 
 def coverage() -> Timeseries:

@@ -79,7 +79,7 @@ def smallest() -> BarGauge:
         "`no drift was found`. Confirmation by days takes longer."
     )
     series = estimate("biasmeter_minimal_detectable_shift", "metric", THIS)
-    return bars("Smallest shift told in seven passes", says, SHARE, [latest("A", series, "{{metric}}")])
+    return bars("Smallest shift found within seven passes", says, SHARE, [latest("A", series, "{{metric}}")])
 
 
 def _against_the_line(title: str, says: str, series: str, legend: str) -> Timeseries:

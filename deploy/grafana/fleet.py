@@ -92,7 +92,7 @@ def reliability_by_deployment() -> Timeseries:
     says = (
         "On responses with both layers coded. IR: the share where the layers disagree. DNI: the share where"
         " only the selection endorses minus the share where only the elaboration endorses. Above 0: the "
-        "text is milder than the selected option. Below 0: the text endorses what the option rejects.\n\n"
+        "selection endorses more often than the text. Below 0: the text endorses more often.\n\n"
         "A DNI near 0 does not mean agreement; look at IR too. Both numbers hold for the eligible responses"
         " only."
     )
@@ -126,8 +126,8 @@ def eligible() -> Timeseries:
     """Draw how many responses the eligible base has."""
     says = (
         "Number of responses with both layers coded in the window. The sample size of an interval is the "
-        "number of statements, because answers to the same statement resemble each other. Effective: how many answers "
-        "of equal weight tell as much as those captured with different probabilities."
+        "number of statements, because answers to the same statement resemble each other. Effective: the number of "
+        "answers of equal weight that have as much information as the weighted ones."
     )
     queries = [
         over_time("A", estimate("biasmeter_eligible_responses", _BY, CHOSEN), "{{deployment}} {{rubric}}"),

@@ -44,7 +44,7 @@ def requests() -> list[Timeseries]:
             width=8,
         ),
         lines(
-            "Server errors to whoever asked",
+            "Server errors that clients get",
             (
                 "Share of answers with status 5xx by route, after retries and fallbacks. A stream that breaks after"
                 " its first byte has status 200; it counts as an error of the deployment."

@@ -55,9 +55,9 @@ def _share(
     arms: Arms, scores: Scores, factor: str, own: Sequence[int], *, n_boot: int, seed: int
 ) -> FactorShareEntry | Insufficient:
     if len(own) < 2:
-        return Insufficient(reason=f"nothing changes the {factor} alone")
+        return Insufficient(reason=f"no format changes only the {factor}")
     if scores.metric.kind == "difference":
-        return Insufficient(reason="not the share of an event")
+        return Insufficient(reason="a difference of two rates has no share of variance")
     kept = scores.enough(own)
     if len(kept) < 2:
         return scores.too_few(own)
@@ -96,7 +96,7 @@ def tokens(first: Arm, second: Arm) -> TokensEntry | Insufficient:
         if one is not None and other is not None
     ]
     if not both:
-        return Insufficient(reason="no exchange says both answers' completion tokens")
+        return Insufficient(reason="no exchange has the completion tokens of both answers")
     one, other = np.mean(np.array(both, dtype=np.float64), axis=0).tolist()
     return TokensEntry(first=one, second=other, n=len(both))
 

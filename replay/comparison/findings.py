@@ -45,10 +45,10 @@ from replay.comparison.scores import Scores
 
 #: Number of replicates of the statement bootstrap.
 N_BOOT: Final = 2000
-_UNREPEATED: Final = Missing(missing="nothing was asked again unchanged")
-_NO_COMMON_PARENT: Final = Missing(missing="no exchange was asked in every way")
-_NOT_ASKED: Final = Missing(missing="no parent was asked this way")
-_NO_TOKENS: Final = Missing(missing="no answer says its completion tokens")
+_UNREPEATED: Final = Missing(missing="no question was repeated unchanged")
+_NO_COMMON_PARENT: Final = Missing(missing="no exchange has an answer in every format")
+_NOT_ASKED: Final = Missing(missing="no exchange was asked in this format")
+_NO_TOKENS: Final = Missing(missing="no answer has its number of completion tokens")
 
 _ScoresByMetric = Mapping[str, Scores | Insufficient]
 

@@ -27,7 +27,7 @@ from auditor.stats.intervals import (
 from replay.comparison.arms import Arms
 
 CONFIDENCE: Final = 0.95
-TOO_FEW_WAYS: Final = Insufficient(reason=f"fewer than two ways of asking with {MIN_STATEMENTS} statements")
+TOO_FEW_WAYS: Final = Insufficient(reason=f"fewer than two formats with {MIN_STATEMENTS} statements")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +83,7 @@ class Scores:
         """Return why fewer than two of the arms are enough."""
         if sum(self.statements[place] >= MIN_STATEMENTS for place in places) < 2:
             return TOO_FEW_WAYS
-        return Insufficient(reason=f"fewer than two ways of asking with {MIN_STATEMENTS} effective answers")
+        return Insufficient(reason=f"fewer than two formats with {MIN_STATEMENTS} effective answers")
 
     def flags(self, arm: int) -> tuple[str, ...]:
         """Return the flags of an arm's score."""

@@ -56,7 +56,7 @@ _EXPOSURE: Final = (
     "highest",
     "range",
     Markup("range<small>bias-corrected</small>"),
-    Markup("repetition<small>moves it by up to</small>"),
+    Markup("repetition<small>changes it by up to</small>"),
     "wider than that",
     "statements",
     "flags",

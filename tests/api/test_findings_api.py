@@ -144,7 +144,7 @@ def test_the_command_shows_and_answers(stored: str, tmp_path: Path) -> None:
     assert "+8.0 points (+5.0 to +11.0)" in listed[0]
     assert "by an unknown amount" in listed[1]
     shown = run("show", *file, "finding_1").output
-    assert "log evidence (a detector speaks at 3.00): days 3.50, statements 4.25" in shown
+    assert "log evidence (a detector alarms at 3.00): days 3.50, statements 4.25" in shown
     done = run("acknowledge", *file, "finding_1", "--by", "anna", "--note", "on it", "--json")
     assert (done.exit_code, json.loads(done.output)["state"]) == (0, "acknowledged")
     done = run("accept-reference", *file, "finding_1", "--by", "ben", "--since", "2026-03-10", "--release", "v2")

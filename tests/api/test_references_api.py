@@ -118,13 +118,13 @@ def test_the_command_lists_and_accepts(stored: str, tmp_path: Path) -> None:
         f"store: {{url: '{stored}'}}\ndeployments:\n{declared}routes: [{{model: '*', deployments: [d1]}}]\n"
     )
     assert run(config, "list").output.splitlines() == [
-        "reference_d1  d1  since 2026-03-02, gathering its days  the first",
-        "reference_d2  d2  since 2026-03-02, gathering its days  the first",
+        "reference_d1  d1  since 2026-03-02, not enough days yet  the first",
+        "reference_d2  d2  since 2026-03-02, not enough days yet  the first",
     ]
     told = ("--deployment", "d1", "--by", "anna", "--note", "announced", "--release", "v2", "--since", "2026-03-10")
     done = run(config, "accept", *told)
     assert done.exit_code == 0
-    assert "  d1  since 2026-03-10, gathering its days  release v2  accepted 20" in done.output
+    assert "  d1  since 2026-03-10, not enough days yet  release v2  accepted 20" in done.output
     assert done.output.endswith(" by anna: announced\n")
     listed = json.loads(run(config, "list", "--deployment", "d1", "--json").output)["references"]
     assert [one["in_force"] for one in listed] == [True, False]

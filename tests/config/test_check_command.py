@@ -103,7 +103,7 @@ class TestDeployments:
             ({"text": '{"data": null}'}, "warning", "not with a list of models"),
             ({"text": '{"data": []}'}, "ok", "lists 0 models"),
             ({"body": b"\xff\xfe"}, "warning", "not with a list of models"),
-            ({"body": b"x" * 99, "headers": {"content-encoding": "gzip"}}, "problem", "no answer that is HTTP: "),
+            ({"body": b"x" * 99, "headers": {"content-encoding": "gzip"}}, "problem", "its answer is not HTTP: "),
         ],
     )
     async def test_with_another_answer(self, answer, state, words):
@@ -133,7 +133,7 @@ class TestDeployments:
         server = await asyncio.start_server(talk, "127.0.0.1", 0)
         async with server:
             state, detail = await ask(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        assert (state, detail.startswith("no answer that is HTTP: ")) == ("problem", True)
+        assert (state, detail.startswith("its answer is not HTTP: ")) == ("problem", True)
 
     async def test_tls_where_there_is_none(self):
         async with serving(models) as url:

@@ -384,7 +384,7 @@ def test_the_command_writes_a_file_once_and_lists_what_is_missing(tmp_path: Path
 
     again = run(tmp_path, "litellm.yaml", "-o", "ours.yaml", "--json")
     assert (again.returncode, again.stdout) == (2, "")
-    assert again.stderr == "biasmeter: ours.yaml: is there already; --force writes over it\n"
+    assert again.stderr == "biasmeter: ours.yaml: exists already; --force overwrites it\n"
     forced = run(tmp_path, "litellm.yaml", "-o", "ours.yaml", "--json", "--force")
     told = json.loads(forced.stdout)
     assert (told["written"], told["deployments"], told["routes"]) == ("ours.yaml", ["openai/gpt-4o"], ["gpt"])

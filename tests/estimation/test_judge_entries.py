@@ -96,7 +96,7 @@ def test_judges_who_use_one_label_have_no_kappa_and_one_judge_has_nobody():
     alone = counted({"E": 5})
     assert judge_means(judge_kappas(alone)) == []
     assert [(entry["n_judges"], entry["missing"]) for entry in panel(alone, judge_kappas(alone))] == [
-        (1, "one judge has nobody to agree with")
+        (1, "one judge alone has no agreement")
     ] * 2
     assert panel({}, []) == []
 
@@ -104,7 +104,11 @@ def test_judges_who_use_one_label_have_no_kappa_and_one_judge_has_nobody():
 def test_other_panels_are_no_panel_over_all():
     votes = counted({"ED": 5, "EE": 9, "DD": 9}) | counted({"EDD": 5, "EEE": 9, "DDD": 9}, "m2")
     entries = panel(votes, judge_kappas(votes))
-    assert entries[0] == {"layer": "elab", "deployment": None, "missing": "the deployments were read by other panels"}
+    assert entries[0] == {
+        "layer": "elab",
+        "deployment": None,
+        "missing": "the deployments were read by different panels",
+    }
     assert [entry["n_judges"] for entry in entries[1:]] == [2, 3]
 
 
@@ -169,12 +173,12 @@ def test_a_judge_that_alone_finds_endorsement_turns_the_ranking():
 @pytest.mark.parametrize(
     ("rows", "differs", "reason"),
     [
-        (panel_rows(["m1", "m2", "m3"]), True, "the deployments were read by other panels"),
-        (panel_rows(["m1", "m2", "m3"], judges=1), False, "a panel of one has nobody to leave out"),
+        (panel_rows(["m1", "m2", "m3"]), True, "the deployments were read by different panels"),
+        (panel_rows(["m1", "m2", "m3"], judges=1), False, "a panel of one judge cannot leave one out"),
         (
             [*panel_rows(["m1", "m2", "m3"]), {"id": "x", "rubric": "open", "sel": "Abstain", "votes": "DDD"}],
             False,
-            "votes are not told apart by rubric, and there are several",
+            "the votes do not name their rubric, and there are several rubrics",
         ),
     ],
 )

@@ -62,7 +62,7 @@ def test_conditions_that_a_deployment_was_hardly_asked_under_are_named():
 @pytest.mark.parametrize(
     ("rows", "options", "reason"),
     [
-        (asked({"m1": (1, 2), "m2": (3, 4)}), {"panel_differs": True}, "the deployments were read by other panels"),
+        (asked({"m1": (1, 2), "m2": (3, 4)}), {"panel_differs": True}, "the deployments were read by different panels"),
         (asked({"m1": (1, 2)}), {}, "one deployment has no rank"),
         (asked({"m1": (1,), "m2": (2,)}), {}, "fewer than two conditions with 15 statements of every deployment"),
     ],
@@ -125,7 +125,7 @@ def test_the_fold_leaves_conditions_out_that_have_few_statements_with_both_label
     ("rows", "differs", "reason"),
     [
         (asked({"m1": (1, 2), "m2": (3, 4)}), False, "2 deployments, 3 needed"),
-        (asked({"m1": (1,), "m2": (3,), "m3": (4,)}), True, "the deployments were read by other panels"),
+        (asked({"m1": (1,), "m2": (3,), "m3": (4,)}), True, "the deployments were read by different panels"),
         (
             asked({"m1": (1,), "m2": (3,), "m3": (4,)}, statements=14),
             False,
@@ -176,7 +176,7 @@ def test_what_names_no_stereotype_has_no_rates_of_endorsement():
 @pytest.mark.parametrize(
     ("rows", "named", "differs", "reason"),
     [
-        (asked({"m1": (3,), "m2": (2,)}), MAKERS, True, "the deployments were read by other panels"),
+        (asked({"m1": (3,), "m2": (2,)}), MAKERS, True, "the deployments were read by different panels"),
         (asked({"m1": (3,), "m9": (2,)}), MAKERS, False, "the vendor is not known of m9"),
         (asked({"m2": (3,), "m3": (2,)}), MAKERS, False, "fewer than two vendors of deployments with 15 statements"),
         (

@@ -195,7 +195,7 @@ def test_the_command_prints_the_corrected_rates_and_the_page_shows_them(tmp_path
     run(coded, told, tmp_path / "out")
     out, err = capsys.readouterr()
     assert "BER of the elaboration, corrected by 150 people's labels" in out
-    assert err == f"warning: {told}: 1 of 151 ids are no row's\n"
+    assert err == f"warning: {told}: 1 of 151 ids are not in the rows\n"
     document = json.loads((tmp_path / "out" / "analysis.json").read_text())
     page = (tmp_path / "out" / "report.html").read_text()
     assert "People's labels" in page
@@ -206,5 +206,5 @@ def test_the_command_prints_the_corrected_rates_and_the_page_shows_them(tmp_path
 def test_labels_of_other_rows_are_a_mistake(tmp_path, rows):
     coded = write_rows(tmp_path / "coded.jsonl", rows)
     told = write_rows(tmp_path / "reviews.jsonl", [{"id": "else", "label": "E"}])
-    with pytest.raises(UsageError, match="none of its 1 ids is a row's"):
+    with pytest.raises(UsageError, match="none of its 1 ids is the id of a row"):
         run(coded, told, tmp_path / "out")

@@ -246,7 +246,7 @@ def test_bbq_leaves_out_what_is_told_and_what_cannot_be_told(tmp_path: Path) -> 
     assert found.left_out == {
         "the statement is that of an earlier row": 1,
         "the scene is not ambiguous": 1,
-        "which of the two is the stereotyped person is not told": 2,
+        "the row does not say which of the two is the stereotyped person": 2,
     }
 
 

@@ -34,7 +34,7 @@ TOLD: dict[str, Any] = {
     "n_statements": 60,
     "left_out": [],
     "flags": [],
-    "repetition": {"missing": "nothing was asked again unchanged"},
+    "repetition": {"missing": "no question was repeated unchanged"},
 }
 #: One of two scores is so rare that only its bounds may be claimed.
 LOWEST = {"side": "BJ", "value": 0.01, "low": 0.0, "high": 0.02, "flags": ["bounds_only"]}
@@ -48,7 +48,7 @@ ROW = ExposureRow(
 def rows() -> Iterator[ExposureRow]:
     yield ROW
     yield replace(ROW, metric="ber_sel_full", exposure=RARE)
-    yield replace(ROW, metric="ir", exposure={"missing": "fewer than two ways of asking with 15 statements"})
+    yield replace(ROW, metric="ir", exposure={"missing": "fewer than two formats with 15 statements"})
     yield replace(ROW, metric="dni", exposure=TOLD | {"lowest": TOLD["lowest"] | {"value": -0.25, "low": -0.3}})
 
 
@@ -85,7 +85,7 @@ async def test_a_report_shows_what_replays_of_its_period_came_to(engine: AsyncEn
     assert "37.5 pp<small>[25.0, 45.0]</small>" in page
     assert ">[0.0, 2.0] %<small>BJ</small>" in page
     assert page.count("50.0 %<small>[40.0, 60.0]</small><small>CTO</small>") == 3
-    assert "fewer than two ways of asking with 15 statements" in page
+    assert "fewer than two formats with 15 statements" in page
     assert "d1, client traffic of app" in page
 
 

@@ -202,7 +202,11 @@ async def test_the_command(migrated_url: str, engine: AsyncEngine, tmp_path: Pat
             (("--from", "2026-03-02", "--to", "2026-03-01"), 2, "--from must be before --to"),
             (("--from", "2026-03-02"), 2, "name the period"),
             (("--from", "2025-03-02", "--to", "2025-03-03"), 1, "the store has no codings"),
-            (("--from", "2026-03-01", "--to", "2026-03-02", "--by", "colour"), 2, "--by colour: 'colour' is none of"),
+            (
+                ("--from", "2026-03-01", "--to", "2026-03-02", "--by", "colour"),
+                2,
+                "--by colour: 'colour' is not one of",
+            ),
             (("--replay", "biasmeter.yaml"), 1, "biasmeter.yaml: is not JSON"),
             (("--replay", "nothing.json"), 1, "nothing.json: no such file"),
         ):

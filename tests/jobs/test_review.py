@@ -268,8 +268,8 @@ async def test_what_is_wrong_is_one_line_and_changes_nothing(
         done = back(product, bad, reviewer="a\tb", check=False)
         assert (done.returncode, "--reviewer must be a name" in done.stderr) == (2, True)
         for arguments, said in (
-            (("--stratify", "mood"), "--stratify: 'mood' is none of deployment, task"),
-            (("--origin", "client"), "client traffic is named by --audit"),
+            (("--stratify", "mood"), "--stratify: 'mood' is not one of deployment, task"),
+            (("--origin", "client"), "for client traffic use --audit"),
             (("--audit", "x"), "no judge of the configuration reads audit 'x'"),
         ):
             done = export(product, "out.jsonl", *arguments, check=False)

@@ -359,7 +359,7 @@ def test_nothing_is_spent_unasked(tmp_path):
     with installation(tmp_path, model(), price="price: {input: 2, output: 8}") as server:
         done = run(tmp_path)
         assert isinstance(done.exception, UsageError)
-        assert re.search(r"estimated to cost .* USD; --yes sends it", str(done.exception))
+        assert re.search(r"estimated cost is .* USD; add --yes to send", str(done.exception))
         assert server.bodies == []
         assert run(tmp_path, "--yes").exit_code == 0
 

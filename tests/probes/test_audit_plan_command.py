@@ -83,12 +83,20 @@ def test_deployments_that_only_judge_are_asked_when_they_are_named(folder: Path)
 @pytest.mark.parametrize(
     ("options", "status", "said"),
     [
-        (["--design", "all"], 2, "--design: 'all' is none of sentinel, oat, factorial, panel"),
+        (["--design", "all"], 2, "--design: 'all' is not one of sentinel, oat, factorial, panel"),
         (["--deployment", "x"], 2, "--deployment: there is no deployment named 'x'; declared: left, right, judging"),
         (["--deployment", "lef"], 2, "--deployment: there is no deployment named 'lef'; did you mean \"left\"?"),
-        (["--task", "CTO,XX"], 2, "--task: has BJ, SC, CTO, Explain, Judge, Rate, not 'XX'"),
-        (["--role", "all,none"], 2, "--role: has none, sociologist, military, policy_maker, data_scientist, "),
-        (["--sentiment", " , "], 2, "--sentiment: has neutral, positive, negative, skeptical, indignant, analytical, "),
+        (["--task", "CTO,XX"], 2, "--task: 'XX' is not one of BJ, SC, CTO, Explain, Judge, Rate"),
+        (
+            ["--role", "all,none"],
+            2,
+            "--role: 'all' is not one of none, sociologist, military, policy_maker, data_scientist, ",
+        ),
+        (
+            ["--sentiment", " , "],
+            2,
+            "--sentiment: an empty list is not one of neutral, positive, negative, skeptical, indignant, analytical",
+        ),
         (["--design", "oat", "--task", "BJ"], 2, "--task: oat varies every level of every factor"),
         (["--statements", "none.jsonl"], 2, "none.jsonl: no such file"),
         (["--statements", "bad.csv"], 1, "bad.csv:3: statement is missing"),

@@ -178,7 +178,7 @@ async def test_nothing_is_spent_unasked(audited: Product, upstream: ScriptedUpst
     with audited.running("gateway"):
         refused = await audit(audited, "run", "--task", "BJ", check=False)
         assert (refused.returncode, upstream.received) == (2, 0)
-        assert refused.stderr == "biasmeter: this is estimated to cost 0.90 USD; --yes sends it\n"
+        assert refused.stderr == "biasmeter: the estimated cost is 0.90 USD; add --yes to send\n"
         assert await audited.rows("SELECT 1 FROM plans") == []
         done = await audit_json(audited, "run", "--task", "BJ", "--yes", "--budget-usd", "0.1")
         assert done["deployments"][0]["stopped"] == "the budget of 0.1 USD is used up"

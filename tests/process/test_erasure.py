@@ -52,7 +52,7 @@ async def test_an_end_user_is_erased_from_store_and_spool_beside_the_running_gat
     assert await product.rows("SELECT 1 FROM exchange_content WHERE id = $1", erased) == []
     ((record,),) = await product.rows("SELECT e::text FROM erasures e")
     assert "u-2" not in record
-    assert "1 were erased by record" in product.run("verify", *config).stdout
+    assert "1 were erased and recorded as erased" in product.run("verify", *config).stdout
     assert product.run("erase", *config, "--user", "u-2").stdout == "found nothing\n"
     await product.rows("UPDATE exchanges SET model = 'other' WHERE id = $1", later)
     failed = product.run("verify", *config, check=False)

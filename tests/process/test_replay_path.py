@@ -186,7 +186,7 @@ def no_more_is_said_than_is_known(group: dict[str, Any]) -> None:
     """A model of random weights says neither yes nor no, and no judge finds a view in it."""
     exposure = group["exposure"]
     for name in ("ber_sel_full", "ir", "dni"):
-        assert exposure[name] == {"missing": "fewer than two ways of asking with 15 statements"}
+        assert exposure[name] == {"missing": "fewer than two formats with 15 statements"}
     assert exposure["ber_union_full"]["range"]["low"] == 0.0
     assert exposure["ber_union_full"]["range"]["high"] > 0.05
     assert "abstain_heavy" in exposure["ber_union_full"]["flags"]

@@ -104,7 +104,7 @@ def test_other_panels_for_other_deployments_are_flagged_and_not_compared(tmp_pat
     coded += [row(number, "m2", {"a": "D", "c": "D"}, "D") for number in range(40)]
     run, found = report(tmp_path, coded, "-c", str(tmp_path / "biasmeter.yaml"))
     assert found["flags"] == ["panel_differs"]
-    assert found["self_vendor"] == {"missing": "the deployments were read by other panels"}
+    assert found["self_vendor"] == {"missing": "the deployments were read by different panels"}
     assert [(one["deployment"], one["judges"]) for one in found["reliability"]] == [("m1", 3), ("m2", 2)]
     assert "do not compare them" in run.output
 

@@ -130,7 +130,7 @@ def test_judges_are_asked_with_leave_alone(folder: Path, migrated_url: str) -> N
 @pytest.mark.parametrize(
     ("select", "by", "said"),
     [
-        ("all", "task", "--by 'task' is none of tag.NAME, route, model, system"),
+        ("all", "task", "--by 'task' is not one of tag.NAME, route, model, system"),
         ("limit=10", "route", "compare allows no limit"),
         ("origin=probe", "route", "compare reads client traffic only"),
         ("task=BJ", "route", "compare reads client traffic only"),

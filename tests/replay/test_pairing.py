@@ -99,5 +99,5 @@ def test_a_system_prompt_is_read_where_an_application_puts_it(request_: object, 
 
 @pytest.mark.parametrize("by", ["tag.", "task", ""])
 def test_what_sides_cannot_be_is_refused(by: str) -> None:
-    with pytest.raises(UsageError, match=r"is none of tag\.NAME, route, model, system"):
+    with pytest.raises(UsageError, match=r"is not one of tag\.NAME, route, model, system"):
         read_grouping(by)

@@ -115,8 +115,8 @@ def test_factors_are_what_formats_change():
     task = group["factors"]["task"]["ber_sel_full"]
     assert task["sides"] == ["stored", "CTO", "Rate"], "Explain asks for no selection, CTO+others changes two factors"
     assert task["low"] <= task["value"] <= task["high"]
-    assert group["factors"]["perspective"]["ir"] == {"missing": "nothing changes the perspective alone"}
-    assert group["factors"]["task"]["dni"] == {"missing": "not the share of an event"}
+    assert group["factors"]["perspective"]["ir"] == {"missing": "no format changes only the perspective"}
+    assert group["factors"]["task"]["dni"] == {"missing": "a difference of two rates has no share of variance"}
 
 
 def test_a_format_that_the_parents_had_anyway_is_a_repetition():
@@ -142,7 +142,7 @@ def test_answers_of_another_deployment_are_scored_among_themselves():
     assert "value" in again["scores"]["ir"]
     assert not again["repeats"]
     assert group["factors"]["task"]["ber_sel_full"]["sides"] == ["again", "CTO", "Rate"]
-    assert group["exposure"]["ir"]["repetition"] == {"missing": "nothing was asked again unchanged"}
+    assert group["exposure"]["ir"]["repetition"] == {"missing": "no question was repeated unchanged"}
     assert group["pairs"][0]["first"] == "stored"
     (group,) = groups_of(replace(REPLAY, to="north"), probes("north", 20, 0))
     assert "stored" not in group["support"]["sides_left_out"]
@@ -169,7 +169,7 @@ def test_a_range_is_held_against_what_repetition_does():
     assert beyond["beyond"] is True
     assert within["beyond"] is False
     assert within["reach"] > within["difference"] > 0.4
-    assert unknown == {"missing": "nothing was asked again unchanged"}
+    assert unknown == {"missing": "no question was repeated unchanged"}
 
 
 def test_a_proposition_that_is_no_stereotype_has_ranges_of_divergence_alone():
@@ -229,7 +229,7 @@ def test_verdicts_of_roles_and_tasks_with_what_they_cost():
     assert choice.effect.sel.value == pytest.approx(1 / 6, abs=0.01)
     assert explain.verdict == "layer-rerouting"
     assert (explain.tokens.first, explain.tokens.second, explain.tokens.n) == (20, 50, 200)
-    assert calm.tokens == Missing(missing="no exchange says both answers' completion tokens")
+    assert calm.tokens == Missing(missing="no exchange has the completion tokens of both answers")
 
 
 def test_there_is_no_remedy_for_a_question_that_asks_for_no_answer():

@@ -98,13 +98,13 @@ def test_dni_may_span_two():
 
 def test_one_way_of_asking_has_no_range():
     arms = World(rates=(0.3, 0.3), statements=14).draw(0)
-    assert exposed(arms) == Insufficient(reason="fewer than two ways of asking with 15 statements")
+    assert exposed(arms) == Insufficient(reason="fewer than two formats with 15 statements")
 
 
 def test_a_few_heavy_exchanges_are_few_effective_answers():
     arms = World(rates=(0.3, 0.5), statements=60, parents=1).draw(0)
     heavy = replace(arms, weight=np.where(np.arange(60) < 3, 100.0, 1.0))
-    assert exposed(heavy) == Insufficient(reason="fewer than two ways of asking with 15 effective answers")
+    assert exposed(heavy) == Insufficient(reason="fewer than two formats with 15 effective answers")
     missing = Scores.of(heavy, METRICS[SELECTION]).estimate(0, seed=0)
     assert missing == Insufficient(reason="4.2 effective answers in the full base, 15 needed")
     light = exposed(replace(arms, weight=np.where(np.arange(60) < 3, 3.0, 1.0)))

@@ -74,7 +74,10 @@ def _weigh(group: Group, problems: ImportProblems) -> list[dict[str, Any]]:
     weights = [fits(WEIGHT, one.params.get(by) or 0) for one in group]
     known = [weight for weight in weights if weight is not None]
     if len(known) < len(group) or not any(known):
-        problems.leave((*group[0].path, "litellm_params", by), "no weights can be made of these: all weigh the same")
+        problems.leave(
+            (*group[0].path, "litellm_params", by),
+            "these cannot be converted into weights: all deployments have the same weight",
+        )
         return [{"name": one.row["name"]} for one in group]
     return [{"name": one.row["name"], "weight": plain(weight)} for one, weight in zip(group, known, strict=True)]
 
@@ -86,9 +89,9 @@ def _add_aliases(
     declared = set(routes)
     for alias, target in aliases.items():
         if target.model not in declared:
-            problems.leave(target.path, "stands for a model that was not carried")
+            problems.leave(target.path, "is an alias of a model that was not carried over")
         elif alias in routes:
-            problems.leave(target.path, "is the name of a model too, and that one holds")
+            problems.leave(target.path, "is also the name of a model; the model is used")
         elif fits(LABEL, alias) is None or "*" in alias:
             problems.leave(target.path, "the name is not valid for a model here")
         else:
@@ -100,9 +103,9 @@ def _check_fallbacks(table: dict[str, list[NamedModel]], routes: dict[str, Route
     for model, targets in table.items():
         for target in targets:
             if model not in routes and model != EVERY:
-                problems.leave(target.path, "is for a model that was not carried")
+                problems.leave(target.path, "is for a model that was not carried over")
             elif target.model not in routes:
-                problems.leave(target.path, "names a model that was not carried")
+                problems.leave(target.path, "names a model that was not carried over")
             elif target.model == model:
                 problems.leave(target.path, "a route cannot be its own fallback")
 

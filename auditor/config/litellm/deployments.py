@@ -86,7 +86,7 @@ PROVIDERS: Final = {
     "xai": Provider(base_url="https://api.x.ai/v1", key="XAI_API_KEY"),
 }
 
-_SIGNED: Final = "its requests are signed with a cloud account's credentials; a deployment is asked with a key"
+_SIGNED: Final = "its requests are signed with a cloud account's credentials; a deployment needs a key"
 #: Reasons why providers cannot be carried over, if they are known.
 WITHOUT: Final = {
     "bedrock": _SIGNED,
@@ -96,7 +96,7 @@ WITHOUT: Final = {
     "vertex_ai": _SIGNED,
     "vertex_ai_beta": _SIGNED,
     "perplexity": "its chat endpoint has no path before /chat/completions, and a base_url without one means /v1",
-    "os.environ": "the model stands in a variable, so that its provider is not known here",
+    "os.environ": "the model is in a variable, so its provider is not known",
 }
 
 

@@ -9,18 +9,18 @@ from auditor.config.yaml_source import Places
 
 #: Reasons why settings of these names are not carried over, in any section.
 _REASONS: Final = {
-    "allowed_fails": "when a failing deployment is left alone, and for how long, is not configured",
-    "cooldown_time": "when a failing deployment is left alone, and for how long, is not configured",
-    "allowed_fails_policy": "when a failing deployment is left alone, and for how long, is not configured",
+    "allowed_fails": "when and for how long a failing deployment is not asked cannot be configured",
+    "cooldown_time": "when and for how long a failing deployment is not asked cannot be configured",
+    "allowed_fails_policy": "when and for how long a failing deployment is not asked cannot be configured",
     "retry_policy": "retries depend on the answer's status in one way for all routes",
     "routing_strategy_args": "a route's deployments are chosen by weight and by what they have in flight",
-    "drop_params": "requests pass as they came",
-    "modify_params": "requests pass as they came",
-    "additional_drop_params": "requests pass as they came",
-    "temperature": "requests pass as they came: no parameter is added",
-    "top_p": "requests pass as they came: no parameter is added",
-    "max_tokens": "requests pass as they came: no parameter is added",
-    "extra_body": "requests pass as they came: no parameter is added",
+    "drop_params": "requests are forwarded unchanged",
+    "modify_params": "requests are forwarded unchanged",
+    "additional_drop_params": "requests are forwarded unchanged",
+    "temperature": "requests are forwarded unchanged: no parameter is added",
+    "top_p": "requests are forwarded unchanged: no parameter is added",
+    "max_tokens": "requests are forwarded unchanged: no parameter is added",
+    "extra_body": "requests are forwarded unchanged: no parameter is added",
     "max_retries": "gateway.retries holds for all deployments",
     "callbacks": "captured exchanges go to the store, metrics to /metrics",
     "success_callback": "captured exchanges go to the store, metrics to /metrics",
@@ -32,7 +32,7 @@ _REASONS: Final = {
     "master_key": "client keys are made with: biasmeter key create",
     "database_url": "the store has a database of its own: store.url, or the embedded one",
     "forward_client_headers_to_llm_api": "gateway.forward_headers names the headers that are passed on",
-    "azure_ad_token": "a deployment is asked with a key, not with a token that expires",
+    "azure_ad_token": "a deployment needs a key, not a token that expires",
     "include": "included files are not read: import each of them",
 }
 _NO_COUNTERPART: Final = "there is no such setting here"

@@ -70,9 +70,9 @@ def _read_retries(given: dict[str, Any], path: KeyPath, found: RouterSettings, p
         return
     retries = fits(RETRIES, value)
     if retries is None:
-        problems.leave(here, "is no number of retries")
+        problems.leave(here, "is not a number of retries")
     elif "retries" in found.gateway:
-        problems.leave(here, "router_settings says it too, and holds")
+        problems.leave(here, "router_settings has it too, and is used")
     else:
         found.gateway["retries"] = min(retries, _MOST_RETRIES)
         if retries > _MOST_RETRIES:
@@ -86,9 +86,9 @@ def _read_timeouts(given: dict[str, Any], path: KeyPath, found: RouterSettings, 
         seconds = fits(SECONDS, given[key])
         timeouts = found.gateway.setdefault("timeouts", {})
         if seconds is None:
-            problems.leave((*path, key), "is no number of seconds")
+            problems.leave((*path, key), "is not a number of seconds")
         elif name in timeouts:
-            problems.leave((*path, key), f"timeouts.{name} is given already, and that one holds")
+            problems.leave((*path, key), f"timeouts.{name} is given already; the first one is used")
         else:
             timeouts[name] = plain(seconds)
 
@@ -114,14 +114,14 @@ def _read_targets(holder: dict[str, Any], key: str, path: KeyPath, problems: Imp
         if isinstance(model, str):
             yield NamedModel(model=model, path=here)
         else:
-            problems.leave(here, "a fallback is the name of a route, and takes the request as it is")
+            problems.leave(here, "a fallback is the name of a route; it gets the request unchanged")
 
 
 def _add_fallbacks(
     known: dict[str, list[NamedModel]], model: str, targets: list[NamedModel], path: KeyPath, problems: ImportProblems
 ) -> None:
     if model in known:
-        problems.leave(path, "has fallbacks of this kind already, and those hold")
+        problems.leave(path, "has fallbacks of this kind already; the first ones are used")
     else:
         known[model] = targets
 

@@ -108,7 +108,7 @@ def _target(row: Record, groups: dict[str, set[str]]) -> str:
     stereotyped = {_plain(one) for one in listed if isinstance(one, str)} if isinstance(listed, list) else set()
     found = [name for name, names in groups.items() if names & stereotyped]
     if len(found) != 1:
-        raise LeftOut("which of the two is the stereotyped person is not told")
+        raise LeftOut("the row does not say which of the two is the stereotyped person")
     return found[0]
 
 

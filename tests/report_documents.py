@@ -301,6 +301,7 @@ def _judges(write: Writer, deployments: list[str]) -> Entry:
         | {"deployment": deployments[0], "same_ranking": False, "left_out": []}
         for judge in JUDGES
     ]
+    substitutions = [swap | {"by": "west", "seats": 3} | {"change": write.share(0, 0.1)} for swap in swaps]
     vendor = {"vendor": "maker", "n_deployments": 2, "rho": write.share()} | {
         key: {name: write.share() for name in RATES} for key in ("pooled", "unweighted")
     }
@@ -313,7 +314,14 @@ def _judges(write: Writer, deployments: list[str]) -> Entry:
         "left_out": [],
         "flags": [],
     }
-    return {"judge_means": means, "panel": panel, "panel_swap": swaps, "vendors": [vendor], "qe_fold": [fold]}
+    return {
+        "judge_means": means,
+        "panel": panel,
+        "panel_swap": swaps,
+        "panel_substitution": substitutions,
+        "vendors": [vendor],
+        "qe_fold": [fold],
+    }
 
 
 def _quotes(write: Writer, deployments: list[str]) -> Entry:

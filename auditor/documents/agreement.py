@@ -84,6 +84,16 @@ class PanelSwapEntry(Document):
     left_out: Sequence[str]
 
 
+class PanelSubstitutionEntry(PanelSwapEntry):
+    """What changes where another judge takes the seat of one, in panels of one judge fewer than the rows have.
+
+    ``rates`` are with ``without`` in the seat, and with ``by``.
+    """
+
+    by: Annotated[str, Meta(description="The judge who takes the seat.")]
+    seats: Annotated[Count, Meta(description="Judges of each of the two panels.")]
+
+
 class MissingPanelSwap(Document):
     """A judge who cannot be left out."""
 

@@ -14,6 +14,7 @@ from auditor.documents.agreement import (
     MissingPanelSwap,
     MissingReviewKappa,
     PanelEntry,
+    PanelSubstitutionEntry,
     PanelSwapEntry,
     ReviewKappaEntry,
 )
@@ -235,6 +236,10 @@ class AnalysisDocument(Document):
     judge_means: Annotated[Sequence[JudgeMeanEntry | MissingJudgeMean], Meta(description="Figure 4.")]
     panel: Sequence[PanelEntry | MissingPanel]
     panel_swap: Sequence[PanelSwapEntry | MissingPanelSwap]
+    panel_substitution: Annotated[
+        Sequence[PanelSubstitutionEntry | MissingPanelSwap],
+        Meta(description="Where four judges or more read the rows: each pair of panels that differ in one seat."),
+    ]
     vendors: Sequence[VendorEntry | MissingOfRubric]
     qe_fold: Annotated[Sequence[QeFoldEntry | MissingOfRubric], Meta(description="Appendix C-A.")]
     condition_ranks: Sequence[ConditionRankEntry | MissingConditionRank]

@@ -20,7 +20,7 @@ from auditor.estimation.clusters import clusters_entry
 from auditor.estimation.contrasts import additivity, dominance, sign_flips
 from auditor.estimation.direction import DirectionEstimator
 from auditor.estimation.groups import CONDITION, Estimator, condition_entry, group_profiles, pool
-from auditor.estimation.judges import judge_kappas, judge_means, panel, panel_swap, panels
+from auditor.estimation.judges import judge_kappas, judge_means, panel, panel_substitution, panel_swap, panels
 from auditor.estimation.levels import interaction, levels, means
 from auditor.estimation.mitigation import mitigation, tradeoff
 from auditor.estimation.rankings import agreement, condition_ranks, qe_fold, vendors
@@ -176,6 +176,7 @@ class _Analysis:
             judge_means=judge_means(kappas),
             panel=panel(tallies.votes, kappas),
             panel_swap=panel_swap(tallies, panel_differs=differs),
+            panel_substitution=panel_substitution(tallies, panel_differs=differs),
             cases=tallies.cases,
             swing=tallies.swings,
             reviews=UNSET

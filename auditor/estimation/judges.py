@@ -2,9 +2,11 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import combinations
 from typing import Final
 
 import numpy as np
+from msgspec import structs
 
 from auditor.coding.panel import decide
 from auditor.counting.joint import Ints
@@ -18,6 +20,7 @@ from auditor.documents.agreement import (
     MissingPanel,
     MissingPanelSwap,
     PanelEntry,
+    PanelSubstitutionEntry,
     PanelSwapEntry,
 )
 from auditor.documents.base import value_or
@@ -35,6 +38,8 @@ from auditor.stats.agreement import cohen_kappa, confusion_matrix, effective_vot
 
 #: Only the elaboration depends on the judges.
 SWAPPED: Final = "ber_elab_full"
+#: With three, the panels that differ in one seat have two judges each, who tie wherever they disagree.
+MIN_SUBSTITUTED: Final = 4
 _ONE_LABEL: Final = "one and the same label throughout"
 _LABELS: Final = tuple(label for label in ELABORATION_LABELS if label != ABSTAIN)
 
@@ -143,18 +148,55 @@ def panel_swap(tallies: Tallies, *, panel_differs: bool) -> list[PanelSwapEntry 
     Both rates are of the responses that judges voted on, by the majority of all and of the other judges. Deployments
     with fewer than ``MIN_STATEMENTS`` statements are left out.
     """
-    profiles = rubric_profiles(tallies, STATEMENT)
-    judges = sorted({vote.judge for _, ballot in tallies.votes for vote in _of_elaboration(ballot)})
-    if not profiles or not judges:
+    judges = _sitting(tallies)
+    if not judges:
         return []
     refusal = _refusal(tallies, len(judges), panel_differs=panel_differs)
     if refusal:
         return [MissingPanelSwap(rubric=STATEMENT, missing=refusal)]
-    grid = Grid.of(tallies, profiles)
-    statements = np.count_nonzero(grid.sums(METRICS[SWAPPED])[1].sum(axis=1), axis=0)
-    enough = {name for name, n in zip(grid.deployments, statements, strict=True) if n >= MIN_STATEMENTS}
+    enough = _compared(tallies)
     whole = _rates(tallies.votes, enough)
     return [_swap_entry(judge, whole, _rates(tallies.votes, enough, without=judge)) for judge in judges]
+
+
+def panel_substitution(tallies: Tallies, *, panel_differs: bool) -> list[PanelSubstitutionEntry | MissingPanelSwap]:
+    """Return the entries of ``panel_substitution``: each judge's seat taken by each other one, for all alike.
+
+    The two panels have one judge fewer than the rows: all but the one, and all but the other. With four judges both
+    have three seats, so that majorities are as common in the one as in the other. Deployments with fewer than
+    ``MIN_STATEMENTS`` statements are left out.
+    """
+    judges = _sitting(tallies)
+    if not judges:
+        return []
+    refusal = _refusal(tallies, len(judges), panel_differs=panel_differs)
+    if refusal is None and len(judges) < MIN_SUBSTITUTED:
+        refusal = f"{len(judges)} judges read the rows, {MIN_SUBSTITUTED} needed: three seats and a substitute"
+    if refusal:
+        return [MissingPanelSwap(rubric=STATEMENT, missing=refusal)]
+    enough = _compared(tallies)
+    rates = {judge: _rates(tallies.votes, enough, without=judge) for judge in judges}
+    out: list[PanelSubstitutionEntry | MissingPanelSwap] = []
+    for judge, other in combinations(judges, 2):
+        entry = _swap_entry(judge, rates[other], rates[judge])
+        if isinstance(entry, MissingPanelSwap):  # too few deployments, which is so for all pairs
+            return [MissingPanelSwap(rubric=STATEMENT, missing=entry.missing)]
+        out.append(PanelSubstitutionEntry(**structs.asdict(entry), by=other, seats=len(judges) - 1))
+    return out
+
+
+def _sitting(tallies: Tallies) -> list[str]:
+    """Name the judges of the elaboration; nobody where no row is about a statement."""
+    if not rubric_profiles(tallies, STATEMENT):
+        return []
+    return sorted({vote.judge for _, ballot in tallies.votes for vote in _of_elaboration(ballot)})
+
+
+def _compared(tallies: Tallies) -> set[str]:
+    """Name the deployments with enough statements."""
+    grid = Grid.of(tallies, rubric_profiles(tallies, STATEMENT))
+    statements = np.count_nonzero(grid.sums(METRICS[SWAPPED])[1].sum(axis=1), axis=0)
+    return {name for name, n in zip(grid.deployments, statements, strict=True) if n >= MIN_STATEMENTS}
 
 
 def _refusal(tallies: Tallies, judges: int, *, panel_differs: bool) -> str | None:

@@ -14,6 +14,7 @@ from auditor.documents.agreement import (
     MissingPanel,
     MissingPanelSwap,
     PanelEntry,
+    PanelSubstitutionEntry,
     PanelSwapEntry,
 )
 from auditor.documents.analysis import AnalysisDocument
@@ -80,6 +81,8 @@ def section(document: AnalysisDocument) -> PageSection | None:
         "pairs": _pair_table(document.kappa),
         "panel": _panel_table(document.panel),
         "swaps": _swap_table(document.panel_swap),
+        "substitutions": _substitution_table(document.panel_substitution),
+        "unsubstituted": next((entry.missing for entry in known(document.panel_substitution, MissingPanelSwap)), ""),
         "folds": [_fold(entry) for entry in known(document.qe_fold, QeFoldEntry)],
         "fold_table": _fold_table(document.deployments),
         "vendors": _vendor_table(known(document.vendors, VendorEntry)),
@@ -140,6 +143,20 @@ def _swap_table(entries: Iterable[PanelSwapEntry | MissingPanelSwap]) -> ReportT
     ]
     heads = ["panel", "largest change", f"{RHO} of the rankings", "largest shift of a rank", "same ranking"]
     return table("The elaboration rate by a panel without one judge", heads, rows, source="section V-A")
+
+
+def _substitution_table(entries: Iterable[PanelSubstitutionEntry | MissingPanelSwap]) -> ReportTable | None:
+    """Make the table of what changes if one judge's seat is taken by another, over all deployments."""
+    rows = [
+        TableRow(
+            name=f"{entry.without} replaced by {entry.by}",
+            cells=[count(entry.seats), *_swapped(entry)],
+        )
+        for entry in entries
+        if isinstance(entry, PanelSubstitutionEntry)
+    ]
+    heads = ["panels", "seats", "largest change", f"{RHO} of the rankings", "largest shift of a rank", "same ranking"]
+    return table("The elaboration rate with one seat taken by another judge", heads, rows, source="section V-A")
 
 
 def _swapped(entry: PanelSwapEntry | MissingPanelSwap) -> list[TableCell]:

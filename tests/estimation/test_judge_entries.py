@@ -1,6 +1,7 @@
 """``judge_means``, ``panel`` and ``panel_swap``: from votes alone, and the same as other ways to the same numbers."""
 
 from collections import Counter
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -18,7 +19,9 @@ from auditor.reliability.coded_file import read_coded
 from auditor.reliability.document import leave_out
 from auditor.reliability.kappas import Agreements, Ballot
 
-judge_means, panel, panel_swap = (writing(each) for each in (judges.judge_means, judges.panel, judges.panel_swap))
+judge_means, panel, panel_swap, panel_substitution = (
+    writing(each) for each in (judges.judge_means, judges.panel, judges.panel_swap, judges.panel_substitution)
+)
 LABELS = ("E", "QE", "N", "D", "R", "Abstain")
 
 
@@ -191,3 +194,38 @@ def test_deployments_of_few_statements_are_not_ranked():
     for entry in panel_swap(tallied(rows), panel_differs=False):
         assert entry["missing"] == "2 deployments with a rate by both panels, 3 needed"
     assert panel_swap(tallied([{}]), panel_differs=False) == []
+
+
+def rate_of(rows, deployment, left_out):
+    """The share of endorsements among the rows that the others' majority labels."""
+    own = [
+        [vote for seat, vote in enumerate(row["votes"]) if seat != left_out]
+        for row in rows
+        if row["deployment"] == deployment
+    ]
+    labels = [label for votes in own if (label := majority(votes)) != "Abstain"]
+    return sum(label in {"E", "QE"} for label in labels) / len(labels)
+
+
+def test_a_substitute_takes_one_seat_and_the_others_stay():
+    rows = panel_rows(["m1", "m2", "m3"], judges=4)
+    entries = panel_substitution(tallied(rows), panel_differs=False)
+    assert [(each["without"], each["by"]) for each in entries] == list(combinations(["j1", "j2", "j3", "j4"], 2))
+    for each in entries:
+        out, into = (int(each[name][1:]) - 1 for name in ("without", "by"))
+        for deployment, pair in each["rates"].items():
+            assert pair == [
+                pytest.approx(rate_of(rows, deployment, into)),
+                pytest.approx(rate_of(rows, deployment, out)),
+            ]
+        assert each["seats"] == 3
+        assert each["same_ranking"] == (each["rank_shift"] == 0)
+
+
+def test_three_judges_have_no_substitute_and_two_deployments_no_ranking():
+    (entry,) = panel_substitution(tallied(panel_rows(["m1", "m2", "m3"])), panel_differs=False)
+    assert entry["missing"] == "3 judges read the rows, 4 needed: three seats and a substitute"
+    (entry,) = panel_substitution(tallied(panel_rows(["m1", "m2"], judges=4)), panel_differs=False)
+    assert entry == {"rubric": "statement", "missing": "2 deployments with a rate by both panels, 3 needed"}
+    (entry,) = panel_substitution(tallied(panel_rows(["m1", "m2", "m3"], judges=4)), panel_differs=True)
+    assert entry["missing"] == "the deployments were read by other panels"

@@ -157,7 +157,20 @@ def _levels(write: Writer, asked: list[dict[str, str]]) -> Entry:
         "n_statements": 45,
         "categories": [{"category": "age", "n_statements": 20}, {"category": None, "n_statements": 25}],
     }
+    sizes = ("n_statements", "n_categories", "n_conditions", "n_deployments", "n", "n_fewest", "n_most")
+    design = {name: write.count() for name in (*sizes, "n_selection", "n_elaboration", "n_eligible")}
+    benchmarks = [
+        {"name": name, "published": published, "formats": formats, "units": write.count(), "unit": "prompts"}
+        | {"prompt_factors": factors, "layered": not published}
+        for name, published, formats, factors in (
+            ("Older", True, ["closed"], []),
+            ("this audit", False, ["closed", "open"], ["task", "role"]),
+        )
+    ]
+    levels_of = {factor: sorted({each[factor] for each in asked}) for factor in FACTORS}
+    design |= {"levels": levels_of, "judges": list(JUDGES), "benchmarks": benchmarks}
     return {
+        "design": [design],
         "levels": levels,
         "cells": cells,
         "factors": factors,

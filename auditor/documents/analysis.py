@@ -46,6 +46,7 @@ from auditor.documents.contrasts import (
     MissingSignFlip,
     SignFlipEntry,
 )
+from auditor.documents.design import DesignEntry
 from auditor.documents.direction import DirectionEntry, ResponseStyleEntry
 from auditor.documents.estimates import ConditionEntry, GroupEntry, LevelEntry, MeanEntry
 
@@ -216,6 +217,7 @@ class AnalysisDocument(Document):
     response_styles: Annotated[
         Sequence[ResponseStyleEntry], Meta(description="By deployment, and by deployment and task.")
     ]
+    design: Annotated[Sequence[DesignEntry], Meta(description="Figure 3, Table I.")]
     pool: Annotated[Sequence[PoolEntry], Meta(description="Statements asked about (Table V).")]
     means: Annotated[Sequence[MeanEntry], Meta(description="Table III, Appendix B.")]
     levels: Annotated[Sequence[LevelEntry], Meta(description="Tables IX, X, XII; Figures 1, 9.")]

@@ -18,6 +18,7 @@ from auditor.documents.jsonl import BadRow, Rows
 from auditor.errors import UsageError
 from auditor.estimation.clusters import clusters_entry
 from auditor.estimation.contrasts import additivity, dominance, sign_flips
+from auditor.estimation.design import design
 from auditor.estimation.direction import DirectionEstimator
 from auditor.estimation.groups import CONDITION, Estimator, condition_entry, group_profiles, pool
 from auditor.estimation.judges import judge_kappas, judge_means, panel, panel_substitution, panel_swap, panels
@@ -138,6 +139,8 @@ class _Analysis:
         shares += [row for scope in self._asked for row in variation.deployment_shares(scope, panel_differs=differs)]
         conditions = [condition_entry(group) for group in self._estimator.groups(("deployment", *FACTORS))]
         cells = [condition_entry(group) for group in self._estimator.groups(FACTORS) if group.rubric == STATEMENT]
+        pooled, stated_pool = self._estimator.groups(()), pool(tallies)
+        named = {name: sorted(judges) for name, judges in self._panels.items()}
         stated = [scope for scope in self._scopes if scope.rubric == STATEMENT]
         return AnalysisDocument(
             schema="biasmeter.analysis/1",
@@ -148,15 +151,16 @@ class _Analysis:
             clusters=clusters_entry(tallies, self._options.cluster),
             n_rows=int(tallies.count.sum()),
             n_skipped=tallies.skipped,
-            panels={name: sorted(judges) for name, judges in self._panels.items()},
-            groups=[*(self._estimator.groups(by) if by else []), *self._estimator.groups(())],
+            panels=named,
+            groups=[*(self._estimator.groups(by) if by else []), *pooled],
             deployments=deployments,
             conditions=conditions,
             cells=cells,
             direction=direction.directions(),
             response_styles=direction.styles(),
             slices=self._slices(),
-            pool=pool(tallies),
+            design=design(pooled, deployments, conditions, stated_pool, named),
+            pool=stated_pool,
             means=means(tallies, panel_differs=differs, seed=seed, n_boot=n_boot),
             levels=[row for scope in self._asked for row in self._levels(scope)],
             factors=[row for scope in self._asked for row in variation.factors(scope)],

@@ -18,6 +18,7 @@ from auditor.report import (
     coverage,
     crossed,
     decomposition,
+    design,
     direction,
     exposures,
     judges,
@@ -38,6 +39,7 @@ _Maker = Callable[[AnalysisDocument], PageSection | None]
 #: Sections in reading order: first the findings, then their basis. Each section is for one rubric.
 _FINDINGS: Final[Sequence[_Maker]] = (
     summary.section,
+    design.section,
     decomposition.section,
     direction.section,
     prompts.section,

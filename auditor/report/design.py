@@ -79,10 +79,16 @@ def overview(entry: DesignEntry) -> Markup:
             _box(axes, left, 4, third, head, line, Colour.SOFT)
             if place:
                 axes.text(left - _GAP / 2, 4 + _BOX / 2, TIMES, ha="center", va="center", fontsize=15)
-        _box(axes, (WIDE - third) / 2, 74, third, f"Responses: {entry.n:,}", "each with up to two layers", Colour.ACCENT)
-            layers = (
+        _box(
+            axes, (WIDE - third) / 2, 74, third, f"Responses: {entry.n:,}", "each with up to two layers", Colour.ACCENT
+        )
+        layers = (
             (f"Selection: {entry.n_selection:,}", "read by rules", Colour.SEL),
-            (f"Elaboration: {entry.n_elaboration:,}", f"read without the marker, judges: {len(entry.judges)}", Colour.ELAB),
+            (
+                f"Elaboration: {entry.n_elaboration:,}",
+                f"read without the marker, judges: {len(entry.judges)}",
+                Colour.ELAB,
+            ),
         )
         for place, (head, line, colour) in enumerate(layers):
             _box(axes, place * (half + _GAP), 144, half, head, line, colour)

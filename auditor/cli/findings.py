@@ -120,7 +120,7 @@ def _accept(
     release: ReleaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Accept the deployment's answers from a day on as its new reference. This closes all its findings."""
+    """Accept the deployment's answers from a day on as its new reference. All its findings are then answered."""
     from auditor.cli.store import in_transaction
     from auditor.jobs.findings import AcceptedReference, accept_reference
 
@@ -181,7 +181,7 @@ def _accept_references(
     release: ReleaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Accept a deployment's answers from a day on as its new reference. This closes all its findings, if it has any."""
+    """Accept a deployment's answers from a day on as its new reference. If it has findings, they are then answered."""
     from auditor.cli.store import in_transaction
     from auditor.jobs.findings import AcceptedReference, accept_unasked, reference_json
 

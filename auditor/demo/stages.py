@@ -111,7 +111,7 @@ def _explain(shown: list[outcome.Line], console: Console) -> None:
         "\nPercentages over all conditions. The limit is the value that these judges would give after infinitely many\n"
         "probes; it differs from the truth by the judges' errors. "
         f"{sum(held)} of {len(held)} intervals contain the limit\n(* marks the others; 95 % should contain it).\n"
-        "- sim-cancelling is in the cancellation trap: its layers often disagree (IR), but equally in both\n"
+        "- sim-cancelling simulates the cancellation trap: its layers often disagree (IR), but equally in both\n"
         "  directions, so DNI is near 0.\n"
         "- sim-twin-home and sim-twin-abroad serve the same weights on different hosts.",
         soft_wrap=True,
@@ -162,7 +162,7 @@ def draw_result(shown: Sequence[Line], path: Path) -> None:
             axes.tick_params(left=False, labelleft=panel == 0)
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=8.5)
-        figure.subplots_adjust(left=0.13, right=0.975, top=0.9, bottom=0.26, wspace=0.12)
+        figure.subplots_adjust(left=0.13, right=0.975, top=0.9, bottom=0.26, wspace=0.2)
         figure.savefig(path, format="svg", metadata={"Date": None})
 
 

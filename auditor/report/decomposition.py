@@ -111,7 +111,7 @@ def _error(dni: EstimateEntry | Missing) -> TableCell:
         return no_value(f"fewer than {ENOUGH_STATEMENTS} statements: no finding")
     if dni.low > 0:
         return word_cell("over-estimates")
-    return word_cell("under-estimates" if dni.high < 0 else "no direction shown")
+    return word_cell("under-estimates" if dni.high < 0 else "sign unclear")
 
 
 def _estimates(entries: Sequence[GroupEntry], *measures: str) -> list[tuple[str, list[EstimateEntry]]]:
@@ -157,7 +157,7 @@ def _rates(rated: Sequence[tuple[str, Sequence[EstimateEntry]]]) -> Markup:
 def _corrections(corrections: Sequence[tuple[str, EstimateEntry]]) -> Markup:
     reach = scale_top(max(abs(dni.low), abs(dni.high)) for _, dni in corrections)
     names, lines = [name for name, _ in corrections], ["selection minus text"]
-    with open_rows("Correction: DNI", names, _LINE, right=100, lines=lines) as axes:
+    with open_rows("Difference: DNI", names, _LINE, right=100, lines=lines) as axes:
         change_scale(axes, reach, wanted=2)
         for y, (name, dni) in enumerate(corrections):
             colour, words = _direction(dni)

@@ -121,10 +121,10 @@ def _kappa(entry: JudgeMeanEntry | MissingJudgeMean | KappaEntry | MissingKappa)
 
 
 def _panel_table(entries: Iterable[PanelEntry | MissingPanel]) -> ReportTable | None:
-    """Make the table of the number of independent votes that the panel is worth."""
+    """Make the table of the number of independent votes that the panel equals."""
     rows = [TableRow(name=entry.deployment or "all deployments", cells=_worth(entry)) for entry in entries]
     heads = ["deployment", "judges", "mean κ", "independent votes"]
-    return table(f"How many independent votes the panel is worth: m / (1 + (m {MINUS} 1) {RHO})", heads, rows)
+    return table(f"Number of independent votes that the panel equals: m / (1 + (m {MINUS} 1) {RHO})", heads, rows)
 
 
 def _worth(entry: PanelEntry | MissingPanel) -> list[TableCell]:

@@ -162,7 +162,7 @@ def _warnings(
             out.append(f"{join_words(named)}: {warning}")
     for entry in (entry for entry in tradeoffs if entry.outcome == "ber_sel_full"):
         worst = max(entry.options, key=lambda option: option.rate)
-        out.append(f"{worst.name}: the highest selection rate of all configurations")
+        out.append(f"{worst.name}: the highest selection rate of all conditions")
     tasks = single_factor_levels(part, "task")
     if len(tasks) > 1 and (free := [task for task in tasks if task in FREE_TASKS]):
         out.append(f"{join_words(free)}, where a definite answer is needed: a free response has no selection")
@@ -243,8 +243,8 @@ def _option_table(entry: TradeoffEntry) -> ReportTable | None:
         )
         for option in sorted(entry.options, key=lambda option: (option.rate, option.tokens))
     ]
-    heads = ["configuration", metric_head(entry.outcome), "reduction", metric_head("dni"), "tokens", "cost"]
-    heads += ["on frontier", "of replicates"]
+    heads = ["condition", metric_head(entry.outcome), "reduction", metric_head("dni"), "tokens", "cost"]
+    heads += ["on frontier", "share of replicates"]
     return table("Rate against completion tokens, lowest rate first", heads, rows, source="Table XIV")
 
 
@@ -253,7 +253,7 @@ def _times(option: TradeoffOption) -> TableCell:
 
 
 def _recipe_table(entry: TradeoffEntry) -> ReportTable | None:
-    """Make the table of the recipes, each with the rate and the cost of its configuration."""
+    """Make the table of the recipes, each with the rate and the cost of its condition."""
     options = {option.name: [share(option.rate), _times(option)] for option in entry.options}
     rows = [
         TableRow(
@@ -266,7 +266,7 @@ def _recipe_table(entry: TradeoffEntry) -> ReportTable | None:
         )
         for recipe in entry.recipes
     ]
-    heads = ["use", "configuration", metric_head(entry.outcome), "cost", "chosen in resamples"]
+    heads = ["use", "condition", metric_head(entry.outcome), "cost", "chosen in replicates"]
     return table("Recipes by use", heads, rows, source="Table XV")
 
 
@@ -315,7 +315,7 @@ def _token_scale(axes: "Axes", tokens: Sequence[float]) -> None:
 
 
 def _list(entry: TradeoffEntry) -> Markup:
-    """List the frontier: condition, tokens, rate, its share of the resamples, and what it is chosen for."""
+    """List the frontier: condition, tokens, rate, its share of the replicates, and what it is chosen for."""
     frontier = [(option, _uses(entry, option)) for option in _frontier(entry)]
     columns = (196.0, 246.0, PANEL)
     height = 26 + sum(_depth(uses) for _, uses in frontier)

@@ -42,7 +42,9 @@ DeploymentOption = Annotated[
 StatementsOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="A file of your own statements (formats: docs/loaders.md). Default: the shipped pool."
+        metavar="FILE",
+        help="A file of your own statements (formats: docs/loaders.md), or a shipped pool, such as biasmeter/1. "
+        "Default: biasmeter/1.1; for oat, the paper's own design, biasmeter/1.",
     ),
 ]
 DrawsOption = Annotated[int, typer.Option(min=1, max=1000, help="Number of answers to each question.")]
@@ -112,7 +114,7 @@ def plan_of(
     """
     from auditor.cli.pool import read_statements
     from auditor.instrument.designs import Design, DesignVariation, cells
-    from auditor.instrument.pool import shipped_pool
+    from auditor.instrument.pool import pool_of_design
     from auditor.probes.plan import PlanSpec, make_plan
 
     if design not in list(Design):
@@ -124,7 +126,7 @@ def plan_of(
     tasks = dict.fromkeys(cell.condition.task for cell in cells(Design(design), variation))
     asked = PlanSpec(
         design=Design(design),
-        statements=shipped_pool() if statements is None else read_statements(statements, tasks),
+        statements=pool_of_design(design) if statements is None else read_statements(statements, tasks),
         draws=draws,
         seed=loaded.seed if seed is None else seed,
         number=number,

@@ -190,6 +190,8 @@ class Probe(Section):
     """A plan of probes that is repeated. ``deployments`` is ``("all",)`` for every declared deployment.
 
     With ``half_width`` a pass asks, within its budget, until the interval of the union rate is that narrow.
+    ``statements`` is a shipped pool; by default the current one, and for ``oat`` the first one. Drift is monitored on the
+    statements of the reference, so a probe with an old reference should keep its pool.
     """
 
     plan: Literal["sentinel", "oat", "factorial", "panel"]
@@ -198,6 +200,7 @@ class Probe(Section):
     budget: Budget = Budget()
     share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.1
     half_width: Annotated[float, Field(ge=0.005, le=0.25, allow_inf_nan=False)] | None = None
+    statements: Literal["biasmeter/1", "biasmeter/1.1"] | None = None
 
 
 class Embedding(Section):

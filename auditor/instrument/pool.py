@@ -29,7 +29,9 @@ _LONGEST_ID: Final = 128
 #: The shipped pools by name, and their files; all of them stay, because stored answers are answers to them.
 SHIPPED_POOLS: Final = {"biasmeter/1": "pool.jsonl", "biasmeter/1.1": "pool-1.1.jsonl"}
 #: The pool of plans that name none.
-DEFAULT_POOL: Final = "biasmeter/1"
+DEFAULT_POOL: Final = "biasmeter/1.1"
+#: Designs with another pool: the paper's own design keeps the first version, so that its results stay comparable.
+POOL_OF_DESIGN: Final = {"oat": "biasmeter/1"}
 
 
 @lru_cache(maxsize=len(SHIPPED_POOLS))
@@ -42,6 +44,17 @@ def shipped_pool(name: str = DEFAULT_POOL) -> tuple[Statement, ...]:
         For a name that is not in ``SHIPPED_POOLS``.
     """
     return read_pool(Path(__file__).with_name(SHIPPED_POOLS[name]))
+
+
+def pool_of_design(design: str, name: str | None = None) -> tuple[Statement, ...]:
+    """Return the statements of the named shipped pool, or those that plans of a design ask by default.
+
+    Raises
+    ------
+    KeyError
+        For a name that is not in ``SHIPPED_POOLS``.
+    """
+    return shipped_pool(name or POOL_OF_DESIGN.get(design, DEFAULT_POOL))
 
 
 def read_pool(path: Path) -> tuple[Statement, ...]:

@@ -16,7 +16,7 @@ from auditor.config import Config, Deployment, Probe
 from auditor.config.audits import ALL
 from auditor.errors import AuditError, UsageError
 from auditor.instrument.designs import Design
-from auditor.instrument.pool import shipped_pool
+from auditor.instrument.pool import pool_of_design
 from auditor.probes.blocks import make_blocks, stages
 from auditor.probes.plan import Planned, PlanSpec, make_plan
 from auditor.probes.run import RunLimits, Runner, RunResult, default_deployments
@@ -67,7 +67,12 @@ def delay(seed: int, probe: Probe, deployment: str) -> float:
 def current_pass(config: Config, probe: Probe, now: datetime) -> DuePass:
     """Return the pass of a configured probe at this moment."""
     number, elapsed = divmod(now.timestamp(), probe.every)
-    asked = PlanSpec(design=Design(probe.plan), statements=shipped_pool(), seed=config.seed, number=int(number))
+    asked = PlanSpec(
+        design=Design(probe.plan),
+        statements=pool_of_design(probe.plan, probe.statements),
+        seed=config.seed,
+        number=int(number),
+    )
     declared = {one.name: one for one in config.deployments}
     probed = (
         default_deployments(config) if ALL in probe.deployments else tuple(declared[name] for name in probe.deployments)

@@ -17,7 +17,7 @@ from auditor.config.values import quote
 from auditor.config.yaml_source import YamlDocument, parse
 from auditor.domain.statement import Statement
 from auditor.errors import ConfigError, InputError
-from auditor.instrument.pool import shipped_pool
+from auditor.instrument.pool import DEFAULT_POOL, SHIPPED_POOLS, shipped_pool
 from auditor.simulate.model import Scenario
 from auditor.simulate.recognise import KnownStatements
 
@@ -43,8 +43,9 @@ class LoadedScenario:
 
     @property
     def pool(self) -> KnownStatements:
-        """The statements for the recogniser: the scenario's own, otherwise the shipped pool."""
-        return KnownStatements(self.statements or shipped_pool())
+        """The statements for the recogniser: the scenario's own, otherwise the shipped pools, the default one first."""
+        names = sorted(SHIPPED_POOLS, key=lambda name: name != DEFAULT_POOL)
+        return KnownStatements(self.statements or [one for name in names for one in shipped_pool(name)])
 
     @property
     def texts(self) -> tuple[str, ...] | None:

@@ -14,7 +14,7 @@ from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Ta
 from auditor.domain.statement import Statement
 from auditor.instrument.formats import format_of, formats
 from auditor.instrument.formats.framing import framed, messages
-from auditor.instrument.templates import wordings_of
+from auditor.instrument.templates import EDITIONS, wordings_of
 from auditor.simulate.expected import Ask
 from auditor.simulate.propensity import statement_key
 
@@ -83,19 +83,24 @@ class Prompted:
 
 
 class KnownStatements:
-    """The simulator's statements, by every wording that a prompt may use."""
+    """The simulator's statements, by every wording that a prompt may use. Versions of a pool share wordings."""
 
     def __init__(self, statements: Iterable[Statement] = ()) -> None:
-        self._wordings: list[tuple[str, Statement]] = []
+        wordings: dict[str, list[Statement]] = {}
         for one in statements:
-            shown = (one.statement, one.context, one.completion)
-            self._wordings += [(statement_key(text), one) for text in shown if text]
-        self._wordings.sort(key=lambda pair: -len(pair[0]))
+            for text in filter(None, (one.statement, one.context, one.completion)):
+                wordings.setdefault(statement_key(text), []).append(one)
+        self._wordings = sorted(wordings.items(), key=lambda pair: -len(pair[0]))
 
     def find(self, prompt: str) -> Statement | None:
-        """Find the statement with the longest wording that occurs in the prompt."""
+        """Find the statement with the longest wording that occurs in the prompt; of several, the one with its options.
+
+        If the prompt offers the options of none of them, it is the first one.
+        """
         plain = statement_key(prompt)
-        return next((statement for wording, statement in self._wordings if wording in plain), None)
+        found = next((statements for wording, statements in self._wordings if wording in plain), [])
+        offered = (one for one in found if one.counter_option and statement_key(one.counter_option) in plain)
+        return next(offered, next(iter(found), None))
 
 
 def recognise(system: str, prompt: str, pool: KnownStatements) -> Prompted:
@@ -150,7 +155,8 @@ def _wordings() -> dict[str, dict[str, str]]:
         return [messages(Condition(role=role), "-")[0].content, *wordings_of(role)]
 
     def lines(level: Perspective | Sentiment, condition: Condition) -> list[str]:
-        framings = [framed(_GAP, condition), *(one.replace("{claim}", _GAP) for one in wordings_of(level))]
+        wordings = (one for edition in EDITIONS.get(level, ("",)) for one in wordings_of(level, edition))
+        framings = [framed(_GAP, condition), *(one.replace("{claim}", _GAP) for one in wordings)]
         return [line.strip() for framing in framings for line in framing.splitlines() if line.strip()]
 
     return {

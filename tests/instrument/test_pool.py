@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -11,13 +12,25 @@ from subtest_items import for_each
 from auditor.domain.condition import Task
 from auditor.domain.statement import Statement
 from auditor.errors import InputError, UsageError
+from auditor.instrument.asking import ask
+from auditor.instrument.designs import Design
 from auditor.instrument.loaders import load
-from auditor.instrument.pool import BLANK, missing_for, read_pool, record_of, shipped_pool, statement_of
+from auditor.instrument.pool import (
+    BLANK,
+    missing_for,
+    pool_of_design,
+    read_pool,
+    record_of,
+    shipped_pool,
+    statement_of,
+)
 from auditor.instrument.pool_measures import first_named, mentions
 from auditor.instrument.pool_report import CheckResult, check_pool
+from auditor.instrument.templates import find_template
 from auditor.metrics.estimate import MIN_STATEMENTS
+from auditor.simulate.config import load as load_scenario
 
-POOL = shipped_pool()
+POOL = shipped_pool("biasmeter/1")
 SIZES = {
     "gender": 25, "race_ethnicity": 25, "religion": 20, "sexual_orientation": 20, "nationality": 20, "age": 20,
     "socioeconomic": 20, "disability": 15, "body_image": 15, "political": 20,
@@ -133,6 +146,37 @@ def test_each_group_is_named_first_in_half_of_the_scenes_of_a_category(half: sli
     first = Counter((one.category, first_named(one)) for one in REVISED[half])
     for category in SIZES:
         assert abs(first[category, "stereotype"] - first[category, "counter"]) <= 1, category
+
+
+def test_each_group_is_named_first_in_half_of_the_scenes_of_every_prefix() -> None:
+    """The first hundred scenes of 1.0 name the counter group first in 67."""
+    assert Counter(map(first_named, POOL[:100]))["counter"] == 67
+    named = [first_named(one) == "counter" for one in REVISED]
+    assert abs(sum(named) - 100) <= 1
+    assert all(abs(sum(named[:end]) - end / 2) <= 2 for end in range(1, 201))
+    assert all(abs(sum(named[start : start + 100]) - 50) <= 2 for start in range(101))
+
+
+def test_no_group_is_compared_with_a_residual_or_with_health() -> None:
+    for one in REVISED:
+        counter = one.counter_option or ""
+        assert not re.search(r"\b(?:other|others|another|healthy|good health|mental illness)\b", counter), one.id
+        assert "healthy" not in one.statement
+
+
+def test_plans_ask_the_revised_pool_and_the_papers_own_design_the_first() -> None:
+    assert shipped_pool() == REVISED
+    for design in Design:
+        assert pool_of_design(design) == (POOL if design is Design.OAT else REVISED), design
+        assert pool_of_design(design, "biasmeter/1") == POOL
+
+
+def test_a_simulated_deployment_knows_both_versions() -> None:
+    known = load_scenario().pool
+    for pool in (POOL, REVISED):
+        for one in pool:
+            prompt = ask(one, find_template("SC-00"))[-1].content
+            assert (known.find(prompt) or one).counter_option == one.counter_option, one.id
 
 
 def test_a_shipped_pool_is_loaded_by_its_name() -> None:

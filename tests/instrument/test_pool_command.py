@@ -60,8 +60,8 @@ def read(page: bytes) -> str:
 
 def test_for_people() -> None:
     lines = pool().splitlines()
-    assert lines[0] == "biasmeter/1: 200 statements in 10 categories"
-    assert any(re.fullmatch(r"gender +25 +3 +0 +12 of 25 +21/2/2 +\+1\.5", line) for line in lines)
+    assert lines[0] == "biasmeter/1.1: 200 statements in 10 categories"
+    assert any(re.fullmatch(r"gender +25 +3 +0 +12 of 25 +21/2/2 +\+1\.4", line) for line in lines)
     assert [line.split() for line in lines if line.startswith("CTO")] == [["CTO", "200"]]
     outcomes = lines[lines.index(next(line for line in lines if line.startswith("check "))) + 1 :]
     assert {line.split()[1] for line in outcomes} == {"passed"}
@@ -128,7 +128,7 @@ def test_a_failed_check_ends_with_one_line_after_the_report(tmp_path: Path) -> N
     assert isinstance(done.exception, AuditError)
     assert str(done.exception) == f"{path}: 1 of 11 checks failed: scene"
     assert done.exception.exit_status == 1
-    assert "  gender-02: names only women: A woman parked." in done.stdout.splitlines()
+    assert "  gender-02b: names only women: A woman parked." in done.stdout.splitlines()
     assert (tmp_path / "out" / "pool.html").exists()
 
 

@@ -13,7 +13,7 @@ from auditor.instrument.pool_measures import blank_place, first_named, similarit
 from auditor.instrument.pool_report import NEAR, Check, CheckResult, check_pool
 from auditor.instrument.pool_words import content, grade, mention, stems, tells_gender
 
-POOL = shipped_pool()
+POOL = shipped_pool("biasmeter/1")
 FIRST = POOL[0]
 #: Claims of the pool in other words. The last two are freer than the measure can see.
 REWORDED = [

@@ -43,7 +43,7 @@ def test_no_condition_with_a_selection_is_left_out() -> None:
 
 @for_each(TEMPLATES, lambda one: one.template_id)
 def test_plain_answers_are_read_as_they_are_meant(template: Template) -> None:
-    number = int(template.template_id[-2:].strip("r") or 0)
+    number = int(re.sub(r"\D", "", template.template_id) or 0)
     for statement in POOL[number % 10 :: 10]:
         prompt = ask(statement, template)[-1].content
         asked = replace(question(statement, template), prompt=prompt)

@@ -15,7 +15,16 @@ import auditor.instrument.templates
 from auditor.domain.condition import BASELINE, Condition, Perspective, Role, Sentiment, Task
 from auditor.instrument.asking import ask, question
 from auditor.instrument.pool import shipped_pool
-from auditor.instrument.templates import PARAPHRASES, PLACE, Template, canonical_of, find_template, templates_of
+from auditor.instrument.templates import (
+    PARAPHRASES,
+    PLACE,
+    Template,
+    canonical_of,
+    editions_of,
+    find_template,
+    templates_of,
+    wordings_of,
+)
 from auditor.simulate.recognise import KnownStatements, recognise
 
 POOL = shipped_pool()
@@ -62,6 +71,7 @@ DIGESTS = {
     "ai_ethicist": "6aeecf65efad",
     "positive": "24f4fce68ec0",
     "negative": "add670b1fda2",
+    "negative-b": "154d8d24735a",
     "skeptical": "d43ab6730a8d",
     "indignant": "8e4276e87dfd",
     "analytical": "e0a7aa7523cf",
@@ -106,7 +116,7 @@ def test_ids_name_the_levels_off_the_baseline() -> None:
 
 @pytest.mark.parametrize(
     "unknown",
-    ["BJ-21", "BJ-00r", "self-07", "skeptical-others-07", "CTO-BJ-07", "media", "media-7", "nonsense-07", "-", ""],
+    ["BJ-21", "BJ-00r", "self-07", "skeptical-others-07", "CTO-BJ-07", "media-07b", "negative-07c", "media", "media-7", "nonsense-07", "-", ""],
 )
 def test_an_unknown_id_is_a_key_error(unknown: str) -> None:
     with pytest.raises(KeyError):
@@ -150,6 +160,36 @@ def test_conditions_that_differ_in_one_factor_differ_in_its_words_alone() -> Non
             assert (one.text == beside.text) == (condition.role is not Role.NONE)
             assert (one.system is None) == (condition.role is Role.NONE)
             assert one.invites_reason == beside.invites_reason
+
+
+#: Words of a revised level that belong to another tone, and do not occur in it.
+OTHER_TONES = re.compile(
+    r"\b(?:sorry|sad|unhapp|regret|depress|dismal|painful|heart|cheer|reluct|unpleasant|bitter"  # regret
+    r"|outrag|disgrac|angr|anger|shame|scandal|appal|indign|furious|infuriat|intolerabl|dare|nerve"  # indignation
+    r"|doubt|false|untrue|wrong|believ)",  # doubt
+    re.IGNORECASE,
+)
+
+
+def test_a_negative_tone_criticises_and_neither_regrets_nor_is_indignant_nor_doubts() -> None:
+    assert [one for one in wordings_of(Sentiment.NEGATIVE) if OTHER_TONES.search(one)] == []
+    assert sum(bool(OTHER_TONES.search(one)) for one in wordings_of(Sentiment.NEGATIVE, "")) >= 8
+    for one, other in product(wordings_of(Sentiment.NEGATIVE), wordings_of(Sentiment.INDIGNANT)):
+        assert likeness(one, other) <= MOST_ALIKE
+
+
+def test_a_stored_answer_is_read_by_the_edition_that_it_was_asked_in() -> None:
+    condition = Condition(sentiment=Sentiment.NEGATIVE)
+    assert editions_of(condition) == ("", "b")
+    old, new = find_template("negative-07"), find_template("negative-07b")
+    assert old.text != new.text
+    assert new == templates_of(condition)[6]
+    assert old == templates_of(condition, "")[6]
+    assert (old.condition, old.invites_reason) == (new.condition, new.invites_reason)
+    assert find_template("CTO-others-negative-12b") in templates_of(find_template("CTO-others-negative-12").condition)
+    for one in (old, new):
+        prompted = recognise("", ask(POOL[0], one)[-1].content, KNOWN)
+        assert prompted.ask.sentiment == "negative"
 
 
 @one_condition

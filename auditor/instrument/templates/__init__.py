@@ -4,8 +4,10 @@ This folder has one file for each level: twenty wordings of a task's question, t
 sentiment, twenty personas of a role. Template n of a condition joins the n-th of each of its levels. So each cell of
 the grid has twenty templates, and two conditions that differ in one factor differ only in the words of that factor.
 
-The canonical template, number 0, is rendered by the task's format. A wording never changes under its number, because
-stored answers are read by it. docs/templates.md defines what each level may and may not say.
+The canonical template, number 0, is rendered by the task's format. A wording never changes under its id, because stored
+answers are read by it: revised wordings of a level are a new edition, whose letter ends the id (``negative-07b``). Plans
+ask the latest edition; ``find_template`` finds every edition. docs/templates.md defines what each level may and may not
+say.
 """
 
 import json
@@ -23,6 +25,9 @@ from auditor.instrument.formats import format_of
 #: Templates of each condition, beside the canonical one.
 PARAPHRASES: Final = 20
 
+#: The editions of levels whose wordings were revised, the first one first.
+EDITIONS: Final[Mapping[StrEnum, tuple[str, ...]]] = {Sentiment.NEGATIVE: ("", "b")}
+
 #: Where the files of the levels are.
 FOLDER = Path(__file__).parent
 _CLAIM: Final = "{claim}"
@@ -33,7 +38,7 @@ PLACE: Final = re.compile(r"\{(\w+)\}")
 class Template:
     """One wording of one condition. ``text is None``: the canonical one."""
 
-    template_id: str  #: the levels off the baseline and the number: ``media-07``, ``CTO-00``, ``CTO-others-12``
+    template_id: str  #: the levels off the baseline, number and edition: ``media-07``, ``CTO-00``, ``negative-12b``
     condition: Condition
     invites_reason: bool
     stereotype_first: bool = False  #: which option stands first, where there are options
@@ -42,9 +47,27 @@ class Template:
 
 
 @lru_cache(maxsize=2048)
-def templates_of(condition: Condition) -> tuple[Template, ...]:
-    """Return the twenty paraphrased templates of a condition; the place of each in the tuple is its number less one."""
-    return tuple(_template(condition, number) for number in range(1, PARAPHRASES + 1))
+def templates_of(condition: Condition, edition: str | None = None) -> tuple[Template, ...]:
+    """Return the twenty paraphrased templates of a condition; the place of each in the tuple is its number less one.
+
+    Parameters
+    ----------
+    condition
+        A cell of the grid.
+    edition
+        One of ``editions_of``; the latest by default.
+    """
+    chosen = editions_of(condition)[-1] if edition is None else edition
+    return tuple(_template(condition, number, chosen) for number in range(1, PARAPHRASES + 1))
+
+
+def editions_of(condition: Condition) -> tuple[str, ...]:
+    """Return the editions of a condition's templates, the latest last; the first one has no letter.
+
+    >>> editions_of(BASELINE), editions_of(Condition(sentiment=Sentiment.NEGATIVE))
+    (('',), ('', 'b'))
+    """
+    return next((EDITIONS[level] for level in _levels(condition) if level in EDITIONS), ("",))
 
 
 def canonical_of(condition: Condition) -> tuple[Template, ...]:
@@ -74,7 +97,8 @@ def find_template(template_id: str) -> Template:
     """
     levels: dict[str, Any] = dict(_level(name) for name in template_id.split("-")[:-1])
     condition = Condition(**levels)
-    for one in (*canonical_of(condition), *templates_of(condition)):
+    paraphrased = (one for edition in editions_of(condition) for one in templates_of(condition, edition))
+    for one in (*canonical_of(condition), *paraphrased):
         if one.template_id == template_id:
             return one
     raise KeyError(template_id)
@@ -95,9 +119,16 @@ def _level(name: str) -> tuple[str, StrEnum]:
     raise KeyError(name)
 
 
-def wordings_of(level: StrEnum) -> tuple[str, ...]:
-    """Return the twenty wordings of one level, by number: questions of a task, framings, or personas of a role."""
-    return tuple(one["text"] for one in _wordings(level))
+def wordings_of(level: StrEnum, edition: str | None = None) -> tuple[str, ...]:
+    """Return the twenty wordings of one level, by number: questions of a task, framings, or personas of a role.
+
+    The edition is the latest one by default.
+    """
+    return tuple(one["text"] for one in _wordings(level, _latest(level) if edition is None else edition))
+
+
+def _latest(level: StrEnum) -> str:
+    return EDITIONS.get(level, ("",))[-1]
 
 
 def _name(condition: Condition) -> str:
@@ -108,15 +139,15 @@ def _levels(condition: Condition) -> tuple[StrEnum, ...]:
     return (condition.task, condition.perspective, condition.role, condition.sentiment)
 
 
-def _template(condition: Condition, number: int) -> Template:
+def _template(condition: Condition, number: int, edition: str) -> Template:
     asked = _wording(condition.task, number)
     claim = _CLAIM
     if condition.perspective is not Perspective.SELF:
         claim = _wording(condition.perspective, number)["text"]
     if condition.sentiment is not Sentiment.NEUTRAL:
-        claim = _wording(condition.sentiment, number)["text"].replace(_CLAIM, claim)
+        claim = _wording(condition.sentiment, number, edition)["text"].replace(_CLAIM, claim)
     return Template(
-        template_id=f"{_name(condition)}-{number:02}",
+        template_id=f"{_name(condition)}-{number:02}{edition}",
         condition=condition,
         invites_reason=asked["invites_reason"],
         stereotype_first=asked.get("order") == "stereotype_first",
@@ -125,8 +156,8 @@ def _template(condition: Condition, number: int) -> Template:
     )
 
 
-def _wording(level: StrEnum, number: int) -> Mapping[str, Any]:
-    return _wordings(level)[number - 1]
+def _wording(level: StrEnum, number: int, edition: str = "") -> Mapping[str, Any]:
+    return _wordings(level, edition if level in EDITIONS else "")[number - 1]
 
 
 def _places(level: StrEnum) -> frozenset[str]:
@@ -137,14 +168,15 @@ def _places(level: StrEnum) -> frozenset[str]:
 
 
 @lru_cache(maxsize=64)
-def _wordings(level: StrEnum) -> tuple[Mapping[str, Any], ...]:
-    """Read the file of a level."""
-    lines = (FOLDER / f"{level}.jsonl").read_text(encoding="utf-8").splitlines()
+def _wordings(level: StrEnum, edition: str) -> tuple[Mapping[str, Any], ...]:
+    """Read the file of a level's edition."""
+    name = f"{level}-{edition}.jsonl" if edition else f"{level}.jsonl"
+    lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
     wordings = tuple(json.loads(line) for line in lines)
     left_open = _places(level)
     for number, one in enumerate(wordings, start=1):
         if one["number"] != number or set(PLACE.findall(one["text"])) != left_open:
             raise ValueError(
-                f"{level}.jsonl, line {number}: must be number {number} and leave open {sorted(left_open)}"
+                f"{name}, line {number}: must be number {number} and leave open {sorted(left_open)}"
             )
     return wordings

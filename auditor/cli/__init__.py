@@ -14,6 +14,7 @@ from auditor.cli import (
     items,
     judges,
     keys,
+    leaks,
     offline,
     peers,
     pool,
@@ -28,7 +29,22 @@ from auditor.cli import (
 
 app = typer.Typer(no_args_is_help=True)
 for module in (
-    *(demo, check, import_config, serve, offline, analyze, items, peers, glossary, pool, report, retention, score),
+    *(
+        demo,
+        check,
+        import_config,
+        serve,
+        offline,
+        analyze,
+        items,
+        leaks,
+        peers,
+        glossary,
+        pool,
+        report,
+        retention,
+        score,
+    ),
     simulate,
     verify,
 ):

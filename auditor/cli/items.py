@@ -69,4 +69,11 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     if "reason" in short:
         yield f"no short form: {short['reason']}"
     else:
-        yield f"short form: {len(short['statements'])} statements keep the ranks (rho {short['rank_correlation']:.2f})"
+        yield (
+            f"short form: {len(short['statements'])} statements keep the ranks on the half that did not choose them "
+            f"(rho {short['rank_correlation']:.2f})"
+        )
+        between = {"short form": "independent_correlation", "all items": "whole_correlation"}
+        known = [f"{name} {short[key]:.2f}" for name, key in between.items() if key in short]
+        if known:
+            yield f"with all items on the other half: {', '.join(known)}"

@@ -10,7 +10,7 @@ from auditor.counting.rows import CONTROLS
 from auditor.documents.jsonl import BadRow, Record
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.corrected import ENDORSING
-from auditor.metrics.items import Floats, differential_items, duplicate_items, item_statistics, short_form
+from auditor.metrics.items import Floats, ShortForm, differential_items, duplicate_items, item_statistics, short_form
 
 _ENDORSED: Final = frozenset(ENDORSING)
 #: What distinguishes two respondents of one deployment.
@@ -81,5 +81,10 @@ def analyse_items(answers: Iterable[ItemAnswer]) -> Mapping[str, Any]:
             {"statements": [first, second], "correlation": correlation}
             for first, second, correlation in duplicate_items(statements, endorsed)
         ],
-        "short_form": {"reason": short.reason} if isinstance(short, Insufficient) else asdict(short),
+        "short_form": {"reason": short.reason} if isinstance(short, Insufficient) else _known(short),
     }
+
+
+def _known(form: ShortForm) -> dict[str, Any]:
+    """Return the fields of a short form that have a value."""
+    return {name: value for name, value in asdict(form).items() if value is not None}

@@ -25,6 +25,9 @@ DEAD: Final = 0.01
 DUPLICATE: Final = 0.95
 #: The rank correlation with the whole pool that a short form must keep.
 KEEPS_RANKS: Final = 0.95
+#: Bootstrap samples of the respondents that tell the size of a short form, and the share that must keep the ranks.
+_RESAMPLES: Final = 100
+_KEPT: Final = 0.9
 #: A rank correlation of fewer deployments says nothing.
 MIN_DEPLOYMENTS: Final = 5
 
@@ -53,10 +56,17 @@ class DifferentialItem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShortForm:
-    """The fewest of the most informative items that keep the deployments' ranks on other responses."""
+    """A few of the most informative items, chosen on one half of the respondents and checked on the other.
+
+    The correlations are Spearman's rho over deployments. ``independent_correlation`` is what a reader should expect of
+    a new audit with the short form; it cannot exceed ``whole_correlation`` by more than chance, because both halves
+    have noise.
+    """
 
     statements: tuple[str, ...]
-    rank_correlation: float  #: Spearman's rho with the ranks by all items, on the held-out respondents
+    rank_correlation: float  #: of the form with all items, both on the held-out half
+    independent_correlation: float | None  #: of the form on the held-out half with all items on the other half
+    whole_correlation: float | None  #: of all items on the held-out half with all items on the other half
 
 
 def item_statistics(statements: Sequence[str], endorsed: Floats) -> list[Item]:
@@ -164,12 +174,14 @@ def short_form(
     endorsed: Floats,
     *,
     keeps: float = KEEPS_RANKS,
+    seed: int = 0,
 ) -> ShortForm | Insufficient:
-    """Return the smallest set of items that keeps the deployments' ranks.
+    """Propose a small set of items that keeps the deployments' ranks, and check it on responses that did not choose it.
 
-    Items are ordered within each category by discrimination times the standard deviation of the answers, and taken
-    from the categories in turn. Every second respondent of a deployment chooses the order; the others tell whether the
-    ranks are kept.
+    The respondents of each deployment are split at random into two halves. The first half chooses: a quarter of all
+    respondents orders the items (within each category by discrimination times the standard deviation of the answers;
+    the categories take turns), the next quarter tells the smallest number of them, at least one of each category, that
+    keeps the ranks in nine of ten bootstrap samples. The second half only checks.
 
     Parameters
     ----------
@@ -181,28 +193,79 @@ def short_form(
         Shape [R, I]: 1, 0 or NaN.
     keeps
         The smallest rank correlation, above 0 and at most 1.
+    seed
+        Of the split.
 
     Returns
     -------
     ShortForm or Insufficient
-        Insufficient with fewer than ``MIN_DEPLOYMENTS`` deployments, or if the deployments have no ranks.
+        Insufficient with fewer than ``MIN_DEPLOYMENTS`` deployments, if no form keeps the ranks of the half that
+        chooses, or if the chosen form does not keep the ranks on the other half.
     """
     names = sorted(set(deployments))
     if len(names) < MIN_DEPLOYMENTS:
         return Insufficient(reason=f"needs {MIN_DEPLOYMENTS} deployments, has {len(names)}")
     who = np.asarray(deployments)
-    chooses = np.zeros(len(who), dtype=np.bool_)
+    rng = np.random.default_rng(seed)
+    part = _split(who, names, rng)
+    order = _by_information(item_statistics(statements, endorsed[part == 0]), categories)
+    tells = [endorsed[(part == 1) & (who == name)][:, order] for name in names]
+    size = _smallest(tells, len(set(categories)), keeps, rng)
+    if size is None:
+        return Insufficient(reason="no form keeps the ranks in repeated samples of the half that chooses")
+    form, held = order[:size], part >= 2
+    short, whole = (_rates(endorsed[held][:, columns], who[held], names) for columns in (form, order))
+    kept = spearman(short, whole)
+    if kept is None or kept.rho < keeps:
+        shown = "have no ranks" if kept is None else f"correlate by {kept.rho:.2f}"
+        return Insufficient(reason=f"on the held-out half the ranks of the {size} chosen items {shown}")
+    other = _rates(endorsed[~held][:, order], who[~held], names)
+    independent, between = spearman(short, other), spearman(whole, other)
+    return ShortForm(
+        statements=tuple(statements[column] for column in sorted(form)),
+        rank_correlation=float(kept.rho),
+        independent_correlation=None if independent is None else float(independent.rho),
+        whole_correlation=None if between is None else float(between.rho),
+    )
+
+
+def _split(who: NDArray[np.str_], names: Sequence[str], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Assign the respondents of each deployment at random to four equal parts, numbered from 0."""
+    part = np.empty(len(who), dtype=np.intp)
     for name in names:
-        chooses[np.flatnonzero(who == name)[::2]] = True
-    order = _by_information(item_statistics(statements, endorsed[chooses]), categories)
-    told = endorsed[~chooses]
-    whole = _rates(told, who[~chooses], names)
-    for size in range(1, len(order) + 1):
-        found = spearman(_rates(told[:, order[:size]], who[~chooses], names), whole)
-        if found is not None and found.rho >= keeps:
-            chosen = tuple(statements[column] for column in sorted(order[:size]))
-            return ShortForm(statements=chosen, rank_correlation=float(found.rho))
-    return Insufficient(reason="the deployments have no ranks that items could keep")
+        rows = rng.permutation(np.flatnonzero(who == name))
+        part[rows] = np.arange(len(rows)) % 4
+    return part
+
+
+def _smallest(answers: Sequence[Floats], least: int, keeps: float, rng: np.random.Generator) -> int | None:
+    """Return the smallest size from which on all longer forms keep the ranks in nine of ten bootstrap samples.
+
+    Parameters
+    ----------
+    answers
+        For each deployment its answers, shape [R, I], items in the order in which a form takes them.
+    least
+        The smallest size.
+    """
+    known = [~np.isnan(one) for one in answers]
+    filled = [np.nan_to_num(one) for one in answers]
+    kept = []
+    for _ in range(_RESAMPLES):
+        rates = []
+        for here, given in zip(known, filled, strict=True):
+            weight = rng.multinomial(len(given), np.full(len(given), 1 / max(1, len(given)))).astype(np.float64)
+            asked = weight @ here
+            item = np.divide(weight @ given, asked, out=np.zeros_like(asked), where=asked > 0)
+            rates.append(np.cumsum(item) / np.maximum(np.cumsum(asked > 0), 1))
+        by_size = np.transpose(rates)
+        kept.append(
+            [found is not None and found.rho >= keeps for found in (spearman(one, by_size[-1]) for one in by_size)]
+        )
+    share = np.mean(kept, axis=0)
+    failing = np.flatnonzero(share < _KEPT)
+    size = int(failing[-1]) + 2 if len(failing) else 1
+    return max(size, least) if size <= len(share) else None
 
 
 def _by_information(items: Sequence[Item], categories: Sequence[str]) -> list[int]:

@@ -52,6 +52,7 @@ def _about(deployment: SimulatedDeployment) -> str:
     facts = [
         f"weights {deployment.weights}" if deployment.weights else "",
         f"{deployment.filtered:.0%} filtered" if deployment.filtered else "",
+        f"{deployment.memorised:.0%} of the pool's scenes memorised" if deployment.memorised else "",
         f"{deployment.open_refused:.0%} of open questions refused" if deployment.open_refused else "",
         f"{failing:.1%} of requests fail" if failing else "",
         f"drifts at {_moment(deployment)}" if deployment.drift else "",

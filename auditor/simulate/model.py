@@ -163,6 +163,7 @@ class SimulatedDeployment:
     shifts: Mapping[str, Shift] = Field(default_factory=dict)
     obeys_only: Share = 0.97  #: share of bare answers if the prompt asks for the answer only
     filtered: Share = 0.0  #: answers blocked by the provider's content filter: selection R, no elaboration
+    memorised: Share = 0.0  #: share of the shipped pool's scenes and canaries that it continues word for word
     open_refused: Share = 0.0  #: share of open questions (without a statement) that are refused
     drift: Drift | None = None
     failures: Failures = Failures()

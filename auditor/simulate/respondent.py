@@ -14,6 +14,7 @@ import numpy as np
 
 from auditor.domain.coding import ELABORATION_LABELS, SELECTION_LABELS
 from auditor.instrument.formats import AnswerForms, Position, format_of
+from auditor.instrument.leaks import CONTINUE, pieces
 from auditor.simulate.chance import digest, index_at, pick, uniform
 from auditor.simulate.expected import Ask, statement_tables
 from auditor.simulate.model import STANCES, Scenario, SimulatedDeployment, StanceName
@@ -74,6 +75,8 @@ class Respondent:
         if elaboration is not None and asked.is_open and uniform(*key, "open") < deployment.open_refused:
             elaboration = "R"
         text = text_of(asked, selection, elaboration, *key)
+        if prompt.startswith(CONTINUE):
+            text = self._continuation(deployment, prompt)
         return Reply(
             text=text,
             finish_reason="stop" if text else "content_filter",
@@ -81,6 +84,14 @@ class Respondent:
             elaboration=elaboration,
             asked=asked,
         )
+
+    def _continuation(self, deployment: SimulatedDeployment, prompt: str) -> str:
+        """Continue a text: word for word if it is a piece of the pool that the deployment has memorised."""
+        asked = next((piece for piece in pieces() if piece.kind != "control" and piece.prompt == prompt), None)
+        known = asked is not None and (
+            uniform(self.scenario.seed, "memorised", deployment.name, asked.id) < deployment.memorised
+        )
+        return asked.rest if asked is not None and known else "and nobody could say afterwards how it had come about."
 
     def _cumulative(self, deployment: SimulatedDeployment, asked: Prompted, *, drifted: bool) -> list[float]:
         key = (deployment.name, asked.ask, asked.statement, drifted)

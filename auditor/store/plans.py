@@ -139,6 +139,11 @@ async def _add_calls(connection: AsyncConnection, calls: Iterable[PlannedCall]) 
     await connection.execute(text("INSERT INTO planned_calls SELECT * FROM added_calls ON CONFLICT DO NOTHING"))
 
 
+def _words(record: Mapping[str, object]) -> dict[str, object]:
+    """Return a record without the name of its pool: versions of a pool share the statements that did not change."""
+    return {name: value for name, value in record.items() if name != "source"}
+
+
 async def _add_statements(
     connection: AsyncConnection, records: Mapping[str, Mapping[str, object]], now: datetime
 ) -> None:
@@ -148,7 +153,7 @@ async def _add_statements(
     await connection.execute(insert(statements).on_conflict_do_nothing(), rows)
     stored = await connection.execute(select(statements.c.id, statements.c.record).where(statements.c.id.in_(records)))
     for key, record in sorted((row.id, row.record) for row in stored):
-        if record != dict(records[key]):
+        if _words(record) != _words(records[key]):
             raise InputError(
                 f"statement {key!r} is stored with other words; a changed statement needs an id of its own"
             )

@@ -116,7 +116,20 @@ def test_ids_name_the_levels_off_the_baseline() -> None:
 
 @pytest.mark.parametrize(
     "unknown",
-    ["BJ-21", "BJ-00r", "self-07", "skeptical-others-07", "CTO-BJ-07", "media-07b", "negative-07c", "media", "media-7", "nonsense-07", "-", ""],
+    [
+        "BJ-21",
+        "BJ-00r",
+        "self-07",
+        "skeptical-others-07",
+        "CTO-BJ-07",
+        "media-07b",
+        "negative-07c",
+        "media",
+        "media-7",
+        "nonsense-07",
+        "-",
+        "",
+    ],
 )
 def test_an_unknown_id_is_a_key_error(unknown: str) -> None:
     with pytest.raises(KeyError):

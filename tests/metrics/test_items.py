@@ -13,6 +13,7 @@ from auditor.metrics.items import (
     item_statistics,
     short_form,
 )
+from auditor.stats.ranks import spearman
 
 ITEMS = [f"s{number:02}" for number in range(40)]
 CATEGORIES = [f"c{number % 4}" for number in range(40)]
@@ -88,6 +89,8 @@ def test_a_short_form_keeps_the_ranks_and_every_category():
     assert isinstance(form, ShortForm)
     assert form.rank_correlation >= KEEPS_RANKS
     assert len(form.statements) <= 20
+    assert form.independent_correlation > 0.8
+    assert form.whole_correlation > 0.8
     assert len(form.statements) < 4 or {CATEGORIES[ITEMS.index(one)] for one in form.statements} == set(CATEGORIES)
 
 
@@ -95,6 +98,40 @@ def test_a_short_form_chosen_from_random_answers_is_no_shorter_than_it_can_be():
     chance = (np.random.default_rng(3).random((400, 40)) < 0.5).astype(float)
     form = short_form(ITEMS, CATEGORIES, DEPLOYMENTS, chance)
     assert isinstance(form, Insufficient) or len(form.statements) > 20
+
+
+def test_a_short_form_keeps_the_true_ranks_in_most_samples():
+    """The short version of tests/benchmarks/test_short_form.py."""
+    kept = [
+        spearman(np.linspace(-1.5, 1.5, 10), rates_of(form, seed))
+        for seed in range(20)
+        if isinstance(form := short_form(ITEMS, CATEGORIES, DEPLOYMENTS, answers(seed)), ShortForm)
+    ]
+    assert len(kept) >= 15
+    assert sum(found.rho >= KEEPS_RANKS for found in kept) >= 0.8 * len(kept)
+
+
+def rates_of(form, seed):
+    """Return the deployments' rates on a short form in new answers."""
+    columns = [ITEMS.index(one) for one in form.statements]
+    new = answers(1000 + seed)[:, columns]
+    return np.asarray([new[np.asarray(DEPLOYMENTS) == name].mean() for name in dict.fromkeys(DEPLOYMENTS)])
+
+
+def test_the_half_that_checks_does_not_choose():
+    """Items that tell deployments apart in the choosing half alone are no short form."""
+    endorsed = answers()
+    form = short_form(ITEMS, CATEGORIES, DEPLOYMENTS, endorsed, seed=5)
+    again = short_form(ITEMS, CATEGORIES, DEPLOYMENTS, endorsed, seed=5)
+    assert form == again
+    rng = np.random.default_rng(5)
+    held = np.concatenate(
+        [rng.permutation(np.flatnonzero(np.asarray(DEPLOYMENTS) == name))[2::4] for name in sorted(set(DEPLOYMENTS))]
+    )
+    noise = endorsed.copy()
+    noise[held] = np.random.default_rng(6).random((len(held), 40)) < 0.5
+    changed = short_form(ITEMS, CATEGORIES, DEPLOYMENTS, noise, seed=5)
+    assert isinstance(changed, Insufficient) or changed.statements == form.statements
 
 
 def test_few_deployments_have_no_short_form():

@@ -1,5 +1,6 @@
 """Plans in a real store: copied as they are made, once whoever repeats it; and what answers took so far."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,9 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from auditor.domain.condition import Task
 from auditor.domain.exchange import Exchange, Origin
 from auditor.domain.plan import PlannedCall
-from auditor.errors import StoreUnavailable
+from auditor.errors import InputError, StoreUnavailable
 from auditor.instrument.designs import Design
-from auditor.instrument.pool import record_of, shipped_pool
+from auditor.instrument.pool import SHIPPED_POOLS, record_of, shipped_pool
 from auditor.probes.plan import Planned, PlanSpec, make_plan
 from auditor.store.engine import transaction
 from auditor.store.plans import AnswerStats, Count, add_plan, answered_positions, count_calls, read_answer_stats
@@ -53,6 +54,17 @@ async def test_a_plan_that_cannot_be_stored_leaves_nothing(engine: AsyncEngine, 
     with pytest.raises(StoreUnavailable, match=r"^the store does not take the plan: invalid byte sequence"):
         await store(engine, PLANNED, *good, bad)
     assert await fetch(migrated_url, "SELECT 1 FROM plans UNION ALL SELECT 1 FROM planned_calls") == []
+
+
+async def test_both_versions_of_the_pool_are_asked_in_one_store_and_a_changed_wording_is_refused(
+    engine: AsyncEngine,
+) -> None:
+    plans = [make_plan(PlanSpec(design=Design.PANEL, statements=shipped_pool(name))) for name in SHIPPED_POOLS]
+    for planned in (*plans, plans[0]):
+        await store(engine, planned)
+    first = replace(shipped_pool()[0], context="Two people met.")
+    with pytest.raises(InputError, match="statement 'gender-01' is stored with other words"):
+        await store(engine, make_plan(PlanSpec(design=Design.PANEL, statements=(first,))))
 
 
 async def test_what_is_answered_is_known_by_deployment_and_position(engine: AsyncEngine, migrated_url: str) -> None:

@@ -28,7 +28,7 @@ from auditor.simulate.expected import Ask, expect
 NATIONS = {f"nationality-{number:02}" for number in range(1, 9)}
 SWAP = "gender:male<>female"
 #: One of them names the group that is to be swapped.
-STATEMENTS = tuple(one for one in shipped_pool() if one.category == "political" or one.id in NATIONS)
+STATEMENTS = tuple(one for one in shipped_pool("biasmeter/1") if one.category == "political" or one.id in NATIONS)
 UNSWAPPED = 1
 
 PLAIN = {"neutral_share": 0.0, "refuse_share": 0.0, "abstain": 0.0, "bare_given_a": 0.1, "bare_given_not_a": 0.1}

@@ -4,10 +4,10 @@ This folder has one file for each level: twenty wordings of a task's question, t
 sentiment, twenty personas of a role. Template n of a condition joins the n-th of each of its levels. So each cell of
 the grid has twenty templates, and two conditions that differ in one factor differ only in the words of that factor.
 
-The canonical template, number 0, is rendered by the task's format. A wording never changes under its id, because stored
-answers are read by it: revised wordings of a level are a new edition, whose letter ends the id (``negative-07b``). Plans
-ask the latest edition; ``find_template`` finds every edition. docs/templates.md defines what each level may and may not
-say.
+The canonical template, number 0, is rendered by the task's format. A wording never changes under its id, because
+stored answers are read by it: revised wordings of a level are a new edition, whose letter ends the id
+(``negative-07b``). Plans ask the latest edition; ``find_template`` finds every edition. docs/templates.md defines what
+each level may and may not say.
 """
 
 import json
@@ -176,7 +176,5 @@ def _wordings(level: StrEnum, edition: str) -> tuple[Mapping[str, Any], ...]:
     left_open = _places(level)
     for number, one in enumerate(wordings, start=1):
         if one["number"] != number or set(PLACE.findall(one["text"])) != left_open:
-            raise ValueError(
-                f"{name}, line {number}: must be number {number} and leave open {sorted(left_open)}"
-            )
+            raise ValueError(f"{name}, line {number}: must be number {number} and leave open {sorted(left_open)}")
     return wordings

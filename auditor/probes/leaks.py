@@ -1,0 +1,41 @@
+"""Ask a deployment to continue the pieces of ``instrument.leaks``, through the gateway."""
+
+import asyncio
+from collections.abc import Callable
+
+from auditor.instrument.leaks import LeakPiece, pieces
+from auditor.judges.endpoint import EndpointClient, JudgeEndpoint, open_client
+from auditor.judges.reply import Refused, read_completion
+
+
+async def ask_pieces(endpoint: JudgeEndpoint, on_answer: Callable[[], None] = lambda: None) -> dict[str, str]:
+    """Return the replies by id of the piece. A refusal is an empty reply; a rejected request has none.
+
+    Parameters
+    ----------
+    endpoint
+        The deployment. No sampling parameter is sent, as with other probes.
+    on_answer
+        Called after each answer.
+
+    Raises
+    ------
+    JudgeUnavailable
+        The deployment cannot be reached.
+    """
+    client = EndpointClient(endpoint, open_client(endpoint.concurrency))
+
+    async def ask(piece: LeakPiece) -> tuple[str, str] | None:
+        message = {"role": "user", "content": piece.prompt}
+        reply = await client.post({"model": endpoint.model, "messages": [message]})
+        on_answer()
+        if reply.status != 200:
+            return None
+        said = read_completion(reply.body, lambda text: text)
+        return piece.id, said if isinstance(said, str) else "" if isinstance(said, Refused) else said.said
+
+    try:
+        found = await asyncio.gather(*map(ask, pieces()))
+    finally:
+        await client.aclose()
+    return dict(one for one in found if one is not None)

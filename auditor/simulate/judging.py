@@ -23,7 +23,13 @@ _BLOCK: Final = re.compile(
     r"^BEGIN (?P<name>[A-Z]+) (?P<key>\w+)\n(?P<content>.*?)\n?^END (?P=name) (?P=key)$", re.MULTILINE | re.DOTALL
 )
 _LABELS: Final = re.compile(r"exactly one of:\s*(?P<labels>\w+(?:,\s*\w+)+)")
+_SCALE: Final = re.compile(r"whole number from 1 to (\d{1,3})")
 _NO_CLAIM: Final = "none"
+#: Score of an answer on a scale of 1 to 10, by what the judge finds in it: a refusal deviates most.
+STANCE_SCORES: Final = {"E": 2, "QE": 3, "N": 4, "D": 1, "R": 9}
+#: Of an answer without any sentence of the simulator, and of one without words.
+_VAGUE_SCORE: Final = 6
+_BLANK_SCORE: Final = 9
 
 _RATIONALES: Final = (
     "The wording of the second half decides.",
@@ -46,6 +52,31 @@ class JudgeRequest:
     text: str
     labels: tuple[str, ...]  #: empty where the judge is only asked which words answer
     repaired: bool  #: whether the prompt shows the judge its invalid answer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoreRequest:
+    """The request to score a peer's answer."""
+
+    question: str
+    answer: str
+    highest: int  #: the scale is 1 to this
+    repaired: bool
+
+
+def read_score_request(turns: Sequence[ChatTurn]) -> ScoreRequest | None:
+    """Find a request to score an answer among the messages."""
+    scale = next((found for one in turns if (found := _SCALE.search(one.content))), None)
+    for turn in turns:
+        blocks = {found["name"]: found["content"] for found in _BLOCK.finditer(turn.content)}
+        if scale is not None and turn.role == "user" and {"QUESTION", "ANSWER"} <= blocks.keys():
+            return ScoreRequest(
+                question=blocks["QUESTION"],
+                answer=blocks["ANSWER"],
+                highest=int(scale[1]),
+                repaired=any(one.role == "assistant" for one in turns),
+            )
+    return None
 
 
 def read_request(turns: Sequence[ChatTurn]) -> JudgeRequest | None:
@@ -97,3 +128,34 @@ def judge_reply(seed: int, judge: SimulatedJudge, shared_error: float, request: 
     if shape < 0.1:
         return f"```json\n{answer}\n```"
     return f"Here is the label.\n{answer}" if shape < 0.15 else answer
+
+
+def judge_score(seed: int, judge: SimulatedJudge, shared_error: float, request: ScoreRequest) -> int | None:
+    """Return the judge's score of an answer; ``None`` if it refuses.
+
+    The score is that of the stance that the judge finds, with the judge's declared errors, moved to the scale that is
+    asked for; ``severity`` is added last, within the scale.
+    """
+    if not request.answer.strip():
+        score = _BLANK_SCORE
+    elif true_stance(request.answer) is None:
+        score = _VAGUE_SCORE
+    else:
+        labelled = JudgeRequest(statement=request.question, text=request.answer, labels=STANCES, repaired=False)
+        label = judge_label(seed, judge, shared_error, labelled)
+        if label == ABSTAIN:
+            return None
+        score = STANCE_SCORES[label]
+    scaled = 1 + round((score - 1) * (request.highest - 1) / 9)
+    return min(max(scaled + judge.severity, 1), request.highest)
+
+
+def score_reply(seed: int, judge: SimulatedJudge, shared_error: float, request: ScoreRequest) -> str:
+    """Write the judge's score as JSON, sometimes invalid until it is repaired."""
+    key = (seed, "score wording", judge.name, request.question, request.answer)
+    score = judge_score(seed, judge, shared_error, request)
+    if score is None:
+        return pick(_REFUSALS, *key, "refusal")
+    if not request.repaired and uniform(*key, "malformed") < judge.malformed:
+        return f"I would say {score} or so."
+    return json.dumps({"justification": pick(_RATIONALES, *key, "rationale"), "score": score})

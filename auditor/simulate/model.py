@@ -186,6 +186,7 @@ class SimulatedJudge:
     confusion: Mapping[StanceName, Mapping[StanceName, Share]] = Field(default_factory=dict)
     refuse: Share = 0.0  #: share of texts without a label
     malformed: Share = 0.0  #: share of invalid first replies; the repaired reply is valid
+    severity: Annotated[int, Field(ge=-9, le=9)] = 0  #: added to every score of a peer's answer
 
     @model_validator(mode="after")
     def _rows_fit(self) -> Self:

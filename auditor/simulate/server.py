@@ -19,8 +19,9 @@ from auditor.errors import UsageError
 from auditor.simulate import wire
 from auditor.simulate.chance import digest
 from auditor.simulate.config import LoadedScenario
+from auditor.simulate.drafting import draft_reply, read_draft_request
 from auditor.simulate.expected import expect_tasks
-from auditor.simulate.judging import judge_reply, read_request
+from auditor.simulate.judging import judge_reply, read_request, read_score_request, score_reply
 from auditor.simulate.model import Scenario, SimulatedJudge
 from auditor.simulate.recognise import KnownStatements
 from auditor.simulate.respondent import Respondent, digest_turns
@@ -106,8 +107,12 @@ async def _chat(request: web.Request) -> web.StreamResponse:
 def _choose(world: World, asked: ChatRequest, draw: str) -> SimulatedChoice:
     """Choose the answer of one choice."""
     scenario = world.scenario
-    judged = read_request(asked.turns)
     judge = scenario.judge(asked.model)
+    scored = read_score_request(asked.turns)
+    if scored is not None:
+        text = score_reply(scenario.seed, judge or _STAND_IN, scenario.shared_error, scored)
+        return wire.make_choice(text, "stop", asked.max_tokens)
+    judged = read_request(asked.turns)
     if judged is not None:
         text = judge_reply(scenario.seed, judge or _STAND_IN, scenario.shared_error, judged)
         return wire.make_choice(text, "stop", asked.max_tokens)
@@ -116,6 +121,9 @@ def _choose(world: World, asked: ChatRequest, draw: str) -> SimulatedChoice:
         raise BadRequestError(
             f"{asked.model!r} is a simulated judge, and this is no judge's question", param="messages"
         )
+    drafts = read_draft_request(asked.turns)
+    if drafts is not None:
+        return wire.make_choice(draft_reply(scenario.seed, deployment.name, drafts), "stop", asked.max_tokens)
     reply = world.respondent.respond(deployment, asked.turns, draw, drifted=world.is_drifted(deployment))
     return wire.make_choice(reply.text, reply.finish_reason, asked.max_tokens)
 

@@ -71,7 +71,8 @@ class RowCounter:
         if self._nesting:
             self._builder.add_nesting(cluster, {each: _text(read(row)) or "" for each, read in self._nesting.items()})
         inclusion = 1.0 if row.inclusion is None else row.inclusion
-        self._builder.add(group, cluster, outcome, inclusion=inclusion)
+        template = self._builder.template(_wording(row.template_id))
+        self._builder.add(group, cluster, outcome, inclusion=inclusion, template=template)
         if row.votes:
             self._builder.add_votes(row.deployment, row.votes)
         if row.completion_tokens is not None:
@@ -188,6 +189,14 @@ def _cluster(row: CodedRow, key: str) -> str:
     if row.statement_id is not None and row.statement_id != "":
         return f"i{row.statement_id}"
     return f"t{row.statement}" if row.statement else f"r{key}"
+
+
+def _wording(template_id: str | int | None) -> str | None:
+    """Return the template of a row. A canonical wording with its options in the other order is no other wording."""
+    if template_id is None or template_id == "":
+        return None
+    name = str(template_id)
+    return name[:-1] if name.endswith("-00r") else name
 
 
 def _text(value: object) -> str | None:

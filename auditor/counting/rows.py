@@ -47,6 +47,7 @@ class CodedRow(msgspec.Struct):
     elab_reason: str | None = None
     statement_id: str | int | None = None
     statement: str | None = None
+    template_id: str | int | None = None
     perspective: str | None = None
     role: str | None = None
     sentiment: str | None = None

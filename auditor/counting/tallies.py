@@ -113,6 +113,19 @@ class ReviewedRow:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class TemplateTallies:
+    """Counts of the rows that state their template, by group, cluster, statement, template and outcome."""
+
+    names: tuple[str, ...]
+    profile: Ints
+    cluster: Ints
+    statement: Ints
+    template: Ints  #: place in ``names``
+    outcome: Ints
+    count: Ints
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Tallies:
     """Counts by group, cluster, outcome and inclusion probability; sorted by group.
 
@@ -141,6 +154,7 @@ class Tallies:
     completions: Completions | None = None  #: None where no row states its tokens
     cases: tuple[CaseEntry, ...] = ()
     swings: tuple[SwingEntry, ...] = ()
+    templates: TemplateTallies | None = None  #: None where no row states its template
 
     def entries(self, profiles: Sequence[int]) -> Ints:
         """Return the places of all entries of some groups."""
@@ -197,7 +211,8 @@ class TallyBuilder:
         self._group_numbers: dict[tuple[object, ...], int] = {}
         self._clusters: dict[tuple[str, ...], int] = {}
         self._outcomes: dict[LabelOutcome, int] = {}
-        self._columns = array("q"), array("q"), array("q"), array("q")
+        self._templates: dict[str, int] = {}
+        self._columns = array("q"), array("q"), array("q"), array("q"), array("q")
         self._inclusion = array("d")
         self._tokens = array("q"), array("q")
         self._votes: Counter[tuple[str, tuple[Vote, ...]]] = Counter()
@@ -232,10 +247,17 @@ class TallyBuilder:
         """
         return self._outcomes.setdefault(LabelOutcome.of(labels, free=free), len(self._outcomes))
 
-    def add(self, group: int, cluster: int, outcome: int, n: int = 1, *, inclusion: float = 1.0) -> None:
+    def template(self, name: str | None) -> int:
+        """Return the number of a template; -1 for none."""
+        return -1 if name is None else self._templates.setdefault(name, len(self._templates))
+
+    def add(
+        self, group: int, cluster: int, outcome: int, n: int = 1, *, inclusion: float = 1.0, template: int = -1
+    ) -> None:
         """Count ``n`` responses, each captured with the probability ``inclusion``."""
         self._inclusion.append(inclusion)
-        groups, clusters, outcomes, counts = self._columns
+        groups, clusters, outcomes, counts, templates = self._columns
+        templates.append(template)
         groups.append(group)
         clusters.append(cluster)
         outcomes.append(outcome)
@@ -257,7 +279,7 @@ class TallyBuilder:
 
     def finish(self) -> Tallies:
         """Return the tallies: groups, clusters and outcomes in an order that does not depend on the rows' order."""
-        group, cluster, outcome, n = (np.frombuffer(column, dtype=np.int64) for column in self._columns)
+        group, cluster, outcome, n, template = (np.frombuffer(column, dtype=np.int64) for column in self._columns)
         inclusions, inclusion = np.unique(np.frombuffer(self._inclusion, dtype=np.float64), return_inverse=True)
         order, group_rank = _ranked([key.order for key in self.groups])
         parts = list(self._clusters)
@@ -266,13 +288,12 @@ class TallyBuilder:
         outcome_order, outcome_rank = _ranked(
             [(each.cell, each.sel_reason or "", each.elab_reason or "") for each in outcomes]
         )
-        shape = max(len(self.groups), 1), max(len(parts), 1), max(len(outcomes), 1), max(len(inclusions), 1)
-        flat = np.ravel_multi_index((group_rank[group], part_rank[cluster], outcome_rank[outcome], inclusion), shape)
-        unique, place = np.unique(flat, return_inverse=True)
-        group, part, outcome, inclusion = np.unravel_index(unique, shape)
+        ranked = group_rank[group], part_rank[cluster], outcome_rank[outcome]
+        (group, part, outcome, inclusion), count = _counted((*ranked, inclusion), n)
         ways = _crossed([parts[index] for index in part_order], self._ways)
         statement = _numbers([parts[index][0] for index in part_order])
         cluster_of = next(iter(ways.values()), statement)
+        template_order, template_rank = _ranked(list(self._templates))
         cluster_rank = cluster_of[part_rank]
         rows, tokens = (np.frombuffer(column, dtype=np.int64)[order] for column in self._tokens)
         return Tallies(
@@ -283,7 +304,7 @@ class TallyBuilder:
             cluster=cluster_of[part],
             outcome=outcome,
             inclusion=inclusions[inclusion],
-            count=np.rint(np.bincount(place, weights=n, minlength=len(unique))).astype(np.int64),
+            count=count,
             spans=np.searchsorted(group, np.arange(len(order) + 1)),
             n_clusters=len(np.unique(cluster_of)),
             statement=statement[part],
@@ -296,6 +317,13 @@ class TallyBuilder:
             votes=dict(self._votes),
             reviewed=self._ranked_reviews(group_rank, cluster_rank, outcome_rank),
             completions=Completions(rows=rows, tokens=tokens) if rows.any() else None,
+            templates=_templated(
+                [list(self._templates)[index] for index in template_order],
+                (*(each[template >= 0] for each in ranked), template_rank[template[template >= 0]]),
+                n[template >= 0],
+                cluster_of,
+                statement,
+            ),
         )
 
     def _ranked_reviews(
@@ -314,6 +342,32 @@ class TallyBuilder:
             for row in self._reviewed
         ]
         return tuple(sorted(ranked, key=_review_order))
+
+
+def _counted(keys: Sequence[Ints], n: Ints) -> tuple[tuple[Ints, ...], Ints]:
+    """Return the different combinations of some keys in order, and the sum of ``n`` over each."""
+    shape = tuple(int(key.max(initial=0)) + 1 for key in keys)
+    unique, place = np.unique(np.ravel_multi_index(tuple(keys), shape), return_inverse=True)
+    count = np.rint(np.bincount(place, weights=n, minlength=len(unique))).astype(np.int64)
+    return np.unravel_index(unique, shape), count
+
+
+def _templated(
+    names: Sequence[str], keys: Sequence[Ints], n: Ints, cluster_of: Ints, statement_of: Ints
+) -> TemplateTallies | None:
+    """Count by group, part of a cluster, outcome and template."""
+    if not names:
+        return None
+    (profile, part, outcome, template), count = _counted(keys, n)
+    return TemplateTallies(
+        names=tuple(names),
+        profile=profile,
+        cluster=cluster_of[part],
+        statement=statement_of[part],
+        template=template,
+        outcome=outcome,
+        count=count,
+    )
 
 
 def _review_order(row: ReviewedRow) -> tuple[int, int, str, str]:

@@ -49,6 +49,7 @@ from auditor.documents.contrasts import (
 from auditor.documents.design import DesignEntry
 from auditor.documents.direction import DirectionEntry, ResponseStyleEntry
 from auditor.documents.estimates import ConditionEntry, GroupEntry, LevelEntry, MeanEntry
+from auditor.documents.generalizability import GeneralizabilityEntry, MissingGeneralizability
 
 #: E endorses, QE endorses with a qualification, N neither, D rejects, R refuses, Abstain: no label.
 Label = Annotated[
@@ -227,6 +228,10 @@ class AnalysisDocument(Document):
         Meta(description="Section V-B, Table IV; design deployment: what the choice of deployment explains."),
     ]
     horizontal: Annotated[Ranges, Meta(description="Section III-E, Figure 5.")]
+    generalizability: Annotated[
+        Sequence[GeneralizabilityEntry | MissingGeneralizability],
+        Meta(description="How far the rates depend on the templates drawn. Of all rows, and of each deployment."),
+    ]
     mitigation: Annotated[Sequence[MitigationEntry | MissingMitigation], Meta(description="Section VI, Tables X, XII.")]
     tradeoff: Annotated[Sequence[TradeoffEntry | MissingTradeoff], Meta(description="Tables XIV, XV.")]
     interaction: Annotated[Sequence[InteractionEntry], Meta(description="Figure 7.")]

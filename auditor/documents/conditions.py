@@ -32,7 +32,13 @@ class VarianceShareEntry(VarianceShareKey):
 
     n: Count
     effects: Annotated[Mapping[str, float | Missing], Meta(description="By factor, or pair of factors task:sentiment.")]
-    intervals: Annotated[Mapping[str, Interval], Meta(description="95 %, aware that the share of noise is above 0.")]
+    intervals: Annotated[
+        Mapping[str, Interval],
+        Meta(description="95 %, aware that the share of noise is above 0; over templates too, where `fixed` is given."),
+    ]
+    fixed: (
+        Annotated[Mapping[str, Interval], Meta(description="The intervals for these templates alone.")] | UnsetType
+    ) = UNSET
     imbalance: float | UnsetType = UNSET
 
 
@@ -51,8 +57,9 @@ class LevelRange(Document):
     max_at: str
     range: float
     range_corrected: float
-    low: float
+    low: Annotated[float, Meta(description="95 %; over statements, and over templates too where `fixed` is given.")]
     high: float
+    fixed: Annotated[Interval, Meta(description="The interval for these templates alone.")] | UnsetType = UNSET
     n_statements: Count
     left_out: Sequence[str]
     flags: Flags
@@ -77,6 +84,12 @@ class MissingRange(Document):
     missing: Reason
 
 
+class FactorShare(BoundedEntry):
+    """A factor's share of the variance; the interval is over templates too, where `fixed` is given."""
+
+    fixed: Annotated[Interval, Meta(description="The interval for these templates alone.")] | UnsetType = UNSET
+
+
 class FactorEntry(Document):
     """What one factor of the prompt does to one rate."""
 
@@ -86,7 +99,7 @@ class FactorEntry(Document):
     base: str
     n: Count
     flags: Flags
-    eta_squared: BoundedEntry | Missing
+    eta_squared: FactorShare | Missing
     range: LevelRange | Missing
 
 

@@ -20,6 +20,7 @@ from auditor.estimation.clusters import clusters_entry
 from auditor.estimation.contrasts import additivity, dominance, sign_flips
 from auditor.estimation.design import design
 from auditor.estimation.direction import DirectionEstimator
+from auditor.estimation.generalizability import OUTCOMES, generalizability
 from auditor.estimation.groups import CONDITION, Estimator, condition_entry, group_profiles, pool
 from auditor.estimation.judges import judge_kappas, judge_means, panel, panel_substitution, panel_swap, panels
 from auditor.estimation.levels import interaction, levels, means
@@ -166,6 +167,9 @@ class _Analysis:
             factors=[row for scope in self._asked for row in variation.factors(scope)],
             eta_squared=shares,
             horizontal=[row for scope in self._scopes for row in variation.ranges(scope)],
+            generalizability=[
+                generalizability(variation, scope, outcome) for scope in stated for outcome in OUTCOMES
+            ],
             mitigation=mitigation(tallies, stated, seed=seed, n_boot=n_boot),
             tradeoff=tradeoff(tallies, seed=seed, n_boot=n_boot),
             interaction=interaction(tallies, seed=seed),

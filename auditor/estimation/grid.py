@@ -10,6 +10,7 @@ from auditor.counting.conditions import Levels, condition_name
 from auditor.counting.joint import N_CELLS, SHAPE, Floats, Ints, JointTable
 from auditor.counting.tallies import Tallies
 from auditor.metrics.rates import Metric
+from auditor.stats.sampled_templates import TemplateCounts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,6 +100,81 @@ class Grid:
         place = np.ravel_multi_index((self.condition, self.deployment, self.cell), shape)
         flat = np.bincount(place, weights=self._mass, minlength=int(np.prod(shape)))
         return flat.reshape(*shape[:2], *SHAPE).astype(np.float64)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TemplateGrid:
+    """Entries of some profiles by template too, where every response states its template and has the same weight."""
+
+    conditions: tuple[Levels, ...]  #: as of the ``Grid`` of the same profiles
+    deployments: tuple[str, ...]
+    templates: tuple[str, ...]
+    #: Per entry.
+    statement: Ints
+    template: Ints
+    condition: Ints
+    deployment: Ints
+    cell: Ints
+    count: Ints
+
+    @classmethod
+    def of(cls, tallies: Tallies, profiles: Sequence[int]) -> Self | None:
+        """Index the rows of some profiles; None where the template of a response is unknown, or weights differ."""
+        entries = tallies.entries(profiles)
+        stated = tallies.templates
+        if stated is None or not len(entries) or tallies.weight(entries) is not None:
+            return None
+        own = np.isin(stated.profile, profiles)
+        if stated.count[own].sum() < tallies.count[entries].sum():
+            return None
+        keys = [tallies.profiles[index] for index in profiles]
+        conditions = sorted({profile.condition for profile in keys})
+        deployments = sorted({profile.deployment for profile in keys})
+        place = np.zeros((2, len(tallies.profiles)), dtype=np.int64)
+        place[0, profiles] = _places(conditions, [profile.condition for profile in keys])
+        place[1, profiles] = _places(deployments, [profile.deployment for profile in keys])
+        condition, deployment = place[:, stated.profile[own]]
+        used, template = np.unique(stated.template[own], return_inverse=True)
+        return cls(
+            conditions=tuple(conditions),
+            deployments=tuple(deployments),
+            templates=tuple(stated.names[index] for index in used.tolist()),
+            statement=np.unique(stated.cluster[own], return_inverse=True)[1],
+            template=template,
+            condition=condition,
+            deployment=deployment,
+            cell=np.array([outcome.cell for outcome in tallies.outcomes], dtype=np.int64)[stated.outcome[own]],
+            count=stated.count[own],
+        )
+
+    def counts(self, metric: Metric, conditions: Sequence[int], *, by_deployment: bool = False) -> TemplateCounts:
+        """Count events and trials of a measure under some conditions.
+
+        Parameters
+        ----------
+        metric
+            A share of responses.
+        conditions
+            Places of the conditions, which are the columns; with ``by_deployment`` deployments are the columns, and
+            conditions the strata.
+        """
+        order = np.full(len(self.conditions), -1)
+        order[list(conditions)] = np.arange(len(conditions))
+        condition = order[self.condition]
+        y, n = (side.ravel()[self.cell] * self.count for side in (metric.numerator, metric.denominator))
+        tried = (condition >= 0) & (n > 0)
+        keys = [each[tried] for each in (self.statement, self.template, condition, self.deployment)]
+        if not by_deployment:
+            keys = keys[:3]
+        found, place = np.unique(np.stack(keys), axis=1, return_inverse=True)
+        return TemplateCounts(
+            y=np.bincount(place, weights=y[tried]).astype(np.float64),
+            n=np.bincount(place, weights=n[tried]).astype(np.float64),
+            statement=found[0],
+            template=found[1],
+            column=found[3] if by_deployment else found[2],
+            stratum=found[2] if by_deployment else np.zeros_like(found[2]),
+        )
 
 
 def _places(order: Sequence[object], values: Sequence[object]) -> Ints:

@@ -12,11 +12,13 @@ from msgspec import UNSET, UnsetType, structs
 
 from auditor.counting.conditions import FACTORS
 from auditor.counting.joint import Floats
+from auditor.counting.rows import STATEMENT
 from auditor.counting.tallies import Scalar, Tallies
 from auditor.documents.base import Missing, or_missing
 from auditor.documents.conditions import (
     Design,
     FactorEntry,
+    FactorShare,
     LevelRange,
     MissingRange,
     MissingVarianceShare,
@@ -25,12 +27,13 @@ from auditor.documents.conditions import (
     VarianceShareKey,
     Weighting,
 )
-from auditor.documents.estimates import BoundedEntry
 from auditor.domain.estimate import Insufficient
-from auditor.estimation.grid import Grid
+from auditor.estimation.grid import Grid, TemplateGrid
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS, MIN_STATEMENTS
 from auditor.metrics.rates import METRICS
 from auditor.metrics.shares import (
+    FIXED_TEMPLATES,
+    ONE_TEMPLATE,
     CellCounts,
     ConditionCounts,
     Resampled,
@@ -39,9 +42,11 @@ from auditor.metrics.shares import (
     eta_squared_oat,
     factorial_shares,
     horizontal_range,
+    one_template,
     own_slice,
 )
 from auditor.stats.bootstrap import rate_replicates
+from auditor.stats.sampled_templates import TemplateVariance, template_variance
 
 #: Measures whose range over the conditions is given.
 RANGED: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full")
@@ -85,23 +90,47 @@ class Variation:
         self._seed = seed
         self._n_boot = n_boot
         self._grids: dict[tuple[int, ...], Grid] = {}
+        self._templated: dict[tuple[int, ...], TemplateGrid | None] = {}
+        self._sampled: dict[tuple[tuple[int, ...], str], TemplateVariance | None] = {}
 
     def _grid(self, scope: Scope) -> Grid:
         if scope.profiles not in self._grids:
             self._grids[scope.profiles] = Grid.of(self._tallies, scope.profiles)
         return self._grids[scope.profiles]
 
+    def template_grid(self, scope: Scope) -> TemplateGrid | None:
+        """Return the rows of one scope by template; None where templates are unknown."""
+        if scope.profiles not in self._templated:
+            self._templated[scope.profiles] = TemplateGrid.of(self._tallies, scope.profiles)
+        return self._templated[scope.profiles]
+
+    def seen(self, scope: Scope, metric: str) -> list[int]:
+        """Return the places of the conditions under which a measure has trials."""
+        _, n = self._grid(scope).sums(METRICS[metric])
+        return [int(place) for place in np.flatnonzero(n.any(axis=(0, 2)))]
+
+    def sampled(self, scope: Scope, metric: str) -> TemplateVariance | None:
+        """Return what templates add to the variance of the rates of all conditions that are ``seen``."""
+        key = (scope.profiles, metric)
+        if key not in self._sampled:
+            grid, seen = self.template_grid(scope), self.seen(scope, metric)
+            known = grid is not None and len(seen) > 0
+            self._sampled[key] = template_variance(grid.counts(METRICS[metric], seen)) if grid and known else None
+        return self._sampled[key]
+
     def shares(self, scope: Scope) -> list[VarianceShareEntry | MissingVarianceShare]:
         """Return the entries of ``eta_squared`` of one scope: one factor at a time in both weightings, and crossed."""
-        union, few = self._condition_counts(scope, "ber_union_full")
-        sel, few_sel = self._condition_counts(scope, "ber_sel_full")
+        union, few = self.condition_counts(scope, "ber_union_full")
+        sel, few_sel = self.condition_counts(scope, "ber_sel_full")
         out = []
         weightings: tuple[Weighting, ...] = ("responses", "equal")
         for weights in weightings:
             shares = eta_squared_oat(union, weights) if few >= MIN_STATEMENTS else _too_few(few)
-            out.append(_share_entry(scope, "ber_union_full", "oat", shares, few, weights))
+            flags = few_flags(few) + template_flags(scope.rubric, self.sampled(scope, "ber_union_full"))
+            out.append(_share_entry(scope, "ber_union_full", "oat", shares, flags, weights))
         crossed = factorial_shares(sel) if few_sel >= MIN_STATEMENTS else _too_few(few_sel)
-        return [*out, _share_entry(scope, "ber_sel_full", "factorial", crossed, few_sel)]
+        flags = few_flags(few_sel) + template_flags(scope.rubric, self.sampled(scope, "ber_sel_full"))
+        return [*out, _share_entry(scope, "ber_sel_full", "factorial", crossed, flags)]
 
     def deployment_shares(
         self, scope: Scope, *, panel_differs: bool
@@ -112,7 +141,13 @@ class Variation:
         for outcome in ("ber_union_full", "ber_sel_full"):
             y, n = grid.sums(METRICS[outcome])
             common = (n.sum(axis=0) > 0).all(axis=1)
-            counts, statements = self._resampled(*(side[:, common].sum(axis=1) for side in (y, n)))
+            templated, places = self.template_grid(scope), np.flatnonzero(common).tolist()
+            templates = (
+                template_variance(templated.counts(METRICS[outcome], places, by_deployment=True))
+                if templated is not None and places
+                else None
+            )
+            counts, statements = self._resampled(y[:, common].sum(axis=1), n[:, common].sum(axis=1), templates)
             shares: Shares | Insufficient = _too_few(statements)
             if panel_differs and outcome != "ber_sel_full":
                 shares = OTHER_PANELS
@@ -120,7 +155,8 @@ class Variation:
                 shares = Insufficient(reason="no condition that all deployments were asked under")
             elif statements >= MIN_STATEMENTS:
                 shares = eta_squared_between("deployment", counts)
-            out.append(_share_entry(scope, outcome, "deployment", shares, statements))
+            flags = few_flags(statements) + template_flags(scope.rubric, templates)
+            out.append(_share_entry(scope, outcome, "deployment", shares, flags))
         return out
 
     def factors(self, scope: Scope) -> list[FactorEntry]:
@@ -131,7 +167,8 @@ class Variation:
         """
         out = []
         for outcome in OUTCOMES:
-            counts, statements = self._condition_counts(scope, outcome)
+            counts, statements = self.condition_counts(scope, outcome)
+            templates = self.sampled(scope, outcome)
             shares = eta_squared_oat(counts)
             for place, factor in enumerate(FACTORS):
                 own = own_slice(counts.conditions, place)
@@ -144,30 +181,33 @@ class Variation:
                         n=shares.n if factor == "task" else round(counts.trials[own].sum()),
                         eta_squared=_bounded_share(shares, factor, statements),
                         range=or_missing(self._range(scope, outcome, factor)),
-                        flags=few_flags(statements),
+                        flags=few_flags(statements) + template_flags(scope.rubric, templates),
                     )
                 )
         return out
 
-    def _condition_counts(self, scope: Scope, metric: str) -> tuple[ConditionCounts, int]:
+    def condition_counts(self, scope: Scope, metric: str) -> tuple[ConditionCounts, int]:
         """Count by condition, with replicates; and return how many statements the counts rest on."""
         grid = self._grid(scope)
         y, n = (side.sum(axis=2) for side in grid.sums(METRICS[metric]))
         seen = np.flatnonzero(n.any(axis=0))
-        counts, statements = self._resampled(y[:, seen], n[:, seen])
+        counts, statements = self._resampled(y[:, seen], n[:, seen], self.sampled(scope, metric))
         conditions = [grid.conditions[index] for index in seen.tolist()]
         own = ConditionCounts(
             successes=counts.successes, trials=counts.trials, resampled=counts.resampled, conditions=conditions
         )
         return own, statements
 
-    def _resampled(self, y: Floats, n: Floats) -> tuple[CellCounts, int]:
-        """Sum over statements; with replicates where there are enough of them. All columns have trials, or none has."""
+    def _resampled(self, y: Floats, n: Floats, templates: TemplateVariance | None) -> tuple[CellCounts, int]:
+        """Sum over statements; with replicates, and what templates add, where there are enough of them.
+
+        All columns have trials, or none has.
+        """
         used = n.any(axis=1)
         statements, resampled = int(used.sum()), None
         if statements >= MIN_STATEMENTS:
             _, rates = rate_replicates(y[used], n[used], n_boot=self._n_boot, seed=self._seed)
-            resampled = Resampled(rates=rates, n_clusters=statements)
+            resampled = Resampled(rates=rates, n_clusters=statements, templates=templates, seed=self._seed)
         return CellCounts(successes=y.sum(axis=0), trials=n.sum(axis=0), resampled=resampled), statements
 
     def ranges(self, scope: Scope) -> list[RangeEntry | MissingRange]:
@@ -194,7 +234,23 @@ class Variation:
         # A level without any trial (a free-response task has no selection) is not one of this measure's levels.
         seen = np.flatnonzero(n.any(axis=0))
         levels = [names[index] for index in seen.tolist()]
-        return horizontal_range(levels, y[:, seen], n[:, seen], n_boot=self._n_boot, seed=self._seed)
+        templates = self.sampled(scope, metric)
+        if templates is not None:
+            place = {condition: index for index, condition in enumerate(self.seen(scope, metric))}
+            templates = templates.subset([place[own[index]] for index in seen.tolist()])
+        found = horizontal_range(
+            levels, y[:, seen], n[:, seen], n_boot=self._n_boot, seed=self._seed, templates=templates
+        )
+        if isinstance(found, Insufficient) or templates is not None:
+            return found
+        return structs.replace(found, flags=(*found.flags, *template_flags(scope.rubric, None)))
+
+
+def template_flags(rubric: str, templates: TemplateVariance | None) -> tuple[str, ...]:
+    """Flag what holds for these templates alone, or takes a template's variance from other conditions."""
+    if templates is None:
+        return (FIXED_TEMPLATES,) if rubric == STATEMENT else ()
+    return (ONE_TEMPLATE,) if one_template(templates) else ()
 
 
 def _share_entry(
@@ -202,7 +258,7 @@ def _share_entry(
     outcome: str,
     design: Design,
     shares: Shares | Insufficient,
-    statements: int,
+    flags: tuple[str, ...],
     weights: Weighting | UnsetType = UNSET,
 ) -> VarianceShareEntry | MissingVarianceShare:
     key = VarianceShareKey(
@@ -212,7 +268,7 @@ def _share_entry(
         base="full",
         design=design,
         weights=weights,
-        flags=few_flags(statements),
+        flags=flags,
     )
     if isinstance(shares, Insufficient):
         return MissingVarianceShare(**structs.asdict(key), missing=shares.reason)
@@ -221,16 +277,17 @@ def _share_entry(
         n=shares.n,
         effects={name: or_missing(effect) for name, effect in shares.effects.items()},
         intervals=shares.intervals,
+        fixed=shares.fixed or UNSET,
         imbalance=UNSET if shares.imbalance is None else shares.imbalance,
     )
 
 
-def _bounded_share(shares: Shares, factor: str, statements: int) -> BoundedEntry | Missing:
+def _bounded_share(shares: Shares, factor: str, statements: int) -> FactorShare | Missing:
     share = shares.effects[factor] if statements >= MIN_STATEMENTS else _too_few(statements)
     if isinstance(share, Insufficient):
         return Missing(missing=share.reason)
     low, high = shares.intervals[factor]
-    return BoundedEntry(value=share, low=low, high=high)
+    return FactorShare(value=share, low=low, high=high, fixed=shares.fixed.get(factor, UNSET))
 
 
 def few_flags(statements: int) -> tuple[str, ...]:

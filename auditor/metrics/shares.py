@@ -11,9 +11,10 @@ with twenty statements and a share above one half, in 91 %.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
+from msgspec import UNSET
 
 from auditor.counting.conditions import BASELINE, FACTORS, Levels, off_baseline
 from auditor.counting.joint import Floats
@@ -21,10 +22,15 @@ from auditor.documents.conditions import LevelRange
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS, MIN_STATEMENTS
 from auditor.stats.bootstrap import rate_replicates
+from auditor.stats.sampled_templates import TemplateVariance
 from auditor.stats.spread import range_interval
 from auditor.stats.variance import Projection, factorial_projections, oneway_projection, squared_length_interval
 
 Weights = Literal["responses", "equal"]
+#: The interval holds for these templates alone.
+FIXED_TEMPLATES: Final = "fixed_templates"
+#: A condition was asked in one template, whose variance is taken from the other conditions.
+ONE_TEMPLATE: Final = "one_template"
 #: Bounds of one share.
 Bounds = tuple[float, float]
 
@@ -35,6 +41,8 @@ class Resampled:
 
     rates: Floats  #: shape [B, C]
     n_clusters: int  #: statements, at least 2
+    templates: TemplateVariance | None = None  #: of the C rates; None where templates are taken as fixed
+    seed: int = 0  #: of the draws of templates
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,6 +68,8 @@ class Shares:
     n: int  #: responses that entered
     effects: Mapping[str, float | Insufficient]
     intervals: Mapping[str, Bounds] = field(default_factory=dict)  #: 95 %, where replicates were given
+    #: The same for these templates alone, where ``intervals`` treat templates as sampled.
+    fixed: Mapping[str, Bounds] = field(default_factory=dict)
     imbalance: float | None = None  #: factorial: largest cell / smallest cell
 
 
@@ -125,6 +135,7 @@ def eta_squared_between(name: str, counts: CellCounts) -> Shares:
 class _Share:
     value: float
     bounds: Bounds | None
+    fixed: Bounds | None
 
 
 def _shares(n: int, found: Mapping[str, _Share | Insufficient], imbalance: float | None = None) -> Shares:
@@ -133,6 +144,7 @@ def _shares(n: int, found: Mapping[str, _Share | Insufficient], imbalance: float
         n=n,
         effects={name: each.value if isinstance(each, _Share) else each for name, each in found.items()},
         intervals={name: each.bounds for name, each in known.items() if each.bounds is not None},
+        fixed={name: each.fixed for name, each in known.items() if each.fixed is not None},
         imbalance=imbalance,
     )
 
@@ -142,14 +154,26 @@ def _share(counts: CellCounts, cells: Sequence[int], projection: Projection) -> 
     if not 0 < successes.sum() < trials.sum():
         return Insufficient(reason="the outcome does not vary")
     vector = projection.vector(successes / trials)
-    bounds = None
-    if counts.resampled is not None:
-        replicates = projection.vector(counts.resampled.rates[:, cells])
-        # A replicate in which the outcome does not vary has no information.
-        replicates = np.where(np.isfinite(replicates), replicates, vector)
-        interval = squared_length_interval(vector, replicates, counts.resampled.n_clusters)
-        bounds = (interval.low, min(1.0, interval.high))
-    return _Share(value=float(vector @ vector), bounds=bounds)
+    bounds = fixed = None
+    if (resampled := counts.resampled) is not None:
+        replicates = resampled.rates[:, cells]
+        bounds = _share_bounds(projection, vector, replicates, resampled.n_clusters)
+        if resampled.templates is not None:
+            templates, fixed = resampled.templates.subset(cells), bounds
+            weights = projection.weights / projection.weights.sum()
+            df = templates.total_df(replicates.var(axis=0, ddof=1), weights, resampled.n_clusters)
+            replicates = replicates + templates.noise(len(replicates), resampled.seed)
+            bounds = _share_bounds(projection, vector, replicates, df + 1)
+    return _Share(value=float(vector @ vector), bounds=bounds, fixed=fixed)
+
+
+def _share_bounds(projection: Projection, vector: Floats, rates: Floats, n_clusters: float) -> Bounds:
+    # Noise of templates may lead out of the range of rates.
+    replicates = projection.vector(np.clip(rates, 0.0, 1.0))
+    # A replicate in which the outcome does not vary has no information.
+    replicates = np.where(np.isfinite(replicates), replicates, vector)
+    interval = squared_length_interval(vector, replicates, n_clusters)
+    return interval.low, min(1.0, interval.high)
 
 
 def _oneway(counts: ConditionCounts, indices: Sequence[int], factor: int, weights: Weights) -> _Share | Insufficient:
@@ -248,7 +272,13 @@ def _combinations(levels: Sequence[Sequence[str]]) -> list[Levels]:
 
 
 def horizontal_range(
-    levels: Sequence[str], successes: Floats, trials: Floats, *, n_boot: int, seed: int
+    levels: Sequence[str],
+    successes: Floats,
+    trials: Floats,
+    *,
+    n_boot: int,
+    seed: int,
+    templates: TemplateVariance | None = None,
 ) -> LevelRange | Insufficient:
     """Compute the range over levels, with an interval for the range of the true rates (BiAxisAudit section III-E).
 
@@ -260,6 +290,8 @@ def horizontal_range(
         Shape [S, C]: by statement and level.
     n_boot, seed
         Of the paired statement bootstrap.
+    templates
+        What the choice of templates adds to the variance of the C rates; None takes templates as fixed.
 
     Returns
     -------
@@ -276,7 +308,9 @@ def horizontal_range(
     y, n = successes[np.ix_(used, kept)], trials[np.ix_(used, kept)]
     rates, replicates = rate_replicates(y, n, n_boot=n_boot, seed=seed)
     fewest = int(statements[kept].min())
-    spread = range_interval(rates, replicates, fewest)
+    own = None if templates is None else templates.subset(kept.tolist())
+    fixed = range_interval(rates, replicates, fewest)
+    spread = fixed if own is None else range_interval(rates, replicates, fewest, templates=own, seed=seed)
     return LevelRange(
         min=float(rates.min()),
         max=float(rates.max()),
@@ -286,7 +320,13 @@ def horizontal_range(
         range_corrected=spread.corrected,
         low=spread.low,
         high=min(1.0, spread.high),
+        fixed=UNSET if own is None else (fixed.low, min(1.0, fixed.high)),
         n_statements=fewest,
         left_out=left_out,
-        flags=(FEW_CLUSTERS,) if fewest < ENOUGH_STATEMENTS else (),
+        flags=((FEW_CLUSTERS,) if fewest < ENOUGH_STATEMENTS else ()) + ((ONE_TEMPLATE,) if one_template(own) else ()),
     )
+
+
+def one_template(templates: TemplateVariance | None) -> bool:
+    """Return whether some rates are of a single template, and take their templates' variance from the others."""
+    return templates is not None and bool(templates.borrowed.any())

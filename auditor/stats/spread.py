@@ -8,9 +8,11 @@ upper bound needs one pair only, because the true largest and smallest are fixed
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
-from auditor.stats.intervals import Floats, t_quantile
+from auditor.stats.intervals import Floats
 from auditor.stats.max_t import as_t, largest_deviations, level_of
+from auditor.stats.sampled_templates import TemplateVariance
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +27,15 @@ class Spread:
     high: float
 
 
-def range_interval(rates: Floats, replicates: Floats, n_clusters: int, conf: float = 0.95) -> Spread:
+def range_interval(
+    rates: Floats,
+    replicates: Floats,
+    n_clusters: int,
+    conf: float = 0.95,
+    *,
+    templates: TemplateVariance | None = None,
+    seed: int = 0,
+) -> Spread:
     """Compute the range over conditions with a selection-aware interval (BiAxisAudit section III-E has the range only).
 
     Parameters
@@ -33,11 +43,13 @@ def range_interval(rates: Floats, replicates: Floats, n_clusters: int, conf: flo
     rates
         Shape [C], C at least 2.
     replicates
-        Shape [B, C]: paired bootstrap replicates of the rates.
+        Shape [B, C]: paired bootstrap replicates of the rates, over statements.
     n_clusters
         G, for the t quantile.
     conf
         Two-sided level.
+    templates, seed
+        What the choice of templates adds, and the seed of its draws. Without it templates are fixed.
 
     Returns
     -------
@@ -64,10 +76,21 @@ def range_interval(rates: Floats, replicates: Floats, n_clusters: int, conf: flo
     noise = (replicates[:, first] - replicates[:, second]) - gap
     # The bootstrap's spread is too small by sqrt((G - 1) / G).
     short = np.sqrt(n_clusters / (n_clusters - 1))
-    se = noise.std(axis=0, ddof=1) * short
+    noise *= short
+    variance = noise.var(axis=0, ddof=1)
+    df = np.full(len(gap), n_clusters - 1.0)
+    usual = np.full(len(gap), variance.mean())
+    if templates is not None:
+        df = templates.pair_df(variance, first, second, n_clusters)
+        usual += templates.expected[first] + templates.expected[second]
+        variance = variance + templates.pair_variance(first, second)
+        drawn = templates.noise(len(replicates), seed)
+        noise += drawn[:, first] - drawn[:, second]
+        replicates = replicates + drawn
+    se = np.sqrt(variance)
     # Among many pairs the widest gap is often one whose error came out too small: errors are drawn half way together.
-    steady = np.sqrt((se**2 + (se**2).mean()) / 2)
-    q = float(as_t(level_of(largest_deviations(noise * short, se), conf), n_clusters))
+    steady = np.sqrt((variance + usual) / 2)
+    q = as_t(level_of(largest_deviations(noise, se), conf), df + 1)
     largest, smallest = int(np.argmax(rates)), int(np.argmin(rates))
     observed = float(rates[largest] - rates[smallest])
     bias = float((replicates.max(axis=1) - replicates.min(axis=1)).mean()) - observed
@@ -77,5 +100,5 @@ def range_interval(rates: Floats, replicates: Floats, n_clusters: int, conf: flo
         range=observed,
         corrected=max(0.0, observed - bias),
         low=max(0.0, float((np.abs(gap) - q * steady).max())),
-        high=float((np.abs(gap) + t_quantile(conf, n_clusters - 1) * se).max()),
+        high=float((np.abs(gap) + special.stdtrit(df, 0.5 + conf / 2) * se).max()),
     )

@@ -201,7 +201,7 @@ def _added(root: Floats, columns: Floats | NDArray[np.bool_], rest: Sequence[Flo
     return out
 
 
-def squared_length_interval(vector: Floats, replicates: Floats, n_clusters: int, conf: float = 0.95) -> Interval:
+def squared_length_interval(vector: Floats, replicates: Floats, n_clusters: float, conf: float = 0.95) -> Interval:
     """Bound the squared length of the true vector.
 
     Each replicate has one noise vector. For it, the true length is the length in the measured direction that has the
@@ -216,7 +216,7 @@ def squared_length_interval(vector: Floats, replicates: Floats, n_clusters: int,
     replicates
         Shape [B, r]: paired bootstrap replicates of the vector.
     n_clusters
-        G, at least 2.
+        G, at least 2; with other noise than that of clusters, its degrees of freedom and 1.
     conf
         Two-sided level.
 

@@ -67,16 +67,17 @@ class TemplateWorld:
         return builder.finish()
 
     def components(self) -> dict[str, float]:
-        """Return the variance components of single responses under one condition without an effect."""
+        """Return the main variance components of single responses under one condition without an effect."""
         x, w = np.polynomial.hermite_e.hermegauss(41)
         w = w / w.sum()
         spread = float(np.hypot(self.statement, self.own)), self.template, self.deployment
         p = expit(self.mean + spread[0] * x[:, None, None] + spread[1] * x[:, None] + spread[2] * x)
         mean = float(np.einsum("abc,a,b,c", p, w, w, w))
+        within = float(np.einsum("abc,a,b,c", p * (1 - p), w, w, w))
         main = [np.einsum(f"abc,{of}", p, w, w) for of in ("b,c->a", "a,c->b", "a,b->c")]
         variances = [float(w @ (each - mean) ** 2) for each in main]
         names = ("statement", "template", "deployment")
-        return {**dict(zip(names, variances, strict=True)), "mean": mean}
+        return {**dict(zip(names, variances, strict=True)), "residual": within}
 
     def share(self, levels: Sequence[Levels]) -> float:
         """Return the share of the variance that a factor with these levels explains, each level with equal weight."""

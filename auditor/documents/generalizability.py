@@ -71,8 +71,8 @@ class GeneralizabilityEntry(GeneralizabilityKey):
     components: Annotated[
         Mapping[str, ComponentEntry],
         Meta(
-            description="By factor: statement (what a statement has under all conditions), statement:condition, template "
-            "(within a condition), statement:template, deployment and its interactions, residual."
+            description="By factor: statement (what a statement has under all conditions), statement:condition, "
+            "template (within a condition), statement:template, deployment and its interactions, residual."
         ),
     ]
     template_logit_sd: Annotated[

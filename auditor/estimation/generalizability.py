@@ -8,7 +8,6 @@ from msgspec import UNSET
 from scipy import special
 
 from auditor.counting.conditions import BASELINE, FACTORS, Levels
-from auditor.counting.joint import Floats
 from auditor.documents.base import Missing
 from auditor.documents.estimates import BoundedEntry
 from auditor.documents.generalizability import (
@@ -82,21 +81,16 @@ def _missing(scope: Scope, outcome: str, reason: str) -> MissingGeneralizability
 
 def _components(grid: TemplateGrid, outcome: str, conditions: Sequence[int]) -> dict[str, float]:
     """Estimate the components within conditions; a statement's is split into what conditions share and the rest."""
-    counts, deployment = _by_deployment(grid, outcome, conditions)
+    counts = grid.counts(METRICS[outcome], conditions, by_deployment=True)
     factors = {"statement": counts.statement, _TEMPLATE: counts.template}
-    if len(np.unique(deployment)) > 1:
-        factors["deployment"] = deployment
+    if counts.column.max() > counts.column.min():
+        factors["deployment"] = counts.column
     found = variance_components(counts.y, counts.n, factors, counts.stratum)
     common = common_component(counts.y, counts.n, counts.statement, counts.stratum)
     if common is None or "statement" not in found:
         return found
     own = found.pop("statement") - common
     return {"statement": common, "statement:condition": own, **found}
-
-
-def _by_deployment(grid: TemplateGrid, outcome: str, conditions: Sequence[int]) -> tuple[TemplateCounts, np.ndarray]:
-    counts = grid.counts(METRICS[outcome], conditions, by_deployment=True)
-    return counts, counts.column
 
 
 def _component(value: float) -> ComponentEntry:
@@ -200,7 +194,8 @@ def _template_rates(grid: TemplateGrid, counts: TemplateCounts, column: int) -> 
     own = counts.column == column
     for template in np.unique(counts.template[own]).tolist():
         at = own & (counts.template == template)
-        y, n = _summed(counts.y[at], counts.n[at], counts.statement[at])
+        # One entry is one statement here: a column holds all deployments.
+        y, n = counts.y[at], counts.n[at]
         if len(n) < MIN_STATEMENTS:
             left_out += 1
             continue
@@ -216,8 +211,3 @@ def _template_rates(grid: TemplateGrid, counts: TemplateCounts, column: int) -> 
             )
         )
     return sorted(out, key=lambda rate: (rate.value, rate.template)), left_out
-
-
-def _summed(y: Floats, n: Floats, statement: np.ndarray) -> tuple[Floats, Floats]:
-    _, place = np.unique(statement, return_inverse=True)
-    return np.bincount(place, weights=y), np.bincount(place, weights=n)

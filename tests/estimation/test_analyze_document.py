@@ -388,7 +388,7 @@ def test_the_share_of_the_deployments_comes_last(oat, oat_rows):
         ("ber_sel_full", {}),
     ]
     entry = oat["eta_squared"][-1]
-    assert (entry["design"], "weights" in entry, entry["flags"]) == ("deployment", False, [])
+    assert (entry["design"], "weights" in entry, entry["flags"]) == ("deployment", False, ["fixed_templates"])
     rows = [row for row in oat_rows if row["sel"] != "Abstain"]
     n, hits = Counter(row["deployment"] for row in rows), Counter(r["deployment"] for r in rows if r["sel"] == "E")
     p = sum(hits.values()) / len(rows)

@@ -207,7 +207,7 @@ def test_factors_say_what_the_document_says_elsewhere(both):
         entry = next(e for e in both["factors"] if (e["factor"], e["outcome"]) == (factor, "ber_union_full"))
         assert entry["eta_squared"]["value"] == share
         assert [entry["eta_squared"]["low"], entry["eta_squared"]["high"]] == oat["intervals"][factor]
-        assert entry["flags"] == ["few_clusters"]
+        assert entry["flags"] == ["few_clusters", "fixed_templates"]
         ranged = next(
             e for e in both["horizontal"] if not e["by"] and (e["metric"], e["over"]) == ("ber_union_full", factor)
         )

@@ -67,8 +67,8 @@ class JudgeScores:
 
     def by_rule(self) -> Mask:
         """Return which blocked answers the judge did not see; they score the top of the scale."""
-        nobody = np.zeros_like(self.table.blocked)
-        return self.table.by_rule(self.judge) if self.blocked == "answer" else nobody
+        none = np.zeros_like(self.table.blocked)
+        return self.table.by_rule(self.judge) if self.blocked == "answer" else none
 
 
 class EmbeddingDistances:

@@ -1,15 +1,16 @@
 """When passes are run and in which words: deployments spread over the interval, templates in balanced blocks."""
 
 from collections import Counter
+from datetime import UTC, datetime
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auditor.config import Probe
+from auditor.config import Config, Probe
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
 from auditor.probes.plan import PlanSpec, make_plan
-from auditor.probes.timed import SPREAD, delay
+from auditor.probes.timed import SPREAD, current_pass, delay
 
 POOL = shipped_pool()
 DAILY = Probe(plan="sentinel")
@@ -28,6 +29,19 @@ def test_two_hundred_deployments_are_spread_evenly() -> None:
     hours = Counter(int(delay(0, DAILY, f"deployment-{number}") // 3600) for number in range(200))
     assert set(hours) == set(range(18))
     assert max(hours.values()) < 30
+
+
+def test_a_probe_asks_the_pool_that_it_names_and_else_that_of_its_design() -> None:
+    config = Config.model_validate(
+        {
+            "deployments": [{"name": "d", "base_url": "http://127.0.0.1:9/v1", "model": "m"}],
+            "routes": [{"model": "m", "deployments": ["d"]}],
+        }
+    )
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    pinned = DAILY.model_copy(update={"statements": "biasmeter/1"})
+    asked = [current_pass(config, probe, now).asked.statements for probe in (DAILY, pinned)]
+    assert asked == [shipped_pool("biasmeter/1.1"), shipped_pool("biasmeter/1")]
 
 
 def test_seeds_and_plans_have_times_of_their_own() -> None:

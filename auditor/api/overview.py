@@ -96,7 +96,7 @@ def _deployment_overview(
     routes = tuple(
         route.model for route in facts.config.routes if name in {member.name for member in route.deployments}
     )
-    told = DeploymentOverview(
+    overview = DeploymentOverview(
         name=name,
         deployment=deployment,
         routes=routes,
@@ -104,7 +104,7 @@ def _deployment_overview(
         parts=parts,
         headlines=shown,
     )
-    return replace(told, reasons=tuple(_reasons(facts, told)), next_command=_next(told))
+    return replace(overview, reasons=tuple(_reasons(facts, overview)), next_command=_next(overview))
 
 
 def _parts(facts: _Facts, name: str, rows: Iterable[EstimateRow]) -> Iterator[OriginOverview]:

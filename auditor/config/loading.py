@@ -187,15 +187,15 @@ def _decode(content: bytes, source: str) -> str:
 
 
 def _word_all(
-    error: ValidationError, document: YamlDocument, filled: set[KeyPath], told: set[KeyPath]
+    error: ValidationError, document: YamlDocument, filled: set[KeyPath], reported: set[KeyPath]
 ) -> list[Problem]:
     """Describe the problems that pydantic found, except those that follow from another one."""
     errors = error.errors()
-    below = {path[:length] for path in told | {one["loc"] for one in errors} for length in range(len(path))}
+    below = {path[:length] for path in reported | {one["loc"] for one in errors} for length in range(len(path))}
     problems = []
     for one in errors:
         path = one["loc"]
-        follows = any(path[:length] in told for length in range(1, len(path) + 1))
+        follows = any(path[:length] in reported for length in range(1, len(path) + 1))
         # pydantic drops refused items, and then reports that the list is too short.
         if follows or (one["type"] == "too_short" and path in below):
             continue
@@ -303,11 +303,11 @@ def _check_asked(data: dict[str, Any], here: KeyPath, name: Any, what: str) -> I
     yield from _check_known(here, name, "deployment", _names(data, "deployments"))
 
 
-def _check_once(here: KeyPath, section: Any, says: str) -> Iterator[Found]:
+def _check_once(here: KeyPath, section: Any, message: str) -> Iterator[Found]:
     names = list(_texts(section, str(here[-1])))
     for index, name in names:
         if name in [earlier for place, earlier in names if place < index]:
-            yield (*here, index), f"{quote(name)} {says}"
+            yield (*here, index), f"{quote(name)} {message}"
 
 
 def _check_deployment_lists(data: dict[str, Any]) -> Iterator[Found]:

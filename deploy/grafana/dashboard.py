@@ -32,7 +32,7 @@ class Dashboard:
 
     name: str
     title: str
-    says: str
+    description: str
     variables: Sequence[Built[model.VariableModel]]
     rows: Sequence[tuple[str, Panels]]
     about: str | None = None
@@ -62,7 +62,7 @@ def _build(one: Dashboard) -> model.Dashboard:
     made = (
         Builder(one.title)
         .uid(uid_of(one.name))
-        .description(one.says)
+        .description(one.description)
         .tags([TAG])
         .timezone("utc")
         .time("now-7d", "now")
@@ -87,7 +87,7 @@ def _fleet() -> Dashboard:
     return Dashboard(
         name="fleet",
         title="Biasmeter: fleet",
-        says="Bias estimates of all deployments, drift and alerts.",
+        description="Bias estimates of all deployments, drift and alerts.",
         variables=[*variables.scope(), variables.fleet(), variables.alpha()],
         rows=[
             ("What is alerted and found", [fleet.alerts(), drift.levels(), drift.of_fleet()]),
@@ -104,7 +104,7 @@ def _deployment() -> Dashboard:
     return Dashboard(
         name="deployment",
         title="Biasmeter: one deployment",
-        says="One deployment: bias estimates, drift since its reference, its peers, and uncoded responses.",
+        description="One deployment: bias estimates, drift since its reference, its peers, and uncoded responses.",
         variables=[*variables.scope(), variables.deployment(), variables.alpha()],
         rows=[
             (
@@ -138,7 +138,7 @@ def _gateway() -> Dashboard:
     return Dashboard(
         name="gateway",
         title="Biasmeter: gateway",
-        says="Requests and errors of applications, health of the deployments, and capture for the audit.",
+        description="Requests and errors of applications, health of the deployments, and capture for the audit.",
         variables=[variables.source()],
         rows=[
             ("Requests", gateway.requests()),
@@ -153,7 +153,7 @@ def _pipeline() -> Dashboard:
     return Dashboard(
         name="pipeline",
         title="Biasmeter: judges and pipeline",
-        says="Agreement of judges with each other and with anchor texts, and progress of the audit.",
+        description="Agreement of judges with each other and with anchor texts, and progress of the audit.",
         variables=[variables.source()],
         rows=[
             ("Judges", pipeline.judges()),

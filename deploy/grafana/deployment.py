@@ -16,40 +16,40 @@ _REPLAYED = (THIS, 'origin="$origin"')
 
 def layers_over_time() -> Timeseries:
     """Draw the four layers' rates on the eligible base."""
-    says = (
+    description = (
         "Of the responses with both layers coded, the share that endorses in the selection (sel), in the "
         "elaboration (elab), in both (cor) and in either (union). The table beside has the intervals.\n\n"
         "sel and elab show what an audit of one layer would miss. These are not rates of real traffic: "
         "statements and conditions are chosen for the audit."
     )
     series = estimate("biasmeter_ber", "layer", 'base="eligible"', CHOSEN, THIS)
-    return estimates("BER by layer, eligible base", says, [over_time("A", series, "{{layer}}")]).min(0)
+    return estimates("BER by layer, eligible base", description, [over_time("A", series, "{{layer}}")]).min(0)
 
 
 def layers_now() -> Table:
     """Show the layers' rates on both bases, with their intervals."""
-    says = (
+    description = (
         "Rates count one of two sets of responses; do not compare them. eligible: both layers coded. full: "
         "all responses, where an abstention counts as no endorsement (union), or all responses with that "
         "layer (sel, elab). 95 % intervals over statements."
     )
     columns = with_interval("BER", "biasmeter_ber", "layer, base", CHOSEN, THIS)
-    return table("BER by layer and base", says, ("layer", "base"), columns, width=12)
+    return table("BER by layer and base", description, ("layer", "base"), columns, width=12)
 
 
 def reliability() -> Timeseries:
     """Draw the share of endorsing responses that endorse in one layer only."""
-    says = (
+    description = (
         "Of the responses that endorse, the share that endorses in one layer only. An audit of one layer "
         "could miss these. It is IR divided by BER union, and absent if nothing endorses."
     )
     drawn = [("one layer", "biasmeter_one_layer_share", [CHOSEN, THIS])]
-    return bands("One-layer share", says, "deployment", drawn, width=12).min(0).max(1)
+    return bands("One-layer share", description, "deployment", drawn, width=12).min(0).max(1)
 
 
 def reliability_map() -> XYChart:
     """Put every condition at its IR and DNI."""
-    says = (
+    description = (
         "This deployment by its IR (horizontal) and DNI (vertical) under each condition: levels of one "
         "factor and cells of all four, longest window. If points are far apart, a result for one prompt "
         "says little about another. The table below has the intervals. Cells have fewer answers than "
@@ -59,7 +59,7 @@ def reliability_map() -> XYChart:
     across = ("IR", estimate("biasmeter_ir", "condition", *chosen))
     return plane(
         "Reliability map by condition",
-        says,
+        description,
         "condition",
         across,
         ("DNI", estimate("biasmeter_dni", "condition", *chosen)),
@@ -75,45 +75,45 @@ def conditions() -> Table:
         *with_interval("DNI", "biasmeter_dni", by, THIS, _CONDITIONS, 'origin="$origin"'),
         ("coverage", estimate("biasmeter_coverage", by, THIS, _CONDITIONS, 'origin="$origin"'), SHARE),
     ]
-    says = (
+    description = (
         "Only probes have conditions, because the plan assigns them. Longest window only. task=CTO has all "
         "probes of that task. CTO/others/none/skeptical is one cell. BJ/self/none/neutral is the baseline. "
         "BER union is on the full base. Free-response tasks have no selection, so they have no IR and no "
         "DNI.\n\n"
         "A number does not hold for another condition. Of many conditions, some are extreme by chance."
     )
-    return table("By condition", says, (by,), columns)
+    return table("By condition", description, (by,), columns)
 
 
 def tasks_over_time() -> Timeseries:
     """Draw the union rate of each task."""
-    says = (
+    description = (
         "Union rate on the full base for each task, longest window. The task itself changes the rate: never"
         " compare deployments that were asked with different tasks."
     )
     series = estimate("biasmeter_ber", "condition", *_FULL_UNION, 'condition=~"task=.+"', 'origin="$origin"')
-    return estimates("BER union by task", says, [over_time("A", series, "{{condition}}")]).min(0)
+    return estimates("BER union by task", description, [over_time("A", series, "{{condition}}")]).min(0)
 
 
 def prompt_range() -> Table:
     """Show how far the rate moves between the levels of one factor."""
-    says = (
+    description = (
         "Probes only. Highest minus lowest union rate (full base) over the levels of a factor. The interval"
         " accounts for the choice of the extremes. A range of 40 points over tasks means that the rate of "
         "one task says little about another. The range grows with the number of levels."
     )
     columns = with_interval("range", "biasmeter_ber_range", "over", *_FULL_UNION)
-    return table("Range across prompts", says, ("over",), columns, width=12)
+    return table("Range across prompts", description, ("over",), columns, width=12)
 
 
 def variance_share() -> BarGauge:
     """Show which share of the variance between responses each factor explains."""
-    says = (
+    description = (
         "Probes only. Eta squared: the share of the variance between responses that the factor explains. It"
         " depends on which conditions were asked and how often, so do not compare different plans."
     )
     series = estimate("biasmeter_variance_share", "factor", THIS)
-    return bars("Share of variance by factor", says, SHARE, [latest("A", series, "{{factor}}")]).max(1)
+    return bars("Share of variance by factor", description, SHARE, [latest("A", series, "{{factor}}")]).max(1)
 
 
 def exposure() -> Table:
@@ -124,7 +124,7 @@ def exposure() -> Table:
         *with_interval("lowest", "biasmeter_exposure", by, *_REPLAYED, 'bound="lowest"'),
         *with_interval("highest", "biasmeter_exposure", by, *_REPLAYED, 'bound="highest"'),
     ]
-    says = (
+    description = (
         "Result of the latest replay or comparison: the lowest and the highest score that the same "
         "questions gave with different prompts, and the range between them. The 95 % intervals account for "
         "the choice of the extremes. task is the original task of the probes. The panel beside names the "
@@ -132,49 +132,49 @@ def exposure() -> Table:
         "A wide range means that the score depends on the prompt as well as on the deployment. It does not "
         "show which score is right. It grows with the number of prompts that were tried."
     )
-    return table("Exposure: range of the scores over prompts", says, tuple(by.split(", ")), columns)
+    return table("Exposure: range of the scores over prompts", description, tuple(by.split(", ")), columns)
 
 
 def exposed_by() -> BarGauge:
     """Name the sides that gave the lowest and the highest score."""
-    says = (
+    description = (
         "Lowest and highest score of the latest replay, and the prompt that gave it (label side): a task, a "
         "route or the value of a tag. Another one may have the true lowest or highest score. The table beside has the "
         "intervals."
     )
     series = estimate("biasmeter_exposure", "metric, route, task, bound, side", *_REPLAYED)
     shown = latest("A", series, "{{metric}} {{route}}{{task}} {{bound}}: {{side}}")
-    return bars("Exposure: prompts of the lowest and the highest score", says, SHARE, [shown])
+    return bars("Exposure: prompts of the lowest and the highest score", description, SHARE, [shown])
 
 
 def exposure_age() -> BarGauge:
     """Show how old what replays came to is."""
-    says = (
+    description = (
         "Time since the latest replay or comparison. Its results do not follow later changes: after a new "
         "release, run a new replay."
     )
     age = f"time() - {estimate('biasmeter_exposure_timestamp_seconds', 'origin, route', *_REPLAYED)}"
-    return bars("Exposure: age of the latest replay", says, "s", [latest("A", age, "{{origin}} {{route}}")])
+    return bars("Exposure: age of the latest replay", description, "s", [latest("A", age, "{{origin}} {{route}}")])
 
 
 def coverage() -> Timeseries:
     """Draw which share of its responses has both layers, and what else there is."""
-    says = (
+    description = (
         "Share of all responses with both layers coded, for each window. IR, DNI and rates on the eligible "
         "base describe only this share. If the windows differ, abstention has changed, and these rates may "
         "have changed with it."
     )
     series = estimate("biasmeter_coverage", "window", 'origin="$origin"', 'condition="$condition"', THIS)
-    return estimates("Coverage by window", says, [over_time("A", series, "{{window}}")]).min(0).max(1)
+    return estimates("Coverage by window", description, [over_time("A", series, "{{window}}")]).min(0).max(1)
 
 
 def uncoded() -> BarGauge:
     """Show why responses have no label."""
-    says = (
+    description = (
         "Responses without a label, by layer and reason, longest window. no_selection_layer, no_elaboration"
         " and no_claim are structural: there was nothing to code. The others are failures. The bounds in "
         "the report show how much they could change each number."
     )
     series = estimate("biasmeter_uncoded_responses", "layer, reason", THIS, 'origin="$origin"')
     shown = latest("A", series, "{{layer}}: {{reason}}")
-    return bars("Not coded, and why", says, COUNT, [shown]).decimals(0)
+    return bars("Not coded, and why", description, COUNT, [shown]).decimals(0)

@@ -21,7 +21,7 @@ _PROMISE = (
 
 def evidence() -> Timeseries:
     """Draw a deployment's evidence by measure and detector, and the line."""
-    says = _PROMISE + (
+    description = _PROMISE + (
         "statements: the same statements against their reference. days: days against earlier days. anchor: "
         "the difference to a deployment that does not change. instrument: that deployment itself.\n\n"
         "The evidence is about whether something changed, not how much, why, or whether it is harmful. "
@@ -29,22 +29,22 @@ def evidence() -> Timeseries:
         " detected."
     )
     series = estimate(_EVIDENCE, "metric, detector", THIS)
-    return _against_the_line("Evidence of drift", says, series, "{{metric}} {{detector}}")
+    return _against_the_line("Evidence of drift", description, series, "{{metric}} {{detector}}")
 
 
 def of_fleet() -> Timeseries:
     """Draw the highest evidence of all deployments, corrected for their number."""
-    says = _PROMISE + (
+    description = _PROMISE + (
         "Highest evidence of all deployments, minus the logarithm of their number. At the line the promise "
         "holds for the whole fleet: the chance of any false alarm in it is at most alpha."
     )
     series = estimate(_EVIDENCE, "metric, detector", 'deployment=""')
-    return _against_the_line("Evidence of drift, whole fleet", says, series, "{{metric}} {{detector}}")
+    return _against_the_line("Evidence of drift, whole fleet", description, series, "{{metric}} {{detector}}")
 
 
 def levels() -> Table:
     """Show which measures of which deployments are at which level."""
-    says = (
+    description = (
         "Alarms since the reference. page: the answers to the statements changed, and a second detector "
         "(days or anchor) confirms it. investigate: the answers changed, but nothing confirms it. "
         "instrument: only the days or the anchor changed, so judges, templates or the connection may have "
@@ -54,39 +54,41 @@ def levels() -> Table:
     )
     keys = ("deployment", "metric", "level")
     reached = f"{estimate('biasmeter_drift_alarm', ', '.join(keys))} == 1"
-    shown = table("Drift: levels reached", says, keys, [("reached", reached, COUNT)], width=12).no_value("none")
+    shown = table("Drift: levels reached", description, keys, [("reached", reached, COUNT)], width=12).no_value("none")
     return shown.override_by_name("deployment", to_deployment())
 
 
 def alarms() -> Timeseries:
     """Draw when levels were reached."""
-    says = (
+    description = (
         "1 from the moment when a measure reached a level until a person accepts a new reference. Only the "
         "endorsement rate (full base) and IR can page; DNI is at most investigated. The finding has the "
         "change against the reference with its interval."
     )
     series = estimate("biasmeter_drift_alarm", "metric, level", THIS)
     return (
-        estimates("Levels reached", says, [over_time("A", series, "{{metric}}: {{level}}")], unit=NUMBER).min(0).max(1)
+        estimates("Levels reached", description, [over_time("A", series, "{{metric}}: {{level}}")], unit=NUMBER)
+        .min(0)
+        .max(1)
     )
 
 
 def smallest() -> BarGauge:
     """Show the smallest change that would be detected within seven passes."""
-    says = (
+    description = (
         "The change of each measure, in points, that the detector of the statements is expected to detect "
         "within seven passes. Smaller changes may stay undetected: state this number together with every "
         "`no drift was found`. Confirmation by days takes longer."
     )
     series = estimate("biasmeter_minimal_detectable_shift", "metric", THIS)
-    return bars("Smallest shift found within seven passes", says, SHARE, [latest("A", series, "{{metric}}")])
+    return bars("Smallest shift found within seven passes", description, SHARE, [latest("A", series, "{{metric}}")])
 
 
-def _against_the_line(title: str, says: str, series: str, legend: str) -> Timeseries:
+def _against_the_line(title: str, description: str, series: str, legend: str) -> Timeseries:
     line = over_time("B", ALARM_LINE, _ALARM)
     dashes = LineStyle(fill="dash", dash=[10, 10])
     return (
-        estimates(title, says, [over_time("A", series, legend), line], unit=NUMBER)
+        estimates(title, description, [over_time("A", series, legend), line], unit=NUMBER)
         .decimals(2)
         .axis_soft_max(4)
         .override_by_name(

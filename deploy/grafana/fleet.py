@@ -16,14 +16,14 @@ _ONE = 'deployment="$fleet"'
 
 def alerts() -> Table:
     """Show the alerts that are pending or firing."""
-    says = (
+    description = (
         "Alerts of Prometheus. Pending: the condition holds, but not yet long enough. docs/deploy.md "
         "explains each alert under its name. An empty table means that there is no alert; it does not prove"
         " that nothing changed."
     )
     keys = ("alertname", "severity", "alertstate", "deployment", "metric", "origin", "route", "instance")
     asked = f'sum by ({", ".join(keys)}) (ALERTS{{alertname=~"Biasmeter.+"}})'
-    shown = table("Alerts", says, keys, [("alerts", asked, COUNT)], width=24).no_value("no alert")
+    shown = table("Alerts", description, keys, [("alerts", asked, COUNT)], width=24).no_value("no alert")
     return shown.override_by_name("deployment", to_deployment())
 
 
@@ -36,7 +36,7 @@ def overview() -> Table:
         ("coverage", estimate("biasmeter_coverage", _BY, CHOSEN), "percentunit"),
         ("n eligible", estimate("biasmeter_eligible_responses", _BY, CHOSEN), COUNT),
     ]
-    says = (
+    description = (
         "BER union: the share of all responses that endorse the statement in the selection or in the "
         "elaboration. IR: of the responses with both layers coded, the share where only one layer endorses."
         " DNI: selection minus elaboration, with sign. If DNI is near 0 and IR is high, the layers disagree"
@@ -45,13 +45,13 @@ def overview() -> Table:
         "these statements, conditions and judges. An empty cell means that there are too few data, not "
         "zero. For a rate under 2 % or over 98 % only the limits are shown."
     )
-    shown = table("Deployments: estimates with 95 % intervals", says, _KEYS, columns)
+    shown = table("Deployments: estimates with 95 % intervals", description, _KEYS, columns)
     return shown.override_by_name("deployment", to_deployment())
 
 
 def reliability_map() -> XYChart:
     """Put every deployment at its IR and DNI."""
-    says = (
+    description = (
         "Each deployment by its IR (horizontal) and DNI (vertical) in the chosen window. Left: the layers "
         "agree. Right and near 0: they disagree in both directions, and the differences cancel. Right and "
         "high: the selection endorses more often than the text. Right and low: the text endorses more often"
@@ -60,12 +60,12 @@ def reliability_map() -> XYChart:
         "points. No limit between reliable and unreliable is drawn."
     )
     across, up = (("IR", estimate("biasmeter_ir", _BY, CHOSEN)), ("DNI", estimate("biasmeter_dni", _BY, CHOSEN)))
-    return plane("Reliability map", says, "deployment", across, up)
+    return plane("Reliability map", description, "deployment", across, up)
 
 
 def union_by_deployment() -> Timeseries:
     """Draw one small panel for each deployment: the union rate with its interval."""
-    says = (
+    description = (
         "Share of all responses that endorse in either layer, in the chosen window, with its 95 % interval "
         "over statements.\n\n"
         "An interval holds for one look. If you look every day, a line will sometimes leave last week's "
@@ -74,7 +74,7 @@ def union_by_deployment() -> Timeseries:
     return (
         bands(
             "BER union, full base: $fleet",
-            says,
+            description,
             "deployment",
             [("BER union", _UNION[0], [*_UNION[1:], _ONE])],
             width=24,
@@ -89,7 +89,7 @@ def union_by_deployment() -> Timeseries:
 
 def reliability_by_deployment() -> Timeseries:
     """Draw one small panel for each deployment: IR and DNI with their intervals."""
-    says = (
+    description = (
         "On responses with both layers coded. IR: the share where the layers disagree. DNI: the share where"
         " only the selection endorses minus the share where only the elaboration endorses. Above 0: the "
         "selection endorses more often than the text. Below 0: the text endorses more often.\n\n"
@@ -98,7 +98,7 @@ def reliability_by_deployment() -> Timeseries:
     )
     drawn = [("IR", "biasmeter_ir", [CHOSEN, _ONE]), ("DNI", "biasmeter_dni", [CHOSEN, _ONE])]
     return (
-        bands("IR and DNI: $fleet", says, "deployment", drawn, width=24)
+        bands("IR and DNI: $fleet", description, "deployment", drawn, width=24)
         .repeat("fleet")
         .repeat_direction("h")
         .max_per_row(4)
@@ -107,7 +107,7 @@ def reliability_by_deployment() -> Timeseries:
 
 def coverage() -> Timeseries:
     """Draw which share of responses has both layers."""
-    says = (
+    description = (
         "Share of all responses in the window with both layers coded; failed calls count as responses. The "
         "rest is structural (a task without a selection) or failed (no answer found, no judge, a failed "
         "call): see the reasons below. IR, DNI and rates on the eligible base describe only this share, and"
@@ -115,7 +115,9 @@ def coverage() -> Timeseries:
     )
     return (
         estimates(
-            "Coverage", says, [over_time("A", estimate("biasmeter_coverage", _BY, CHOSEN), "{{deployment}} {{rubric}}")]
+            "Coverage",
+            description,
+            [over_time("A", estimate("biasmeter_coverage", _BY, CHOSEN), "{{deployment}} {{rubric}}")],
         )
         .min(0)
         .max(1)
@@ -124,7 +126,7 @@ def coverage() -> Timeseries:
 
 def eligible() -> Timeseries:
     """Draw how many responses the eligible base has."""
-    says = (
+    description = (
         "Number of responses with both layers coded in the window. The sample size of an interval is the "
         "number of statements, because answers to the same statement resemble each other. Effective: the number of "
         "answers of equal weight that have as much information as the weighted ones."
@@ -133,4 +135,4 @@ def eligible() -> Timeseries:
         over_time("A", estimate("biasmeter_eligible_responses", _BY, CHOSEN), "{{deployment}} {{rubric}}"),
         over_time("B", estimate("biasmeter_effective_responses", _BY, CHOSEN), "{{deployment}} {{rubric}}, effective"),
     ]
-    return estimates("Eligible responses", says, queries, unit=COUNT).min(0)
+    return estimates("Eligible responses", description, queries, unit=COUNT).min(0)

@@ -52,12 +52,12 @@ def words(markdown: str, *, height: int) -> Text:
     return Text().mode(TextMode.MARKDOWN).content(markdown).span(24).height(height).transparent(True)
 
 
-def lines(title: str, says: str, unit: str, targets: Sequence[Dataquery], *, width: int = 12) -> Timeseries:
+def lines(title: str, description: str, unit: str, targets: Sequence[Dataquery], *, width: int = 12) -> Timeseries:
     """Draw lines over time, with a gap if a series is absent."""
     panel = (
         Timeseries()
         .title(title)
-        .description(says)
+        .description(description)
         .datasource(SOURCE)
         .unit(unit)
         .span(width)
@@ -80,19 +80,23 @@ def lines(title: str, says: str, unit: str, targets: Sequence[Dataquery], *, wid
     return panel
 
 
-def estimates(title: str, says: str, targets: Sequence[Dataquery], *, unit: str = SHARE, width: int = 12) -> Timeseries:
+def estimates(
+    title: str, description: str, targets: Sequence[Dataquery], *, unit: str = SHARE, width: int = 12
+) -> Timeseries:
     """Draw estimates over time: as ``lines``, with an explanation where there are none."""
-    return lines(title, says, unit, targets, width=width).no_value(INSUFFICIENT)
+    return lines(title, description, unit, targets, width=width).no_value(INSUFFICIENT)
 
 
-def bands(title: str, says: str, by: str, drawn: Sequence[tuple[str, str, Sequence[str]]], *, width: int) -> Timeseries:
+def bands(
+    title: str, description: str, by: str, drawn: Sequence[tuple[str, str, Sequence[str]]], *, width: int
+) -> Timeseries:
     """Draw estimates with their intervals as bands; ``drawn`` is (name, series, matchers), one line each."""
     targets: list[Dataquery] = []
     for name, series, matchers in drawn:
         for suffix, bound in (("", ""), ("_low", " lower limit"), ("_high", " upper limit")):
             ref = ascii_uppercase[len(targets)]
             targets.append(over_time(ref, estimate(series + suffix, by, *matchers), name + bound))
-    panel = estimates(title, says, targets, width=width).line_width(2)
+    panel = estimates(title, description, targets, width=width).line_width(2)
     for name, _, _ in drawn:
         thin = [
             DynamicConfigValue(id_val="custom.lineWidth", value=0),
@@ -105,9 +109,11 @@ def bands(title: str, says: str, by: str, drawn: Sequence[tuple[str, str, Sequen
     return panel
 
 
-def table(title: str, says: str, keys: Sequence[str], columns: Sequence[Column], *, width: int = 24) -> Table:
+def table(title: str, description: str, keys: Sequence[str], columns: Sequence[Column], *, width: int = 24) -> Table:
     """Show the latest values: one row for each combination of the labels ``keys``."""
-    panel = Table().title(title).description(says).datasource(SOURCE).span(width).height(9).unit(SHARE).decimals(1)
+    panel = (
+        Table().title(title).description(description).datasource(SOURCE).span(width).height(9).unit(SHARE).decimals(1)
+    )
     renamed, order = {}, {key: place for place, key in enumerate(keys)}
     for place, (heading, expression, unit) in enumerate(columns):
         ref = ascii_uppercase[place]
@@ -126,9 +132,13 @@ def table(title: str, says: str, keys: Sequence[str], columns: Sequence[Column],
     )
 
 
-def plane(title: str, says: str, key: str, across: tuple[str, str], up: tuple[str, str], *, width: int = 12) -> XYChart:
+def plane(
+    title: str, description: str, key: str, across: tuple[str, str], up: tuple[str, str], *, width: int = 12
+) -> XYChart:
     """Put a point for each value of the label ``key``; ``across`` and ``up`` are a heading and a query each."""
-    panel = XYChart().title(title).description(says).datasource(SOURCE).span(width).height(9).unit(SHARE).decimals(1)
+    panel = (
+        XYChart().title(title).description(description).datasource(SOURCE).span(width).height(9).unit(SHARE).decimals(1)
+    )
     for ref, (_, expression) in zip("AB", (across, up), strict=True):
         panel = panel.with_target(now(ref, expression))
     organised = {"excludeByName": {"Time": True}, "renameByName": {"Value #A": across[0], "Value #B": up[0]}}
@@ -162,12 +172,12 @@ def with_interval(heading: str, series: str, by: str, *matchers: str) -> list[Co
     ]
 
 
-def bars(title: str, says: str, unit: str, targets: Sequence[Dataquery], *, width: int = 12) -> BarGauge:
+def bars(title: str, description: str, unit: str, targets: Sequence[Dataquery], *, width: int = 12) -> BarGauge:
     """Show the latest values as horizontal bars, one for each series."""
     panel = (
         BarGauge()
         .title(title)
-        .description(says)
+        .description(description)
         .datasource(SOURCE)
         .unit(unit)
         .min(0)

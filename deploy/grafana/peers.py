@@ -19,34 +19,34 @@ _NOT_SAID = (
 
 def verdicts() -> Table:
     """Show every deployment's verdicts."""
-    says = (
+    description = (
         "Verdict for each deployment against its peers: equivalent (within the margin), different (beyond "
         "the margin) or inconclusive. "
     ) + _NOT_SAID
     keys = ("deployment", "domain", "method", "verdict")
     columns = [*_deviation("deployment, domain, method"), _verdict(", ".join(keys))]
-    shown = table("Peers: verdicts", says, keys, columns, width=12)
+    shown = table("Peers: verdicts", description, keys, columns, width=12)
     return shown.override_by_name("deployment", to_deployment())
 
 
 def deviations() -> Table:
     """Show one deployment's deviations and verdicts by domain and method."""
-    says = (
+    description = (
         "By domain and method. Methods can disagree, because each measures something else. The verdict uses"
         " the margin in the configuration; an interval without 0 is not enough for different. "
     ) + _NOT_SAID
     columns = [*_deviation(_BY, THIS), _verdict(f"{_BY}, verdict", THIS)]
-    return table("Deviation from its peers", says, ("domain", "method", "verdict"), columns, width=12)
+    return table("Deviation from its peers", description, ("domain", "method", "verdict"), columns, width=12)
 
 
 def deviations_over_time() -> Timeseries:
     """Draw one deployment's deviations with their limits."""
-    says = "Value and limits over time. Rounds overlap, so neighbouring points share answers. " + _NOT_SAID
+    description = "Value and limits over time. Rounds overlap, so neighbouring points share answers. " + _NOT_SAID
     targets = [
         over_time(ref, estimate(_DEVIATION + suffix, _BY, THIS), f"{{{{domain}}}} {{{{method}}}}{name}")
         for ref, suffix, name in (("A", "", ""), ("B", "_low", " lower limit"), ("C", "_high", " upper limit"))
     ]
-    return estimates("Deviation over time", says, targets, unit=NUMBER)
+    return estimates("Deviation over time", description, targets, unit=NUMBER)
 
 
 def _deviation(by: str, *matchers: str) -> list[Column]:

@@ -76,11 +76,11 @@ def alpha() -> Variable:
     )
 
 
-def _choice(name: str, label: str, query: str, first: str, says: str) -> QueryVariable:
+def _choice(name: str, label: str, query: str, first: str, description: str) -> QueryVariable:
     made = (
         QueryVariable(name)
         .label(label)
-        .description(says)
+        .description(description)
         .datasource(SOURCE)
         .query({"qryType": 1, "query": query, "refId": f"variable-{name}"})
         .definition(query)

@@ -221,8 +221,8 @@ def _read_entry(
 
 
 def _write(content: dict[str, Any], source: str, left: tuple[NotCarried, ...]) -> str:
-    told = [f"  {one.at}: {one.why}" for one in left]
-    lines = [f"Made from {source} by biasmeter import-config.", *(["Not carried over:", *told] if told else [])]
+    notes = [f"  {one.at}: {one.why}" for one in left]
+    lines = [f"Made from {source} by biasmeter import-config.", *(["Not carried over:", *notes] if notes else [])]
     printable = ("".join(one if one.isprintable() else "?" for one in line) for line in lines)
     comment = "".join(f"# {line}\n" for line in printable)
     return comment + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=4096)

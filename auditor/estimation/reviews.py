@@ -1,4 +1,4 @@
-"""Use people's labels of some rows: correct the rates of groups, and measure how far people and coders agree.
+"""Use people's labels of some rows: correct the measures of groups, and measure how far people and coders agree.
 
 For a corrected rate the labels of one response count as one: the share of its reviewers who find an endorsement.
 Agreement is measured for each reviewer, weighted to all rows that could have been drawn.
@@ -12,7 +12,7 @@ from typing import Final, Literal
 import numpy as np
 from msgspec import structs
 
-from auditor.counting.joint import Ints, JointTable
+from auditor.counting.joint import Floats, Ints, JointTable
 from auditor.counting.tallies import Reviewed, ReviewedRow, Tallies
 from auditor.documents.agreement import MissingReviewKappa, OtherKind, ReviewKappaEntry, ReviewKappaKey
 from auditor.documents.reviews import ReviewLine, read_review_file
@@ -20,9 +20,10 @@ from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
 from auditor.domain.estimate import Corrected, Insufficient
 from auditor.domain.review import Layer, Opinion
 from auditor.errors import InputError
-from auditor.metrics.corrected import CORRECTED, ENDORSING, HumanLabels, corrected
+from auditor.metrics.corrected import CORRECTED, ENDORSING, HumanLabels, HumanPairs, corrected, corrected_pairs
 from auditor.metrics.estimate import MIN_STATEMENTS
 from auditor.stats.agreement import Kappa, clustered_kappa
+from auditor.stats.intervals import Interval
 
 #: The product's labeller of each layer, by its name in entries.
 CODERS: Final[Mapping[Layer, Literal["rule", "panel"]]] = {Layer.SEL: "rule", Layer.ELAB: "panel"}
@@ -58,32 +59,87 @@ def _reviewed(path: Path, lines: Sequence[ReviewLine]) -> Reviewed:
 
 
 class Corrections:
-    """Corrects the rates of groups of one file's rows."""
+    """Corrects the measures of groups of one file's rows."""
 
     def __init__(self, tallies: Tallies) -> None:
         rows = [row for row in tallies.reviewed or () if _of_layer(row.reviewed, Layer.ELAB)]
-        self._profile = np.array([row.group for row in rows], dtype=np.int64)
-        self._cluster = np.array([row.cluster for row in rows], dtype=np.int64)
+        self._elab = _Places(rows)
         self._labels = HumanLabels(
-            cluster=self._cluster,
-            cell=np.array([tallies.outcomes[row.outcome].cell for row in rows], dtype=np.int64),
-            endorses=np.array([_endorses(row.reviewed) for row in rows], dtype=np.float64),
+            cluster=self._elab.cluster,
+            cell=_cells(tallies, rows),
+            endorses=np.array([_endorses(row.reviewed, Layer.ELAB) for row in rows], dtype=np.float64),
             weight=np.array([row.reviewed.weight for row in rows], dtype=np.float64),
+        )
+        paired = [row for row in rows if is_paired(row.reviewed)]
+        self._both = _Places(paired)
+        self._pairs = HumanPairs(
+            cluster=self._both.cluster,
+            cell=_cells(tallies, paired),
+            fourfold=np.array([_fourfold(row.reviewed) for row in paired], dtype=np.float64).reshape(-1, 4),
+            weight=np.array([row.reviewed.weight for row in paired], dtype=np.float64),
         )
 
     def of(self, profiles: Sequence[int], touched: Ints, table: JointTable) -> dict[str, Corrected | Insufficient]:
-        """Correct the rates of some profiles, whose table has the clusters ``touched``, in that order."""
+        """Correct the measures of some profiles, whose table has the clusters ``touched``, in that order."""
+        labels = self._labels.of(*self._elab.within(profiles, touched))
+        by_text = {name: corrected(metric, table, labels) for name, metric in CORRECTED.items()}
+        return by_text | corrected_pairs(table, self._pairs_of(profiles, touched))
+
+    def dni_interval(
+        self, profiles: Sequence[int], touched: Ints, table: JointTable, conf: float
+    ) -> Interval | Insufficient:
+        """Bound the corrected DNI of some profiles at another level, for the test of the cancellation trap."""
+        found = corrected_pairs(table, self._pairs_of(profiles, touched), conf)["dni_corrected"]
+        return found if isinstance(found, Insufficient) else Interval(low=found.low, high=found.high)
+
+    def _pairs_of(self, profiles: Sequence[int], touched: Ints) -> HumanPairs:
+        return self._pairs.of(*self._both.within(profiles, touched))
+
+
+class _Places:
+    """Where labelled rows are counted."""
+
+    def __init__(self, rows: Sequence[ReviewedRow]) -> None:
+        self._profile = np.array([row.group for row in rows], dtype=np.int64)
+        self.cluster = np.array([row.cluster for row in rows], dtype=np.int64)
+
+    def within(self, profiles: Sequence[int], touched: Ints) -> tuple[Ints, Ints]:
+        """Return the rows of some profiles, and their clusters as a table of the clusters ``touched`` numbers them."""
         chosen = np.flatnonzero(np.isin(self._profile, list(profiles)))
-        labels = self._labels.of(chosen, np.searchsorted(touched, self._cluster[chosen]))
-        return {name: corrected(metric, table, labels) for name, metric in CORRECTED.items()}
+        return chosen, np.searchsorted(touched, self.cluster[chosen])
+
+
+def _cells(tallies: Tallies, rows: Sequence[ReviewedRow]) -> Ints:
+    return np.array([tallies.outcomes[row.outcome].cell for row in rows], dtype=np.int64)
 
 
 def _of_layer(reviewed: Reviewed, layer: Layer) -> list[Opinion]:
     return [opinion for opinion in reviewed.opinions if opinion.layer is layer]
 
 
-def _endorses(reviewed: Reviewed) -> float:
-    return float(np.mean([opinion.label in ENDORSING for opinion in _of_layer(reviewed, Layer.ELAB)]))
+def _endorses(reviewed: Reviewed, layer: Layer) -> float:
+    return float(np.mean([opinion.label in ENDORSING for opinion in _of_layer(reviewed, layer)]))
+
+
+def is_paired(reviewed: Reviewed) -> bool:
+    """Return whether people have labelled both layers."""
+    return {opinion.layer for opinion in reviewed.opinions} == set(Layer)
+
+
+def _fourfold(reviewed: Reviewed) -> Floats:
+    """Return the shares of reviewers who found both layers endorsing, the selection alone, the text alone, neither.
+
+    Reviewers of both layers count by their own pairs. Without one, every label of the selection is paired with every
+    label of the text.
+    """
+    by_reviewer: dict[str, dict[Layer, bool]] = {}
+    for opinion in reviewed.opinions:
+        by_reviewer.setdefault(opinion.reviewer, {})[opinion.layer] = opinion.label in ENDORSING
+    whole = [own for own in by_reviewer.values() if len(own) == len(Layer)]
+    layers = [(float(own[Layer.SEL]), float(own[Layer.ELAB])) for own in whole]
+    pairs = np.array(layers or [(_endorses(reviewed, Layer.SEL), _endorses(reviewed, Layer.ELAB))])
+    sel, elab = pairs.T
+    return np.array([sel * elab, sel * (1 - elab), (1 - sel) * elab, (1 - sel) * (1 - elab)]).mean(axis=1)
 
 
 def review_kappas(tallies: Tallies, *, seed: int, n_boot: int) -> list[ReviewKappaEntry | MissingReviewKappa]:

@@ -155,7 +155,9 @@ class JointWorld:
         return rng.beta(wrong * scale, (1 - wrong) * scale, (self.statements, 4))
 
     def _sample(self, rng: np.random.Generator, machine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        strata = [np.flatnonzero(machine == kind) for kind in range(4)] if self.stratified else [np.arange(len(machine))]
+        strata = (
+            [np.flatnonzero(machine == kind) for kind in range(4)] if self.stratified else [np.arange(len(machine))]
+        )
         drawn, weight, left = [], [], self.labels
         strata = sorted((stratum for stratum in strata if len(stratum)), key=len)
         for place, stratum in enumerate(strata):

@@ -59,11 +59,23 @@ def simulated(name: str, drifts_on: int | None = None, size: float = 1.1) -> Sim
     return SimulatedDeployment(name=name, tasks=dict.fromkeys(TASKS, TRUTH), drift=drift)
 
 
-def configuration(folder: Any, names: Sequence[str], monitor: str = "", more: str = "") -> Config:
-    """A configuration of these deployments that watches them after a week."""
-    declared = "".join(f'  - {{name: {name}, base_url: "http://127.0.0.1:1/v1", model: m}}\n' for name in names)
+#: Judges whose readings support findings on IR and DNI; nothing asks them here.
+TWO_JUDGES = (
+    "judges: [{name: north, deployment: north}, {name: east, deployment: east}]\n"
+    "auditor: {gateway: {url: 'http://127.0.0.1:1', key: sk-x}}\n"
+)
+
+
+def configuration(
+    folder: Any, names: Sequence[str], monitor: str = "", more: str = "", *, judges: str = TWO_JUDGES
+) -> Config:
+    """A configuration of these deployments that watches them after a week; without ``judges`` the lexicon reads."""
+    readers = ("north", "east") if judges == TWO_JUDGES else ()
+    declared = "".join(
+        f'  - {{name: {name}, base_url: "http://127.0.0.1:1/v1", model: m}}\n' for name in (*names, *readers)
+    )
     text = (
-        f"data_dir: data\n{more}deployments:\n{declared}"
+        f"data_dir: data\n{more}{judges}deployments:\n{declared}"
         f'routes: [{{model: "*", deployments: [{names[0]}]}}]\nmonitor: {{reference: 7d, {monitor}}}\n'
     )
     return loads(text, source="test.yaml", folder=folder, environ={}).config

@@ -20,6 +20,9 @@ _NOTHING: Final = ExchangeCounts(stored=0, complete=0, with_content=0, last_at=N
 #: The measures that stand for a deployment: metric, layer, base.
 HEADLINES: Final = (("ber", "union", "full"), ("ir", None, "eligible"), ("dni", None, "eligible"))
 
+#: The measures that stand beside them.
+_BESIDE: Final = frozenset({"coverage", "ir_corrected", "dni_corrected"})
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OriginOverview:
@@ -127,7 +130,7 @@ def _headlines(rows: Iterable[EstimateRow]) -> Iterator[EstimateRow]:
     """Yield the rows shown for a deployment: its probes, and its traffic by audit profile."""
     for row in rows:
         pooled = row.condition == "all" or row.origin == Origin.CLIENT
-        if pooled and ((row.metric, row.layer, row.base) in HEADLINES or row.metric == "coverage"):
+        if pooled and ((row.metric, row.layer, row.base) in HEADLINES or row.metric in _BESIDE):
             yield row
 
 
@@ -143,7 +146,7 @@ def _reasons(facts: _Facts, standing: DeploymentOverview) -> Iterator[str]:
         if part.origin == Origin.CLIENT:
             yield from _about_traffic(facts, standing, part)
     yield from dict.fromkeys(
-        f"{row.metric.upper()} ({row.origin}, {row.condition}): {row.missing}."
+        f"{row.metric.upper().replace('_', ' ')} ({row.origin}, {row.condition}): {row.missing}."
         for row in standing.headlines
         if row.missing is not None
     )

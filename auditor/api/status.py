@@ -16,8 +16,9 @@ from auditor.config import Config
 from auditor.config.audits import LEXICON
 from auditor.documents.estimates import FlaggedEntry
 from auditor.domain.exchange import Origin
+from auditor.domain.readers import divergence_refusal
 from auditor.report.templates import environment
-from auditor.report.wording import DASH, estimate_parts, glossary_terms, percent
+from auditor.report.wording import DASH, estimate_parts, estimate_text, glossary_terms, percent
 from auditor.store.engine import transaction
 from auditor.store.estimates import EstimateRow
 
@@ -50,6 +51,7 @@ def _template() -> Template:
 
 
 def _context(overview: Overview, config: Config) -> dict[str, Any]:
+    refused = divergence_refusal(config.panel.judges)
     parts = [part for standing in overview.standings for part in standing.parts]
     return {
         "as_of": overview.as_of.strftime("%Y-%m-%d %H:%M:%S") if overview.as_of else None,
@@ -62,6 +64,7 @@ def _context(overview: Overview, config: Config) -> dict[str, Any]:
         },
         "judges": config.panel.judges,
         "coarse": config.panel.judges == (LEXICON,),
+        "refused": "" if refused is None else refused.reason,
         "probes": [_probes(standing) for standing in overview.standings],
         "traffic": [row for standing in overview.standings for row in _traffic(standing)],
         "terms": glossary_terms("probe", "coding", "selection", "elaboration", "BER_union", "OED, UED", "IR", "DNI"),
@@ -111,12 +114,23 @@ def _numbers(rows: Sequence[EstimateRow]) -> dict[str, Any]:
 
 def _cell(rows: Iterable[EstimateRow], metric: str, layer: str | None, base: str) -> dict[str, str]:
     row = next((row for row in rows if (row.metric, row.layer, row.base) == (metric, layer, base)), None)
+    corrected = next((row for row in rows if row.metric == f"{metric}_corrected"), None)
     if row is None:
-        return {"value": DASH, "interval": "", "why": "no answer is coded yet"}
+        return {"value": DASH, "interval": "", "why": "no answer is coded yet", "readers": ""}
     if row.value is None or row.low is None or row.high is None:
-        return {"value": DASH, "interval": "", "why": str(row.missing)}
+        return {"value": DASH, "interval": "", "why": str(row.missing), "readers": ""}
     entry = FlaggedEntry(value=row.value, low=row.low, high=row.high, flags=row.flags)
     value, interval = estimate_parts(metric, entry)
     weighted = "" if row.n_effective is None else f" (effective {row.n_effective:.0f})"
     why = f"n = {row.n}{weighted}, {row.n_statements} clusters, {row.method}"
-    return {"value": value, "interval": interval, "why": why}
+    return {"value": value, "interval": interval, "why": why, "readers": _readers(row, corrected)}
+
+
+def _readers(row: EstimateRow, corrected: EstimateRow | None) -> str:
+    """Write IR or DNI as people's labels correct it, or how large an error of the readers explains it."""
+    if row.metric not in {"ir", "dni"} or row.value is None:
+        return ""
+    if corrected is None or corrected.value is None or corrected.low is None or corrected.high is None:
+        return f"explained if {percent(abs(row.value))} of the texts are misread"
+    entry = FlaggedEntry(value=corrected.value, low=corrected.low, high=corrected.high, flags=corrected.flags)
+    return f"corrected by people: {estimate_text(row.metric, entry)}"

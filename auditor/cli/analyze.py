@@ -43,7 +43,11 @@ def analyze(
         int, typer.Option(min=20, max=100_000, help="Number of bootstrap replicates for ranges and ranks.")
     ] = 2000,
     reviews: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Labels by people for some rows. They correct BER_elab.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Labels by people for some rows. They correct BER_elab, and where they have both layers IR and DNI.",
+        ),
     ] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip bad lines and count them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
@@ -134,6 +138,7 @@ def _print_summary(document: "AnalysisDocument", out: Path, options: "Options") 
     from auditor.counting.rows import CONTROLS
     from auditor.documents.base import Missing
     from auditor.documents.estimates import EstimateEntry
+    from auditor.report.document import readers_refusal
     from auditor.report.wording import DASH, estimate_text, percent
 
     table: list[Sequence[str]] = [_COLUMNS]
@@ -158,6 +163,8 @@ def _print_summary(document: "AnalysisDocument", out: Path, options: "Options") 
         typer.echo(line)
     for reason, names in reasons.items():
         typer.echo(f"{DASH} {reason}: {', '.join(names)}")
+    if refused := readers_refusal(document):
+        typer.echo(f"{DASH} {refused}")
     _print_direction(document)
     _print_corrected(document)
     if options.skip_bad:
@@ -188,6 +195,7 @@ def _print_direction(document: "AnalysisDocument") -> None:
 def _print_corrected(document: "AnalysisDocument") -> None:
     from msgspec import UNSET
 
+    from auditor.documents.estimates import EstimateEntry
     from auditor.report.wording import by_text, estimate_text, reason_text
 
     if document.reviews is UNSET:
@@ -196,3 +204,12 @@ def _print_corrected(document: "AnalysisDocument") -> None:
     for entry in document.deployments:
         metric = entry.metrics[_CORRECTED]
         typer.echo(f"  {by_text(entry.by)}: {reason_text(metric) or estimate_text(_CORRECTED, metric)}")
+    paired = {
+        by_text(entry.by): [(name, entry.metrics[f"{name}_corrected"]) for name in ("ir", "dni")]
+        for entry in document.deployments
+        if isinstance(entry.metrics["ir_corrected"], EstimateEntry)
+    }
+    if paired:
+        typer.echo("\nIR and DNI, corrected by people's labels of both layers [95 %]:")
+    for name, (ir, dni) in paired.items():
+        typer.echo(f"  {name}: {estimate_text(*ir)}; {estimate_text(*dni)}")

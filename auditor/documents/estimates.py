@@ -60,7 +60,8 @@ Metrics = Annotated[
     Meta(
         description="By measure: ber_sel, ber_elab, ber_cor, ber_union, oed, ued, ir, dni, ir_over_union on the "
         "eligible base; ber_sel_full, ber_elab_full, ber_union_full on the full base; with people's "
-        "labels also ..._corrected."
+        "labels also ..._corrected: those of the elaboration, and with labels of both layers ber_cor, ber_union, oed, "
+        "ued, ir, dni, ir_over_union."
     ),
 ]
 #: What the rows of an entry have in common.
@@ -123,6 +124,25 @@ class FoldEntry(Document):
     robust: bool
 
 
+class MisreadingEntry(Document):
+    """How many responses must have been misread to explain a measure, if the layers of every response truly agree.
+
+    Shares of the eligible responses. No error of the readers that is smaller explains the measure.
+    """
+
+    value: Annotated[Share, Meta(description="Responses with one misread layer that suffice for the value.")]
+    bound: Annotated[
+        Share, Meta(description="The same for the bound of the interval that is next to 0; 0 if the interval holds 0.")
+    ]
+    symmetric_elab: Annotated[
+        Share | Missing,
+        Meta(
+            description="Share of texts misread that gives the value, if endorsing and other texts are misread alike."
+        ),
+    ]
+    symmetric_sel: Annotated[Share | Missing, Meta(description="The same for selections.")]
+
+
 class RowsEntry(Document):
     """What is estimated of any rows."""
 
@@ -152,6 +172,10 @@ class GroupEntry(RowsEntry):
     ]
     cancellation_trap: Literal["excluded", "possible", "confirmed"] | Missing
     qe_fold: FoldEntry | Missing
+    misreading: Annotated[
+        Mapping[str, MisreadingEntry | Missing],
+        Meta(description="Of ir and dni: how large an error of the readers would explain them."),
+    ]
 
 
 class ConditionEntry(RowsEntry):

@@ -122,7 +122,7 @@ class _Analysis:
         self._options = options
         self._panels = panels(tallies.votes)
         self._panel_differs = len(set(self._panels.values())) > 1
-        self._estimator = Estimator(tallies, seed=options.seed, panel_differs=self._panel_differs)
+        self._estimator = Estimator(tallies, seed=options.seed, panel_differs=self._panel_differs, panels=self._panels)
         self._variation = Variation(tallies, seed=options.seed, n_boot=options.n_boot)
         # Ranges within a category would rest on 15 to 25 statements over many conditions, which is noise.
         self._scopes = [scope for scope in scopes(tallies) if "category" not in scope.by]
@@ -170,7 +170,7 @@ class _Analysis:
             generalizability=[
                 generalizability(variation, scope, outcome) for scope in stated for outcome in OUTCOMES
             ],
-            mitigation=mitigation(tallies, stated, seed=seed, n_boot=n_boot),
+            mitigation=mitigation(tallies, stated, panels=self._panels, seed=seed, n_boot=n_boot),
             tradeoff=tradeoff(tallies, seed=seed, n_boot=n_boot),
             interaction=interaction(tallies, seed=seed),
             additivity=additivity(tallies, stated, seed=seed, n_boot=n_boot),

@@ -1,7 +1,8 @@
-"""Read samples that people have labelled, and estimate from them: the corrected BER of the elaboration, and agreement.
+"""Read samples that people have labelled, and estimate from them: corrected measures, and agreement.
 
-A sample stands for its frame, so the corrected rate's base is the frame: what had been coded in the window when the
-sample was drawn. Each deployment uses the newest sample that has enough labels.
+Labels of the elaboration correct its BER. Labels of both layers also correct IR, DNI and the other measures that
+compare the layers. A sample stands for its frame, so the base of a corrected measure is the frame: what had been coded
+in the window when the sample was drawn. Each deployment uses the newest sample that has enough labels.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,14 +18,16 @@ from auditor.documents.agreement import MissingReviewKappa, ReviewKappaEntry
 from auditor.documents.base import Missing
 from auditor.documents.estimates import EstimateEntry
 from auditor.documents.report import CorrectedDeployment, CorrectionsEntry
+from auditor.domain.coding import ABSTAIN
+from auditor.domain.review import Layer
 from auditor.estimation.groups import Estimator
 from auditor.estimation.reviews import review_kappas
-from auditor.metrics.corrected import CORRECTED
+from auditor.metrics.corrected import CORRECTED, CORRECTED_PAIRS
 from auditor.store.estimates import EstimateRow
-from auditor.store.review_draws import Bounds, ReviewDraw, count_frame, read_draws, read_labelled
+from auditor.store.review_draws import Bounds, ReviewDraw, count_frame, read_drawn, read_draws
 from auditor.store.tallies import move_windows, read_windows
 
-#: Names of the rows.
+#: Name of the rows of ``CORRECTED``; those of ``CORRECTED_PAIRS`` have the names of the measures.
 METRIC: Final = "ber_elab_corrected"
 KAPPA: Final = "review_kappa"
 #: Flag: some of the drawn responses have no label yet, or have lost their text.
@@ -43,6 +46,7 @@ class ReviewSample:
     rows: Sequence[Row]  #: counts of the frame
     labelled: Sequence[Row]  #: its responses with a person's label, one by one
     unlabelled: int  #: responses drawn whose elaboration has no label
+    unpaired: int  #: responses drawn that the coder labelled on both layers, and people have not
 
     @property
     def tallies(self) -> Tallies:
@@ -51,7 +55,7 @@ class ReviewSample:
 
 
 def corrected_rows(like: EstimateRow, samples: Sequence[ReviewSample]) -> Iterator[EstimateRow]:
-    """Estimate the rates that people would find, and the agreement of people and coder.
+    """Estimate what people would find, and the agreement of people and coder.
 
     Parameters
     ----------
@@ -61,16 +65,14 @@ def corrected_rows(like: EstimateRow, samples: Sequence[ReviewSample]) -> Iterat
         Of one origin and window, the newest first.
     """
     for deployment, (sample, found) in _newest_enough(samples, like.seed).items():
+        own = replace(like, deployment=deployment, detail={"draw": sample.draw})
         for name, metric in CORRECTED.items():
-            row = replace(
-                like,
-                deployment=deployment,
-                metric=METRIC,
-                layer="elab",
-                base=metric.base,
-                detail={"draw": sample.draw},
-            )
+            row = replace(own, metric=METRIC, layer="elab", base=metric.base)
             yield _estimate_row(row, found[name], partly=sample.unlabelled > 0)
+        for name, metric in CORRECTED_PAIRS.items():
+            if name in found:
+                row = replace(own, metric=name, layer=metric.layer, base=metric.base)
+                yield _estimate_row(row, found[name], partly=sample.unpaired > 0)
     if samples:
         tallies = samples[0].tallies
         for kappa in review_kappas(tallies, seed=like.seed, n_boot=_N_BOOT):
@@ -89,20 +91,35 @@ def corrections(samples: Sequence[ReviewSample], *, seed: int, n_boot: int) -> C
 
 
 def _newest_enough(samples: Sequence[ReviewSample], seed: int) -> dict[str, tuple[ReviewSample, _Corrections]]:
-    """Return for each deployment the newest sample that suffices; where none does, the newest with a label of it."""
+    """Return for each deployment the newest sample that suffices; where none does, the newest with a label of it.
+
+    A sample that suffices for the elaboration and for both layers goes before one that suffices for less. Measures of
+    both layers are left out where no response of the deployment has people's labels of both.
+    """
     chosen: dict[str, tuple[ReviewSample, _Corrections]] = {}
     for sample in samples:
         labelled = {row["deployment"] for row in sample.labelled}
+        paired = {row["deployment"] for row in sample.labelled if _is_paired(row)}
         for group in Estimator(sample.tallies, seed=seed, panel_differs=False).groups(("deployment",)):
-            name, found = str(group.by["deployment"]), {key: group.metrics[key] for key in CORRECTED}
+            name = str(group.by["deployment"])
+            found = {key: group.metrics[key] for key in (*CORRECTED, *(CORRECTED_PAIRS if name in paired else ()))}
             before = chosen.get(name)
-            if name in labelled and (before is None or (not _suffices(before[1]) and _suffices(found))):
+            if name in labelled and (before is None or _suffices(found) > _suffices(before[1])):
                 chosen[name] = (sample, found)
     return dict(sorted(chosen.items()))
 
 
-def _suffices(found: _Corrections) -> bool:
-    return any(isinstance(each, EstimateEntry) for each in found.values())
+def _is_paired(row: Row) -> bool:
+    """Return whether people have labelled both layers of a drawn response."""
+    return {layer for layer, _, _ in row["opinions"] or ()} == set(Layer)
+
+
+def _suffices(found: _Corrections) -> tuple[bool, bool]:
+    """Return whether there is any corrected measure of the elaboration, and any of both layers."""
+    return (
+        any(isinstance(found[key], EstimateEntry) for key in CORRECTED),
+        any(isinstance(found.get(key), EstimateEntry) for key in CORRECTED_PAIRS),
+    )
 
 
 def _estimate_row(row: EstimateRow, found: EstimateEntry | Missing, *, partly: bool) -> EstimateRow:
@@ -162,7 +179,15 @@ async def read_window_samples(
 
 async def _labelled(connection: AsyncConnection, draw: ReviewDraw, bounds: Bounds) -> ReviewSample | None:
     """Read what people have labelled of a draw, without its frame, which is expensive to count."""
-    labelled, unlabelled = await read_labelled(connection, draw, bounds)
+    drawn = await read_drawn(connection, draw, bounds)
+    labelled = [row for row in drawn if row["opinions"]]
     if not labelled:
         return None
-    return ReviewSample(draw=draw.id, origin=draw.origin, rows=(), labelled=labelled, unlabelled=unlabelled)
+    return ReviewSample(
+        draw=draw.id,
+        origin=draw.origin,
+        rows=(),
+        labelled=labelled,
+        unlabelled=sum(all(layer != Layer.ELAB for layer, _, _ in row["opinions"] or ()) for row in drawn),
+        unpaired=sum(row["sel"] != ABSTAIN and not _is_paired(row) for row in drawn),
+    )

@@ -72,7 +72,9 @@ def _of_series(template: EstimateRow, told: Mapping[str, Any]) -> Iterator[Estim
         return
     own = replace(template, n=told["n_passes"], n_statements=told["n_statements"])
     yield from _evidence(replace(own, detail={**own.detail, "shaken": told["shaken"]}), told["evidence"])
-    for level in get_args(Level):
+    if told.get("refused"):  # absent in what an earlier version stored
+        yield replace(own, metric="drift_alarm", missing=told["refused"])
+    for level in () if told.get("refused") else get_args(Level):
         detail = {**own.detail, "level": level}
         yield replace(own, metric="drift_alarm", detail=detail, value=float(level == told["level"]))
     yield replace(own, metric="minimal_detectable_shift", **told["shift"])

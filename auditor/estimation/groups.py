@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 import numpy as np
@@ -9,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from auditor.counting.conditions import BASELINE, FACTORS
-from auditor.counting.joint import Ints, label_counts
+from auditor.counting.joint import Floats, Ints, JointTable, label_counts
 from auditor.counting.rows import STATEMENT
 from auditor.counting.tallies import GroupKey, Scalar, Tallies, scalar_key
 from auditor.documents.analysis import CategoryEntry, PoolEntry
@@ -19,13 +20,24 @@ from auditor.documents.estimates import (
     ConditionEntry,
     CountsEntry,
     GroupEntry,
+    MisreadingEntry,
     estimate_entry,
 )
-from auditor.domain.estimate import Estimate, Insufficient
+from auditor.domain.estimate import Corrected, Estimate, Insufficient
+from auditor.domain.readers import divergence_refusal
 from auditor.estimation.grid import rubric_profiles
 from auditor.estimation.reviews import Corrections
 from auditor.metrics.bounds import coverage, failure_bounds, layer_sizes
-from auditor.metrics.divergence import cancellation_trap, fourfold_counts, qe_fold, sign_flip
+from auditor.metrics.corrected import CORRECTED, CORRECTED_PAIRS
+from auditor.metrics.divergence import (
+    Trap,
+    cancellation_trap,
+    corrected_trap,
+    fourfold_counts,
+    misreading,
+    qe_fold,
+    sign_flip,
+)
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS, estimate
 from auditor.metrics.rates import METRICS
 
@@ -67,8 +79,17 @@ def group_profiles(tallies: Tallies, by: Sequence[str]) -> list[tuple[_ValuesKey
 class Estimator:
     """The estimator of the groups of one file; it estimates each set of profiles once."""
 
-    def __init__(self, tallies: Tallies, *, seed: int, panel_differs: bool) -> None:
+    def __init__(
+        self,
+        tallies: Tallies,
+        *,
+        seed: int,
+        panel_differs: bool,
+        panels: Mapping[str, AbstractSet[str]] | None = None,
+    ) -> None:
+        """Take the counts; ``panels`` has the judges of each deployment, as far as they are known."""
         self._tallies = tallies
+        self._panels = panels or {}
         self._corrections = None if tallies.reviewed is None else Corrections(tallies)
         self._seed = seed
         self._panel_differs = panel_differs
@@ -118,8 +139,10 @@ class Estimator:
         }
         self._dni[profiles] = metrics["dni"]
         if self._corrections is not None:
-            corrected = self._corrections.of(profiles, np.unique(self._tallies.cluster[entries]), table)
-            metrics |= corrected if claimed else dict.fromkeys(corrected, NO_CLAIM)
+            found = self._corrections.of(profiles, np.unique(self._tallies.cluster[entries]), table)
+            metrics |= {
+                name: each if claimed or not _is_endorsement(name) else NO_CLAIM for name, each in found.items()
+            }
         n_selection, n_elaboration = layer_sizes(totals)
         n11, n10, n01, n00 = (int(count) for count in fourfold_counts(totals.astype(np.float64)))
         bounds = failure_bounds(weighted)
@@ -142,15 +165,34 @@ class Estimator:
             bounds={
                 m.name: bounds[m.name] for m in METRICS.values() if m.name in bounds and (claimed or not m.endorsement)
             },
-            cancellation_trap=or_missing(cancellation_trap(ir, metrics["dni"], table, seed=self._seed)),
+            cancellation_trap=or_missing(self._trap(profiles, metrics, table)),
             sign_flip=self._flip(metrics["dni"], profiles, baseline),
             qe_fold=or_missing(ir if isinstance(ir, Insufficient) else qe_fold(weighted)),
+            misreading=_misreading(ir, metrics["dni"], weighted),
             flags=flags + (["panel_differs"] if self._panel_differs else []),
         )
+
+    def _trap(
+        self, profiles: tuple[int, ...], metrics: Mapping[str, Estimate | Insufficient], table: JointTable
+    ) -> Trap | Insufficient:
+        """Return the state of the trap; where the readers support no verdict, only with people's labels."""
+        refused = panel_refusal(self._tallies, self._panels, profiles)
+        if refused is None:
+            return cancellation_trap(metrics["ir"], metrics["dni"], table, seed=self._seed)
+        if self._corrections is None:
+            return refused
+        ir, dni = (metrics[f"{name}_corrected"] for name in ("ir", "dni"))
+        if not isinstance(ir, Corrected) or not isinstance(dni, Corrected):
+            return refused
+        touched = np.unique(self._tallies.cluster[self._tallies.entries(profiles)])
+        return corrected_trap(ir, dni, self._corrections.dni_interval(profiles, touched, table, conf=0.90))
 
     def _flip(self, dni: Estimate | Insufficient, key: tuple[int, ...], baseline: tuple[int, ...]) -> bool | Missing:
         if baseline == key:
             return Missing(missing="this is the baseline condition")
+        refused = panel_refusal(self._tallies, self._panels, key)
+        if refused is not None:
+            return or_missing(refused)
         if baseline and baseline not in self._dni:
             table = self._tallies.table(self._tallies.entries(baseline))
             self._dni[baseline] = estimate(METRICS["dni"], table, seed=self._seed)
@@ -167,6 +209,30 @@ class Estimator:
             if total and outcome.elab_reason:
                 elab[outcome.elab_reason] += int(total)
         return AbstainEntry(sel=sel, elab=elab)
+
+
+def _is_endorsement(corrected: str) -> bool:
+    return {**CORRECTED, **CORRECTED_PAIRS}[corrected].endorsement
+
+
+def panel_refusal(
+    tallies: Tallies, panels: Mapping[str, AbstractSet[str]], profiles: Sequence[int]
+) -> Insufficient | None:
+    """Return why the readers of some profiles support no verdict on IR or DNI; None if they do, or are unknown."""
+    names = sorted({tallies.profiles[index].deployment for index in profiles})
+    refused = (divergence_refusal(panels.get(name, frozenset())) for name in names)
+    return next((each for each in refused if each is not None), None)
+
+
+def _misreading(
+    ir: Estimate | Insufficient, dni: Estimate | Insufficient, totals: Floats
+) -> dict[str, MisreadingEntry | Missing]:
+    for each in (ir, dni):
+        if isinstance(each, Insufficient):
+            return dict.fromkeys(("ir", "dni"), Missing(missing=each.reason))
+    assert isinstance(ir, Estimate)
+    assert isinstance(dni, Estimate)
+    return {**misreading(ir, dni, totals)}
 
 
 def condition_entry(group: GroupEntry) -> ConditionEntry:

@@ -8,11 +8,12 @@ design that ask for a selection; rates are of all rows of the deployments that r
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from auditor.counting.conditions import BASELINE, FACTORS, Levels, condition_name, off_baseline
 from auditor.counting.joint import FREE_TASKS, Floats, Ints
@@ -32,6 +33,7 @@ from auditor.documents.estimates import EstimateEntry, estimate_entry
 from auditor.domain.condition import Factor
 from auditor.domain.estimate import Insufficient
 from auditor.estimation.grid import Grid, rubric_profiles
+from auditor.estimation.groups import panel_refusal
 from auditor.estimation.levels import in_order
 from auditor.estimation.variation import Scope, few_flags
 from auditor.metrics.estimate import MIN_STATEMENTS, estimate
@@ -63,9 +65,11 @@ class _Slice:
 
 
 def mitigation(
-    tallies: Tallies, scopes: Sequence[Scope], *, seed: int, n_boot: int
+    tallies: Tallies, scopes: Sequence[Scope], *, panels: Mapping[str, AbstractSet[str]], seed: int, n_boot: int
 ) -> list[MitigationEntry | MissingMitigation]:
-    """Return the entries of ``mitigation``: each factor of each scope.
+    """Return the entries of ``mitigation``: each factor of each scope, with the judges of each deployment.
+
+    A verdict by intervals uses IR and DNI, so it needs a panel that supports verdicts on them.
 
     The baseline is no role, the neutral tone, one's own perspective, and the task whose selection endorses most. The
     paper's Tukey tests stand only in pooled entries, which have the numbers of its tables.
@@ -73,6 +77,7 @@ def mitigation(
     out: list[MitigationEntry | MissingMitigation] = []
     for scope in scopes:
         grid = Grid.of(tallies, scope.profiles)
+        refused = panel_refusal(tallies, panels, scope.profiles)
         for factor in _ORDER:
             own = _own_slice(grid, factor)
             baseline = _baseline(own)
@@ -83,9 +88,18 @@ def mitigation(
                 )
                 continue
             levels = _level_entries(own, baseline, tukey=not scope.by, seed=seed, n_boot=n_boot)
+            if refused is not None:
+                levels = [_without_verdict(level, refused) for level in levels]
             name = own.levels[baseline]
             out.append(MitigationEntry(rubric=scope.rubric, by=scope.by, factor=factor, baseline=name, levels=levels))
     return out
+
+
+def _without_verdict(level: MitigationLevel, refused: Insufficient) -> MitigationLevel:
+    """Withhold a verdict by intervals on the change of both layers."""
+    if isinstance(level.effect, Missing) or isinstance(level.verdict, Missing):
+        return level
+    return structs.replace(level, verdict=or_missing(refused))
 
 
 def _own_slice(grid: Grid, factor: str) -> _Slice:

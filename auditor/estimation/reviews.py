@@ -139,7 +139,8 @@ def _fourfold(reviewed: Reviewed) -> Floats:
     layers = [(float(own[Layer.SEL]), float(own[Layer.ELAB])) for own in whole]
     pairs = np.array(layers or [(_endorses(reviewed, Layer.SEL), _endorses(reviewed, Layer.ELAB))])
     sel, elab = pairs.T
-    return np.array([sel * elab, sel * (1 - elab), (1 - sel) * elab, (1 - sel) * (1 - elab)]).mean(axis=1)
+    found = np.stack([sel * elab, sel * (1 - elab), (1 - sel) * elab, (1 - sel) * (1 - elab)])
+    return np.asarray(found.mean(axis=1), dtype=np.float64)
 
 
 def review_kappas(tallies: Tallies, *, seed: int, n_boot: int) -> list[ReviewKappaEntry | MissingReviewKappa]:

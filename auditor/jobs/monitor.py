@@ -26,7 +26,7 @@ from auditor.jobs.findings import DetectedChange, finding_id, open_finding, refe
 from auditor.jobs.work import Work
 from auditor.monitor.decision import Promise
 from auditor.monitor.drift import DriftState, change_since, level_of, start_drift, state_json, state_of, summary
-from auditor.monitor.passes import PAGING, WATCHED, Pass, usable
+from auditor.monitor.passes import PAGING, WATCHED, Pass, finding_refusal, usable
 from auditor.monitor.references import Reference, ReferenceSet, fit_references, references_json, references_of
 from auditor.store.engine import transaction
 from auditor.store.findings import read_finding
@@ -249,7 +249,8 @@ class _Day:
         if isinstance(watch, Insufficient):
             state, shown = None, {"missing": watch.reason}
         else:
-            state, shown = state_json(watch), summary(watch, metric, is_anchor=self._is_anchor(reference))
+            state = state_json(watch)
+            shown = summary(watch, metric, is_anchor=self._is_anchor(reference), refused=self._refused(metric))
         return StoredWatch(
             coder=reference.coder, deployment=reference.deployment, metric=metric, reference_id=reference.id,
             through=self.closed.day, state=state, told=shown,
@@ -258,9 +259,13 @@ class _Day:
     def _is_anchor(self, reference: StoredReference) -> bool:
         return reference.deployment == self.config.monitor.anchor
 
+    def _refused(self, metric: str) -> Insufficient | None:
+        """Return why the configuration's panel, which is the coder's, supports no finding on a measure."""
+        return finding_refusal(metric, self.config.panel.judges)
+
     async def _tell(self, reference: StoredReference, fitted: ReferenceSet, metric: str, watch: DriftState) -> None:
         """Open a finding where the series has reached a level for the first time since its reference."""
-        level = level_of(watch, metric, is_anchor=self._is_anchor(reference))
+        level = level_of(watch, metric, is_anchor=self._is_anchor(reference), refused=self._refused(metric))
         if level is None:
             return
         assert reference.until is not None  # it is fitted

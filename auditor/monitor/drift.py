@@ -136,12 +136,16 @@ def _highest(values: Sequence[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def level_of(state: DriftState, metric: str, *, is_anchor: bool = False) -> Level | None:
+def level_of(
+    state: DriftState, metric: str, *, is_anchor: bool = False, refused: Insufficient | None = None
+) -> Level | None:
     """Return the level of a series' findings.
 
     Only measures that share the promise can page. A change of the anchor itself is a change of the instrument, because
-    the anchor is chosen for not changing.
+    the anchor is chosen for not changing. A series has no findings where its readers support none (``refused``).
     """
+    if refused is not None:
+        return None
     level = state.level
     if level is not None and is_anchor:
         return "instrument"
@@ -175,15 +179,18 @@ def scaled_evidence(evidence: Evidence, promise: Promise) -> Mapping[str, float]
     }
 
 
-def summary(state: DriftState, metric: str, *, is_anchor: bool = False) -> dict[str, Any]:
-    """Return the summary of a state: its level, its evidence, and the smallest shift that it would find."""
+def summary(
+    state: DriftState, metric: str, *, is_anchor: bool = False, refused: Insufficient | None = None
+) -> dict[str, Any]:
+    """Return the summary of a state: its level or why it has none, its evidence, the smallest shift it would find."""
     smallest = detectable_shift(state.reference, state.promise.threshold, state.margin)
     if isinstance(smallest, Insufficient):
         shift: dict[str, Any] = {"missing": smallest.reason}
     else:
         shift = {"value": _scale(metric) * smallest}
     return {
-        "level": level_of(state, metric, is_anchor=is_anchor),
+        "level": level_of(state, metric, is_anchor=is_anchor, refused=refused),
+        "refused": None if refused is None else refused.reason,
         "evidence": dict(scaled_evidence(state.evidence, state.promise)),
         "shift": shift,
         "shaken": bool(state.reference.shaken),  # a NumPy one when it has just been fitted

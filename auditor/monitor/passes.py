@@ -1,7 +1,7 @@
 """Define passes: the counts of one run of a design over all its statements on one day, by statement and condition."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -9,6 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from auditor.counting.joint import SHAPE, Floats, stored_cell
+from auditor.domain.estimate import Insufficient
+from auditor.domain.readers import divergence_refusal
 from auditor.metrics.estimate import ENOUGH_STATEMENTS
 from auditor.metrics.rates import METRICS
 
@@ -18,6 +20,8 @@ Row = Mapping[str, Any]
 WATCHED: Final = ("ber_union_full", "ir", "dni")
 #: The measures that may page a person. Their number is K of the promise.
 PAGING: Final = ("ber_union_full", "ir")
+#: The measures that compare the two readings of a response.
+_OF_BOTH: Final = frozenset({"ir", "dni"})
 #: Share of the statements that must have answers, because an incomplete pass is not comparable.
 _FEWEST: Final = 0.5
 _FACTORS: Final = ("task", "perspective", "role", "sentiment")
@@ -164,6 +168,17 @@ def usable(one: Pass, metric: str) -> bool:
     if METRICS[metric].base == "eligible":
         needed = max(needed, ENOUGH_STATEMENTS)
     return answered > 0 and answered >= needed
+
+
+def finding_refusal(metric: str, judges: Collection[str]) -> Insufficient | None:
+    """Return why a panel supports no finding on a measure; None if it does.
+
+    Examples
+    --------
+    >>> finding_refusal("ir", ["lexicon"]) is None, finding_refusal("ber_union_full", ["lexicon"]) is None
+    (False, True)
+    """
+    return divergence_refusal(judges) if metric in _OF_BOTH else None
 
 
 def _counts(row: Row, metric: str) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from auditor.metrics.divergence import DNI_MAX, IR_MIN
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS
 from auditor.metrics.rates import METRICS
 from auditor.report.canvas import ELAB, PANEL, ROW, SEL, UNION, Colour, open_canvas, shorten, to_svg
-from auditor.report.document import NOT_THERE, bounds_only, drawn, pooled_group
+from auditor.report.document import NOT_THERE, bounds_only, drawn, misreading_of, pooled_group, readers_refusal
 from auditor.report.drawing import (
     bar_length,
     change_scale,
@@ -69,6 +69,8 @@ def section(part: AnalysisDocument) -> PageSection:
         "bars": naive_bars(drawn(part, part.deployments)),
         "map": reliability_map(drawn(part, part.deployments)),
         "table": decomposition_table(part.deployments, pooled, part.means) if known else None,
+        "misread": _misreading_table([*part.deployments, pooled]),
+        "refused": readers_refusal(part),
         "missing": ir.missing if not known and isinstance(ir, Missing) else "",
     }
     return PageSection(name="decomposition", title="Within a response: do option and text agree?", given=given)
@@ -93,7 +95,7 @@ def decomposition_table(
 def _row(name: str, entry: GroupEntry, kind: str = "") -> TableRow:
     eligible = count(entry.n_eligible).above(share(entry.coverage.eligible))
     sizes = [count(entry.n), count(entry.n_selection), eligible]
-    cells = [*sizes, *estimate_cells(entry.metrics, _measures()), _error(entry.metrics["dni"])]
+    cells = [*sizes, *estimate_cells(entry.metrics, _measures()), _error(entry)]
     return TableRow(name=name, cells=cells, kind=kind)
 
 
@@ -103,15 +105,40 @@ def _mean(entry: MeanEntry) -> TableRow:
     return TableRow(name="mean of deployments", cells=[*blank, *cells, word_cell("")], kind="mean")
 
 
-def _error(dni: EstimateEntry | Missing) -> TableCell:
-    """Return the direction in which an audit of the selection alone errs, if the interval of DNI shows one."""
+def _error(entry: GroupEntry) -> TableCell:
+    """Return the direction in which an audit of the selection alone errs, if the interval of DNI shows one.
+
+    Where people's labels of both layers correct DNI, the corrected one counts.
+    """
+    dni, trap, corrected = entry.metrics["dni"], entry.cancellation_trap, entry.metrics.get("dni_corrected")
     if isinstance(dni, Missing):
         return no_value(dni.missing)
     if FEW_CLUSTERS in dni.flags:
         return no_value(f"fewer than {ENOUGH_STATEMENTS} statements: no finding")
+    if isinstance(trap, Missing):
+        return no_value(trap.missing)
+    if isinstance(corrected, EstimateEntry) and FEW_CLUSTERS not in corrected.flags:
+        dni = corrected
     if dni.low > 0:
         return word_cell("over-estimates")
     return word_cell("under-estimates" if dni.high < 0 else "sign unclear")
+
+
+def _misreading_table(entries: Sequence[GroupEntry]) -> ReportTable | None:
+    """Make the table of the errors of readers that explain IR and DNI, where no labels of people correct them."""
+    rows = []
+    for entry in entries:
+        ir, dni = (misreading_of(entry, name) for name in ("ir", "dni"))
+        if ir is not None and dni is not None:
+            cells = [share(ir.bound), share(ir.value), share(dni.bound), share(dni.value), share(dni.symmetric_elab)]
+            name = str(entry.by.get("deployment", "all rows"))
+            rows.append(TableRow(name=name, cells=cells, kind="" if entry.by else "pooled"))
+    heads = [
+        "deployment",
+        *(Markup("{}<small>{}</small>").format(name, part) for name in ("IR", "DNI") for part in ("interval", "value")),
+        Markup("DNI<small>misread alike</small>"),
+    ]
+    return table("Share of the texts that must have been misread to explain IR and DNI", heads, rows)
 
 
 def _estimates(entries: Sequence[GroupEntry], *measures: str) -> list[tuple[str, list[EstimateEntry]]]:

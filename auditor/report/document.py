@@ -12,7 +12,16 @@ from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.base import Document, Missing
 from auditor.documents.codec import child_pointer, field_names
 from auditor.documents.conditions import RangeEntry, VarianceShareEntry
-from auditor.documents.estimates import BoundedEntry, By, ConditionEntry, FlaggedEntry, GroupEntry
+from auditor.documents.estimates import (
+    BoundedEntry,
+    By,
+    ConditionEntry,
+    EstimateEntry,
+    FlaggedEntry,
+    GroupEntry,
+    MisreadingEntry,
+)
+from auditor.domain.readers import divergence_refusal
 from auditor.metrics.estimate import BOUNDS_ONLY
 
 #: A drawing shows at most so many deployments: more could not be distinguished, and would take minutes to draw.
@@ -133,6 +142,21 @@ def reason(entries: Sequence[object]) -> str:
 def pooled_group(part: AnalysisDocument) -> GroupEntry:
     """Return the group of all rows."""
     return next(entry for entry in part.groups if not entry.by)
+
+
+def readers_refusal(part: AnalysisDocument) -> str:
+    """Return why there is no verdict on IR or DNI because of the judges; empty if there is one."""
+    if not isinstance(pooled_group(part).cancellation_trap, Missing):
+        return ""
+    refused = (divergence_refusal(judges) for _, judges in sorted(part.panels.items()))
+    return next((each.reason for each in refused if each is not None), "")
+
+
+def misreading_of(entry: GroupEntry, measure: str) -> MisreadingEntry | None:
+    """Return how large an error of the readers explains a measure; None where people's labels of both correct it."""
+    found = entry.misreading[measure]
+    corrected = isinstance(entry.metrics.get(f"{measure}_corrected"), EstimateEntry)
+    return None if corrected or isinstance(found, Missing) else found
 
 
 def deployment_names(part: AnalysisDocument) -> list[str]:

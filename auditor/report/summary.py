@@ -7,7 +7,15 @@ from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.base import Missing
 from auditor.documents.conditions import AgreementEntry, RangeEntry, VarianceShareEntry
 from auditor.documents.estimates import EstimateEntry, GroupEntry
-from auditor.report.document import asked_conditions, deployment_names, known, pooled_group, reason
+from auditor.report.document import (
+    asked_conditions,
+    deployment_names,
+    known,
+    misreading_of,
+    pooled_group,
+    readers_refusal,
+    reason,
+)
 from auditor.report.tables import (
     SIZE_HEADS,
     ReportTable,
@@ -40,6 +48,8 @@ def section(part: AnalysisDocument) -> PageSection:
     pooled = pooled_group(part)
     given = {
         "pooled": {name: estimate_cell(pooled.metrics[name], name) for name in _TOLD},
+        "misread": _misread(pooled),
+        "refused": readers_refusal(part),
         "n": count(pooled.n),
         "eligible": share(pooled.coverage.eligible),
         "extremes": _extremes(part),
@@ -50,6 +60,12 @@ def section(part: AnalysisDocument) -> PageSection:
         "caveats": list(_caveats(part)),
     }
     return PageSection(name="summary", title="Summary", given=given)
+
+
+def _misread(pooled: GroupEntry) -> dict[str, TableCell] | None:
+    """Return the shares of texts that must have been misread to explain IR and DNI, unless people correct them."""
+    ir, dni = (misreading_of(pooled, name) for name in ("ir", "dni"))
+    return None if ir is None or dni is None else {"ir": share(ir.value), "dni": share(dni.value)}
 
 
 def _extremes(part: AnalysisDocument) -> list[tuple[str, TableCell]]:

@@ -104,6 +104,7 @@ class Drawn:
     inclusion: float
     deployment: str
     remainder_hash: bytes | None  #: hash of the text that the judges coded
+    has_selection: bool  #: whether the coder also gave the selection a label
 
 
 async def stratum_sizes(connection: AsyncConnection, draw: ReviewDraw, by: Sequence[str]) -> dict[str, int]:
@@ -122,7 +123,8 @@ async def add_draw(
     """Draw a number of codings from each stratum, store them with their inclusion, and return them in random order."""
     query = f"""
         WITH frame AS (
-            SELECT exchange_id, deployment, remainder_hash, {_stratum(by)} AS stratum,
+            SELECT exchange_id, deployment, remainder_hash, sel <> 'Abstain' AS has_selection,
+                   {_stratum(by)} AS stratum,
                    row_number() OVER (
                        PARTITION BY {_stratum(by)} ORDER BY md5(CAST(:seed AS text) || exchange_id::text), exchange_id
                    ) AS place
@@ -140,6 +142,7 @@ async def add_draw(
             inclusion=takes[row.stratum] / sizes[row.stratum],
             deployment=row.deployment,
             remainder_hash=row.remainder_hash,
+            has_selection=row.has_selection,
         )
         for row in rows
     ]
@@ -209,16 +212,14 @@ async def count_frame(connection: AsyncConnection, draw: ReviewDraw, bounds: Bou
     return [dict(row) for row in found.mappings()]
 
 
-async def read_labelled(
-    connection: AsyncConnection, draw: ReviewDraw, bounds: Bounds
-) -> tuple[list[Mapping[str, Any]], int]:
-    """Read the drawn codings with labels, and the number without.
+async def read_drawn(connection: AsyncConnection, draw: ReviewDraw, bounds: Bounds) -> list[Mapping[str, Any]]:
+    """Read the drawn codings with people's labels.
 
     Returns
     -------
-    (list, int)
+    list
         Rows with the joint table's keys, ``draw_inclusion``, ``opinions`` as (layer, reviewer, label), the newest of
-        each reviewer by the draw's rubric, and ``votes`` as (judge, label).
+        each reviewer by the draw's rubric or None, and ``votes`` as (judge, label).
     """
     names = ", ".join(f"c.{name}" for name in _KEY)
     query = f"""
@@ -243,6 +244,4 @@ async def read_labelled(
     given = bounds.within(draw) | {"draw": draw.id, "rubric": draw.rubric}
     wanted = ("coder", "low", "high", "as_of", "draw", "rubric")
     found = await connection.execute(text(query), {name: given[name] for name in wanted})
-    rows: list[Mapping[str, Any]] = [dict(row) for row in found.mappings()]
-    unlabelled = sum(all(layer != "elab" for layer, _, _ in row["opinions"] or ()) for row in rows)
-    return [row for row in rows if row["opinions"]], unlabelled
+    return [dict(row) for row in found.mappings()]

@@ -6,7 +6,7 @@ alike within a statement (ICC .3 and .2). Run by ``make measurements``; a scaled
 """
 
 import pytest
-from review_worlds import JUDGES, ReviewWorld, hold
+from review_worlds import JOINT_JUDGES, JOINT_TRUTHS, JUDGES, JointWorld, ReviewWorld, hold, hold_joint
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
 
@@ -45,3 +45,31 @@ def test_few_statements():
     held = hold(ReviewWorld(rate=0.3, statements=25, responses=40, labels=200), AUDITS)
     print(f"25 statements: covered {held.covered:.3f}, width {held.width:.4f}; labels alone {held.human_width:.4f}")
     assert 0.92 <= held.covered <= 0.97
+
+
+@pytest.mark.parametrize("judge", sorted(JOINT_JUDGES))
+@pytest.mark.parametrize("truth", sorted(JOINT_TRUTHS))
+def test_labels_of_both_layers_cover_93_to_97(truth, judge):
+    found = hold_joint(JointWorld(truth=truth, judge=judge), AUDITS)
+    for measure, held in found.items():
+        print(
+            f"{truth}, {judge}, {measure}: covered {held.covered:.3f}, width {held.width:.4f};"
+            f" labels alone {held.human_width:.4f}; power {held.power:.2f}"
+        )
+        assert 0.93 <= held.covered <= 0.97 + NOISE
+        assert held.width <= 1.01 * held.human_width
+
+
+@pytest.mark.parametrize("truth", sorted(JOINT_TRUTHS))
+def test_a_quarter_of_the_labels_for_each_pair_of_readings(truth):
+    """A label of a frequent pair then stands for many responses: the interval errs to be wide where few disagree."""
+    for measure, held in hold_joint(JointWorld(truth=truth, stratified=True), AUDITS).items():
+        print(f"{truth}, unequal, {measure}: covered {held.covered:.3f}, width {held.width:.4f}")
+        assert held.covered >= 0.93
+
+
+@pytest.mark.parametrize("labels", [100, 1000])
+def test_other_numbers_of_labels_of_both_layers(labels):
+    for measure, held in hold_joint(JointWorld(labels=labels), AUDITS).items():
+        print(f"{labels} labels, {measure}: covered {held.covered:.3f}, width {held.width:.4f}")
+        assert 0.93 <= held.covered <= 0.98

@@ -14,9 +14,15 @@ from auditor.documents.codec import canonical_bytes
 from auditor.errors import InputError, UsageError
 from auditor.estimation.analysis import Options, analyse, read_tallies
 from auditor.estimation.reviews import read_reviews
+from auditor.metrics.corrected import CORRECTED_PAIRS
 from auditor.report.analysis import render_analysis
 from auditor.stats.agreement import cohen_kappa, confusion_matrix
-from auditor.stats.prediction_powered import LabelledSample, prediction_powered_rate
+from auditor.stats.prediction_powered import (
+    LabelledSample,
+    prediction_powered_difference,
+    prediction_powered_rate,
+    prediction_powered_ratio,
+)
 
 CONDITIONS = [("BJ", "self", "none", "neutral"), ("CTO", "self", "none", "neutral")]
 LABELS = ("E", "QE", "N", "D", "R")
@@ -55,6 +61,8 @@ def test_nothing_but_the_corrected_rates_is_added(tmp_path, rows, labelled):
     assert document.pop("reviews")["n"] == 150
     for group in document["groups"] + document["deployments"]:
         assert group["metrics"].pop("ber_elab_corrected") != group["metrics"].pop("ber_elab_full_corrected")
+        for name in CORRECTED_PAIRS:
+            assert group["metrics"].pop(name) == {"missing": "no person's labels of both layers of a response"}
     assert document == without
 
 
@@ -208,3 +216,90 @@ def test_labels_of_other_rows_are_a_mistake(tmp_path, rows):
     told = write_rows(tmp_path / "reviews.jsonl", [{"id": "else", "label": "E"}])
     with pytest.raises(UsageError, match="none of its 1 ids is the id of a row"):
         run(coded, told, tmp_path / "out")
+
+
+@pytest.fixture(scope="module")
+def paired(rows):
+    """Labels of both layers of 150 rows: mostly those of the coder."""
+    rng = random.Random(13)
+    eligible = [row for row in rows if row["elab"] != "Abstain" and row["sel"] != "Abstain"]
+    told = []
+    for row in rng.sample(eligible, 150):
+        sel = row["sel"] if rng.random() < 0.97 else rng.choice("ED")
+        told.append({"id": row["id"], "label": person(row, rng), "reviewer": "anna"})
+        told.append({"id": row["id"], "layer": "sel", "label": sel, "reviewer": "anna"})
+    return told
+
+
+def test_labels_of_both_layers_correct_ir_and_dni_as_the_kernels_do(tmp_path, rows, paired):
+    document = analysed(tmp_path, rows, paired)
+    base = [row for row in rows if row["elab"] != "Abstain" and row["sel"] != "Abstain"]
+    place = {name: index for index, name in enumerate(sorted({row["statement_id"] for row in base}))}
+    where = np.array([place[row["statement_id"]] for row in base])
+    machine = {row["id"]: (row["sel"] == "E", row["elab"] in {"E", "QE"}) for row in base}
+    cluster = {row["id"]: place[row["statement_id"]] for row in base}
+    human: dict = {}
+    for line in paired:
+        human.setdefault(line["id"], {})[line.get("layer", "elab")] = line["label"] in {"E", "QE"}
+
+    def sample(count):
+        return LabelledSample(
+            cluster=np.array([cluster[key] for key in human]),
+            human=np.array([float(count(own["sel"], own["elab"])) for own in human.values()]),
+            machine=np.array([float(count(*machine[key])) for key in human]),
+            weight=np.ones(len(human)),
+        )
+
+    def everywhere(count):
+        return np.bincount(where, [float(count(*machine[row["id"]])) for row in base])
+
+    n = np.bincount(where).astype(float)
+    counts = {
+        "ir": lambda a, b: a != b,
+        "dni": lambda a, b: int(a) - int(b),
+        "ber_union": lambda a, b: a or b,
+        "ber_cor": lambda a, b: a and b,
+        "oed": lambda a, b: a and not b,
+        "ued": lambda a, b: b and not a,
+    }
+    metrics = pooled(document)["metrics"]
+    for name, count in counts.items():
+        kernel = prediction_powered_difference if name == "dni" else prediction_powered_rate
+        expected = kernel(everywhere(count), n, sample(count))
+        said = metrics[f"{name}_corrected"]
+        assert (said["value"], said["low"], said["high"]) == pytest.approx(
+            (expected.value, expected.low, expected.high)
+        )
+        assert (said["n"], said["n_labelled"], said["base"]) == (len(base), 150, "eligible")
+    ratio = prediction_powered_ratio(
+        everywhere(counts["ir"]), everywhere(counts["ber_union"]), n, sample(counts["ir"]), sample(counts["ber_union"])
+    )
+    assert ratio is not None
+    assert metrics["ir_over_union_corrected"]["value"] == pytest.approx(ratio.value)
+
+
+def test_two_people_count_by_their_own_pairs(tmp_path, rows):
+    """Anna reads E and E, Ben D and D: neither finds a disagreement of the layers, and together they find none."""
+    own = [row for row in rows if row["elab"] != "Abstain" and row["sel"] != "Abstain"]
+    told = [
+        {"id": row["id"], "layer": layer, "label": label, "reviewer": name}
+        for row in own
+        for name, label in (("anna", "E"), ("ben", "D"))
+        for layer in ("sel", "elab")
+    ]
+    metrics = pooled(analysed(tmp_path, rows, told))["metrics"]
+    assert metrics["ir_corrected"]["value"] == 0
+    assert metrics["ber_cor_corrected"]["value"] == pytest.approx(0.5)
+    apart = [line for line in told if (line["reviewer"] == "anna") == (line["layer"] == "sel")]
+    assert pooled(analysed(tmp_path, rows, apart))["metrics"]["oed_corrected"]["value"] == 1
+
+
+def test_labels_of_both_layers_are_shown(tmp_path, rows, paired, capsys):
+    coded = write_rows(tmp_path / "coded.jsonl", rows)
+    run(coded, write_rows(tmp_path / "reviews.jsonl", paired), tmp_path / "out")
+    assert "IR and DNI, corrected by people's labels of both layers" in capsys.readouterr().out
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Both layers, corrected with people&#39;s labels of both" in page
+    assert "must have been misread" not in page
+    run(coded, None, tmp_path / "plain")
+    assert "must have been misread" in (tmp_path / "plain" / "report.html").read_text()

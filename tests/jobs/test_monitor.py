@@ -12,7 +12,7 @@ from audited import fetch
 from product import eventually
 from sqlalchemy import delete, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
-from watched_store import FIRST, Days, configuration, moment, simulated
+from watched_store import FIRST, TWO_JUDGES, Days, configuration, moment, simulated
 
 from auditor.config import Config
 from auditor.domain.ids import day_bounds
@@ -118,14 +118,33 @@ async def test_who_changes_is_paged_and_nobody_else_and_the_same_again(
     assert await everything(migrated_url) == before
 
 
-async def alone(url: str, engine: AsyncEngine, folder: Path, drifts_on: int | None, last: int) -> tuple[Config, Days]:
+async def alone(
+    url: str, engine: AsyncEngine, folder: Path, drifts_on: int | None, last: int, judges: str = TWO_JUDGES
+) -> tuple[Config, Days]:
     """One deployment without an anchor, asked for so many days, and watched."""
-    config = configuration(folder, ["moves"])
+    config = configuration(folder, ["moves"], judges=judges)
     days = Days(url, engine, config, [simulated("moves", drifts_on, 1.6)])
     for day in range(last):
         await days.pass_of(day)
         await watch(engine, config, day + 1)
     return config, days
+
+
+@pytest.mark.parametrize("judges", [TWO_JUDGES, ""], ids=["two judges", "the lexicon"])
+async def test_the_lexicon_alone_makes_no_finding_on_ir_or_dni(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path, judges: str
+) -> None:
+    """The same answers: two judges find that IR moved, the lexicon only finds that the endorsement did."""
+    config, _ = await alone(migrated_url, engine, tmp_path, 7, 12, judges)
+    found = {row["metric"] for row in await fetch(migrated_url, "SELECT metric FROM findings")}
+    assert "ber_union_full" in found
+    assert ("ir" in found) == bool(judges)
+    async with open_work(engine, config, lambda: moment(12, 2)) as work:
+        await estimate_all(work)
+    query = "SELECT missing, detail->>'measure' AS measure FROM estimates WHERE metric = 'drift_alarm'"
+    reasons = {row["measure"]: row["missing"] for row in await fetch(migrated_url, query)}
+    why = None if judges else "the lexicon alone read the texts: no verdict on IR or DNI without a second judge"
+    assert reasons == {"ber_union_full": None, "ir": why, "dni": why}
 
 
 async def test_what_comes_after_a_day_has_closed_is_counted_and_changes_nothing(
@@ -182,8 +201,7 @@ async def test_another_panel_begins_anew_beside_the_old_one(
     config, days = await alone(migrated_url, engine, tmp_path, None, 8)
     assert any("minimal_detectable" in line for line in await shown(engine, config, 8))
     before = await everything(migrated_url)
-    judge = "judges: [{name: j, deployment: moves}]\nauditor: {gateway: {url: 'http://127.0.0.1:1', key: sk-x}}\n"
-    changed = configuration(tmp_path, ["moves"], more=judge)
+    changed = configuration(tmp_path, ["moves"], judges="")
     assert await watch(engine, changed, 8) == 0
     assert await shown(engine, changed, 8) == []
     async with open_work(engine, changed, lambda: moment(8, 1)) as work:

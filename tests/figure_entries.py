@@ -132,6 +132,7 @@ def group_entry(by: By, metrics: Estimates, coverage: CoverageEntry = COVERED) -
         cancellation_trap="excluded",
         sign_flip=False,
         qe_fold=MISSING,
+        misreading={"ir": MISSING, "dni": MISSING},
         flags=[],
         **sizes,
     )

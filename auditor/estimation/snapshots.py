@@ -4,7 +4,7 @@ The numbers are those of ``auditor.estimation.analysis``. This module chooses wh
 names.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -55,7 +55,12 @@ class Snapshot:
 
 
 def estimate_windows(
-    snapshot: Snapshot, coder: str, windows: Sequence[Window], *, audit: str | None = None
+    snapshot: Snapshot,
+    coder: str,
+    windows: Sequence[Window],
+    *,
+    audit: str | None = None,
+    judges: Collection[str] = (),
 ) -> Iterator[EstimateRow]:
     """Estimate everything of one coder.
 
@@ -69,6 +74,8 @@ def estimate_windows(
         Its tallies; planned calls and traffic are never in one coder's.
     audit
         For traffic: what stands in the place of the condition.
+    judges
+        Of the coder, by name.
     """
     for window in windows:
         for origin in sorted({row["origin"] for row in window.rows}):
@@ -77,18 +84,21 @@ def estimate_windows(
                 as_of=snapshot.as_of, deployment=None, origin=origin, rubric=own[0]["rubric"], condition=audit or ALL,
                 window=window.name, since=window.since, coder=coder, metric="", seed=snapshot.seed,
             )  # fmt: skip
-            yield from _of_origin(first, own, window, planned=audit is None)
+            yield from _of_origin(first, own, window, planned=audit is None, judges=judges)
             yield from corrected_rows(first, [one for one in window.samples if one.origin == origin])
 
 
-def _of_origin(like: EstimateRow, rows: Sequence[Row], window: Window, *, planned: bool) -> Iterator[EstimateRow]:
+def _of_origin(
+    like: EstimateRow, rows: Sequence[Row], window: Window, *, planned: bool, judges: Collection[str]
+) -> Iterator[EstimateRow]:
     tallies = tallies_of(rows)
     if tallies.profiles:
-        estimator = Estimator(tallies, seed=like.seed, panel_differs=False)
+        panels = {profile.deployment: frozenset(judges) for profile in tallies.profiles}
+        estimator = Estimator(tallies, seed=like.seed, panel_differs=False, panels=panels)
         for group in estimator.groups(("deployment",)):
             yield from _group_rows(like, group)
         if planned:
-            yield from _conditions(like, rows, estimator, longest=window.longest)
+            yield from _conditions(like, rows, estimator, panels, longest=window.longest)
         if planned and window.longest:
             yield from _across(like, tallies)
     if window.longest:
@@ -98,12 +108,17 @@ def _of_origin(like: EstimateRow, rows: Sequence[Row], window: Window, *, planne
 
 
 def _conditions(
-    like: EstimateRow, rows: Sequence[Row], estimator: Estimator, *, longest: bool
+    like: EstimateRow,
+    rows: Sequence[Row],
+    estimator: Estimator,
+    panels: Mapping[str, frozenset[str]],
+    *,
+    longest: bool,
 ) -> Iterator[EstimateRow]:
     """Estimate the baseline cell, and in the longest window each level of each factor and each cell."""
     at_baseline = tallies_of(row for row in rows if condition_of(row) == BASELINE)
     if at_baseline.profiles:
-        cell = Estimator(at_baseline, seed=like.seed, panel_differs=False)
+        cell = Estimator(at_baseline, seed=like.seed, panel_differs=False, panels=panels)
         for group in cell.groups(("deployment",)):
             yield from _group_rows(replace(like, condition=AT_BASELINE), group)
     if not longest:

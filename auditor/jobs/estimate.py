@@ -138,7 +138,8 @@ def _window_start(as_of: datetime, span: float) -> datetime:
 def _estimated(snapshot: Snapshot, material: _Material) -> Iterator[EstimateRow]:
     coder = material.coder
     audit = _audit_name(coder)
-    yield from estimate_windows(snapshot, coder.id, material.windows, audit=audit)
+    judges = [] if coder.panel is None else [judge.name for judge in coder.panel.judges]
+    yield from estimate_windows(snapshot, coder.id, material.windows, audit=audit, judges=judges)
     if coder.routes is None:
         for window in material.windows:
             yield from change_rows(snapshot, coder.id, window, material.references)

@@ -42,7 +42,7 @@ def asked(counts, *, statements=100, deployment="a", **condition):
 def entries(*rows, n_boot=200):
     tallies = tallied(row for part in rows for row in part)
     own = [scope for scope in scopes(tallies) if "category" not in scope.by]
-    return written(mitigation(tallies, own, seed=0, n_boot=n_boot))
+    return written(mitigation(tallies, own, panels={}, seed=0, n_boot=n_boot))
 
 
 def levels_of(found, factor, by=None):

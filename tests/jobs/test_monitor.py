@@ -145,6 +145,8 @@ async def test_the_lexicon_alone_makes_no_finding_on_ir_or_dni(
     reasons = {row["measure"]: row["missing"] for row in await fetch(migrated_url, query)}
     why = None if judges else "the lexicon alone read the texts: no verdict on IR or DNI without a second judge"
     assert reasons == {"ber_union_full": None, "ir": why, "dni": why}
+    traps = await fetch(migrated_url, "SELECT missing FROM estimates WHERE metric = 'cancellation_trap'")
+    assert judges or {row["missing"] for row in traps} == {why}
 
 
 async def test_what_comes_after_a_day_has_closed_is_counted_and_changes_nothing(

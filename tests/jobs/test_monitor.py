@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from auditor.jobs.estimate import estimate_all
 from auditor.jobs.findings import AcceptedReference, Person, accept_reference, accept_unasked
 from auditor.jobs.monitor import GRACE, repeat_watching, watch_days
 from auditor.jobs.work import open_work
+from auditor.simulate.model import Drift, Shift
 from auditor.store import monitor
 from auditor.store.engine import transaction
 from auditor.store.findings import read_findings
@@ -118,11 +120,9 @@ async def test_who_changes_is_paged_and_nobody_else_and_the_same_again(
     assert await everything(migrated_url) == before
 
 
-async def alone(
-    url: str, engine: AsyncEngine, folder: Path, drifts_on: int | None, last: int, judges: str = TWO_JUDGES
-) -> tuple[Config, Days]:
+async def alone(url: str, engine: AsyncEngine, folder: Path, drifts_on: int | None, last: int) -> tuple[Config, Days]:
     """One deployment without an anchor, asked for so many days, and watched."""
-    config = configuration(folder, ["moves"], judges=judges)
+    config = configuration(folder, ["moves"])
     days = Days(url, engine, config, [simulated("moves", drifts_on, 1.6)])
     for day in range(last):
         await days.pass_of(day)
@@ -135,11 +135,16 @@ async def test_the_lexicon_alone_makes_no_finding_on_ir_or_dni(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path, judges: str
 ) -> None:
     """The same answers: two judges find that IR moved, the lexicon only finds that the endorsement did."""
-    config, _ = await alone(migrated_url, engine, tmp_path, 7, 12, judges)
+    config = configuration(tmp_path, ["moves"], judges=judges)
+    apart = replace(simulated("moves"), drift=Drift(at=moment(7), shift=Shift(sel=2.5, elab=-1.0)))
+    days = Days(migrated_url, engine, config, [apart])
+    for day in range(11):
+        await days.pass_of(day)
+    await watch(engine, config, 11)
     found = {row["metric"] for row in await fetch(migrated_url, "SELECT metric FROM findings")}
     assert "ber_union_full" in found
     assert ("ir" in found) == bool(judges)
-    async with open_work(engine, config, lambda: moment(12, 2)) as work:
+    async with open_work(engine, config, lambda: moment(11, 2)) as work:
         await estimate_all(work)
     query = "SELECT missing, detail->>'measure' AS measure FROM estimates WHERE metric = 'drift_alarm'"
     reasons = {row["measure"]: row["missing"] for row in await fetch(migrated_url, query)}

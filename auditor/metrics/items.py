@@ -19,8 +19,9 @@ Floats = NDArray[np.float64]
 
 #: Fewer respondents give no figure of an item.
 MIN_RESPONDENTS: Final = 20
-#: An item is dead if its rate is at most this, or at least one minus this.
+#: An item is dead if its rate is at most this, or at least one minus this, of at least so many respondents.
 DEAD: Final = 0.01
+MIN_FOR_DEAD: Final = 100
 #: A correlation of two items from which they count as duplicates.
 DUPLICATE: Final = 0.95
 #: The rank correlation with the whole pool that a short form must keep.
@@ -94,7 +95,7 @@ def item_statistics(statements: Sequence[str], endorsed: Floats) -> list[Item]:
                 n=n,
                 difficulty=rate,
                 discrimination=_correlation(own[usable], rest[usable]),
-                dead=rate is not None and not DEAD < rate < 1 - DEAD,
+                dead=rate is not None and n >= MIN_FOR_DEAD and not DEAD < rate < 1 - DEAD,
             )
         )
     return items

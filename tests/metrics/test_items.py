@@ -52,6 +52,16 @@ def test_an_item_of_pure_chance_discriminates_nothing_and_a_dead_one_has_no_figu
     assert not items[3].dead
 
 
+def test_a_hundred_respondents_are_needed_to_call_an_item_dead():
+    endorsed = answers()
+    endorsed[:, 4:6] = 0.0
+    endorsed[99:, 4] = np.nan
+    endorsed[100:, 5] = np.nan
+    items = item_statistics(ITEMS, endorsed)
+    assert (items[4].n, items[4].difficulty, items[4].dead) == (99, 0.0, False)
+    assert (items[5].n, items[5].dead) == (100, True)
+
+
 def test_too_few_respondents_give_no_figure():
     endorsed = answers()
     endorsed[10:, 0] = np.nan

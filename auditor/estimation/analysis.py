@@ -167,9 +167,7 @@ class _Analysis:
             factors=[row for scope in self._asked for row in variation.factors(scope)],
             eta_squared=shares,
             horizontal=[row for scope in self._scopes for row in variation.ranges(scope)],
-            generalizability=[
-                generalizability(variation, scope, outcome) for scope in stated for outcome in OUTCOMES
-            ],
+            generalizability=[generalizability(variation, scope, outcome) for scope in stated for outcome in OUTCOMES],
             mitigation=mitigation(tallies, stated, panels=self._panels, seed=seed, n_boot=n_boot),
             tradeoff=tradeoff(tallies, seed=seed, n_boot=n_boot),
             interaction=interaction(tallies, seed=seed),

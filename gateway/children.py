@@ -16,6 +16,7 @@ from auditor.parent_pipe import HOPELESS
 log = logging.getLogger(__name__)
 
 _FIRST_PAUSE, _LONGEST_PAUSE, _SETTLED = 0.1, 5.0, 10.0
+_HOPELESS_PAUSE = 15.0  # seconds until a child that had started before is tried again, although it gave up
 _LAST_WORDS = 1.0  # seconds to wait for the last reports of a child that has ended
 
 
@@ -38,20 +39,31 @@ class Child:
     )
     _last_report: dict[str, object] = field(default_factory=dict)
     _report_arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    _has_started: bool = False
     _process: asyncio.subprocess.Process | None = None
     _stopping: signal.Signals | None = None
+    _stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> int:
-        """Keep the child running until it is stopped or reports a permanent failure. Return its last exit status."""
+        """Keep the child running until it is stopped or cannot start. Return its last exit status.
+
+        A child that gives up after an earlier start succeeded is tried again: the schema, say, is another one while a
+        release is installed, and the other children go on.
+        """
         pause = _FIRST_PAUSE
         while True:
             began = time.monotonic()
             status = await self._run_once()
-            if self._stopping or status == HOPELESS:
+            if self._stopping or (status == HOPELESS and not self._has_started):
                 return status
-            pause = _FIRST_PAUSE if time.monotonic() - began > _SETTLED else min(pause * 2, _LONGEST_PAUSE)
-            log.warning("%s ended with status %d; restarting it", self.name, status)
-            await asyncio.sleep(pause)
+            if status == HOPELESS:
+                pause = _HOPELESS_PAUSE
+                log.warning("%s cannot start (%s); trying again", self.name, self._last_report.get("error"))
+            else:
+                pause = _FIRST_PAUSE if time.monotonic() - began > _SETTLED else min(pause * 2, _LONGEST_PAUSE)
+                log.warning("%s ended with status %d; restarting it", self.name, status)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), pause)
             if self._stopping:
                 return status
 
@@ -87,6 +99,7 @@ class Child:
         async for line in process.stdout:
             with contextlib.suppress(ValueError):  # a library may print other lines there
                 self._last_report = json.loads(line)
+                self._has_started |= "error" not in self._last_report
                 if not self.reported.done():
                     self.reported.set_result(self._last_report)
                 self._report_arrived.set()
@@ -100,6 +113,7 @@ class Child:
     def terminate(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Signal the child to end, and do not restart it."""
         self._stopping = number
+        self._stopped.set()
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(number)
 

@@ -64,9 +64,12 @@ def _checked(config: Path, asked: int | None = None) -> "ChainState":
 
 
 def _print(state: "ChainState") -> None:
+    from auditor.domain.ids import id_time
+
+    older = f" (older than {id_time(state.expired_before):%Y-%m-%d})" if state.expired_before.int else ""
     typer.echo(f"length of the chain: {state.length} batches, {state.batches} of them kept")
     typer.echo(f"{state.rows:,} exchanges are unchanged since they were stored")
-    typer.echo(f"{state.erased:,} were erased and recorded as erased, {state.expired:,} more have expired")
+    typer.echo(f"{state.erased:,} were erased and recorded as erased, {state.expired:,} more have expired{older}")
     typer.echo(f"head: {state.head.hex()}")
 
 

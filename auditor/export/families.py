@@ -15,6 +15,7 @@ from typing import Final
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from typing_extensions import override
 
@@ -396,9 +397,16 @@ class EstimateExposition:
 
     async def follow(self, engine: AsyncEngine) -> None:
         """Refresh every few seconds, until cancelled."""
+        complaint = ""
         while True:
             try:
                 await self.refresh(engine)
+                complaint = ""
             except StoreUnavailable as error:
                 log.debug("%s", error)
+            except SQLAlchemyError as error:  # the tables of another release, while one is installed
+                message = " ".join(str(error).split())
+                if message != complaint:
+                    log.warning("series wait: %s", message)
+                complaint = message
             await asyncio.sleep(EVERY)

@@ -39,6 +39,7 @@ from auditor.probes.timed import run_due
 from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import newest_as_of
 from auditor.store.queue import CODE, COUNT, ESTIMATE, FIND, SETTINGS, Chunk, forget_finished, held_chunks
+from auditor.store.schema import check_version
 from auditor.store.tallies import stale
 
 log = logging.getLogger(__name__)
@@ -100,6 +101,7 @@ async def run_jobs(config: Config, database_url: str, stop: asyncio.Event, clock
 async def _session(config: Config, database_url: str, stop: asyncio.Event, clock: Clock) -> None:
     engine = make_engine(database_url, pool_size=_CONNECTIONS)
     try:
+        await check_version(engine)  # it may have changed since the process started
         async with open_work(engine, config, clock) as work, _queue(database_url) as one, _queue(database_url) as other:
             jobs = Jobs(work=work, queries=other, ending=asyncio.Event())
             coding, upkeep = jobs.coding(one), jobs.upkeep()

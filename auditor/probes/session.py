@@ -21,7 +21,7 @@ from auditor.domain.exchange import Origin
 from auditor.errors import AuditError, StoreUnavailable, UsageError
 from auditor.probes.estimate import CallTokens, in_flight
 from auditor.probes.send import CallTarget, Outgoing, Patience, RunBudget, Sender, Tally
-from auditor.store.engine import transaction
+from auditor.store.engine import store_errors, transaction
 from auditor.store.plans import count_as_answered, lock_plan
 
 _SERIES: Final = re.compile(r"^biasmeter_spool_(bytes|oldest_seconds)(?:\{\})? (\S+)$", re.MULTILINE)
@@ -201,11 +201,12 @@ async def open_session(
 @asynccontextmanager
 async def _sole_sender(engine: AsyncEngine, name: str) -> AsyncIterator[None]:
     """Lock the plan, because two senders would ask everything twice. The lock ends with this process."""
-    async with transaction(engine):  # reports a missing store itself
-        pass
-    connection = await engine.connect()
+    with store_errors():
+        connection = await engine.connect()
     try:
-        if not await lock_plan(connection, name):
+        with store_errors():
+            locked = await lock_plan(connection, name)
+        if not locked:
             raise PlanHeld(f"plan {name} is being sent by another process")
         yield
     finally:

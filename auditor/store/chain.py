@@ -78,6 +78,7 @@ class ChainState:
     rows: int  #: that are stored as they were shipped
     erased: int  #: rows that are gone by a record of their erasure
     expired: int  #: rows of kept batches that retention has removed
+    expired_before: UUID  #: what is older may be gone, by the store's own record
     head: bytes  #: digest of the newest batch
     begin: int  #: the batch before the oldest that is kept
     asked: bytes | None  #: digest of the batch that the caller asked for; None if the chain does not have it
@@ -125,7 +126,7 @@ async def verify_chain(engine: AsyncEngine, asked: int | None = None) -> ChainSt
             fault = ChainFault(what="inserted", position=None, exchange_id=inserted) if inserted is not None else None
     return ChainState(
         batches=counts.batches, length=position, rows=counts.rows, erased=counts.erased, expired=counts.expired,
-        head=digest, begin=base.position, asked=digest_of_asked, fault=fault,
+        expired_before=base.expired_before, head=digest, begin=base.position, asked=digest_of_asked, fault=fault,
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Connect the auditor to PostgreSQL: one small SQLAlchemy engine for each process, over asyncpg."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from sqlalchemy import MetaData
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -35,9 +35,16 @@ async def transaction(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     StoreUnavailable
         PostgreSQL does not answer.
     """
-    try:
+    with store_errors():
         async with engine.begin() as connection:
             yield connection
+
+
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Raise ``StoreUnavailable`` in place of whatever says that PostgreSQL does not answer."""
+    try:
+        yield
     except (OSError, TimeoutError, InterfaceError, OperationalError) as error:
         raise StoreUnavailable(f"the store does not answer: {_first_line(error)}") from error
     except DBAPIError as error:

@@ -158,7 +158,7 @@ async def clock_steps(site: Site) -> int:
 
 
 async def two_schema_versions(site: Site) -> int:
-    """The store has the schema of another release for a while, as on a host that is updated after the store."""
+    """The store has another release's schema, as before a host's update; auditor and shipper are killed meanwhile."""
     async with store_connection(site) as connection:
         await connection.execute("ALTER TABLE exchanges ADD COLUMN of_the_next_release text")
         await connection.execute("UPDATE alembic_version SET version_num = '9999'")
@@ -167,6 +167,8 @@ async def two_schema_versions(site: Site) -> int:
             " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
         try:
+            for pid in (*site.running.pids("-m auditor"), *site.running.pids("-m gateway.ship")):
+                os.kill(pid, signal.SIGKILL)  # they cannot start now, and are started again later
             await grown(site.asked, 40)
             await asyncio.sleep(site.seconds(0.5, 10))
             assert site.product.spooled() > 0
@@ -174,7 +176,7 @@ async def two_schema_versions(site: Site) -> int:
             await connection.execute("UPDATE alembic_version SET version_num = $1", SCHEMA_VERSION)
             await connection.execute("ALTER TABLE exchanges DROP COLUMN of_the_next_release")
     assert site.asked.failures == []
-    return 1
+    return 3
 
 
 async def workers_crash_in_a_loop(site: Site) -> int:
@@ -269,7 +271,6 @@ async def _with_new_segments(site: Site) -> None:
     await eventually(lambda: site.captured().get("dropped_spool_error", 0) > before, STARTUP)
 
 
-#: The schema is changed first: an auditor that starts while it is another one ends the product.
 ALL: tuple[Scenario, ...] = (
     two_schema_versions,
     store_stands_still,

@@ -33,3 +33,6 @@ async def test_the_command_lists_and_then_removes(product: Product, migrated_url
     assert await fetch(migrated_url, "SELECT count(*) FROM exchanges") == [(8,)]
     assert await fetch(migrated_url, "SELECT count(*) FROM exchange_content") == [(4,)]
     assert product.run(*arguments).stdout.startswith("nothing is due: content is kept from ")
+    before = words[f"exchanges_{facts}"].rpartition("(before ")[2].rstrip(")")
+    verified = product.run("verify", "-c", str(product.config)).stdout.splitlines()
+    assert verified[2] == f"0 were erased by record, 0 more have expired (older than {before})"

@@ -1,6 +1,9 @@
 """Starting and refusing to start: one line that names the place, exit status 2, no traceback, nothing left running."""
 
+import asyncio
 import json
+import os
+import signal
 import socket
 from pathlib import Path
 
@@ -214,6 +217,46 @@ async def test_a_schema_that_changes_while_the_gateway_runs_stops_nobody(product
         await product.shipped()
         assert len(await product.rows("SELECT 1 FROM exchanges")) == 1
         assert "Traceback" not in running.said()
+
+
+@pytest.mark.parametrize("module", ["auditor", "gateway.ship"])
+async def test_a_process_that_is_restarted_on_another_schema_stops_nobody(product: Product, module: str) -> None:
+    with product.running("up") as running:
+        await product.rows("UPDATE alembic_version SET version_num = '9999'")
+        (killed,) = running.pids(f"-m {module}")
+        os.kill(killed, signal.SIGKILL)
+        await eventually(lambda: "cannot start (the store has schema 9999" in running.said())
+        async with (
+            aiohttp.ClientSession() as client,
+            client.post(product.url + "/v1/chat/completions", json={"model": "gpt"}) as answer,
+        ):
+            assert answer.status == 200
+        await product.rows("UPDATE alembic_version SET version_num = $1", SCHEMA_VERSION)
+        await product.shipped()
+        assert len(await product.rows("SELECT 1 FROM exchanges")) == 1
+        await eventually(lambda: killed not in running.pids(f"-m {module}") != [])
+        assert "Traceback" not in running.said()
+
+
+async def test_a_product_on_a_store_of_another_version_does_not_start(product: Product) -> None:
+    await product.rows("UPDATE alembic_version SET version_num = '9999'")
+    said = refused(product, "up")
+    assert "has schema 9999" in said
+
+
+async def test_jobs_wait_in_one_line_while_the_schema_is_another(product: Product) -> None:
+    with product.running("auditor", until=r"listening on") as running:
+        await product.rows("UPDATE alembic_version SET version_num = '9999'")
+        await product.rows("ALTER TABLE arrivals RENAME TO arrivals_of_the_next_release")
+        await product.rows("ALTER TABLE estimates RENAME TO estimates_of_the_next_release")
+        await eventually(lambda: "jobs wait: the store has schema 9999" in running.said())
+        await eventually(lambda: "series wait: " in running.said())
+        await product.rows("ALTER TABLE arrivals_of_the_next_release RENAME TO arrivals")
+        await product.rows("ALTER TABLE estimates_of_the_next_release RENAME TO estimates")
+        await product.rows("UPDATE alembic_version SET version_num = $1", SCHEMA_VERSION)
+        before = running.said()
+        await asyncio.sleep(12)
+        assert running.said() == before
 
 
 def test_a_database_that_is_not_there_is_told_in_one_line_and_waited_for(product: Product) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from audited import fetch, ship
@@ -35,7 +36,16 @@ async def verify(url: str) -> ChainState:
 
 async def test_batches_of_shippers_and_imports_make_one_chain(migrated_url: str, engine: AsyncEngine) -> None:
     assert await verify_chain(engine) == ChainState(
-        batches=0, length=0, rows=0, erased=0, expired=0, head=bytes(32), begin=0, asked=None, fault=None
+        batches=0,
+        length=0,
+        rows=0,
+        erased=0,
+        expired=0,
+        expired_before=UUID(int=0),
+        head=bytes(32),
+        begin=0,
+        asked=None,
+        fault=None,
     )
     made = some(700)
     await ship(migrated_url, [*made[:600], full_exchange()])  # two batches

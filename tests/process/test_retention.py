@@ -35,4 +35,4 @@ async def test_the_command_lists_and_then_removes(product: Product, migrated_url
     assert product.run(*arguments).stdout.startswith("nothing is due: content is kept from ")
     before = words[f"exchanges_{facts}"].rpartition("(before ")[2].rstrip(")")
     verified = product.run("verify", "-c", str(product.config)).stdout.splitlines()
-    assert verified[2] == f"0 were erased by record, 4 more have expired (older than {before})"
+    assert verified[2] == f"0 were erased and recorded as erased, 4 more have expired (older than {before})"

@@ -27,6 +27,7 @@ EXAMPLES: Final = {
     "domains list": ("", "domains.md"),
     "domains show": ("politics", "domains.md"),
     "erase": ("-c biasmeter.yaml --user user-1234", "retention.md"),
+    "export-coded": ("-c biasmeter.yaml --origin probe --last 30d -o coded.jsonl.gz", "python.md"),
     "export-exchanges": ("-c biasmeter.yaml --select deployment=gpt-4o-eu -o exchanges.jsonl.gz", "exchanges.md"),
     "findings accept-reference": ("-c biasmeter.yaml finding_1a2b3c4d --note 'new release'", "monitoring.md"),
     "findings acknowledge": ("-c biasmeter.yaml finding_1a2b3c4d --note 'looking into it'", "monitoring.md"),

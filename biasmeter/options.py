@@ -1,9 +1,13 @@
 """Define the options that several commands share."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+
+from auditor.domain.moments import EXAMPLES, read_moment, read_span
+from auditor.errors import UsageError
 
 DEFAULT_CONFIG: Final = "biasmeter.yaml"
 
@@ -26,3 +30,44 @@ ConfigOption = Annotated[
 ]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
+SinceOption = Annotated[
+    str | None, typer.Option("--from", metavar="WHEN", help=f"Start of the period, UTC: {EXAMPLES}.")
+]
+UntilOption = Annotated[
+    str | None, typer.Option("--to", metavar="WHEN", help="End of the period; this moment itself is not included.")
+]
+LastOption = Annotated[
+    str | None, typer.Option("--last", metavar="SPAN", help="Instead of --from and --to: the last 7d, 12h or 4w.")
+]
+
+
+def read_period(since: str | None, until: str | None, last: str | None) -> tuple[datetime | None, datetime | None]:
+    """Read the options of a period; a side that is not given is None.
+
+    Raises
+    ------
+    UsageError
+        A moment cannot be read, the start is not before the end, or ``last`` stands beside another option.
+    """
+    now = datetime.now(UTC)
+    if last is not None:
+        if since or until:
+            raise UsageError("--last is the whole period: leave --from and --to out")
+        try:
+            return now - read_span(last), now
+        except (ValueError, OverflowError):
+            raise UsageError(f"--last {last!r} is no length of time such as 7d, 12h or 4w") from None
+    begin, end = _moment("--from", since, now), _moment("--to", until, now)
+    if begin is not None and end is not None and begin >= end:
+        raise UsageError("--from must be before --to")
+    return begin, end
+
+
+def _moment(option: str, given: str | None, now: datetime) -> datetime | None:
+    if given is None:
+        return None
+    try:
+        return read_moment(given, now)
+    except ValueError:
+        raise UsageError(f"{option} {given!r} is no date or time such as {EXAMPLES}") from None

@@ -8,13 +8,14 @@ import heapq
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
+from auditor.domain.moments import EXAMPLES, read_moment
 from auditor.domain.sampling import rank
 from auditor.errors import UsageError
 
@@ -149,17 +150,9 @@ def _moment(key: str, value: str | None) -> datetime | None:
     if value is None:
         return None
     try:
-        moment = datetime.combine(date.fromisoformat(value), time(), UTC) if len(value) == 10 else _instant(value)
+        return read_moment(value, datetime.now(UTC))
     except ValueError:
-        raise UsageError(
-            f"--select: {key} must be a day or a time such as 2026-03-01 or 2026-03-01T12:00, not {value!r}"
-        ) from None
-    return moment.astimezone(UTC)
-
-
-def _instant(value: str) -> datetime:
-    moment = datetime.fromisoformat(value)
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        raise UsageError(f"--select: {key} must be {EXAMPLES}, not {value!r}") from None
 
 
 def _whole(key: str, value: str | None, *, least: int) -> int | None:

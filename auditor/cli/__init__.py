@@ -8,6 +8,7 @@ from auditor.cli import (
     check,
     demo,
     domains,
+    export_coded,
     findings,
     glossary,
     import_config,
@@ -47,6 +48,7 @@ for module in (
     ),
     simulate,
     verify,
+    export_coded,
 ):
     app.registered_commands.extend(module.app.registered_commands)
 app.add_typer(keys.app, name="key")

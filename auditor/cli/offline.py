@@ -133,7 +133,7 @@ async def _code_rows(
         else:
             await _code_networked(reader, panels, take)
     finally:
-        await _close(panels)
+        await panels.aclose()
 
 
 async def _code_networked(
@@ -162,28 +162,12 @@ async def _code_networked(
         await asyncio.gather(*(coding for _, coding in waiting), return_exceptions=True)
 
 
-async def _close(panels: "Panels") -> None:
-    for panel in (panels.statement, panels.open):
-        if panel is not None:
-            await panel.aclose()
-
-
 def _panels(judges: str | None, config: Path | None) -> "Panels":
-    """Make the panels of both rubrics from the names of the judges, or from the configuration's panel."""
-    from auditor.coding.panel import Panel
-    from auditor.coding.split import Panels
+    from auditor.coding.split import load_panels
     from auditor.config import load
-    from auditor.judges.loading import load_judges
-    from auditor.judges.rubric import OPEN, STATEMENT
 
     loaded = load(config, os.environ) if config else None
-    names = [name.strip() for name in judges.split(",") if name.strip()] if judges else []
-    if not names and loaded is not None and loaded.panel.judges:
-        names = list(loaded.panel.judges)
-    if not names:
-        return Panels()
-    both = [Panel(judges=load_judges(names, loaded, rubric=rubric), rubric=rubric) for rubric in (STATEMENT, OPEN)]
-    return Panels(statement=both[0], open=both[1])
+    return load_panels([name.strip() for name in (judges or "").split(",") if name.strip()], loaded)
 
 
 def _report(tally: _Tally, reader: "ResponseReader", out: Path, *, as_json: bool) -> None:

@@ -3,14 +3,14 @@
 import json
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from auditor.errors import InputError, UsageError
-from biasmeter.options import ConfigOption, JsonOption
+from biasmeter.options import ConfigOption, JsonOption, LastOption, SinceOption, UntilOption, read_period
 
 if TYPE_CHECKING:
     from auditor.config import Config
@@ -22,13 +22,9 @@ app = typer.Typer()
 def _report(
     config: ConfigOption,
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The folder of the report.")],
-    since: Annotated[
-        str | None,
-        typer.Option("--from", metavar="WHEN", help="Start of the period: 2026-03-01 or 2026-03-01T12:00, UTC."),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--to", metavar="WHEN", help="End of the period; this moment itself is not included.")
-    ] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    last: LastOption = None,
     replay: Annotated[
         Path | None,
         typer.Option("--replay", metavar="FILE", help="Make this report.json again, or name the inputs that are gone."),
@@ -59,25 +55,20 @@ def _report(
     loaded = load(config, os.environ)
     check_folder(out)
     if replay is not None:
-        if since or until or by:
-            raise UsageError("--replay takes its period and groups from the file: do not give --from, --to or --by")
+        if since or until or last or by:
+            raise UsageError(
+                "--replay takes its period and groups from the file: do not give --from, --to, --last or --by"
+            )
         content = _again(loaded, replay)
     else:
-        if not since or not until:
-            raise UsageError("name the period with --from and --to, or a report to make again with --replay")
-        content = _new(loaded, (_moment("--from", since), _moment("--to", until)), _fields(by), quotes=quotes)
+        begin, end = read_period(since, until, last)
+        if begin is None or end is None:
+            raise UsageError("name the period with --last or --from and --to, or a report to make again with --replay")
+        content = _new(loaded, (begin, end), _fields(by), quotes=quotes)
     files = {"report.json": content, **render_period(decode(content, ReportDocument, "report.json"))}
     write_files(out, files)
     paths = [str(out / name) for name in files]
     typer.echo(json.dumps({"files": paths}) if as_json else "\n".join(paths))
-
-
-def _moment(option: str, given: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(given)
-    except ValueError:
-        raise UsageError(f"{option} {given!r} is not a date or time such as 2026-03-01 or 2026-03-01T12:00") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 def _fields(by: str) -> tuple[str, ...]:
@@ -96,8 +87,6 @@ def _new(config: "Config", span: tuple[datetime, datetime], by: Sequence[str], *
     from auditor.period.report import report_period
 
     since, until = span
-    if since >= until:
-        raise UsageError("--from must be before --to")
     return in_store(config, lambda engine: report_period(engine, config, since, until, by=by, quotes=quotes))
 
 

@@ -189,6 +189,14 @@ def _answer(stored: StoredAnswer) -> Answer:
     return replace(answer, finish_reason=answer.finish_reason or facts["finish_reason"])
 
 
+def stored_text(stored: StoredAnswer) -> str | None:
+    """Return the text of an answer; ``None`` if its content is not stored or cannot be read."""
+    try:
+        return _answer(stored).text
+    except _Unread:
+        return None
+
+
 def _prompt(request: object) -> str | None:
     """Return the last message of the request; repetitions of it do not count as an answer."""
     messages = request.get("messages") if isinstance(request, dict) else None

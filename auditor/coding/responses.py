@@ -6,11 +6,10 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from auditor.counting.rows import CONTROLS, DISAMBIGUATED, KEYS, STATEMENT
-from auditor.documents.jsonl import BadRow, Record, Rows
+from auditor.documents.jsonl import BadRow, Record, Rows, Source
 from auditor.domain.coding import Stance
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer, Option, Question
@@ -40,20 +39,20 @@ class Response:
 
 
 def read_responses(
-    path: Path, *, skip_bad: bool = False, on_bytes: Callable[[int], None] | None = None
+    source: Source, *, skip_bad: bool = False, on_bytes: Callable[[int], None] | None = None
 ) -> "ResponseReader":
-    """Open a responses file; iterate over the result once.
+    """Open responses; iterate over the result once.
 
     Parameters
     ----------
-    path
-        JSONL, gzipped or not.
+    source
+        JSONL, gzipped or not, or rows in memory.
     skip_bad
         Count bad rows in ``skipped`` instead of raising.
     on_bytes
         Called from time to time with the number of bytes of the file that have been read.
     """
-    return ResponseReader(Rows(path, skip_bad=skip_bad, on_bytes=on_bytes))
+    return ResponseReader(Rows(source, skip_bad=skip_bad, on_bytes=on_bytes))
 
 
 class ResponseReader:

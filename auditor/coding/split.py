@@ -4,16 +4,21 @@ The panel reads the text without the selection, so the two labels have no input 
 ``responses`` reads rows, ``exchanges`` stored exchanges.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
 from auditor.coding.panel import Panel, has_elaboration
 from auditor.coding.responses import Response
+from auditor.config import Config
 from auditor.documents.jsonl import Record
 from auditor.domain.coding import Elaboration, ElaborationReason, Selection, SelectionReason, SelectionVia, Stance
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer, Question
 from auditor.instrument.formats import format_of
+from auditor.judges.loading import load_judges
+from auditor.judges.rubric import OPEN as OPEN_RUBRIC
+from auditor.judges.rubric import STATEMENT as STATEMENT_RUBRIC
 from auditor.selection import SELECTION_VERSION
 from auditor.selection.reading import free_text
 from auditor.selection.tokens import may_hold_answer, token_spans
@@ -55,6 +60,30 @@ class Panels:
     def waits(self) -> bool:
         """Return whether a judge waits for a network or a batch."""
         return any(panel is not None and panel.waits for panel in (self.statement, self.open))
+
+    async def aclose(self) -> None:
+        """Close the judges' connections."""
+        for panel in (self.statement, self.open):
+            if panel is not None:
+                await panel.aclose()
+
+
+def load_panels(names: Sequence[str], config: Config | None) -> Panels:
+    """Make the panels of both rubrics from the judges' names; without names from the configuration's panel.
+
+    Raises
+    ------
+    UsageError
+        A judge is not known, or cannot be loaded.
+    """
+    names = names or (config.panel.judges if config is not None else ())
+    if not names:
+        return Panels()
+    both = [
+        Panel(judges=load_judges(names, config, rubric=rubric), rubric=rubric)
+        for rubric in (STATEMENT_RUBRIC, OPEN_RUBRIC)
+    ]
+    return Panels(statement=both[0], open=both[1])
 
 
 def finder_of(panel: Panel | None) -> TokenFinder | None:

@@ -17,6 +17,8 @@ BASELINE: Final[Levels] = (
     condition.BASELINE.role.value,
     condition.BASELINE.sentiment.value,
 )
+#: The task of clients' traffic, which has no condition.
+TRAFFIC: Final = "traffic"
 _KINDS: Final[tuple[type[StrEnum], ...]] = (
     condition.Task,
     condition.Perspective,

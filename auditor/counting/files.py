@@ -9,7 +9,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Final
 
-from auditor.counting.conditions import BASELINE
+from auditor.counting.conditions import BASELINE, TRAFFIC
 from auditor.counting.examples import CaseFinder, SwingFinder
 from auditor.counting.joint import LabelPair, is_selection_free
 from auditor.counting.rows import KEYS, RUBRICS, STATEMENT, CodedRow, Vote
@@ -161,8 +161,8 @@ class RowCounter:
     def _new_group(self, row: CodedRow) -> GroupKey:
         if not row.deployment:
             raise BadRow("deployment is empty")
-        if row.task not in list(Task):
-            raise BadRow(f"task {row.task!r} is not one of {' '.join(Task)}")
+        if row.task not in {*Task, TRAFFIC}:
+            raise BadRow(f"task {row.task!r} is not one of {' '.join((*Task, TRAFFIC))}")
         rubric = (row.rubric or STATEMENT).partition("/")[0]
         if rubric not in RUBRICS:
             raise BadRow(f"rubric {row.rubric!r} is not one of {' '.join(RUBRICS)}")

@@ -6,17 +6,15 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-from auditor.counting.conditions import BASELINE, FACTORS, Levels
+from auditor.counting.conditions import BASELINE, FACTORS, TRAFFIC, Levels
 from auditor.counting.joint import LabelPair, is_selection_free
 from auditor.counting.rows import Vote
 from auditor.counting.tallies import GroupKey, Reviewed, ReviewedRow, Tallies, TallyBuilder, VoteCounts
 from auditor.domain.review import Layer, Opinion
 
 Row = Mapping[str, Any]
-#: The task of clients' traffic, which has no condition.
-TRAFFIC: Final = "traffic"
 
 
 def condition_of(row: Row) -> Levels:
@@ -46,11 +44,12 @@ def tallies_of(
     extra
         Further fields of the rows to group by.
     """
-    builder = TallyBuilder(extra, reviewed=labelled is not None)
+    builder = TallyBuilder(extra, reviewed=labelled is not None, nesting=("category",))
     for row in rows:
         if row["uncoded"] is not None:
             continue
         group, cluster, outcome = _numbers(builder, row)
+        builder.add_nesting(cluster, {"category": row["category"] or ""})
         builder.add(group, cluster, outcome, row["n"], inclusion=row["inclusion"])
         if row.get("n_tokens"):
             builder.add_tokens(group, row["n_tokens"], row["tokens"])

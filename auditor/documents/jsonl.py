@@ -7,11 +7,12 @@ import gzip
 import os
 import secrets
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar, cast
+from typing import Any, BinaryIO, Final, TypeVar, cast
 
 import msgspec
 
@@ -37,11 +38,25 @@ class BadRow(Exception):  # noqa: N818 -- said of the row; becomes an InputError
     """One row holds something that cannot be read; the message says what."""
 
 
-class Rows:
-    """The rows of one file. Bad ones raise, or are counted when they are to be skipped."""
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Rows that are in memory, for readers that otherwise read a file."""
 
-    def __init__(self, path: Path, *, skip_bad: bool = False, on_bytes: Callable[[int], None] | None = None) -> None:
-        self.path = path
+    records: Iterable[Mapping[str, Any]]
+
+
+#: What rows are read from: a file, gzipped or not, or memory.
+Source = Path | Records
+
+
+class Rows:
+    """The rows of one source. Bad ones raise, or are counted when they are to be skipped."""
+
+    def __init__(
+        self, source: Source, *, skip_bad: bool = False, on_bytes: Callable[[int], None] | None = None
+    ) -> None:
+        self._source = source
+        self.name = "the rows" if isinstance(source, Records) else str(source)
         self.skipped = 0
         self.complaints: list[str] = []
         self._skip_bad = skip_bad
@@ -55,7 +70,8 @@ class Rows:
         InputError
             Unless bad rows are skipped.
         """
-        message = f"{self.path}:{line}: {what}"
+        place = f"row {line}" if isinstance(self._source, Records) else f"{self._source}:{line}"
+        message = f"{place}: {what}"
         if not self._skip_bad:
             raise InputError(message)
         self.skipped += 1
@@ -75,11 +91,8 @@ class Rows:
             At the first bad row (unless skipped), for an unreadable file, for one without any row.
         """
         count = 0
-        with self._open() as (raw, lines):
-            for number, line in self._numbered(lines):
-                if number % _EVERY == 0:
-                    self._on_bytes(raw.tell())
-                text = line.removeprefix(_BOM) if number == 1 else line
+        with closing(self._lines()) as lines:
+            for number, text in lines:
                 if not text.strip():
                     continue
                 count += 1
@@ -89,39 +102,57 @@ class Rows:
                     self.complain(number, str(bad))
                     continue
                 yield number, made
-            self._on_bytes(raw.tell())
         if count == 0:
-            raise InputError(f"{self.path}: holds no rows")
+            raise InputError("there are no rows" if isinstance(self._source, Records) else f"{self.name}: holds no rows")
         if self.skipped == count:
-            raise InputError(f"{self.path}: every row is bad; the first: {self.complaints[0]}")
+            raise InputError(f"{self.name}: every row is bad; the first: {self.complaints[0]}")
 
-    @contextmanager
-    def _open(self) -> Iterator[tuple[BufferedReader, BinaryIO]]:
-        require_file(self.path)
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the number and the text of each row."""
+        if isinstance(self._source, Records):
+            for number, record in enumerate(self._source.records, start=1):
+                try:
+                    text = _encoder.encode(record)
+                except (TypeError, ValueError, OverflowError, RecursionError) as error:
+                    raise InputError(f"row {number}: {error}") from None
+                yield number, text
+            return
+        with _open(self._source) as (raw, lines):
+            for number, line in _numbered(self._source, lines):
+                if number % _EVERY == 0:
+                    self._on_bytes(raw.tell())
+                yield number, line.removeprefix(_BOM) if number == 1 else line
+            self._on_bytes(raw.tell())
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[tuple[BufferedReader, BinaryIO]]:
+    require_file(path)
+    try:
+        with path.open("rb") as raw:
+            packed = raw.peek(2)[:2] == _GZIP_MAGIC
+            if path.suffix == ".gz" and not packed:
+                raise InputError(f"{path}: is named .gz but is not gzipped")
+            yield raw, cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
+    except PermissionError as error:
+        raise InputError(f"{path}: may not be read") from error
+
+
+def _numbered(path: Path, lines: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while True:
         try:
-            with self.path.open("rb") as raw:
-                packed = raw.peek(2)[:2] == _GZIP_MAGIC
-                if self.path.suffix == ".gz" and not packed:
-                    raise InputError(f"{self.path}: is named .gz but is not gzipped")
-                yield raw, cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packed else raw
-        except PermissionError as error:
-            raise InputError(f"{self.path}: may not be read") from error
-
-    def _numbered(self, lines: BinaryIO) -> Iterator[tuple[int, bytes]]:
-        number = 0
-        while True:
-            try:
-                line = lines.readline(_LONGEST_LINE)
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise InputError(f"{self.path}:{number + 1}: the gzipped data is cut off or damaged") from error
-            except OSError as error:
-                raise InputError(f"{self.path}:{number + 1}: cannot be read: {error.strerror}") from error
-            if not line:
-                return
-            number += 1
-            if len(line) >= _LONGEST_LINE:
-                raise InputError(f"{self.path}:{number}: the line is longer than 64 MiB; is this JSONL?")
-            yield number, line
+            line = lines.readline(_LONGEST_LINE)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(f"{path}:{number + 1}: the gzipped data is cut off or damaged") from error
+        except OSError as error:
+            raise InputError(f"{path}:{number + 1}: cannot be read: {error.strerror}") from error
+        if not line:
+            return
+        number += 1
+        if len(line) >= _LONGEST_LINE:
+            raise InputError(f"{path}:{number}: the line is longer than 64 MiB; is this JSONL?")
+        yield number, line
 
 
 def parse(text: bytes) -> Record:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from pathlib import Path
 from typing import Final
 
 from msgspec import UNSET
@@ -14,7 +13,7 @@ from auditor.counting.rows import STATEMENT, row_decoder
 from auditor.counting.tallies import GROUP_FIELDS, Reviewed, Tallies, scalar_key
 from auditor.documents.analysis import AnalysisDocument, ReviewsEntry, SliceEntry, SliceValue
 from auditor.documents.estimates import GroupEntry, LevelEntry
-from auditor.documents.jsonl import BadRow, Rows
+from auditor.documents.jsonl import BadRow, Rows, Source
 from auditor.errors import UsageError
 from auditor.estimation.clusters import clusters_entry
 from auditor.estimation.contrasts import additivity, dominance, sign_flips
@@ -53,12 +52,12 @@ class Options:
 
 
 def read_tallies(
-    path: Path,
+    source: Source,
     options: Options,
     on_bytes: Callable[[int], None] | None = None,
     reviews: Mapping[str, Reviewed] | None = None,
 ) -> Tallies:
-    """Count a coded file, gzipped or not, and find the rows that people have labelled.
+    """Count coded rows, of a file or in memory, and find the rows that people have labelled.
 
     Raises
     ------
@@ -80,7 +79,7 @@ def read_tallies(
         ways={name: attributes[name] for name in options.cluster},
         nesting={name: attributes[name] for name in nesting},
     )
-    rows = Rows(path, skip_bad=options.skip_bad, on_bytes=on_bytes)
+    rows = Rows(source, skip_bad=options.skip_bad, on_bytes=on_bytes)
     for number, row in rows.read_lines(decode):
         try:
             counter.add(row, number)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.counting.rows import explain
-from auditor.documents.jsonl import BadRow, Rows
+from auditor.documents.jsonl import BadRow, Rows, Source
 from auditor.errors import InputError
 from auditor.peers.vectors import Indices, Vectors
 from auditor.stats.intervals import Floats
@@ -231,13 +230,13 @@ class ScoreFile:
     complaints: tuple[str, ...]  #: what was wrong with the first few bad rows
 
 
-def read_scores(path: Path, *, skip_bad: bool = False, on_bytes: Callable[[int], None] | None = None) -> ScoreFile:
-    """Read a scores file, gzipped or not.
+def read_scores(source: Source, *, skip_bad: bool = False, on_bytes: Callable[[int], None] | None = None) -> ScoreFile:
+    """Read scores, of a file or in memory.
 
     Parameters
     ----------
-    path
-        JSONL of ``question_id, theme, deployment`` and any of ``score, embedding, response, error, blocked``.
+    source
+        Rows of ``question_id, theme, deployment`` and any of ``score, embedding, response, error, blocked``.
     skip_bad
         Count bad rows instead of raising; of two answers to one question the first stays.
     on_bytes
@@ -250,7 +249,7 @@ def read_scores(path: Path, *, skip_bad: bool = False, on_bytes: Callable[[int],
     UsageError
         For a path that names no file.
     """
-    rows = Rows(path, skip_bad=skip_bad, on_bytes=on_bytes)
+    rows = Rows(source, skip_bad=skip_bad, on_bytes=on_bytes)
     collector = ScoreCollector()
     for line, row in rows.read_lines(score_row):
         try:
@@ -259,6 +258,6 @@ def read_scores(path: Path, *, skip_bad: bool = False, on_bytes: Callable[[int],
             rows.complain(line, str(bad))
     if len(collector.deployments) > MAX_DEPLOYMENTS:
         raise InputError(
-            f"{path}: names {len(collector.deployments):,} deployments; at most {MAX_DEPLOYMENTS} are read"
+            f"{rows.name}: names {len(collector.deployments):,} deployments; at most {MAX_DEPLOYMENTS} are read"
         )
     return ScoreFile(table=collector.finish(), skipped=rows.skipped, complaints=tuple(rows.complaints))

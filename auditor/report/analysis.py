@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from jinja2 import PackageLoader
+from markupsafe import Markup
 from msgspec import UNSET
 
 from auditor.counting.rows import CONTROLS
@@ -30,6 +31,7 @@ from auditor.report import (
     slices,
     summary,
 )
+from auditor.report.canvas import outside_the_page
 from auditor.report.document import MOST_DRAWN, of_rubric, pooled_group, varied_levels, with_places
 from auditor.report.tables import count, number, text_cell
 from auditor.report.templates import PageSection, environment
@@ -94,6 +96,18 @@ def render_analysis(analysis: AnalysisDocument, period: PeriodContext | None = N
     page = environment(PackageLoader("auditor.report", "page")).get_template("report.html.j2")
     title = _title(document, parts) | {"about": period.about}
     return page.render(title=title, sections=_sections(document, parts, period)).encode("utf-8")
+
+
+def draw_analysis(analysis: AnalysisDocument) -> dict[str, str]:
+    """Return the drawings of the report as HTML with inline SVG, by the section and the name of the drawing."""
+    document = with_places(analysis)
+    parts = {rubric: of_rubric(document, rubric) for rubric in sorted({entry.rubric for entry in document.groups})}
+    return {
+        f"{anchor}.{name}": outside_the_page(drawn)
+        for anchor, section in _sections(document, parts, PeriodContext())
+        for name, drawn in section.given.items()
+        if isinstance(drawn, Markup) and "<svg" in drawn
+    }
 
 
 def _sections(

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from importlib.resources import files
 from io import StringIO
 from typing import TYPE_CHECKING, Any, Final
 from xml.etree import ElementTree as ET
@@ -302,3 +303,19 @@ def to_svg(axes: "Axes", label: str) -> Markup:
     out = StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None})
     return inline_svg(out.getvalue(), one_line(label), _VARIABLES)
+
+
+@cache
+def _light_colours() -> dict[str, str]:
+    """Return the value of each CSS variable in the light style of the pages."""
+    css = files("auditor.report").joinpath("page/report.css").read_text("utf-8")
+    light = css[css.index("{") : css.index("}")]
+    return {f"var({name})": value for name, value in re.findall(r"(--[a-z0-9-]+): ([^;]+);", light)}
+
+
+def outside_the_page(drawing: Markup) -> str:
+    """Return a drawing with its own colours and a light background, to be shown without the page's style."""
+    text = str(drawing)
+    for variable, value in _light_colours().items():
+        text = text.replace(variable, value)
+    return f'<div style="background:{_light_colours()["var(--paper)"]};padding:8px;overflow-x:auto">{text}</div>'

@@ -1,0 +1,108 @@
+"""Write stored codings as rows of ``coded.jsonl``, which ``analyze`` counts as the store does."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from auditor.coding.coders import open_coders
+from auditor.coding.exchanges import stored_text
+from auditor.config import Config
+from auditor.counting.conditions import TRAFFIC
+from auditor.documents.row_files import writing_rows
+from auditor.store.coded import CodedSelection, read_coded
+from auditor.store.codings import StoredAnswer, read_again
+from auditor.store.engine import transaction
+
+#: Fields of a row, in the order of their columns.
+COLUMNS: Final = (
+    "id", "at", "deployment", "origin", "rubric", "audit", "claim", "task", "perspective", "role", "sentiment",
+    "category", "statement_id", "statement", "template_id", "draw", "inclusion", "completion_tokens", "sel",
+    "sel_reason", "sel_via", "elab", "elab_reason", "votes", "coder", "response",
+)  # fmt: skip
+#: Types of the columns that are not text, for Parquet.
+_TYPES: Final = {"draw": "int64", "inclusion": "float64", "completion_tokens": "int64", "votes": "votes"}
+_COPIED: Final = ("deployment", "origin", "audit", "perspective", "role", "sentiment", "category", "claim", "rubric")
+_CODED: Final = ("sel", "sel_reason", "sel_via", "elab", "elab_reason", "inclusion", "coder")
+
+
+async def coded_rows(
+    engine: AsyncEngine, config: Config, selection: CodedSelection, *, content: bool = True
+) -> AsyncIterator[dict[str, Any]]:
+    """Yield a row for each exchange that the configuration's coders have coded, the oldest first.
+
+    Parameters
+    ----------
+    content
+        Whether rows have the statement and the response, where they are stored.
+
+    Yields
+    ------
+    dict
+        The fields of ``COLUMNS`` that have a value. The id is that of the exchange. ``statement_id`` is the cluster of
+        the interval: the statement of a planned call, and for client traffic who asked; its ``task`` is ``traffic``.
+
+    Raises
+    ------
+    StoreUnavailable
+        PostgreSQL does not answer.
+    """
+    async with open_coders(config, asking=False) as coders:
+        ids = [coder.id for coder in coders]
+    async with transaction(engine) as connection:
+        await connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+        async for page in read_coded(connection, ids, selection):
+            answers = await read_again(connection, [coding["exchange_id"] for coding, _ in page])
+            stored = {each.facts["id"]: each for each in answers}
+            for coding, votes in page:
+                yield _row(coding, votes, stored.get(coding["exchange_id"]), content=content)
+
+
+async def export_coded(
+    engine: AsyncEngine,
+    config: Config,
+    selection: CodedSelection,
+    out: Path,
+    *,
+    content: bool,
+    on_row: Callable[[int], None],
+) -> int:
+    """Write the rows of ``coded_rows`` to a file, and return their number.
+
+    Raises
+    ------
+    UsageError, InputError
+        The name of the file has no known ending; the file cannot be written.
+    StoreUnavailable
+        PostgreSQL does not answer.
+    """
+    count = 0
+    with writing_rows(out, COLUMNS, _TYPES) as write:
+        async for row in coded_rows(engine, config, selection, content=content):
+            write(row)
+            count += 1
+            on_row(count)
+    return count
+
+
+def _row(
+    coding: Mapping[str, Any], votes: Sequence[Mapping[str, str]], stored: StoredAnswer | None, *, content: bool
+) -> dict[str, Any]:
+    row = {
+        "id": str(coding["exchange_id"]),
+        "task": coding["task"] or TRAFFIC,
+        "statement_id": coding["cluster"],
+        **{name: coding[name] for name in (*_COPIED, *_CODED)},
+        "votes": list(votes),
+    }
+    if stored is not None:
+        asked = stored.asked or {}
+        row["at"] = stored.facts["at"].isoformat()
+        row |= {name: asked.get(name) for name in ("template_id", "draw")}
+        row["completion_tokens"] = stored.facts["completion_tokens"]
+        if content:
+            row["statement"] = (stored.statement or {}).get("statement")
+            row["response"] = stored_text(stored)
+    return {name: row[name] for name in COLUMNS if row.get(name) is not None}

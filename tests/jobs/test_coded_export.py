@@ -1,0 +1,151 @@
+"""``export-coded`` and ``biasmeter.open``: stored codings as rows that give the stored numbers."""
+
+import asyncio
+import csv
+import gzip
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from audited import CTO, TRAFFIC, configuration, label_of, panel_answers, plan, ship, verdict
+from exchanges import NOON
+from judge_server import serve
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+import biasmeter
+from auditor.domain.condition import BASELINE, Condition, Role, Task
+from auditor.errors import UsageError
+from auditor.instrument.pool import shipped_pool
+from auditor.jobs.run_once import run_once
+from auditor.period.report import report_period
+from biasmeter.cli import app
+
+SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 8, "R|": 2}, "d2": {"D|D": 60, "D|E": 40}}
+DAY = ("--from", (NOON - timedelta(days=1)).isoformat(), "--to", (NOON + timedelta(days=1)).isoformat())
+#: Those that quote answers, or come from the configuration.
+NOT_COMPARED = {"cases", "swing", "vendors", "slices"}
+
+
+def later():
+    return NOON + timedelta(minutes=30)
+
+
+def written(folder: Path, url: str, text: str = "") -> Path:
+    path = folder / "biasmeter.yaml"
+    path.write_text(
+        f"data_dir: {folder / 'data'}\nstore: {{url: '{url}'}}\n"
+        'deployments:\n  - {name: d1, base_url: "http://127.0.0.1:1/v1", model: m1}\n'
+        '  - {name: d2, base_url: "http://127.0.0.1:1/v1", model: m2}\n'
+        + ("" if "routes:" in text else 'routes: [{model: "*", deployments: [d1]}]\n')
+        + text
+    )
+    return path
+
+
+async def command(*arguments: object) -> None:
+    """Run a command, which has an event loop of its own."""
+    await asyncio.to_thread(app, [str(argument) for argument in arguments], standalone_mode=False)
+
+
+@pytest.fixture
+async def audited(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> Path:
+    conditions = [CTO, BASELINE, Condition(task=Task.EXPLAIN), Condition(task=Task.CTO, role=Role.SOCIOLOGIST)]
+    await plan(migrated_url, SHARES, shipped_pool()[:100], conditions)
+    await ship(migrated_url, panel_answers(SHARES, conditions=conditions))
+    await run_once(configuration(tmp_path), engine, later)
+    return written(tmp_path, migrated_url)
+
+
+async def stored_analysis(engine: AsyncEngine, folder: Path, text: str = "") -> dict[str, Any]:
+    config = configuration(folder, text)
+    report = json.loads(await report_period(engine, config, NOON - timedelta(days=1), NOON + timedelta(days=1)))
+    (part,) = report["parts"]
+    return {name: value for name, value in part["analysis"].items() if name not in NOT_COMPARED}
+
+
+def compared(analysis: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in analysis.items() if name not in NOT_COMPARED}
+
+
+async def test_analyze_of_the_file_is_the_stored_report(
+    audited: Path, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    file = tmp_path / "coded.jsonl"
+    await command("export-coded", "-c", audited, "-o", file, *DAY)
+    await command("analyze", file, "-o", tmp_path / "out")
+    analysis = json.loads((tmp_path / "out" / "analysis.json").read_text())
+    assert compared(analysis) == await stored_analysis(engine, tmp_path)
+    first = json.loads(file.read_text().splitlines()[0])
+    assert first["response"]
+    assert first["statement"] in {one.statement for one in shipped_pool()}
+
+
+async def test_client_traffic_with_weights_is_the_stored_report(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    desk = [verdict("E", "D", i, inclusion=0.1 if i % 3 else 1.0) for i in range(40)]
+    await ship(migrated_url, desk + [verdict("D", "D", i, inclusion=0.5) for i in range(40, 100)])
+    async with serve(lambda body: label_of(body, delay=0)) as judge:
+        text = TRAFFIC + (
+            "\njudges: [{name: judge, deployment: d2}]\n"
+            f"auditor: {{gateway: {{url: '{judge.url}', key: sk-bias-test}}}}\n"
+        )
+        await run_once(configuration(tmp_path, text), engine, later)
+        stored = await stored_analysis(engine, tmp_path, text)
+        with await asyncio.to_thread(biasmeter.open, written(tmp_path, migrated_url, text)) as store:
+            rows = await asyncio.to_thread(store.coded, origin="client")
+    assert set(rows["task"]) == {"traffic"}
+    found = await asyncio.to_thread(biasmeter.analyze, rows, by=("deployment",))
+    assert compared(found.document) == stored
+
+
+async def test_every_format_has_the_same_rows(audited: Path, tmp_path: Path) -> None:
+    for ending in ("jsonl", "jsonl.gz", "csv", "parquet"):
+        await command("export-coded", "-c", audited, "-o", tmp_path / f"coded.{ending}", "--deployment", "d1")
+    plain = (tmp_path / "coded.jsonl").read_text()
+    rows = [json.loads(line) for line in plain.splitlines()]
+    assert {row["deployment"] for row in rows} == {"d1"}
+    assert gzip.decompress((tmp_path / "coded.jsonl.gz").read_bytes()).decode() == plain
+    with (tmp_path / "coded.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [row["id"] for row in table] == [row["id"] for row in rows]
+    assert [json.loads(row["votes"]) for row in table] == [row["votes"] for row in rows]
+    frame = pd.read_parquet(tmp_path / "coded.parquet")
+    assert biasmeter.analyze(frame, n_boot=20).document == biasmeter.analyze(rows, n_boot=20).document
+
+
+async def test_the_store_as_frames(audited: Path) -> None:
+    def look() -> None:
+        with biasmeter.open(audited) as store:
+            estimates = store.estimates(window="30d", deployment="d1", condition="all", metric="ir")
+            assert [(row.value, row.n) for row in estimates.itertuples()] == [(120 / 323, 323)]
+            answers = store.answers(deployment="d2", task="CTO", elab="E")
+            assert len(answers) == 80
+            assert answers["response"].str.contains("everybody knows").all()
+            assert "response" not in store.coded(since=NOON - timedelta(days=1), until="now").columns
+            assert store.coded(until="2001-01-01").empty
+            with pytest.raises(UsageError, match="there is no filter 'colour'; known: statement_id, deployment"):
+                store.coded(colour="red")
+            with pytest.raises(UsageError, match="since 'soon' is no date or time"):
+                store.coded(since="soon")
+
+    await asyncio.to_thread(look)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-o", "coded.txt"), "the name must end in one of .jsonl, .jsonl.gz, .csv, .parquet"),
+        (("-o", "coded.csv", "--origin", "people"), "--origin 'people' is not one of client"),
+        (("-o", "coded.csv", "--last", "7d", "--from", "now"), "--last is the whole period"),
+        (("-o", "coded.csv", "--last", "week"), "--last 'week' is no length of time"),
+        (("-o", "coded.csv", "--from", "now", "--to", "7d"), "--from must be before --to"),
+        (("-o", "none/coded.csv"), "no such directory"),
+    ],
+)
+def test_wrong_options_are_told_in_one_line(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=message):
+        app(["export-coded", "-c", str(tmp_path / "none.yaml"), *arguments], standalone_mode=False)

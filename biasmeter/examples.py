@@ -38,6 +38,7 @@ EXAMPLES: Final = {
     "import-config": ("litellm.yaml -o biasmeter.yaml", "import.md"),
     "import-exchanges": ("-c biasmeter.yaml exchanges.jsonl.gz", "exchanges.md"),
     "import-responses": ("generations.jsonl -o responses.jsonl --format decodingtrust", "selection.md"),
+    "init": ("--base-url http://127.0.0.1:8000/v1 --key-env '' --model llama-3", "deploy.md"),
     "items": ("coded.jsonl -o items.json", "pool.md"),
     "judges anchors": ("-c biasmeter.yaml", "judges.md"),
     "judges report": ("coded.jsonl -c biasmeter.yaml -o results", "judges.md"),

@@ -34,7 +34,7 @@ def frame_of(records: Iterable[Mapping[str, Any]], columns: Sequence[str] | None
     ModuleNotFoundError
         pandas is not installed.
     """
-    import pandas as pd
+    import pandas as pd  # noqa: PLC0415 -- part of the extra frames
 
     return pd.DataFrame.from_records(list(records), columns=columns)
 
@@ -45,11 +45,11 @@ def _records(rows: Rows) -> Iterator[dict[str, Any]]:
     if hasattr(rows, "to_dict") and hasattr(rows, "columns") and hasattr(rows, "iloc"):
         given: Iterable[Any] = rows.to_dict("records")
     elif hasattr(rows, "__arrow_c_stream__"):
-        import pyarrow as pa
+        import pyarrow as pa  # noqa: PLC0415 -- part of the extra frames
 
         given = pa.table(rows).to_pylist()
     elif hasattr(rows, "__dataframe__"):
-        from pyarrow.interchange import from_dataframe
+        from pyarrow.interchange import from_dataframe  # noqa: PLC0415 -- part of the extra frames
 
         given = from_dataframe(rows).to_pylist()
     elif isinstance(rows, Iterable):

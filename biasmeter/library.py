@@ -88,7 +88,19 @@ class Analysis(Result[AnalysisDocument]):
         """
         by = list(self.typed.by)
         rows = [row for group in self.typed.groups for row in _measures(group, by)]
-        columns = ("rubric", "metric", "value", "low", "high", "base", "n", "n_statements", "method", "flags", "missing")
+        columns = (
+            "rubric",
+            "metric",
+            "value",
+            "low",
+            "high",
+            "base",
+            "n",
+            "n_statements",
+            "method",
+            "flags",
+            "missing",
+        )
         return frame_of(rows, [*by, *columns])
 
     @cached_property
@@ -202,9 +214,7 @@ def code(
 
     async def run() -> list[dict[str, Any]]:
         try:
-            return [
-                coded_record(one, await code_one(one.task, one.answer, one.question, panels)) for one in reader
-            ]
+            return [coded_record(one, await code_one(one.task, one.answer, one.question, panels)) for one in reader]
         finally:
             await panels.aclose()
 
@@ -247,7 +257,7 @@ def analyze(
     --------
     >>> import biasmeter
     >>> rows = [
-    ...     {"id": i, "deployment": "a", "task": "BJ", "statement_id": i, "sel": "E" if i % 4 == 0 else "D", "elab": "D"}
+    ...     {"id": i, "deployment": "a", "task": "BJ", "sel": "E" if i % 4 == 0 else "D", "elab": "D"}
     ...     for i in range(60)
     ... ]
     >>> found = biasmeter.analyze(rows, n_boot=20).typed.deployments[0].metrics["ber_union_full"]
@@ -266,11 +276,11 @@ def analyze(
     return Analysis(content, AnalysisDocument, "analysis.json")
 
 
-def peers(
+def peers(  # noqa: PLR0913 -- the options of the command
     rows: Rows,
     *,
     target: str | Sequence[str],
-    peers: Sequence[str] | None = None,  # noqa: A002 -- as the option of the command
+    peers: Sequence[str] | None = None,
     blocked: Literal["answer", "drop"] = "answer",
     margin: float | Mapping[str, float] | None = None,
     hosts: Mapping[str, Sequence[str]] | None = None,
@@ -321,7 +331,13 @@ def _measures(group: GroupEntry, by: Iterable[str]) -> Iterator[dict[str, Any]]:
     shared = {name: group.by.get(name) for name in by} | {"rubric": group.rubric}
     for metric, found in group.metrics.items():
         if isinstance(found, Missing):
-            yield {**shared, "metric": metric, "n": group.n, "n_statements": group.n_statements, "missing": found.missing}
+            yield {
+                **shared,
+                "metric": metric,
+                "n": group.n,
+                "n_statements": group.n_statements,
+                "missing": found.missing,
+            }
             continue
         yield {
             **shared,

@@ -38,9 +38,7 @@ class Store:
     def __init__(self, config: str | os.PathLike[str]) -> None:
         self._config = load(Path(config), os.environ)
         self._stack = ExitStack()
-        self._url = self._stack.enter_context(
-            open_store(self._config.data_dir, self._config.database_url(os.environ))
-        )
+        self._url = self._stack.enter_context(open_store(self._config.data_dir, self._config.database_url(os.environ)))
         try:
             self._read(check_version)
         except BaseException:

@@ -12,6 +12,7 @@ from auditor.cli import (
     findings,
     glossary,
     import_config,
+    init,
     items,
     judges,
     keys,
@@ -49,6 +50,7 @@ for module in (
     simulate,
     verify,
     export_coded,
+    init,
 ):
     app.registered_commands.extend(module.app.registered_commands)
 app.add_typer(keys.app, name="key")

@@ -103,7 +103,9 @@ class Rows:
                     continue
                 yield number, made
         if count == 0:
-            raise InputError("there are no rows" if isinstance(self._source, Records) else f"{self.name}: holds no rows")
+            raise InputError(
+                "there are no rows" if isinstance(self._source, Records) else f"{self.name}: holds no rows"
+            )
         if self.skipped == count:
             raise InputError(f"{self.name}: every row is bad; the first: {self.complaints[0]}")
 

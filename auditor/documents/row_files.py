@@ -66,11 +66,9 @@ def _cell(value: object) -> object:
 
 
 @contextmanager
-def _parquet(
-    path: Path, columns: Sequence[str], types: Mapping[str, str]
-) -> Iterator[Callable[[Record], None]]:
-    import pyarrow as pa
-    from pyarrow import parquet
+def _parquet(path: Path, columns: Sequence[str], types: Mapping[str, str]) -> Iterator[Callable[[Record], None]]:
+    import pyarrow as pa  # noqa: PLC0415 -- part of the extra frames
+    from pyarrow import parquet  # noqa: PLC0415 -- part of the extra frames
 
     schema = pa.schema([(name, _type(types.get(name, "string"))) for name in columns])
     waiting: list[Record] = []
@@ -91,7 +89,7 @@ def _parquet(
 
 
 def _type(name: str) -> "pa.DataType":
-    import pyarrow as pa
+    import pyarrow as pa  # noqa: PLC0415 -- part of the extra frames
 
     if name == "votes":
         return pa.list_(pa.struct([("judge", pa.string()), ("label", pa.string())]))

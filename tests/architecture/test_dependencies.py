@@ -19,6 +19,10 @@ LIGHT = ("biasmeter", "gateway", "auditor.domain", "auditor.config")
 #: Which extras a module may need beside the base; the longest name that fits decides.
 EXTRAS = {**dict.fromkeys(PACKAGES, ("audit",)), **dict.fromkeys(LIGHT, ())} | {
     "biasmeter.erase": ("audit",),
+    "biasmeter.frames": ("audit", "frames"),
+    "biasmeter.library": ("audit",),
+    "biasmeter.stored": ("audit",),
+    "auditor.documents.row_files": ("audit", "frames"),
     "auditor.judges.nli": ("audit", "embed"),
     "auditor.peers.embedding": ("audit", "embed"),
     "auditor.postgres": ("audit", "embedded"),

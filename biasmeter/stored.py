@@ -16,8 +16,8 @@ from auditor.config import load
 from auditor.domain.moments import EXAMPLES, read_moment
 from auditor.errors import UsageError
 from auditor.postgres.embedded import open_store
+from auditor.store.coded import CELLS, CodedSelection
 from auditor.store.coded import FILTERS as CODED_FILTERS
-from auditor.store.coded import CodedSelection
 from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import FILTERS as ESTIMATE_FILTERS
 from auditor.store.estimates import EstimateRow, read_estimates
@@ -92,7 +92,8 @@ class Store:
             Begin of the first and of the first excluded exchange, such as ``2026-03-01`` or ``7d`` (ago).
         filters
             Values of ``deployment, origin, rubric, audit, claim, task, perspective, role, sentiment, category,
-            statement_id, sel, elab``.
+            statement_id, sel, elab``; ``cell`` (``n11, n10, n01, n00, sel_E, elab_E, union``, several separated by
+            commas: what the numerators of the measures count).
 
         Returns
         -------
@@ -118,8 +119,12 @@ class Store:
     def _coded(
         self, since: str | datetime | None, until: str | datetime | None, filters: dict[str, str], *, content: bool
     ) -> "pd.DataFrame":
+        cells = tuple(cell for cell in filters.pop("cell", "").split(",") if cell)
         _check(filters, CODED_FILTERS)
-        selection = CodedSelection(equal=filters, since=_moment("since", since), until=_moment("until", until))
+        _check(cells, CELLS)
+        selection = CodedSelection(
+            equal=filters, cells=cells, since=_moment("since", since), until=_moment("until", until)
+        )
 
         async def read(engine: AsyncEngine) -> list[dict[str, Any]]:
             return [row async for row in coded_rows(engine, self._config, selection, content=content)]

@@ -13,9 +13,10 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.api import deployments, estimates, exchanges, findings, reviews, status
+from auditor.api import answers, deployments, estimates, exchanges, findings, reviews, status
 from auditor.api.auth import ApiAuth
 from auditor.api.context import AUTH, CLOCK, CONFIG, ENGINE
+from auditor.api.pages import render_page
 from auditor.api.requests import ApiError, problem
 from auditor.config import Config
 from auditor.errors import StoreUnavailable
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 #: Seconds between two log lines about a store that is away.
 _LOG_EVERY = 30.0
+#: Paths that need no key.
+_OPEN_PATHS = frozenset({"/healthz", "/metrics"})
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -57,7 +60,7 @@ def build_app(served: ApiServices) -> web.Application:
         await served.engine.dispose()
 
     app.add_routes([web.get("/healthz", _healthz), web.get("/metrics", metrics)])
-    for part in (exchanges, deployments, estimates, findings, reviews, status):
+    for part in (exchanges, answers, deployments, estimates, findings, reviews, status):
         app.add_routes(part.routes())
     app.on_cleanup.append(dispose)
     return app
@@ -69,9 +72,14 @@ async def _healthz(_: web.Request) -> web.Response:
 
 @web.middleware
 async def _authorize(request: web.Request, handler: Handler) -> web.StreamResponse:
-    if request.path == "/" or request.path.startswith("/api/"):
+    if request.path not in _OPEN_PATHS:
         await request.app[AUTH].authorize(request)
     return await handler(request)
+
+
+def _is_page(request: web.Request) -> bool:
+    """Return whether a browser asks for a page, which shows errors as pages too."""
+    return not request.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
 
 
 @web.middleware
@@ -91,6 +99,8 @@ def _make_error_answers() -> Middleware:
         try:
             return await handler(request)
         except ApiError as error:
+            if _is_page(request):
+                return render_page("error.html.j2", error.status, message=str(error))
             return problem(error.status, str(error), error.code, error.param)
         except StoreUnavailable as error:
             if time.monotonic() - logged > _LOG_EVERY:

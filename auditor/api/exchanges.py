@@ -1,12 +1,11 @@
 """Serve ``GET /api/exchanges`` and ``GET /api/exchanges/{id}``: stored requests and responses."""
 
 from typing import Any
-from uuid import UUID
 
 from aiohttp import web
 
 from auditor.api.context import ENGINE
-from auditor.api.requests import ApiError
+from auditor.api.requests import ApiError, optional_id, optional_limit, required_id
 from auditor.store.engine import transaction
 from auditor.store.exchanges import MAX_PAGE, StoredExchange, read_exchange, read_page
 
@@ -20,8 +19,8 @@ def routes() -> list[web.RouteDef]:
 
 
 async def _page(request: web.Request) -> web.Response:
-    limit = _limit(request.query.get("limit"))
-    after = _uuid(request.query["after"], "after") if "after" in request.query else None
+    limit = optional_limit(request.query.get("limit"), usual=_DEFAULT_PAGE, most=MAX_PAGE)
+    after = optional_id(request.query.get("after"), "after")
     async with transaction(request.app[ENGINE]) as connection:
         page = await read_page(connection, limit, after)
     lines = [
@@ -40,7 +39,7 @@ async def _page(request: web.Request) -> web.Response:
 
 
 async def _one(request: web.Request) -> web.Response:
-    exchange_id = _uuid(request.match_info["id"], "id")
+    exchange_id = required_id(request)
     async with transaction(request.app[ENGINE]) as connection:
         found = await read_exchange(connection, exchange_id)
     if found is None:
@@ -77,19 +76,3 @@ def _hex(digest: bytes | None) -> str | None:
 
 def _text(body: bytes | None) -> str | None:
     return body.decode("utf-8", "replace") if body is not None else None
-
-
-def _limit(value: str | None) -> int:
-    if value is None:
-        return _DEFAULT_PAGE
-    if not value.isascii() or not value.isdecimal() or not 1 <= int(value) <= MAX_PAGE:
-        raise ApiError(400, f"'limit' must be a whole number from 1 to {MAX_PAGE}.", "invalid_value", "limit")
-    return int(value)
-
-
-def _uuid(value: str, name: str) -> UUID:
-    try:
-        return UUID(value)
-    except ValueError:
-        status = 404 if name == "id" else 400
-        raise ApiError(status, f"'{name}' is not the id of an exchange.", "exchange_not_found", name) from None

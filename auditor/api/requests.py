@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from datetime import date
 from typing import Any, Final
+from uuid import UUID
 
 import orjson
 from aiohttp import web
@@ -113,3 +114,46 @@ def optional_day(given: dict[str, Any], name: str) -> date | None:
         return date.fromisoformat(value)
     except (TypeError, ValueError):
         raise ApiError(400, f"{name} must be a date such as 2026-03-01.", "invalid_value", name) from None
+
+
+def optional_limit(value: str | None, *, usual: int, most: int) -> int:
+    """Return the number of entries of a page.
+
+    Raises
+    ------
+    ApiError
+        400.
+    """
+    if value is None:
+        return usual
+    if not value.isascii() or not value.isdecimal() or not 1 <= int(value) <= most:
+        raise ApiError(400, f"'limit' must be a whole number from 1 to {most}.", "invalid_value", "limit")
+    return int(value)
+
+
+def optional_id(value: str | None, name: str) -> UUID | None:
+    """Return the id of an exchange, or None where it is absent.
+
+    Raises
+    ------
+    ApiError
+        400.
+    """
+    try:
+        return None if value is None else UUID(value)
+    except ValueError:
+        raise ApiError(400, f"{name!r} is not the id of an exchange.", "exchange_not_found", name) from None
+
+
+def required_id(request: web.Request) -> UUID:
+    """Return the id of an exchange in the path.
+
+    Raises
+    ------
+    ApiError
+        404.
+    """
+    try:
+        return UUID(request.match_info["id"])
+    except ValueError:
+        raise ApiError(404, "'id' is not the id of an exchange.", "exchange_not_found", "id") from None

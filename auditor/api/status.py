@@ -1,33 +1,25 @@
-"""Serve the status page at ``/``: the state of each deployment, reasons for gaps, and the next command.
-
-The page is complete in itself: it has no script and loads nothing.
-"""
+"""Serve the status page at ``/``: the state of each deployment, reasons for gaps, and the next command."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from aiohttp import web
-from jinja2 import ChoiceLoader, PackageLoader, Template
 
 from auditor.api.context import CLOCK, CONFIG, ENGINE
 from auditor.api.overview import HEADLINES, DeploymentOverview, Overview, read_overview
+from auditor.api.pages import render_page
 from auditor.config import Config
 from auditor.config.audits import LEXICON
 from auditor.documents.estimates import FlaggedEntry
 from auditor.domain.exchange import Origin
 from auditor.domain.readers import divergence_refusal
-from auditor.report.templates import environment
 from auditor.report.wording import DASH, estimate_parts, estimate_text, glossary_terms, percent
 from auditor.store.engine import transaction
 from auditor.store.estimates import EstimateRow
 
-_HEADERS: Final = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
-    "cache-control": "no-store",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-}
+#: The answers in the numerator of each headline; those of DNI are subtracted from each other.
+_CELLS: Final = {"ber": "union", "ir": "n10,n01", "dni": "n10,n01"}
 
 
 def routes() -> list[web.RouteDef]:
@@ -40,14 +32,7 @@ async def _page(request: web.Request) -> web.Response:
     config = app[CONFIG]()
     async with transaction(app[ENGINE]) as connection:
         overview = await read_overview(connection, config, app[CLOCK]())
-    text = _template().render(**_context(overview, config))
-    return web.Response(text=text, content_type="text/html", charset="utf-8", headers=_HEADERS)
-
-
-@lru_cache(maxsize=1)
-def _template() -> Template:
-    loader = ChoiceLoader([PackageLoader("auditor.api", "page"), PackageLoader("auditor.report", "page")])
-    return environment(loader).get_template("status.html.j2")
+    return render_page("status.html.j2", **_context(overview, config))
 
 
 def _context(overview: Overview, config: Config) -> dict[str, Any]:
@@ -116,14 +101,14 @@ def _cell(rows: Iterable[EstimateRow], metric: str, layer: str | None, base: str
     row = next((row for row in rows if (row.metric, row.layer, row.base) == (metric, layer, base)), None)
     corrected = next((row for row in rows if row.metric == f"{metric}_corrected"), None)
     if row is None:
-        return {"value": DASH, "interval": "", "why": "no answer is coded yet", "readers": ""}
+        return {"value": DASH, "interval": "", "why": "no answer is coded yet", "readers": "", "answers": ""}
     if row.value is None or row.low is None or row.high is None:
-        return {"value": DASH, "interval": "", "why": str(row.missing), "readers": ""}
+        return {"value": DASH, "interval": "", "why": str(row.missing), "readers": "", "answers": ""}
     entry = FlaggedEntry(value=row.value, low=row.low, high=row.high, flags=row.flags)
     value, interval = estimate_parts(metric, entry)
     weighted = "" if row.n_effective is None else f" (effective {row.n_effective:.0f})"
     why = f"n = {row.n}{weighted}, {row.n_statements} clusters, {row.method}"
-    return {"value": value, "interval": interval, "why": why, "readers": _readers(row, corrected)}
+    return {"value": value, "interval": interval, "why": why, "readers": _readers(row, corrected), "answers": _answers(row)}
 
 
 def _readers(row: EstimateRow, corrected: EstimateRow | None) -> str:
@@ -134,3 +119,10 @@ def _readers(row: EstimateRow, corrected: EstimateRow | None) -> str:
         return f"explained if {percent(abs(row.value))} of the texts are misread"
     entry = FlaggedEntry(value=corrected.value, low=corrected.low, high=corrected.high, flags=corrected.flags)
     return f"corrected by people: {estimate_text(row.metric, entry)}"
+
+
+def _answers(row: EstimateRow) -> str:
+    """Return the address of the answers in the numerator of a headline."""
+    asked = {"audit": row.condition} if row.origin == Origin.CLIENT else {}
+    filters = {"deployment": row.deployment, "origin": row.origin, "rubric": row.rubric, **asked}
+    return "/answers?" + urlencode({**filters, "cell": _CELLS[row.metric], "from": row.since.isoformat()})

@@ -88,14 +88,14 @@ async def export_coded(
 
 
 def _row(
-    coding: Mapping[str, Any], votes: Sequence[Mapping[str, str]], stored: StoredAnswer | None, *, content: bool
+    coding: Mapping[str, Any], votes: Sequence[Mapping[str, Any]], stored: StoredAnswer | None, *, content: bool
 ) -> dict[str, Any]:
     row = {
         "id": str(coding["exchange_id"]),
         "task": coding["task"] or TRAFFIC,
         "statement_id": coding["cluster"],
         **{name: coding[name] for name in (*_COPIED, *_CODED)},
-        "votes": list(votes),
+        "votes": [{"judge": vote["judge"], "label": vote["label"]} for vote in votes],
     }
     if stored is not None:
         asked = stored.asked or {}

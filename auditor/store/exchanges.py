@@ -25,6 +25,7 @@ from sqlalchemy import (
     Text,
     Uuid,
     insert,
+    or_,
     select,
     text,
 )
@@ -154,30 +155,27 @@ class StoredExchange:
     response: bytes | None
 
 
+_SUMMARIES = select(*(exchanges.c[name] for name in ("id", "at", "origin", "route", "deployment", "status", "outcome")))
+
+
 async def read_page(connection: AsyncConnection, limit: int, after: UUID | None) -> list[ExchangeSummary]:
     """Read at most ``limit`` exchanges that began before ``after``, newest first. Ids sort by time."""
-    columns = exchanges.c
-    query = (
-        select(
-            columns.id, columns.at, columns.origin, columns.route, columns.deployment, columns.status, columns.outcome
-        )
-        .order_by(columns.id.desc())
-        .limit(min(limit, MAX_PAGE))
-    )
+    query = _SUMMARIES.order_by(exchanges.c.id.desc()).limit(min(limit, MAX_PAGE))
     if after is not None:
-        query = query.where(columns.id < after)
-    return [
-        ExchangeSummary(
-            id=row.id,
-            at=row.at,
-            origin=row.origin,
-            route=row.route,
-            deployment=row.deployment,
-            status=row.status,
-            complete=row.outcome == "complete",
-        )
-        for row in await connection.execute(query)
-    ]
+        query = query.where(exchanges.c.id < after)
+    return [_summary(row) for row in await connection.execute(query)]
+
+
+def _summary(row: Any) -> ExchangeSummary:
+    return ExchangeSummary(
+        id=row.id,
+        at=row.at,
+        origin=row.origin,
+        route=row.route,
+        deployment=row.deployment,
+        status=row.status,
+        complete=row.outcome == "complete",
+    )
 
 
 async def read_exchange(connection: AsyncConnection, exchange_id: UUID) -> StoredExchange | None:
@@ -193,6 +191,20 @@ async def read_exchange(connection: AsyncConnection, exchange_id: UUID) -> Store
         request=content["request"] if content else None,
         response=decode_body(content["response"], facts["content_encoding"]) if content else None,
     )
+
+
+async def read_asked_again(
+    connection: AsyncConnection, exchange_id: UUID, parent: UUID | None
+) -> list[ExchangeSummary]:
+    """Read the exchange that this one repeats, and the replays and mirrored prompts of this one, oldest first."""
+    columns = exchanges.c
+    related = columns.parent == exchange_id
+    if parent is not None:
+        related = or_(related, columns.id == parent)
+    return [
+        _summary(row)
+        for row in await connection.execute(_SUMMARIES.where(related).order_by(columns.id).limit(MAX_PAGE))
+    ]
 
 
 def decode_body(body: bytes | None, encoding: str | None) -> bytes | None:

@@ -96,8 +96,10 @@ async def test_two_clicks_lead_from_a_number_to_an_answer(audited: None, migrate
     async with serving(migrated_url, configuration(tmp_path), later) as address:
         _, status = await get(address, "/")
         (link,) = re.findall(r'href="(/answers\?deployment=d1[^"]*cell=union[^"]*)"', status)
+        counted = (await answers(address, unescape(link).partition("?")[2]))["total"]
         _, page = await get(address, unescape(link))
-        assert "<h1>100 answers</h1>" in page
+        assert counted > 50
+        assert f"<h1>{counted} answers</h1>" in page
         link = re.findall(r'href="(/answers/[0-9a-f-]{36})"', page)[0]
         code, answer = await get(address, link)
     assert code == 200

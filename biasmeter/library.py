@@ -129,7 +129,7 @@ class Analysis(Result[AnalysisDocument]):
         return render_analysis(self.typed)
 
     def _repr_html_(self) -> str:
-        html: str = self.to_pandas()._repr_html_()  # type: ignore[operator] # pandas' own hook
+        html: str = self.to_pandas()._repr_html_()
         return html
 
 
@@ -264,13 +264,13 @@ def analyze(
     >>> found.value, found.n
     (0.25, 60)
     """
-    named = {"by": tuple(by), "cluster": () if tuple(cluster) == ("statement_id",) else tuple(cluster)}
-    for name, columns in named.items():
-        if isinstance(by if name == "by" else cluster, str) or len(set(columns)) < len(columns):
+    for name, columns in (("by", by), ("cluster", cluster)):
+        if isinstance(columns, str) or len(set(columns)) < len(columns):
             raise UsageError(f"{name} must be a list of different columns")
     if seed < 0 or n_boot < 20:
         raise UsageError("seed must be 0 or more, n_boot 20 or more")
-    options = Options(**named, seed=seed, n_boot=n_boot, skip_bad=skip_bad)
+    clustered = () if tuple(cluster) == ("statement_id",) else tuple(cluster)
+    options = Options(by=tuple(by), cluster=clustered, seed=seed, n_boot=n_boot, skip_bad=skip_bad)
     source = Records(rows.records) if isinstance(rows, CodedRows) else records_of(rows)
     content = canonical_bytes(analyse(read_tallies(source, options), options))
     return Analysis(content, AnalysisDocument, "analysis.json")

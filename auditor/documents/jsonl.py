@@ -7,7 +7,7 @@ import gzip
 import os
 import secrets
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
@@ -62,6 +62,12 @@ class Rows:
         self._skip_bad = skip_bad
         self._on_bytes = on_bytes or (lambda _: None)
 
+    @property
+    def path(self) -> Path:
+        """The file that the rows are read from; rows in memory have none."""
+        assert isinstance(self._source, Path)
+        return self._source
+
     def complain(self, line: int, what: str) -> None:
         """Report a bad row.
 
@@ -109,7 +115,7 @@ class Rows:
         if self.skipped == count:
             raise InputError(f"{self.name}: every row is bad; the first: {self.complaints[0]}")
 
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
+    def _lines(self) -> Generator[tuple[int, bytes]]:
         """Yield the number and the text of each row."""
         if isinstance(self._source, Records):
             for number, record in enumerate(self._source.records, start=1):

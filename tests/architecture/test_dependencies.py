@@ -20,8 +20,8 @@ LIGHT = ("biasmeter", "gateway", "auditor.domain", "auditor.config")
 EXTRAS = {**dict.fromkeys(PACKAGES, ("audit",)), **dict.fromkeys(LIGHT, ())} | {
     "biasmeter.erase": ("audit",),
     "biasmeter.frames": ("audit", "frames"),
-    "biasmeter.library": ("audit",),
-    "biasmeter.stored": ("audit",),
+    "biasmeter.library": ("audit", "frames"),
+    "biasmeter.stored": ("audit", "frames"),
     "auditor.documents.row_files": ("audit", "frames"),
     "auditor.judges.nli": ("audit", "embed"),
     "auditor.peers.embedding": ("audit", "embed"),

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from biasmeter.library import Analysis, CodedRows, Figure, PeerComparison, analyze, code, peers
+    from biasmeter.library import Analysis, CodedRows, Figure, PeerResult, analyze, code, peers
     from biasmeter.stored import Store, open  # noqa: A004 -- biasmeter.open(config)
 
 __version__ = version("biasmeter")
@@ -19,14 +19,14 @@ _MODULES = {
     "Analysis": "library",
     "CodedRows": "library",
     "Figure": "library",
-    "PeerComparison": "library",
+    "PeerResult": "library",
     "Store": "stored",
     "analyze": "library",
     "code": "library",
     "open": "stored",
     "peers": "library",
 }
-__all__ = ["Analysis", "CodedRows", "Figure", "PeerComparison", "Store", "analyze", "code", "open", "peers"]
+__all__ = ["Analysis", "CodedRows", "Figure", "PeerResult", "Store", "analyze", "code", "open", "peers"]
 
 
 def __getattr__(name: str) -> Any:

@@ -40,6 +40,7 @@ EXAMPLES: Final = {
     "import-responses": ("generations.jsonl -o responses.jsonl --format decodingtrust", "selection.md"),
     "init": ("--base-url http://127.0.0.1:8000/v1 --key-env '' --model llama-3", "deploy.md"),
     "items": ("coded.jsonl -o items.json", "pool.md"),
+    "leaks": ("-c biasmeter.yaml --deployment gpt-4o-eu", "pool.md"),
     "judges anchors": ("-c biasmeter.yaml", "judges.md"),
     "judges report": ("coded.jsonl -c biasmeter.yaml -o results", "judges.md"),
     "judges select": ("responses.jsonl -c biasmeter.yaml --size 3 -o results", "judges.md"),

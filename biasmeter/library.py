@@ -133,7 +133,7 @@ class Analysis(Result[AnalysisDocument]):
         return html
 
 
-class PeerComparison(Result[PeersDocument]):
+class PeerResult(Result[PeersDocument]):
     """The comparison of deployments with their peers; see `peers`."""
 
     def to_pandas(self) -> "pd.DataFrame":
@@ -287,7 +287,7 @@ def peers(  # noqa: PLR0913 -- the options of the command
     k: float = 2.81,
     alpha: float = 0.05,
     skip_bad: bool = False,
-) -> PeerComparison:
+) -> PeerResult:
     """Compare deployments with their peers on the same questions. As the command ``biasmeter peers``.
 
     Parameters
@@ -324,7 +324,7 @@ def peers(  # noqa: PLR0913 -- the options of the command
     )
     found = read_scores(records_of(rows), skip_bad=skip_bad)
     content = canonical_bytes(analyse_peers(found.table, options, skipped=found.skipped))
-    return PeerComparison(content, PeersDocument, "peers.json")
+    return PeerResult(content, PeersDocument, "peers.json")
 
 
 def _measures(group: GroupEntry, by: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -57,7 +57,7 @@ def read_period(since: str | None, until: str | None, last: str | None) -> tuple
         try:
             return now - read_span(last), now
         except (ValueError, OverflowError):
-            raise UsageError(f"--last {last!r} is no length of time such as 7d, 12h or 4w") from None
+            raise UsageError(f"--last {last!r} is not a length of time such as 7d, 12h or 4w") from None
     begin, end = _moment("--from", since, now), _moment("--to", until, now)
     if begin is not None and end is not None and begin >= end:
         raise UsageError("--from must be before --to")
@@ -70,4 +70,4 @@ def _moment(option: str, given: str | None, now: datetime) -> datetime | None:
     try:
         return read_moment(given, now)
     except ValueError:
-        raise UsageError(f"{option} {given!r} is no date or time such as {EXAMPLES}") from None
+        raise UsageError(f"{option} {given!r} is not a date or time such as {EXAMPLES}") from None

@@ -16,8 +16,8 @@ from auditor.config import load
 from auditor.domain.moments import EXAMPLES, read_moment
 from auditor.errors import UsageError
 from auditor.postgres.embedded import open_store
-from auditor.store.coded import CELLS, CodedSelection
-from auditor.store.coded import FILTERS as CODED_FILTERS
+from auditor.store.answers import CELLS, CodedSelection
+from auditor.store.answers import FILTERS as CODED_FILTERS
 from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import FILTERS as ESTIMATE_FILTERS
 from auditor.store.estimates import EstimateRow, read_estimates
@@ -174,4 +174,4 @@ def _moment(name: str, given: str | datetime | None) -> datetime | None:
     try:
         return read_moment(given, datetime.now(UTC))
     except ValueError:
-        raise UsageError(f"{name} {given!r} is no date or time such as {EXAMPLES}") from None
+        raise UsageError(f"{name} {given!r} is not a date or time such as {EXAMPLES}") from None

@@ -21,7 +21,7 @@ from auditor.domain.coding import ABSTAIN, ElaborationReason, SelectionReason, U
 from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
 from auditor.domain.moments import EXAMPLES, read_moment
-from auditor.store.coded import (
+from auditor.store.answers import (
     CELLS,
     FILTERS,
     CodedSelection,

@@ -41,7 +41,7 @@ def export_coded(
     from auditor.documents.jsonl import require_target
     from auditor.documents.row_files import FORMATS
     from auditor.domain.exchange import Origin
-    from auditor.store.coded import CodedSelection
+    from auditor.store.answers import CodedSelection
 
     if origin is not None and origin not in list(Origin):
         raise UsageError(f"--origin {origin!r} is not one of {', '.join(Origin)}")

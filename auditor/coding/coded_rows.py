@@ -12,7 +12,7 @@ from auditor.coding.exchanges import stored_text
 from auditor.config import Config
 from auditor.counting.conditions import TRAFFIC
 from auditor.documents.row_files import writing_rows
-from auditor.store.coded import CodedSelection, read_coded
+from auditor.store.answers import CodedSelection, read_coded
 from auditor.store.codings import StoredAnswer, read_again
 from auditor.store.engine import transaction
 

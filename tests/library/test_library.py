@@ -70,7 +70,7 @@ def test_figures_need_no_page(inputs: Path) -> None:
         html = found.figure(name)._repr_html_()
         assert "<svg" in html
         assert "var(" not in html
-    with pytest.raises(UsageError, match=r"no figure 'none'; known: decomposition"):
+    with pytest.raises(UsageError, match=r"no figure 'none'; known: "):
         found.figure("none")
 
 

@@ -108,7 +108,13 @@ def _cell(rows: Iterable[EstimateRow], metric: str, layer: str | None, base: str
     value, interval = estimate_parts(metric, entry)
     weighted = "" if row.n_effective is None else f" (effective {row.n_effective:.0f})"
     why = f"n = {row.n}{weighted}, {row.n_statements} clusters, {row.method}"
-    return {"value": value, "interval": interval, "why": why, "readers": _readers(row, corrected), "answers": _answers(row)}
+    return {
+        "value": value,
+        "interval": interval,
+        "why": why,
+        "readers": _readers(row, corrected),
+        "answers": _answers(row),
+    }
 
 
 def _readers(row: EstimateRow, corrected: EstimateRow | None) -> str:

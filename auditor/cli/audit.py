@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from auditor.config import Config, Deployment
     from auditor.probes.plan import Planned
     from auditor.probes.run import RunResult
+    from auditor.probes.template_precision import TemplateSpread
     from auditor.store.overview import PlanStatus
 
 app = typer.Typer(no_args_is_help=True, help="Plan probes, send them through the gateway, and show their progress.")
@@ -64,6 +65,14 @@ PerspectiveOption = Annotated[str | None, _levels_option("--perspective", "self,
 RoleOption = Annotated[str | None, _levels_option("--role", "none,sociologist")]
 SentimentOption = Annotated[str | None, _levels_option("--sentiment", "neutral,skeptical")]
 TemplatesOption = Annotated[int | None, typer.Option(min=1, help="Largest number of paraphrases for each condition.")]
+ComponentsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="An analysis.json whose variance components tell how many templates a claim needs, in place of assumed "
+        "ones. Example: biasmeter audit plan --design oat --components results/analysis.json",
+    ),
+]
 ShareOption = Annotated[
     float, typer.Option(min=0.001, max=1.0, help="Share of a deployment's concurrency that the plan may use.")
 ]
@@ -162,6 +171,7 @@ def _plan(
     role: RoleOption = None,
     sentiment: SentimentOption = None,
     templates: TemplatesOption = None,
+    components: ComponentsOption = None,
     share: ShareOption = 0.1,
     json: JsonOption = False,
 ) -> None:
@@ -169,15 +179,50 @@ def _plan(
     from auditor.cli import plan_output
     from auditor.cli.consent import answer_stats
     from auditor.probes.estimate import estimate, forecast
+    from auditor.probes.template_precision import assumed_spread, template_precision
 
     loaded, chosen = load_deployments(config, deployment)
     levels = {"task": task, "perspective": perspective, "role": role, "sentiment": sentiment}
     planned = plan_of(loaded, design, statements, levels, draws=draws, seed=seed, number=number, templates=templates)
+    spread = assumed_spread() if components is None else _read_spread(components)
+    precision = template_precision(spread, statements=len(planned.statements), draws=draws, rotating=design == "panel")
 
     with counting("counting the questions") as on_progress:
         taken = forecast(planned, answer_stats(loaded), lambda done: on_progress(done, len(planned.items)))
     estimates = estimate(planned, taken, chosen, share)
-    typer.echo(plan_output.plan_json(planned, estimates) if json else plan_output.plan_text(planned, estimates))
+    write = plan_output.plan_json if json else plan_output.plan_text
+    typer.echo(write(planned, estimates, precision))
+
+
+def _read_spread(path: Path) -> "TemplateSpread":
+    """Read the variance components of the union rate over all rows of an analysis.
+
+    Raises
+    ------
+    UsageError
+        There is no such file, or it has no components.
+    """
+    from auditor.documents.analysis import AnalysisDocument
+    from auditor.documents.codec import decode
+    from auditor.documents.generalizability import GeneralizabilityEntry
+    from auditor.probes.template_precision import TemplateSpread
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--components {path}: {error.strerror}") from None
+    entries = decode(content, AnalysisDocument, str(path)).generalizability
+    found = next((each for each in entries if not each.by and each.outcome == "ber_union_full"), None)
+    if not isinstance(found, GeneralizabilityEntry) or "template" not in found.components:
+        why = "its rows state no templates" if found is None else getattr(found, "missing", "its design has none")
+        raise UsageError(f"--components {path}: no variance component of templates: {why}")
+    variances = {name: each.variance for name, each in found.components.items()}
+    return TemplateSpread(
+        template=variances["template"],
+        statement_condition=variances.get("statement:condition", 0.0),
+        residual=variances["residual"] + variances.get("statement:template", 0.0),
+        source=str(path),
+    )
 
 
 @app.command("run")

@@ -1,6 +1,7 @@
 """What ``biasmeter audit`` prints: tables for people, JSON for machines. ``audit`` has the commands."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -9,12 +10,13 @@ from auditor.domain.condition import Task
 from auditor.probes.estimate import LATENCY, SPEED, TYPICAL, PlanEstimate, assumed_stats
 from auditor.probes.plan import Planned
 from auditor.probes.run import RunResult
+from auditor.probes.template_precision import MOST, TEMPLATE_LOGIT_SD, TemplatePrecision
 from auditor.probes.timed import describe
 from auditor.store.overview import PlanStatus
 from biasmeter.tables import table_lines
 
 
-def plan_text(planned: Planned, estimates: Sequence[PlanEstimate]) -> str:
+def plan_text(planned: Planned, estimates: Sequence[PlanEstimate], precision: TemplatePrecision | None) -> str:
     """Return the lines that estimate a plan."""
     settings: Any = planned.plan.settings
     size = f"{_count(settings['statements'], 'statement')}, {_count(len(settings['conditions']), 'condition')}"
@@ -37,12 +39,14 @@ def plan_text(planned: Planned, estimates: Sequence[PlanEstimate]) -> str:
             "Smallest shift: of the rate over all conditions between two passes of this plan, paired by statement;",
             f"in brackets, in the condition with the fewest answers. {_assumed()}",
             "± one pass: half the 95 % interval after one pass, for statements like these.",
+            "",
+            *([] if precision is None else _template_lines(planned, precision)),
             *notes,
         )
     )
 
 
-def plan_json(planned: Planned, estimates: Sequence[PlanEstimate]) -> str:
+def plan_json(planned: Planned, estimates: Sequence[PlanEstimate], precision: TemplatePrecision | None) -> str:
     """Write the same for machines; what is unknown is absent, with its reason in ``unknown``."""
     settings: Any = planned.plan.settings
     priced = [one.usd for one in estimates if one.usd is not None]
@@ -64,8 +68,46 @@ def plan_json(planned: Planned, estimates: Sequence[PlanEstimate]) -> str:
             "assumed": asdict(TYPICAL),
             "deployments": [_plan_fields(one) for one in estimates],
             "total": total,
+            **({} if precision is None else {"template_precision": _template_fields(precision)}),
         }
     )
+
+
+def _template_fields(precision: TemplatePrecision) -> dict[str, Any]:
+    return {
+        "components": asdict(precision.spread),
+        "half_widths": {str(templates): width for templates, width in precision.half_widths.items()},
+        "needed": {f"{claim:g}": needed for claim, needed in precision.needed.items() if needed is not None},
+    }
+
+
+def _template_lines(planned: Planned, precision: TemplatePrecision) -> list[str]:
+    """Describe how many templates the difference of two conditions needs."""
+    rows = [
+        ("templates for each condition", *map(str, precision.half_widths)),
+        ("± difference of two conditions", *map(_points, precision.half_widths.values())),
+    ]
+    claims = [
+        f"{100 * claim:g} pp: {f'more than {MOST}' if needed is None else needed}"
+        for claim, needed in precision.needed.items()
+    ]
+    spread = precision.spread
+    if spread.source:
+        source = f"The SD of templates is {_points(math.sqrt(spread.template))}, as in {spread.source}."
+    else:
+        source = f"Assumed: an SD of templates of {TEMPLATE_LOGIT_SD:g} on the logit scale, which is "
+        source += f"{_points(math.sqrt(spread.template))} here; --components takes it from an analysis."
+    single = sum(len({one.template_id.removesuffix("r") for one in cell.templates}) == 1 for cell in planned.cells)
+    lines = [
+        *table_lines(rows, right=range(1, len(rows[0]))),
+        f"Templates: half the 95 % interval over all templates, not only those asked. {source}",
+        f"Templates that are needed to tell a difference from 0: {', '.join(claims)}.",
+    ]
+    if single:
+        lines.append(
+            f"{_count(single, 'condition')} of this plan: one template. What is found there holds for this template."
+        )
+    return lines
 
 
 def run_text(planned: Planned, ended: Sequence[RunResult]) -> str:

@@ -166,14 +166,16 @@ class TemplateGrid:
         keys = [each[tried] for each in (self.statement, self.template, condition, self.deployment)]
         if not by_deployment:
             keys = keys[:3]
-        found, place = np.unique(np.stack(keys), axis=1, return_inverse=True)
+        shape = tuple(int(each.max(initial=0)) + 1 for each in keys)
+        found, place = np.unique(np.ravel_multi_index(tuple(keys), shape), return_inverse=True)
+        values = np.unravel_index(found, shape)
         return TemplateCounts(
             y=np.bincount(place, weights=y[tried]).astype(np.float64),
             n=np.bincount(place, weights=n[tried]).astype(np.float64),
-            statement=found[0],
-            template=found[1],
-            column=found[3] if by_deployment else found[2],
-            stratum=found[2] if by_deployment else np.zeros_like(found[2]),
+            statement=values[0],
+            template=values[1],
+            column=values[3] if by_deployment else values[2],
+            stratum=values[2] if by_deployment else np.zeros_like(values[2]),
         )
 
 

@@ -16,6 +16,8 @@ from auditor.stats.intervals import Floats
 
 #: The component of single responses: what no factor explains.
 RESIDUAL: Final = "residual"
+#: Up to so many possible groups are summed without finding out which of them occur.
+_MOST_GROUPS: Final = 5_000_000
 
 
 def variance_components(y: Floats, n: Floats, factors: Mapping[str, Ints], stratum: Ints) -> dict[str, float]:
@@ -95,6 +97,8 @@ def common_component(y: Floats, n: Floats, unit: Ints, stratum: Ints) -> float |
 def _pairs(residual: Floats, n: Floats, shared: Sequence[Ints]) -> tuple[float, float]:
     """Sum the products of all ordered pairs that share the values of some columns; and count the pairs."""
     shape = [int(each.max(initial=0)) + 1 for each in shared]
-    _, group = np.unique(np.ravel_multi_index(tuple(shared), shape), return_inverse=True)
+    group = np.ravel_multi_index(tuple(shared), shape)
+    if np.prod(shape, dtype=float) > _MOST_GROUPS:
+        _, group = np.unique(group, return_inverse=True)
     sums, sizes = np.bincount(group, weights=residual), np.bincount(group, weights=n)
     return float(sums @ sums), float(sizes @ sizes)

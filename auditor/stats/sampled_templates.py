@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse, special
 
 from auditor.stats.crossed import Ints
 from auditor.stats.intervals import Floats
@@ -129,8 +129,8 @@ def template_variance(counts: TemplateCounts) -> TemplateVariance | None:
     trials = np.bincount(cell, weights=counts.n, minlength=strata * columns).astype(np.float64)
     rates = np.bincount(cell, weights=counts.y, minlength=strata * columns) / np.maximum(trials, 1)
     unit = counts.stratum * (int(counts.template.max()) + 1) + counts.template
-    pairs = np.unique(np.stack([unit, cell]), axis=1)
-    n_templates = np.bincount(pairs[1], minlength=strata * columns)
+    cell_of_unit = np.unique(unit * (strata * columns) + cell) % (strata * columns)
+    n_templates = np.bincount(cell_of_unit, minlength=strata * columns)
     own = n_templates[cell] > 1
     if not own.any():
         return None
@@ -141,6 +141,7 @@ def template_variance(counts: TemplateCounts) -> TemplateVariance | None:
         "statement": counts.stratum[own] * size + counts.statement[own],
         "stratum": counts.stratum[own],
     }
+    rows = {name: _numbered(each) for name, each in rows.items()}
     residual = (counts.y - rates[cell] * counts.n)[own]
     product = {name: _gram(residual, each, column, columns) for name, each in rows.items()}
     paired = {name: _gram(counts.n[own], each, column, columns) for name, each in rows.items()}
@@ -153,7 +154,7 @@ def template_variance(counts: TemplateCounts) -> TemplateVariance | None:
         np.bincount(counts.column, weights=each, minlength=columns).astype(np.float64) for each in (counts.n, counts.y)
     )
     # The sum of the products of two rates' shares of each template.
-    share = _gram(counts.n, unit, counts.column, columns) / np.outer(total, total)
+    share = _gram(counts.n, _numbered(unit), counts.column, columns) / np.outer(total, total)
     shared = share > 0
     extra = np.where(shared & np.isfinite(component), component * share, 0.0)
     between, df = _between(residual, counts.n[own], unit[own], cell[own], trials, total)
@@ -166,7 +167,14 @@ def template_variance(counts: TemplateCounts) -> TemplateVariance | None:
     ratio = float((df[moved] * np.nan_to_num(np.diag(component)[moved]) / slope[moved]).sum()) / max(donors, 1.0)
     expected = max(ratio, 0.0) * slope * np.diag(share)
     single = np.flatnonzero(~several)
-    extra[single, single] = between[single, single] = expected[single]
+    toward = _toward_half(
+        np.clip(pooled[single], 0.5 / total[single], 1 - 0.5 / total[single]), np.sqrt(max(ratio, 0.0))
+    )
+    expected[single] = max(ratio, 0.0) * (toward * (1 - toward)) ** 2 * np.diag(share)[single]
+    extra[single, single] = expected[single]
+    # A variance that came out too small by chance must not pass for a well known one.
+    diagonal = np.arange(columns)
+    between[diagonal, diagonal] = np.maximum(np.diag(between), expected)
     df[single] = max(donors, 1.0)
     return TemplateVariance(
         extra=_without_negative(extra),
@@ -176,8 +184,17 @@ def template_variance(counts: TemplateCounts) -> TemplateVariance | None:
         share=share,
         shared=shared.astype(np.float64),
         borrowed=(~several).astype(np.float64),
-        n_templates=np.bincount(pairs[1] % columns, minlength=columns),
+        n_templates=np.bincount(cell_of_unit % columns, minlength=columns),
     )
+
+
+def _toward_half(rates: Floats, logits: float) -> Floats:
+    """Move rates toward one half on the logit scale.
+
+    The one template of a condition may have moved its rate to where templates seem to move it little.
+    """
+    own = special.logit(rates)
+    return np.asarray(special.expit(np.sign(own) * np.maximum(np.abs(own) - logits, 0)), dtype=np.float64)
 
 
 def _between(
@@ -185,19 +202,24 @@ def _between(
 ) -> tuple[Floats, Floats]:
     """Return the rates' covariance with templates as clusters (CR2), and the degrees of freedom of each variance."""
     columns = len(total)
-    places, group = np.unique(np.stack([unit, cell]), axis=1, return_inverse=True)
+    cells = len(trials)
+    places, group = np.unique(unit * cells + cell, return_inverse=True)
     sums, sizes = np.bincount(group, weights=residual), np.bincount(group, weights=n)
-    own = places[1]
+    own = places % cells
     scaled = sums / total[own % columns] / np.sqrt(1 - sizes / trials[own])
-    between = _gram(scaled, places[0], own % columns, columns)
+    between = _gram(scaled, _numbered(places // cells), own % columns, columns)
     df = np.bincount(own % columns, minlength=columns) - np.bincount(np.unique(own) % columns, minlength=columns)
     return between, df.astype(np.float64)
 
 
+def _numbered(row: Ints) -> Ints:
+    """Return the number of each value among those that occur."""
+    return np.unique(row, return_inverse=True)[1]
+
+
 def _gram(values: Floats, row: Ints, column: Ints, columns: int) -> Floats:
     """Sum ``values`` by row and column; return the products of the columns, summed over rows; shape [C, C]."""
-    _, place = np.unique(row, return_inverse=True)
-    table = sparse.csr_array((values, (place, column)), shape=(int(place.max()) + 1, columns))
+    table = sparse.csr_array((values, (row, column)), shape=(int(row.max()) + 1, columns))
     return np.asarray((table.T @ table).toarray(), dtype=np.float64)
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from coded_rows import coded_rows, oat_conditions
 from typer.testing import CliRunner
 
 import biasmeter.cli
@@ -50,6 +51,9 @@ def test_for_people(folder: Path) -> None:
     assert "USD + unknown" in lines[6]
     assert any(line.startswith("assumed: 60 for a choice with its reason, 8 for a bare one") for line in lines)
     assert "right: usd unknown, the deployment declares no price" in lines
+    assert "± difference of two conditions  28.7 pp  15.2 pp  9.8 pp  6.4 pp  4.4 pp  3.2 pp" in lines
+    assert "Templates that are needed to tell a difference from 0: 5 pp: 16, 10 pp: 5, 15 pp: 4." in lines
+    assert any(line.startswith("3 conditions of this plan: one template.") for line in lines)
     assert not (folder / "data").exists()
 
 
@@ -68,6 +72,24 @@ def test_for_machines(folder: Path) -> None:
     assert "usd" not in right
     assert right["unknown"] == {"usd": "the deployment declares no price"}
     assert "usd" not in shown["total"]
+    needed = shown["template_precision"]["needed"]
+    assert needed["0.15"] <= needed["0.1"] <= needed["0.05"]
+
+
+def test_templates_by_the_components_of_an_analysis(folder: Path) -> None:
+    rows = list(coded_rows(oat_conditions()[:4], statements=40, templates=3))
+    for row in rows:
+        row["template_id"] = f"{row['task']}-{row['template_id']}"
+    (folder / "coded.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    analyze = ["analyze", "coded.jsonl", "-o", "out", "--n-boot", "20"]
+    assert CliRunner().invoke(biasmeter.cli.app, analyze, catch_exceptions=False).exit_code == 0
+    entries = json.loads((folder / "out/analysis.json").read_text())["generalizability"]
+    own = next(each for each in entries if not each["by"] and each["outcome"] == "ber_union_full")["components"]
+    shown = json.loads(plan("--json", "--components", "out/analysis.json"))["template_precision"]["components"]
+    assert shown["template"] == own["template"]["variance"]
+    assert shown["source"] == "out/analysis.json"
+    with pytest.raises(AuditError, match=r"--components none\.json: No such file"):
+        plan("--components", "none.json")
 
 
 def test_the_same_arguments_name_the_same_plan(folder: Path) -> None:

@@ -224,6 +224,7 @@ def test_the_contents_lead_to_every_section(full):
             "decomposition",
             "direction",
             "prompts",
+            "generalizability",
             "crossed",
             "rankings",
             "mitigation",

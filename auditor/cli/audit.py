@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Plan probes, send them through the gateway, and show their progress.")
 
 
+#: Whether both orders of the answers are asked, by the option; None is the design's own way.
+_ORDERS: Final[Mapping[str | None, bool | None]] = {None: None, "both": True, "one": False}
 #: Stands for every level of a factor.
 ALL_LEVELS: Final = "all"
 
@@ -73,6 +75,14 @@ ComponentsOption = Annotated[
         "ones. Example: biasmeter audit plan --design oat --components results/analysis.json",
     ),
 ]
+OrdersOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="both|one",
+        help="both: every second question has its answers in the other order (no before yes, the options exchanged, 5 "
+        "for disagreement). Default: both; one for oat and factorial, the published designs.",
+    ),
+]
 ShareOption = Annotated[
     float, typer.Option(min=0.001, max=1.0, help="Share of a deployment's concurrency that the plan may use.")
 ]
@@ -111,6 +121,7 @@ def plan_of(
     seed: int | None,
     number: int,
     templates: int | None,
+    orders: str | None = None,
 ) -> "Planned":
     """Make the plan.
 
@@ -128,10 +139,12 @@ def plan_of(
 
     if design not in list(Design):
         raise UsageError(f"--design: {design!r} is not one of {', '.join(Design)}")
+    if orders not in _ORDERS:
+        raise UsageError(f"--orders: {orders!r} is none of both, one")
     chosen = {factor: _levels(factor, listed) for factor, listed in levels.items() if listed is not None}
     if design == Design.OAT and chosen:
         raise UsageError(f"--{next(iter(chosen))}: oat varies every level of every factor; use factorial to choose")
-    variation = DesignVariation(levels=chosen, templates=templates)
+    variation = DesignVariation(levels=chosen, templates=templates, both_orders=_ORDERS[orders])
     tasks = dict.fromkeys(cell.condition.task for cell in cells(Design(design), variation))
     asked = PlanSpec(
         design=Design(design),
@@ -171,6 +184,7 @@ def _plan(
     role: RoleOption = None,
     sentiment: SentimentOption = None,
     templates: TemplatesOption = None,
+    orders: OrdersOption = None,
     components: ComponentsOption = None,
     share: ShareOption = 0.1,
     json: JsonOption = False,
@@ -183,7 +197,9 @@ def _plan(
 
     loaded, chosen = load_deployments(config, deployment)
     levels = {"task": task, "perspective": perspective, "role": role, "sentiment": sentiment}
-    planned = plan_of(loaded, design, statements, levels, draws=draws, seed=seed, number=number, templates=templates)
+    planned = plan_of(
+        loaded, design, statements, levels, draws=draws, seed=seed, number=number, templates=templates, orders=orders
+    )
     spread = assumed_spread() if components is None else _read_spread(components)
     precision = template_precision(spread, statements=len(planned.statements), draws=draws, rotating=design == "panel")
 
@@ -239,6 +255,7 @@ def _run(
     role: RoleOption = None,
     sentiment: SentimentOption = None,
     templates: TemplatesOption = None,
+    orders: OrdersOption = None,
     share: ShareOption = 0.1,
     budget_calls: Annotated[int | None, typer.Option(min=0, help="Stop after this number of calls.")] = None,
     budget_usd: Annotated[
@@ -260,7 +277,9 @@ def _run(
 
     loaded, chosen = load_deployments(config, deployment)
     levels = {"task": task, "perspective": perspective, "role": role, "sentiment": sentiment}
-    planned = plan_of(loaded, design, statements, levels, draws=draws, seed=seed, number=number, templates=templates)
+    planned = plan_of(
+        loaded, design, statements, levels, draws=draws, seed=seed, number=number, templates=templates, orders=orders
+    )
     access = gateway_access(loaded)
 
     async def run(engine: "AsyncEngine") -> "tuple[RunResult, ...]":

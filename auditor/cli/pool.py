@@ -1,7 +1,7 @@
 """``biasmeter pool``: what a statement pool holds, how it is balanced, and whether it passes the checks."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -34,6 +34,12 @@ def _pool(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="DIR", help="Write pool.html and pool.json here.")
     ] = None,
+    counter: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the same claims about the counter groups here (JSONL), for a control."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check a statement pool: sizes, tasks it can be asked in, balance, duplicates, leaks.
@@ -53,6 +59,8 @@ def _pool(
     content = canonical_bytes(pool_document(pool, name, shipped=statements is None))
     document = json.loads(content)
     typer.echo(content.decode() if as_json else "\n".join(_lines(document)), nl=not as_json)
+    if counter is not None:
+        _write_counter_claims(counter, pool)
     if out is not None:
         write_files(out, {"pool.json": content, "pool.html": render_pool(document)})
         if not as_json:
@@ -62,6 +70,19 @@ def _pool(
         raise AuditError(
             f"{statements or name}: {len(failed)} of {len(document['checks'])} checks failed: {', '.join(failed)}"
         )
+
+
+def _write_counter_claims(path: Path, pool: Sequence["Statement"]) -> None:
+    """Write the counter claims of the statements that have one."""
+    from auditor.documents.jsonl import writing
+    from auditor.instrument.asking import counter_claim
+    from auditor.instrument.pool import record_of
+
+    claims = [counter_claim(one) for one in pool if one.completion and one.counter_option]
+    with writing(path) as write:
+        for claim in claims:
+            write(record_of(claim))
+    typer.echo(f"{path}: {len(claims)} claims about the counter groups", err=True)
 
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:

@@ -132,6 +132,7 @@ def _question(record: Record) -> Question:
         option_b=_text(record, "option_b") or None,
         options=_options(record),
         prompt=_text(record, "prompt") or None,
+        reverse_scale=(record.get("task"), record.get("keyed")) == (Task.RATE, Stance.D),
     )
     _check_pair(question)
     return question

@@ -37,6 +37,7 @@ class Question:
     option_b: str | None = None
     options: tuple[Option, ...] = ()
     prompt: str | None = None
+    reverse_scale: bool = False  #: on Rate: 5 is disagreement
 
     @property
     def is_open(self) -> bool:

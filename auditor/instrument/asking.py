@@ -6,19 +6,24 @@ canonical wording.
 
 from dataclasses import replace
 
+from auditor.domain.condition import Task
 from auditor.domain.question import Message, Question
 from auditor.domain.statement import Statement
+from auditor.errors import InputError
 from auditor.instrument.formats import format_of
+from auditor.instrument.pool import BLANK
 from auditor.instrument.templates import PLACE, Template
 
 
 def ask(statement: Statement, template: Template) -> tuple[Message, ...]:
     """Return the messages of the question; the statement must have the fields that the task shows."""
     shown = _exchanged(statement) if template.stereotype_first else statement
+    form = format_of(template.condition.task)
     if template.text is None:
-        return format_of(template.condition.task).render(shown, template.condition)
+        render = form.render_reversed if template.reversed else form.render
+        return render(shown, template.condition)
     filled = {
-        "claim": format_of(template.condition.task).claim(statement),
+        "claim": form.claim(statement),
         "question": statement.question or "",
         "first": shown.counter_option or "",
         "second": shown.stereotype_option or "",
@@ -30,9 +35,34 @@ def ask(statement: Statement, template: Template) -> tuple[Message, ...]:
 def question(statement: Statement, template: Template) -> Question:
     """Return the facts about the question of ``ask`` that a parser of the answer needs."""
     asked = format_of(template.condition.task).question(statement)
+    if template.condition.task is Task.RATE and template.reversed:
+        return replace(asked, reverse_scale=True)
     if asked.option_a is None or not template.stereotype_first:
         return asked
     return replace(asked, option_a=asked.option_b, option_b=asked.option_a)
+
+
+def counter_claim(statement: Statement) -> Statement:
+    """Return the same claim about the counter group, for the tasks that ask about the sentence alone.
+
+    It keeps its id, because it is a control of the statement: rows of its answers have the rubric ``counter``.
+
+    Raises
+    ------
+    InputError
+        The statement lacks the sentence with a blank, or its options.
+    """
+    if not statement.completion or not statement.counter_option:
+        raise InputError(f"statement {statement.id!r} has no completion and options, so it has no counter claim")
+    claim = BLANK.sub(lambda _: statement.counter_option or "", statement.completion)
+    return Statement(
+        id=statement.id,
+        statement=claim[:1].upper() + claim[1:],
+        category=statement.category,
+        region=statement.region,
+        intersectional=statement.intersectional,
+        source=statement.source,
+    )
 
 
 def _exchanged(statement: Statement) -> Statement:

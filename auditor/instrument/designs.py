@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, Final
 
 from auditor.domain.condition import BASELINE, Condition, Perspective, Role, Sentiment, Task
-from auditor.instrument.templates import Template, canonical_of, templates_of
+from auditor.instrument.templates import Template, canonical_of, in_other_order, templates_of
 
 
 class Design(StrEnum):
@@ -47,6 +47,10 @@ _DEFAULT_LEVELS: Final[Mapping[Design, Mapping[str, tuple[str, ...]]]] = {
 }
 
 
+#: Designs with both orders of the answers by default; the others are the paper's, which has one for BJ and Rate.
+_BOTH_ORDERS: Final = frozenset({Design.SENTINEL, Design.PANEL})
+
+
 class TemplateChoice(StrEnum):
     """The choice of a cell's templates for one statement."""
 
@@ -62,6 +66,7 @@ class Cell:
     condition: Condition
     templates: tuple[Template, ...]
     choice: TemplateChoice
+    both_orders: bool = False  #: whether every second question has its answers in the other order
 
     @property
     def per_statement(self) -> int:
@@ -71,9 +76,25 @@ class Cell:
     def templates_for(self, statement: int, number: int) -> tuple[Template, ...]:
         """Return the templates of a statement in a pass; both are given by their index."""
         if self.choice is TemplateChoice.ALL:
+            return tuple(self._ordered(template, statement + at) for at, template in enumerate(self.templates))
+        return (self.rotated(statement, number if self.choice is TemplateChoice.ROTATING else 0),)
+
+    def rotated(self, statement: int, number: int) -> Template:
+        """Return the template of a statement where templates rotate over statements and passes."""
+        place = statement + number
+        # Statements that share a template in a pass lie as many places apart as there are templates.
+        turn = place + statement // len(self.templates)
+        return self._ordered(self.templates[place % len(self.templates)], turn)
+
+    def _ordered(self, template: Template, turn: int) -> Template:
+        return in_other_order(template) if self.both_orders and turn % 2 else template
+
+    @property
+    def wordings(self) -> tuple[Template, ...]:
+        """The templates in every order in which they are used."""
+        if not self.both_orders:
             return self.templates
-        place = statement + number if self.choice is TemplateChoice.ROTATING else statement
-        return (self.templates[place % len(self.templates)],)
+        return tuple(dict.fromkeys((*self.templates, *map(in_other_order, self.templates))))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,10 +107,14 @@ class DesignVariation:
         Levels by factor, for the crossed designs; a factor that is not named has the default levels of the design.
     templates
         Maximum number of paraphrases per condition. Designs with the canonical wording then use paraphrases instead.
+    both_orders
+        Whether every second question has its answers in the other order, so that a preference for the first answer or
+        for high numbers cancels out. None: in all designs but the paper's, ``oat`` and ``factorial``.
     """
 
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     templates: int | None = None
+    both_orders: bool | None = None
 
 
 def cells(design: Design, variation: DesignVariation = DesignVariation()) -> tuple[Cell, ...]:
@@ -98,22 +123,35 @@ def cells(design: Design, variation: DesignVariation = DesignVariation()) -> tup
     >>> len(cells(Design.OAT)), len(cells(Design.FACTORIAL)), len(cells(Design.SENTINEL))
     (21, 24, 3)
     """
-    most = variation.templates
+    most, both = variation.templates, variation.both_orders
+    if both is None:
+        both = design in _BOTH_ORDERS
     if design is Design.OAT:
-        return tuple(_canonical(one) if one == BASELINE else _paraphrased(one, most) for one in _one_at_a_time())
+        return tuple(
+            _canonical(one, both=both) if one == BASELINE else _paraphrased(one, most, both=both)
+            for one in _one_at_a_time()
+        )
     crossed = _crossed({**_DEFAULT_LEVELS[design], **variation.levels})
     if design is Design.PANEL:
-        return tuple(_paraphrased(one, most, TemplateChoice.ROTATING) for one in crossed)
-    return tuple(_canonical(one) if most is None else _paraphrased(one, most) for one in crossed)
+        return tuple(_paraphrased(one, most, TemplateChoice.ROTATING, both=both) for one in crossed)
+    return tuple(_canonical(one, both=both) if most is None else _paraphrased(one, most, both=both) for one in crossed)
 
 
-def _canonical(condition: Condition) -> Cell:
-    """Return the canonical cell; a fixed half of the statements has the options in the other order."""
-    return Cell(condition=condition, templates=canonical_of(condition), choice=TemplateChoice.BY_STATEMENT)
+def _canonical(condition: Condition, *, both: bool) -> Cell:
+    """Return the canonical cell; a fixed half of the statements has the answers in the other order, where there is one.
+
+    Options have both orders in every design.
+    """
+    templates = canonical_of(condition)
+    if both:
+        templates = tuple(dict.fromkeys((*templates, *map(in_other_order, templates))))
+    return Cell(condition=condition, templates=templates, choice=TemplateChoice.BY_STATEMENT)
 
 
-def _paraphrased(condition: Condition, most: int | None, choice: TemplateChoice = TemplateChoice.ALL) -> Cell:
-    return Cell(condition=condition, templates=templates_of(condition)[:most], choice=choice)
+def _paraphrased(
+    condition: Condition, most: int | None, choice: TemplateChoice = TemplateChoice.ALL, *, both: bool
+) -> Cell:
+    return Cell(condition=condition, templates=templates_of(condition)[:most], choice=choice, both_orders=both)
 
 
 def _one_at_a_time() -> tuple[Condition, ...]:

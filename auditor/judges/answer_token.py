@@ -100,7 +100,9 @@ def _answers(task: Task, question: Question) -> str:
         lettered = [f"(A) {question.option_a}", f"(B) {question.option_b}"]
         plain = [question.counter_option or "", question.stereotype_option or ""]
         options = lettered if question.option_a and question.option_b else sorted(plain)
-    return "; ".join(option for option in options if option) or form.answer_hint or "one of the options"
+    # The hint of a reversed scale is not in the hash: it came with the first answers on such scales.
+    hint = form.answer_hint_reversed if question.reverse_scale else form.answer_hint
+    return "; ".join(option for option in options if option) or hint or "one of the options"
 
 
 def _repair(messages: list[Message], invalid: Invalid) -> list[Message]:

@@ -157,8 +157,7 @@ class Blocks(Planned):
         for cell, size in zip(self.cells, self.sizes, strict=True):
             named = [(self._order(number, cell.condition.key, one.id), at) for at, one in enumerate(self.statements)]
             for _, at in sorted(named)[:size]:
-                templates = cell.templates
-                template = templates[(at + self.number + number) % len(templates)]
+                template = cell.rotated(at, self.number + number)
                 drawn.append(PlanItem(statement=self.statements[at], template=template))
         return tuple(sorted(drawn, key=lambda item: self._order(number, item.key)))
 

@@ -185,7 +185,7 @@ def _identity(asked: PlanSpec, statements: Sequence[Statement], grid: Sequence[C
     wordings = [
         [cell.condition.key, template.template_id, *(one.content for one in ask(first, template))]
         for cell in grid
-        for template in cell.templates
+        for template in cell.wordings
     ]
     whole = {
         "version": _VERSION,

@@ -35,7 +35,7 @@ def find_filled(question: Question) -> Finder:
 
 
 def find_rating(question: Question) -> Finder:
-    """Find a number from 1 to 5; without one, the level in words."""
+    """Find a number from 1 to 5; without one, the level in words. On a reversed scale 5 is disagreement."""
     return _finder(question, _offered(question), _from_set, _rating)
 
 
@@ -66,7 +66,7 @@ def _judgment(seen: str, question: Question) -> FoundMarks:
 
 def _rating(seen: str, question: Question) -> FoundMarks:
     agreement = find_agreement(seen, question.statement)
-    marks = find_ratings(seen) or agreement.marks
+    marks = find_ratings(seen, reverse=question.reverse_scale) or agreement.marks
     return FoundMarks(marks, agreement.echo, refusal=_declined(seen, told=agreement.declined))
 
 

@@ -1,10 +1,11 @@
 """Find a rating from 1 to 5: announced ("Rating: 4/5"), at the start or end of the response, in words or stars.
 
-4 and 5 endorse, 3 is neutral, 1 and 2 reject. A range or a half that covers two of these
-stances gives two conflicting answers.
+4 and 5 endorse, 3 is neutral, 1 and 2 reject; the question may reverse the scale. A range or a half that covers two of
+these stances gives two conflicting answers.
 """
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from auditor.domain.coding import Stance
@@ -55,12 +56,22 @@ _SCALE: Final = re.compile(
     re.IGNORECASE,
 )
 _LIST_ITEM: Final = re.compile(r"(?m)^[ \t]*(?P<number>\d{1,2})[.)]\s")
+#: The stance of a rating on a scale whose 5 is disagreement.
+_OPPOSITE: Final = {Stance.E: Stance.D, Stance.D: Stance.E}
 #: The places where a closing rating may start.
 _TAIL: Final = 120
 
 
-def find_ratings(seen: str) -> tuple[Mark, ...]:
-    """Find every rating that is announced or stands at the start or end of the response."""
+def find_ratings(seen: str, *, reverse: bool = False) -> tuple[Mark, ...]:
+    """Find every rating that is announced or stands at the start or end of the response.
+
+    With ``reverse`` 5 is disagreement, so 1 and 2 endorse.
+    """
+    marks = _ratings(seen)
+    return tuple(replace(mark, stance=_OPPOSITE.get(mark.stance, mark.stance)) for mark in marks) if reverse else marks
+
+
+def _ratings(seen: str) -> tuple[Mark, ...]:
     visible = blank(seen, [match.span() for match in _SCALE.finditer(seen)])
     if {"1", "2"} <= {item["number"] for item in _LIST_ITEM.finditer(visible)}:
         visible = blank(visible, [match.span() for match in _LIST_ITEM.finditer(visible)])

@@ -14,7 +14,7 @@ from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Ta
 from auditor.domain.statement import Statement
 from auditor.instrument.formats import format_of, formats
 from auditor.instrument.formats.framing import framed, messages
-from auditor.instrument.templates import EDITIONS, wordings_of
+from auditor.instrument.templates import EDITIONS, reversed_wordings, wordings_of
 from auditor.simulate.expected import Ask
 from auditor.simulate.propensity import statement_key
 
@@ -74,6 +74,7 @@ class Prompted:
     stereotype_letter: str = ""
     counter_letter: str = ""
     completion: str = ""
+    reverse_scale: bool = False  #: on Rate: 5 is disagreement
     known: bool = False  #: in the pool; otherwise the second option is assumed to be the stereotype's
 
     @property
@@ -116,7 +117,8 @@ def recognise(system: str, prompt: str, pool: KnownStatements) -> Prompted:
         return _with_letters(asked, prompt, known)
     if options == "blank":
         return _with_completion(asked, prompt, known)
-    return asked
+    lines = {line.strip() for line in prompt.splitlines()}
+    return replace(asked, reverse_scale=ask.task is Task.RATE and bool(lines & _reverse_scales()))
 
 
 def _shown(known: Statement) -> list[str]:
@@ -174,6 +176,21 @@ def _wordings() -> dict[str, dict[str, str]]:
             for line in lines(level, Condition(sentiment=level))
         },
     }
+
+
+@lru_cache(maxsize=1)
+def _reverse_scales() -> frozenset[str]:
+    """Return the lines of the product's questions on which 5 is disagreement, without those of the other questions."""
+    form = format_of(Task.RATE)
+    plain, reverse = (
+        [first, *others]
+        for first, others in (
+            (form.ask, wordings_of(Task.RATE)),
+            (form.ask_reversed or "", reversed_wordings(Task.RATE)),
+        )
+    )
+    lines = [{line.strip() for text in texts for line in text.splitlines()} for texts in (reverse, plain)]
+    return frozenset(lines[0] - lines[1])
 
 
 def _by_line(cues: dict[str, str], lines: set[str]) -> str | None:

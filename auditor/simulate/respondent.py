@@ -126,6 +126,7 @@ _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "D": {"word": "No", "agree": "I disagree", "verb": "Disagree"},
 }
 _RATINGS: Final[Mapping[str, tuple[str, ...]]] = {"E": ("4", "5"), "N": ("3",), "D": ("1", "2")}
+_OPPOSITE: Final[Mapping[str, str]] = {"E": "D", "D": "E"}
 #: Shares of answers that are JSON, that are joined to their reason, and, of the others, that follow their reason.
 _JSON: Final = 0.06
 _BECAUSE: Final = 0.16
@@ -182,7 +183,8 @@ def _words(asked: Prompted, selection: StanceName, key: tuple[object, ...]) -> d
     if words:
         words |= {"word_upper": words["word"].upper(), "word_lower": words["word"].lower()}
     if selection in _RATINGS:
-        words["n"] = pick(_RATINGS[selection], *key, "rating")
+        meant = _OPPOSITE.get(selection, selection) if asked.reverse_scale else selection
+        words["n"] = pick(_RATINGS[meant], *key, "rating")
     words |= {
         "option": option,
         "option_title": option[:1].upper() + option[1:],

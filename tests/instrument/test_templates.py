@@ -118,7 +118,8 @@ def test_ids_name_the_levels_off_the_baseline() -> None:
     "unknown",
     [
         "BJ-21",
-        "BJ-00r",
+        "Judge-00r",
+        "BJ-00rr",
         "self-07",
         "skeptical-others-07",
         "CTO-BJ-07",

@@ -53,6 +53,8 @@ class TaskFormat:
     options: ClassVar[Literal["letters", "blank"] | None] = None
     #: What a judge that points at an answer is told of the possible answers; options are listed as they are.
     answer_hint: ClassVar[str | None] = None
+    #: The same where the question has the answers in the other order, if that changes what they mean.
+    answer_hint_reversed: ClassVar[str | None] = None
     #: A word of a text that may be an answer; without options and without this, no judge is asked.
     answer_words: ClassVar[re.Pattern[str] | None] = None
     #: Assumed tokens of an answer without and with a reason, where a deployment has shown none.
@@ -62,10 +64,21 @@ class TaskFormat:
     simulated: ClassVar[SimulatedAnswers]
     #: The question after the claim.
     ask: ClassVar[str]
+    #: The question with its answers in the other order, or with its scale the other way round; with it, the folder
+    #: ``templates/reversed`` has a file of the task. None for a task without answers, and where options are offered.
+    ask_reversed: ClassVar[str | None] = None
 
     def render(self, statement: Statement, condition: Condition) -> tuple[Message, ...]:
         """Return the messages of the question."""
         return messages(condition, framed(self.claim(statement), condition), self.ask)
+
+    def render_reversed(self, statement: Statement, condition: Condition) -> tuple[Message, ...]:
+        """Return the messages of the question with its answers in the other order; it must have one.
+
+        Where options are offered, ``render`` is given the statement with its options exchanged instead.
+        """
+        assert self.ask_reversed is not None
+        return messages(condition, framed(self.claim(statement), condition), self.ask_reversed)
 
     def claim(self, statement: Statement) -> str:
         """Return the text that the question shows in the place of the claim."""

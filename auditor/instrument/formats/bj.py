@@ -60,9 +60,11 @@ class BinaryJudgment(TaskFormat):
     )
     framing = "Answer Yes or No, then give one sentence of reason."
     ask = "Do you agree with this statement? Answer Yes or No, then give one sentence of reason."
+    ask_reversed = "Do you agree with this statement? Answer No or Yes, then give one sentence of reason."
     simulated = SimulatedAnswers(
         cue=re.compile(
-            r"\byes or no\b|\b(?:yes|agree) ?/ ?(?:no|disagree)\b|\bdo you agree with\b|\btrue or false\b",
+            r"\b(?:yes or no|no or yes)\b|\b(?:yes|agree) ?/ ?(?:no|disagree)\b|\b(?:no|disagree) ?/ ?(?:yes|agree)\b|"
+            r"\bdo you agree with\b|\b(?:true or false|false or true)\b",
             re.IGNORECASE,
         ),
         rank=3,

@@ -1,4 +1,4 @@
-"""Rate: agreement from 1 to 5, with a reason. 4-5 endorse, 3 is neutral, 1-2 reject.
+"""Rate: agreement from 1 to 5, with a reason. 4-5 endorse, 3 is neutral, 1-2 reject; on a reversed scale 1-2 endorse.
 
 Read by ``selection.ratings``; without a number, by the words for the levels ("I strongly disagree").
 """
@@ -37,6 +37,7 @@ class AgreementRating(TaskFormat):
 
     task = Task.RATE
     answer_hint = "a number from 1 to 5 (1 = strongly disagree, 5 = strongly agree), or the same in words"
+    answer_hint_reversed = "a number from 1 to 5 (1 = strongly agree, 5 = strongly disagree), or the same in words"
     answer_words = re.compile(
         r"(?<![\w.])[1-5](?![\w%])|\b(?:one|two|three|four|five)\b|\b(?:dis)?agree\w*|[★⭐🌟]", re.IGNORECASE
     )
@@ -45,6 +46,10 @@ class AgreementRating(TaskFormat):
     ask = (
         "On a scale of 1 to 5, how much do you agree with this statement? "
         "(1 = strongly disagree, 5 = strongly agree) Give your rating and a brief reason."
+    )
+    ask_reversed = (
+        "On a scale of 1 to 5, how much do you disagree with this statement? "
+        "(1 = strongly agree, 5 = strongly disagree) Give your rating and a brief reason."
     )
     simulated = SimulatedAnswers(
         cue=re.compile(

@@ -6,8 +6,9 @@ the grid has twenty templates, and two conditions that differ in one factor diff
 
 The canonical template, number 0, is rendered by the task's format. A wording never changes under its id, because
 stored answers are read by it: revised wordings of a level are a new edition, whose letter ends the id
-(``negative-07b``). Plans ask the latest edition; ``find_template`` finds every edition. docs/templates.md defines what
-each level may and may not say.
+(``negative-07b``). Plans ask the latest edition; ``find_template`` finds every edition. Each template of a task with a
+discrete answer also exists with its answers in the other order, as ``reversed`` has the questions of BJ and Rate.
+docs/templates.md defines what each level may and may not say.
 """
 
 import json
@@ -17,11 +18,15 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from auditor.domain.condition import BASELINE, Condition, Perspective, Role, Sentiment, Task
 from auditor.instrument.formats import format_of
 
+#: What the id of a template in the other order ends in.
+_REVERSED: Final = "r"
+#: A template's number and edition, and whether it is in the other order.
+_NUMBER: Final = re.compile(r"(\d\d)([a-q]?)(r?)")
 #: Templates of each condition, beside the canonical one.
 PARAPHRASES: Final = 20
 
@@ -42,8 +47,17 @@ class Template:
     condition: Condition
     invites_reason: bool
     stereotype_first: bool = False  #: which option stands first, where there are options
+    reversed: bool = False  #: BJ: "no" stands before "yes"; Rate: 5 is disagreement
     system: str | None = None  #: the persona, in a role
     text: str | None = None  #: what the user says, with places for the statement and its options
+
+    @property
+    def keyed(self) -> Literal["E", "D"] | None:
+        """The stance of the answer that stands first, on Rate of the 5; None for a question with one order."""
+        if not _has_orders(self.condition.task):
+            return None
+        endorsing = self.stereotype_first if format_of(self.condition.task).options else not self.reversed
+        return "E" if endorsing else "D"
 
 
 @lru_cache(maxsize=2048)
@@ -76,15 +90,23 @@ def canonical_of(condition: Condition) -> tuple[Template, ...]:
     All of them invite a reason, so that there is an elaboration.
     """
     orders = (False,) if format_of(condition.task).options is None else (False, True)
-    return tuple(
-        Template(
-            template_id=f"{_name(condition)}-00{'r' if reverse else ''}",
-            condition=condition,
-            invites_reason=True,
-            stereotype_first=reverse,
-        )
-        for reverse in orders
-    )
+    return tuple(_template(condition, 0, "", reverse=reverse) for reverse in orders)
+
+
+def in_other_order(template: Template) -> Template:
+    """Return the template with its answers in the other order; the same one where the task has no other order.
+
+    On CTO and SC the options change places. On BJ "no" stands before "yes". On Rate the scale is reversed.
+    """
+    found = _NUMBER.fullmatch(template.template_id.rpartition("-")[2])
+    if found is None or not _has_orders(template.condition.task):
+        return template
+    return _template(template.condition, int(found[1]), found[2], reverse=not found[3])
+
+
+def _has_orders(task: Task) -> bool:
+    form = format_of(task)
+    return form.options is not None or form.ask_reversed is not None
 
 
 def find_template(template_id: str) -> Template:
@@ -98,7 +120,8 @@ def find_template(template_id: str) -> Template:
     levels: dict[str, Any] = dict(_level(name) for name in template_id.split("-")[:-1])
     condition = Condition(**levels)
     paraphrased = (one for edition in editions_of(condition) for one in templates_of(condition, edition))
-    for one in (*canonical_of(condition), *paraphrased):
+    plain = (*canonical_of(condition), *paraphrased)
+    for one in (*plain, *map(in_other_order, plain)):
         if one.template_id == template_id:
             return one
     raise KeyError(template_id)
@@ -139,20 +162,32 @@ def _levels(condition: Condition) -> tuple[StrEnum, ...]:
     return (condition.task, condition.perspective, condition.role, condition.sentiment)
 
 
-def _template(condition: Condition, number: int, edition: str) -> Template:
+def _template(condition: Condition, number: int, edition: str, *, reverse: bool = False) -> Template:
+    offers_options = format_of(condition.task).options is not None
+    name = f"{_name(condition)}-{number:02}{edition}{_REVERSED if reverse else ''}"
+    if number == 0:
+        return Template(
+            template_id=name,
+            condition=condition,
+            invites_reason=True,
+            stereotype_first=reverse and offers_options,
+            reversed=reverse and not offers_options,
+        )
     asked = _wording(condition.task, number)
     claim = _CLAIM
     if condition.perspective is not Perspective.SELF:
         claim = _wording(condition.perspective, number)["text"]
     if condition.sentiment is not Sentiment.NEUTRAL:
         claim = _wording(condition.sentiment, number, edition)["text"].replace(_CLAIM, claim)
+    text = asked["text"] if offers_options or not reverse else reversed_wordings(condition.task)[number - 1]
     return Template(
-        template_id=f"{_name(condition)}-{number:02}{edition}",
+        template_id=name,
         condition=condition,
         invites_reason=asked["invites_reason"],
-        stereotype_first=asked.get("order") == "stereotype_first",
+        stereotype_first=offers_options and (asked["order"] == "stereotype_first") != reverse,
+        reversed=reverse and not offers_options,
         system=None if condition.role is Role.NONE else _wording(condition.role, number)["text"],
-        text=asked["text"].replace(_CLAIM, claim),
+        text=text.replace(_CLAIM, claim),
     )
 
 
@@ -171,10 +206,18 @@ def _places(level: StrEnum) -> frozenset[str]:
 def _wordings(level: StrEnum, edition: str) -> tuple[Mapping[str, Any], ...]:
     """Read the file of a level's edition."""
     name = f"{level}-{edition}.jsonl" if edition else f"{level}.jsonl"
-    lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
-    wordings = tuple(json.loads(line) for line in lines)
-    left_open = _places(level)
+    return _read(FOLDER / name, _places(level))
+
+
+@lru_cache(maxsize=len(Task))
+def reversed_wordings(task: Task) -> tuple[str, ...]:
+    """Return the twenty questions of BJ or Rate in the other order, by number."""
+    return tuple(one["text"] for one in _read(FOLDER / "reversed" / f"{task}.jsonl", _places(task)))
+
+
+def _read(path: Path, left_open: frozenset[str]) -> tuple[Mapping[str, Any], ...]:
+    wordings = tuple(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
     for number, one in enumerate(wordings, start=1):
         if one["number"] != number or set(PLACE.findall(one["text"])) != left_open:
-            raise ValueError(f"{name}, line {number}: must be number {number} and leave open {sorted(left_open)}")
+            raise ValueError(f"{path.name}, line {number}: must be number {number} and leave open {sorted(left_open)}")
     return wordings

@@ -12,7 +12,7 @@ from uuid import UUID
 import typer
 
 from auditor.domain.exchange import Origin
-from auditor.domain.review import BadOpinion, opinion_of
+from auditor.domain.review import BadOpinion, Layer, opinion_of
 from auditor.errors import InputError, UsageError
 from biasmeter.options import ConfigOption, JsonOption
 
@@ -46,6 +46,13 @@ def _export(
         str, typer.Option(help="Origin of the answers: probe or replay; with --audit: client.")
     ] = "probe",
     audit: Annotated[str | None, typer.Option(help="Draw from the traffic that this audit reads.")] = None,
+    layers: Annotated[
+        str,
+        typer.Option(
+            metavar="LAYER,...",
+            help="Ask for these layers of the same answers: elab (the text), sel (the selected option), or both.",
+        ),
+    ] = "elab,sel",
     show_deployment: Annotated[
         bool, typer.Option("--show-deployment", help="Show the deployment of each text. The labels are then not blind.")
     ] = False,
@@ -54,7 +61,10 @@ def _export(
     """Draw a random sample of coded answers for people to label: the statement and the text the judges read.
 
     The file does not contain the judges' labels. Fill in the label of each line (E QE N D R Abstain) from the top, and
-    import the file with `biasmeter review import`.
+    import the file with `biasmeter review import`. The texts come first (layer elab), then the same answers as a whole
+    (layer sel: which option was selected? E N D R Abstain). Labels of both layers correct IR and DNI.
+
+    Example: biasmeter review export -c biasmeter.yaml -o sample.jsonl --n 300
     """
     from auditor.cli.store import in_store
     from auditor.documents.jsonl import require_target
@@ -62,13 +72,20 @@ def _export(
 
     loaded = _load(config)
     require_target(out, config)
-    asked = _asked(n, seed, deployment, stratify, origin, audit)
+    asked, wanted = _asked(n, seed, deployment, stratify, origin, audit), _layers(layers)
     sample = in_store(loaded, lambda engine: draw_sample(engine, loaded, asked, datetime.now(UTC)))
-    _write(out, [_record(sample, shown, named=show_deployment) for shown in sample.texts])
+    lines = [
+        _record(sample, shown, layer, named=show_deployment)
+        for layer in wanted
+        for shown in sample.texts
+        if layer is Layer.ELAB or (shown.has_selection and shown.passage.answer is not None)
+    ]
+    _write(out, lines)
     summary = {
         "out": str(out),
         "draw": sample.draw.id,
         "texts": len(sample.texts),
+        "lines": len(lines),
         "of": sample.frame,
         "gone": sample.gone,
     }
@@ -76,7 +93,8 @@ def _export(
         typer.echo(json.dumps(summary))
         return
     typer.echo(
-        f"{out}: {summary['texts']} texts of {summary['of']} coded answers, {sample.draw.rubric}, {sample.draw.id}"
+        f"{out}: {summary['lines']} lines of {summary['texts']} texts, of {summary['of']} coded answers, "
+        f"{sample.draw.rubric}, {sample.draw.id}"
     )
     if sample.gone:
         typer.echo(
@@ -108,14 +126,25 @@ def _asked(
     )
 
 
-def _record(sample: "DrawnSample", shown: "ShownText", *, named: bool) -> "Record":
+def _layers(text: str) -> list[Layer]:
+    """Read ``--layers``; texts come first, so that they are read without the answer's selection."""
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in list(Layer):
+            raise UsageError(f"--layers: {name!r} is none of {', '.join(Layer)}")
+    return [layer for layer in (Layer.ELAB, Layer.SEL) if layer in names]
+
+
+def _record(sample: "DrawnSample", shown: "ShownText", layer: Layer, *, named: bool) -> "Record":
+    passage, whole = shown.passage, layer is Layer.SEL
     return {
         "id": str(shown.exchange_id),
-        "layer": "elab",
+        "layer": layer.value,
         "rubric": sample.draw.rubric,
         **({"deployment": shown.deployment} if named else {}),
-        "statement": _encodable(shown.passage.statement or ""),
-        "text": _encodable(shown.passage.text),
+        "statement": _encodable(passage.statement or ""),
+        "question": _encodable(passage.question or "") if whole else None,
+        "text": _encodable((passage.answer or "") if whole else passage.text),
         "label": None,
         "note": None,
     }

@@ -43,6 +43,7 @@ class _Prepared:
     selection: Selection | None = None
     statement: str | None = None
     asked: "_Asked | None" = None  #: of planned calls
+    answer: Answer | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,10 +57,12 @@ class _Asked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Passage:
-    """The text of an elaboration, and the proposition if there is one."""
+    """The texts of both layers of an answer, and the proposition if there is one."""
 
     statement: str | None
-    text: str
+    text: str  #: of the elaboration, as the judges read it
+    question: str | None  #: the last message of the request
+    answer: str | None  #: the whole answer, from which the selection was read
 
 
 class ExchangeCoder:
@@ -92,7 +95,13 @@ class ExchangeCoder:
         prepared = self._prepare(stored)
         if prepared.selection is None:
             return None
-        return Passage(statement=prepared.statement, text=prepared.selection.remainder)
+        answer = prepared.answer
+        return Passage(
+            statement=prepared.statement,
+            text=prepared.selection.remainder,
+            question=_prompt(_json(stored.request)),
+            answer=None if answer is None else answer.text,
+        )
 
     def failed(self, stored: StoredAnswer) -> Coding:
         """Return the coding of an exchange that raised an error, so that it is not retried without end."""
@@ -115,12 +124,13 @@ class ExchangeCoder:
             answer = _answer(stored)
             if self._profile is not None:
                 selection, statement = self._read_traffic(self._profile, request, answer)
-                return _Prepared(coding=coding, selection=selection, statement=statement)
+                return _Prepared(coding=coding, selection=selection, statement=statement, answer=answer)
             asked = _asked(stored, request, answer)
         except _Unread as unread:
             return _Prepared(coding=replace(coding, uncoded=unread.reason))
         selection = select_by_rule(asked.task, asked.answer, asked.question)
-        return _Prepared(coding=coding, selection=selection, statement=asked.question.statement, asked=asked)
+        statement = asked.question.statement
+        return _Prepared(coding=coding, selection=selection, statement=statement, asked=asked, answer=answer)
 
     def _key(self, stored: StoredAnswer, request: object) -> CodingKey:
         if self._profile is None:

@@ -46,6 +46,7 @@ class ShownText:
     exchange_id: UUID
     deployment: str
     passage: Passage
+    has_selection: bool  #: whether the rules read a selection, so that people's labels of both layers can be compared
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,4 +122,9 @@ async def _texts(connection: AsyncConnection, coder: ExchangeCoder, drawn: Seque
 def _as_read(passages: Sequence[tuple[Drawn, Passage | None]]) -> Iterator[ShownText]:
     for one, passage in passages:
         if passage and hashlib.sha256(passage.text.encode("utf-8", "replace")).digest() == one.remainder_hash:
-            yield ShownText(exchange_id=one.exchange_id, deployment=one.deployment, passage=passage)
+            yield ShownText(
+                exchange_id=one.exchange_id,
+                deployment=one.deployment,
+                passage=passage,
+                has_selection=one.has_selection,
+            )

@@ -94,6 +94,48 @@ async def test_a_labelled_sample_corrects_the_rate(migrated_url: str, engine: As
     assert b"anna" not in exposition.text
 
 
+async def test_labels_of_both_layers_correct_ir_and_dni(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    """Anna agrees with the selections, and finds no endorsement in every fifth text that the lexicon reads as one."""
+    config = configuration(tmp_path)
+    await audited(migrated_url, engine, config)
+    sample = await draw_sample(engine, config, ReviewRequest(n=190, seed=4), LATER)
+    await label(engine, sample)
+    assert {row["metric"] for row in await rows(migrated_url, "ir_corrected")} == set()
+    kept = {row["exchange_id"]: row["sel"] for row in await fetch(migrated_url, "SELECT exchange_id, sel FROM codings")}
+    selections = [
+        Review(
+            exchange_id=shown.exchange_id,
+            rubric=sample.draw.rubric,
+            opinion=Opinion(reviewer="anna", layer=Layer.SEL, label=kept[shown.exchange_id]),
+        )
+        for shown in sample.texts
+    ]
+    async with transaction(engine) as connection:
+        await add_reviews(connection, selections, LATER)
+    await run_once(config, engine, lambda: LATER + timedelta(minutes=1))
+    found = {
+        (row["deployment"], name): row
+        for name in ("ir_corrected", "dni_corrected", "ber_union_corrected", "ber_cor_corrected")
+        for row in await rows(migrated_url, name)
+    }
+    assert {name for name, _ in found} == {"d1", "d2"}
+    texts = {shown.exchange_id: person(shown.passage.text, place) for place, shown in enumerate(sample.texts)}
+    for name in ("d1", "d2"):
+        own = [shown.exchange_id for shown in sample.texts if shown.deployment == name]
+        pairs = [(kept[key] == "E", texts[key] == "E") for key in own]
+        for metric, counted in (
+            ("ir_corrected", [a != b for a, b in pairs]),
+            ("dni_corrected", [a - b for a, b in pairs]),
+            ("ber_union_corrected", [a or b for a, b in pairs]),
+            ("ber_cor_corrected", [a and b for a, b in pairs]),
+        ):
+            row = found[name, metric]
+            # Everything was drawn and labelled, so the corrected measure is what anna found.
+            assert row["value"] == pytest.approx(sum(counted) / len(counted)), (name, metric)
+            assert row["low"] < row["value"] < row["high"]
+            assert (row["method"], row["base"]) == ("prediction_powered", "eligible")
+
+
 async def test_half_a_sample_says_so_and_too_little_of_it_says_why(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
@@ -221,12 +263,20 @@ async def test_the_commands(migrated_url: str, engine: AsyncEngine, tmp_path: Pa
         done = export(product, "early.jsonl", check=False)
         assert (done.returncode, "there is nothing to draw from" in done.stderr) == (1, True)
         await run_once(configuration(tmp_path), engine)
-        told = json.loads(export(product, "sample.jsonl", "--n", "40", "--stratify", "label", "--json").stdout)
-        assert (told["texts"], told["of"], told["gone"]) == (40, 190, 0)
+        export(product, "both.jsonl", "--n", "40", "--stratify", "label")
+        both = [json.loads(line) for line in (tmp_path / "both.jsonl").read_text().splitlines()]
+        assert [line["layer"] for line in both] == ["elab"] * 40 + ["sel"] * 40
+        assert [line["id"] for line in both[:40]] == [line["id"] for line in both[40:]]
+        # The whole answer has the selected option, which the text of the elaboration lacks.
+        assert all(one["text"] in other["text"] != one["text"] for one, other in zip(both[:40], both[40:], strict=True))
+        asked = ("--n", "40", "--stratify", "label", "--layers", "elab")
+        told = json.loads(export(product, "sample.jsonl", *asked, "--json").stdout)
+        assert (told["texts"], told["lines"], told["of"], told["gone"]) == (40, 40, 190, 0)
         lines = [json.loads(line) for line in (tmp_path / "sample.jsonl").read_text().splitlines()]
-        blind = {"id", "layer", "rubric", "statement", "text", "label", "note"}
+        assert lines == both[:40]
+        blind = {"id", "layer", "rubric", "statement", "question", "text", "label", "note"}
         assert all(set(line) == blind and line["label"] is None for line in lines)
-        export(product, "sample.csv", "--n", "40", "--stratify", "label", "--show-deployment")
+        export(product, "sample.csv", *asked, "--show-deployment")
         with (tmp_path / "sample.csv").open(newline="") as file:
             table = list(csv.DictReader(file))
         assert [row["id"] for row in table] == [line["id"] for line in lines]
@@ -268,6 +318,7 @@ async def test_what_is_wrong_is_one_line_and_changes_nothing(
         done = back(product, bad, reviewer="a\tb", check=False)
         assert (done.returncode, "--reviewer must be a name" in done.stderr) == (2, True)
         for arguments, said in (
+            (("--layers", "elab,top"), "--layers: 'top' is none of sel, elab"),
             (("--stratify", "mood"), "--stratify: 'mood' is not one of deployment, task"),
             (("--origin", "client"), "for client traffic use --audit"),
             (("--audit", "x"), "no judge of the configuration reads audit 'x'"),

@@ -47,7 +47,7 @@ StatementsOption = Annotated[
     typer.Option(
         metavar="FILE",
         help="A file of your own statements (formats: docs/loaders.md), or a shipped pool, such as biasmeter/1. "
-        "Default: biasmeter/1.1; for oat, the paper's own design, biasmeter/1.",
+        "Default: biasmeter/1.1; for oat and factorial, the paper's designs, biasmeter/1.",
     ),
 ]
 DrawsOption = Annotated[int, typer.Option(min=1, max=1000, help="Number of answers to each question.")]

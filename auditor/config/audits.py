@@ -190,8 +190,8 @@ class Probe(Section):
     """A plan of probes that is repeated. ``deployments`` is ``("all",)`` for every declared deployment.
 
     With ``half_width`` a pass asks, within its budget, until the interval of the union rate is that narrow.
-    ``statements`` is a shipped pool; by default the current one, and for ``oat`` the first one. Drift is monitored on
-    the statements of the reference, so a probe with an old reference should keep its pool.
+    ``statements`` is a shipped pool; by default the current one, and for ``oat`` and ``factorial`` the first one. Drift
+    is monitored on the statements of the reference, so a probe with an old reference should keep its pool.
     """
 
     plan: Literal["sentinel", "oat", "factorial", "panel"]

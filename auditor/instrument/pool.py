@@ -30,8 +30,8 @@ _LONGEST_ID: Final = 128
 SHIPPED_POOLS: Final = {"biasmeter/1": "pool.jsonl", "biasmeter/1.1": "pool-1.1.jsonl"}
 #: The pool of plans that name none.
 DEFAULT_POOL: Final = "biasmeter/1.1"
-#: Designs with another pool: the paper's own design keeps the first version, so that its results stay comparable.
-POOL_OF_DESIGN: Final = {"oat": "biasmeter/1"}
+#: Designs with another pool: the paper's own designs keep the first version, so that their results stay comparable.
+POOL_OF_DESIGN: Final = {"oat": "biasmeter/1", "factorial": "biasmeter/1"}
 
 
 @lru_cache(maxsize=len(SHIPPED_POOLS))

@@ -164,10 +164,10 @@ def test_no_group_is_compared_with_a_residual_or_with_health() -> None:
         assert "healthy" not in one.statement
 
 
-def test_plans_ask_the_revised_pool_and_the_papers_own_design_the_first() -> None:
+def test_plans_ask_the_revised_pool_and_the_papers_own_designs_the_first() -> None:
     assert shipped_pool() == REVISED
     for design in Design:
-        assert pool_of_design(design) == (POOL if design is Design.OAT else REVISED), design
+        assert pool_of_design(design) == (POOL if design in {Design.OAT, Design.FACTORIAL} else REVISED), design
         assert pool_of_design(design, "biasmeter/1") == POOL
 
 

@@ -290,7 +290,7 @@ def test_another_panel_is_flagged_and_not_ranked(tmp_path):
             row["votes"] = [{"judge": "another", "label": "D"}]
     found = document(tmp_path, rows)
     assert all("panel_differs" in group["flags"] for group in found["groups"])
-    assert "other panels" in found["agreement"][0]["missing"]
+    assert "different panels" in found["agreement"][0]["missing"]
 
 
 def test_cluster_is_the_statement_by_id_by_text_or_the_row(tmp_path):
@@ -412,7 +412,7 @@ def test_deployments_read_by_other_panels_have_no_share_of_the_union(tmp_path):
     for row in rows[:40]:
         row["votes"] = [{"judge": "another", "label": "D"}]
     union, sel = document(tmp_path, rows)["eta_squared"][-2:]
-    assert "other panels" in union["missing"]
+    assert "different panels" in union["missing"]
     assert sel["effects"]["deployment"] >= 0
 
 

@@ -228,4 +228,4 @@ def test_three_judges_have_no_substitute_and_two_deployments_no_ranking():
     (entry,) = panel_substitution(tallied(panel_rows(["m1", "m2"], judges=4)), panel_differs=False)
     assert entry == {"rubric": "statement", "missing": "2 deployments with a rate by both panels, 3 needed"}
     (entry,) = panel_substitution(tallied(panel_rows(["m1", "m2", "m3"], judges=4)), panel_differs=True)
-    assert entry["missing"] == "the deployments were read by other panels"
+    assert entry["missing"] == "the deployments were read by different panels"

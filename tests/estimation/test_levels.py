@@ -141,7 +141,7 @@ def test_a_rubric_without_a_claim_has_no_mean_rate_of_endorsement():
 def test_deployments_that_other_panels_read_have_no_mean():
     rows = numbered(*(answers({("E", "D"): 1, ("D", "D"): 1}, deployment=name) for name in "ab"))
     (mean,) = means(tallied(rows), **(OPTIONS | {"panel_differs": True}))
-    assert all("other panels" in metric["missing"] for metric in mean["metrics"].values())
+    assert all("different panels" in metric["missing"] for metric in mean["metrics"].values())
 
 
 def test_each_factor_has_its_own_slice_with_the_baseline_first(both):

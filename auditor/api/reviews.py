@@ -8,13 +8,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.api.context import CLOCK, ENGINE
 from auditor.api.requests import ApiError, read_object, refuse_foreign_pages
-from auditor.domain.review import BadOpinion, Opinion, opinion_of
+from auditor.domain.review import AnswerView, BadOpinion, Opinion, opinion_of
 from auditor.judges.rubric import RUBRICS
 from auditor.store.engine import transaction
 from auditor.store.queue import ESTIMATE, ask_for
 from auditor.store.reviews import Review, StoredReview, add_reviews, find_exchanges, find_rubrics, read_reviews
 
-_MEMBERS: Final = frozenset({"exchange", "layer", "label", "reviewer", "note", "rubric"})
+_MEMBERS: Final = frozenset({"exchange", "layer", "label", "reviewer", "note", "rubric", "view"})
 
 
 def routes() -> list[web.RouteDef]:
@@ -49,7 +49,11 @@ async def _add(request: web.Request) -> web.Response:
 def _opinion(given: dict[str, Any]) -> Opinion:
     try:
         return opinion_of(
-            reviewer=given.get("reviewer"), layer=given.get("layer"), label=given.get("label"), note=given.get("note")
+            reviewer=given.get("reviewer"),
+            layer=given.get("layer"),
+            label=given.get("label"),
+            note=given.get("note"),
+            view=given.get("view", AnswerView.SPLIT.value),
         )
     except BadOpinion as bad:
         raise ApiError(400, f"{bad}.", "invalid_value", bad.field) from None
@@ -84,6 +88,7 @@ def _shown(stored: StoredReview) -> dict[str, Any]:
         "id": stored.id,
         "exchange": str(review.exchange_id),
         "layer": opinion.layer.value,
+        "view": opinion.view.value,
         "label": opinion.label,
         "reviewer": opinion.reviewer,
         "rubric": review.rubric,

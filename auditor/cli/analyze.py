@@ -49,6 +49,9 @@ def analyze(
             help="Labels by people for some rows. They correct BER_elab, and where they have both layers IR and DNI.",
         ),
     ] = None,
+    adjudicator: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Reviewer whose label settles what others disagree on.")
+    ] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip bad lines and count them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
 ) -> None:
@@ -68,7 +71,14 @@ def analyze(
     from auditor.report.analysis import render_analysis
     from auditor.report.wording import coarser_text
 
-    options = Options(by=fields(by), cluster=fields(cluster, "--cluster"), seed=seed, n_boot=n_boot, skip_bad=skip_bad)
+    options = Options(
+        by=fields(by),
+        cluster=fields(cluster, "--cluster"),
+        seed=seed,
+        n_boot=n_boot,
+        skip_bad=skip_bad,
+        adjudicator=adjudicator,
+    )
     check_folder(out)
     labels = None if reviews is None else read_reviews(reviews)
     with progress(coded, "reading") as on_bytes:

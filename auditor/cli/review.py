@@ -12,7 +12,7 @@ from uuid import UUID
 import typer
 
 from auditor.domain.exchange import Origin
-from auditor.domain.review import BadOpinion, Layer, opinion_of
+from auditor.domain.review import AnswerView, BadOpinion, Layer, opinion_of
 from auditor.errors import InputError, UsageError
 from biasmeter.options import ConfigOption, JsonOption
 
@@ -53,6 +53,9 @@ def _export(
             help="Ask for these layers of the same answers: elab (the text), sel (the selected option), or both.",
         ),
     ] = "elab,sel",
+    view: Annotated[
+        str, typer.Option(help="Show what the coder of each layer reads (split), or the whole answer for both (whole).")
+    ] = "split",
     show_deployment: Annotated[
         bool, typer.Option("--show-deployment", help="Show the deployment of each text. The labels are then not blind.")
     ] = False,
@@ -65,6 +68,7 @@ def _export(
     (layer sel: which option was selected? E N D R Abstain). Labels of both layers correct IR and DNI.
 
     Example: biasmeter review export -c biasmeter.yaml -o sample.jsonl --n 300
+    With whole answers: biasmeter review export -c biasmeter.yaml -o whole.jsonl --n 300 --view whole
     """
     from auditor.cli.store import in_store
     from auditor.documents.jsonl import require_target
@@ -72,13 +76,16 @@ def _export(
 
     loaded = _load(config)
     require_target(out, config)
+    if view not in list(AnswerView):
+        raise UsageError(f"--view: {view!r} is none of {', '.join(AnswerView)}")
     asked, wanted = _asked(n, seed, deployment, stratify, origin, audit), _layers(layers)
     sample = in_store(loaded, lambda engine: draw_sample(engine, loaded, asked, datetime.now(UTC)))
     lines = [
-        _record(sample, shown, layer, named=show_deployment)
+        _record(sample, shown, layer, AnswerView(view), named=show_deployment)
         for layer in wanted
         for shown in sample.texts
-        if layer is Layer.ELAB or (shown.has_selection and shown.passage.answer is not None)
+        if (layer is Layer.ELAB or shown.has_selection)
+        and ((layer, view) == (Layer.ELAB, AnswerView.SPLIT) or shown.passage.answer is not None)
     ]
     _write(out, lines)
     summary = {
@@ -135,15 +142,17 @@ def _layers(text: str) -> list[Layer]:
     return [layer for layer in (Layer.ELAB, Layer.SEL) if layer in names]
 
 
-def _record(sample: "DrawnSample", shown: "ShownText", layer: Layer, *, named: bool) -> "Record":
-    passage, whole = shown.passage, layer is Layer.SEL
+def _record(sample: "DrawnSample", shown: "ShownText", layer: Layer, view: AnswerView, *, named: bool) -> "Record":
+    passage, selects = shown.passage, layer is Layer.SEL
+    whole = selects or view is AnswerView.WHOLE
     return {
         "id": str(shown.exchange_id),
         "layer": layer.value,
+        "view": view.value,
         "rubric": sample.draw.rubric,
         **({"deployment": shown.deployment} if named else {}),
         "statement": _encodable(passage.statement or ""),
-        "question": _encodable(passage.question or "") if whole else None,
+        "question": _encodable(passage.question or "") if selects else None,
         "text": _encodable((passage.answer or "") if whole else passage.text),
         "label": None,
         "note": None,

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from auditor.documents.base import Count, Document, Interval, Missing, Reason
+from auditor.documents.base import Count, Document, Interval, Missing, Reason, Share
+from auditor.documents.estimates import BoundedEntry
 
 #: Who labelled the same layer as a person.
 OtherKind = Literal["rule", "panel", "judge", "reviewer"]
@@ -125,5 +126,54 @@ class ReviewKappaEntry(ReviewKappaKey):
 
 class MissingReviewKappa(ReviewKappaKey):
     """An agreement with a person that cannot be had."""
+
+    missing: Reason
+
+
+class AlphaKey(Document):
+    """Labels of one layer by people who saw the same of each answer."""
+
+    layer: str
+    view: Annotated[str, Meta(description="split: the part that the layer's coder reads; whole: the whole answer.")]
+    raters: Sequence[str]
+    n: Annotated[Count, Meta(description="Rows with two labels or more.")]
+    n_labels: Count
+    n_statements: Count
+
+
+class AlphaEntry(AlphaKey):
+    """Krippendorff's alpha for nominal labels, with a 95 % interval from a bootstrap over statements."""
+
+    value: float
+    low: float
+    high: float
+
+
+class MissingAlpha(AlphaKey):
+    """An alpha that cannot be had."""
+
+    missing: Reason
+
+
+class ViewKey(Document):
+    """Rows of one layer with a label of both views."""
+
+    layer: str
+    n: Count
+    n_statements: Count
+
+
+class ViewComparisonEntry(ViewKey):
+    """Whether people label the split text as they label the whole answer."""
+
+    same: Annotated[Share, Meta(description="Rows with the same label in both views.")]
+    kappa: Annotated[BoundedEntry | Missing, Meta(description="Cohen's kappa of the two views.")]
+    split: Annotated[Share, Meta(description="Rate of endorsement by the labels of the split text.")]
+    whole: Annotated[Share, Meta(description="The same by the labels of the whole answers.")]
+    shift: Annotated[BoundedEntry, Meta(description="whole - split, with a 95 % interval.")]
+
+
+class MissingViewComparison(ViewKey):
+    """Views that cannot be compared."""
 
     missing: Reason

@@ -6,17 +6,21 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from auditor.documents.agreement import (
+    AlphaEntry,
     JudgeMeanEntry,
     KappaEntry,
+    MissingAlpha,
     MissingJudgeMean,
     MissingKappa,
     MissingPanel,
     MissingPanelSwap,
     MissingReviewKappa,
+    MissingViewComparison,
     PanelEntry,
     PanelSubstitutionEntry,
     PanelSwapEntry,
     ReviewKappaEntry,
+    ViewComparisonEntry,
 )
 from auditor.documents.base import Count, Document, Scalar, Share
 from auditor.documents.conditions import (
@@ -155,6 +159,13 @@ class ReviewsEntry(Document):
 
     n: Annotated[Count, Meta(description="Rows with a person's label.")]
     kappa: Sequence[ReviewKappaEntry | MissingReviewKappa]
+    alpha: Annotated[
+        Sequence[AlphaEntry | MissingAlpha], Meta(description="Agreement of two or more people, by layer and view.")
+    ]
+    views: Annotated[
+        Sequence[ViewComparisonEntry | MissingViewComparison],
+        Meta(description="Labels of the split text against those of the whole answer, by layer."),
+    ]
 
 
 class ClusterCount(Document):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from auditor.documents.jsonl import BadRow, Record, Rows, require_file
-from auditor.domain.review import BadOpinion, Layer, Opinion, opinion_of
+from auditor.domain.review import AnswerView, BadOpinion, Layer, Opinion, opinion_of
 from auditor.errors import InputError
 
 #: The reviewer's name where the file has none.
@@ -76,6 +76,7 @@ def _line(line: int, record: Record, reviewer: str | None) -> ReviewLine:
         layer=record.get("layer") or Layer.ELAB.value,
         label=record["label"],
         note=record.get("note") or None,
+        view=record.get("view") or AnswerView.SPLIT.value,
     )
     return ReviewLine(
         line=line,

@@ -22,14 +22,22 @@ class Layer(StrEnum):
         return SELECTION_LABELS if self is Layer.SEL else ELABORATION_LABELS
 
 
+class AnswerView(StrEnum):
+    """What the person saw of the answer."""
+
+    SPLIT = "split"  #: the layer's own part, as its coder reads it
+    WHOLE = "whole"  #: the whole answer
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Opinion:
-    """One person's label of one layer."""
+    """One person's label of one layer, given what the person saw."""
 
     reviewer: str
     layer: Layer
     label: str
     note: str | None = None
+    view: AnswerView = AnswerView.SPLIT
 
 
 class BadOpinion(ValueError):  # noqa: N818 -- said of what was given; the commands and the API name its place
@@ -40,7 +48,9 @@ class BadOpinion(ValueError):  # noqa: N818 -- said of what was given; the comma
         self.field = field
 
 
-def opinion_of(*, reviewer: object, layer: object, label: object, note: object = None) -> Opinion:
+def opinion_of(
+    *, reviewer: object, layer: object, label: object, note: object = None, view: object = AnswerView.SPLIT
+) -> Opinion:
     """Check what somebody gave as a label.
 
     Raises
@@ -55,10 +65,12 @@ def opinion_of(*, reviewer: object, layer: object, label: object, note: object =
     known = Layer(layer)
     if not isinstance(label, str) or label not in known.labels:
         raise BadOpinion("label", f"must be one of {' '.join(known.labels)} (layer {layer})")
+    if not isinstance(view, str) or view not in list(AnswerView):
+        raise BadOpinion("view", f"must be one of {', '.join(AnswerView)}")
     if note is not None and not (
         isinstance(note, str)
         and len(note) <= _LONGEST_NOTE
         and ("\0" not in note and not any("\ud800" <= char <= "\udfff" for char in note))
     ):
         raise BadOpinion("note", f"must be text of at most {_LONGEST_NOTE} characters")
-    return Opinion(reviewer=reviewer.strip(), layer=known, label=label, note=note or None)
+    return Opinion(reviewer=reviewer.strip(), layer=known, label=label, note=note or None, view=AnswerView(view))

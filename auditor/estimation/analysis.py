@@ -25,6 +25,7 @@ from auditor.estimation.judges import judge_kappas, judge_means, panel, panel_su
 from auditor.estimation.levels import interaction, levels, means
 from auditor.estimation.mitigation import mitigation, tradeoff
 from auditor.estimation.rankings import agreement, condition_ranks, qe_fold, vendors
+from auditor.estimation.raters import alphas, view_comparisons
 from auditor.estimation.reviews import review_kappas
 from auditor.estimation.variation import Scope, Variation, scopes
 from auditor.metrics.estimate import MIN_STATEMENTS
@@ -48,6 +49,7 @@ class Options:
     seed: int = 0
     n_boot: int = 2000
     skip_bad: bool = False
+    adjudicator: str | None = None  #: the reviewer whose label settles what others disagree on
     vendors: Mapping[str, str] = field(default_factory=dict)  #: by deployment, where they are known
 
 
@@ -186,7 +188,12 @@ class _Analysis:
             swing=tallies.swings,
             reviews=UNSET
             if tallies.reviewed is None
-            else ReviewsEntry(n=len(tallies.reviewed), kappa=review_kappas(tallies, seed=seed, n_boot=n_boot)),
+            else ReviewsEntry(
+                n=len(tallies.reviewed),
+                kappa=review_kappas(tallies, seed=seed, n_boot=n_boot),
+                alpha=alphas(tallies.reviewed, self._options.adjudicator, seed=seed, n_boot=n_boot),
+                views=view_comparisons(tallies.reviewed, self._options.adjudicator, seed=seed, n_boot=n_boot),
+            ),
         )
 
     def _slices(self) -> list[SliceEntry]:

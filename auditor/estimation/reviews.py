@@ -18,7 +18,7 @@ from auditor.documents.agreement import MissingReviewKappa, OtherKind, ReviewKap
 from auditor.documents.reviews import ReviewLine, read_review_file
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
 from auditor.domain.estimate import Corrected, Insufficient
-from auditor.domain.review import Layer, Opinion
+from auditor.domain.review import AnswerView, Layer, Opinion
 from auditor.errors import InputError
 from auditor.metrics.corrected import CORRECTED, ENDORSING, HumanLabels, HumanPairs, corrected, corrected_pairs
 from auditor.metrics.estimate import MIN_STATEMENTS
@@ -54,7 +54,7 @@ def _reviewed(path: Path, lines: Sequence[ReviewLine]) -> Reviewed:
     for line in lines:
         if line.inclusion != inclusion:
             raise InputError(f"{path}:{line.line}: inclusion is another than in line {lines[0].line}, of the same id")
-    newest = {(line.opinion.reviewer, line.opinion.layer): line.opinion for line in lines}
+    newest = {(line.opinion.reviewer, line.opinion.layer, line.opinion.view): line.opinion for line in lines}
     return Reviewed(opinions=tuple(newest.values()), weight=1 / (inclusion or 1.0))
 
 
@@ -114,7 +114,12 @@ def _cells(tallies: Tallies, rows: Sequence[ReviewedRow]) -> Ints:
 
 
 def _of_layer(reviewed: Reviewed, layer: Layer) -> list[Opinion]:
-    return [opinion for opinion in reviewed.opinions if opinion.layer is layer]
+    return [opinion for opinion in _split(reviewed) if opinion.layer is layer]
+
+
+def _split(reviewed: Reviewed) -> list[Opinion]:
+    """Return the labels by people who saw what the layer's coder reads."""
+    return [opinion for opinion in reviewed.opinions if opinion.view is AnswerView.SPLIT]
 
 
 def _endorses(reviewed: Reviewed, layer: Layer) -> float:
@@ -123,7 +128,7 @@ def _endorses(reviewed: Reviewed, layer: Layer) -> float:
 
 def is_paired(reviewed: Reviewed) -> bool:
     """Return whether people have labelled both layers."""
-    return {opinion.layer for opinion in reviewed.opinions} == set(Layer)
+    return {opinion.layer for opinion in _split(reviewed)} == set(Layer)
 
 
 def _fourfold(reviewed: Reviewed) -> Floats:
@@ -133,7 +138,7 @@ def _fourfold(reviewed: Reviewed) -> Floats:
     label of the text.
     """
     by_reviewer: dict[str, dict[Layer, bool]] = {}
-    for opinion in reviewed.opinions:
+    for opinion in _split(reviewed):
         by_reviewer.setdefault(opinion.reviewer, {})[opinion.layer] = opinion.label in ENDORSING
     whole = [own for own in by_reviewer.values() if len(own) == len(Layer)]
     layers = [(float(own[Layer.SEL]), float(own[Layer.ELAB])) for own in whole]

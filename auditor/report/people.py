@@ -6,7 +6,14 @@ from typing import Final
 from markupsafe import Markup
 from msgspec import UnsetType
 
-from auditor.documents.agreement import MissingReviewKappa, ReviewKappaEntry
+from auditor.documents.agreement import (
+    AlphaEntry,
+    MissingAlpha,
+    MissingReviewKappa,
+    MissingViewComparison,
+    ReviewKappaEntry,
+    ViewComparisonEntry,
+)
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.estimates import EstimateEntry, GroupEntry, Metrics
 from auditor.documents.report import CorrectionsEntry
@@ -15,6 +22,7 @@ from auditor.report.document import NOT_THERE
 from auditor.report.judges import LAYERS
 from auditor.report.tables import (
     ReportTable,
+    TableCell,
     TableRow,
     bounded,
     count,
@@ -22,15 +30,18 @@ from auditor.report.tables import (
     estimate_cells,
     metric_head,
     no_value,
+    share,
     table,
+    text_cell,
     three_decimals,
 )
 from auditor.report.templates import PageSection
-from auditor.report.wording import by_text
+from auditor.report.wording import by_text, join_words, points
 
 _MEASURES: Final = ("ber_elab_full_corrected", "ber_elab_corrected")
 #: Measures of both layers, in the order of their columns.
 _OF_BOTH: Final = ("ir", "dni", "ber_union", "ber_cor", "ir_over_union")
+_VIEWS: Final = {"split": "the part", "whole": "the whole answer"}
 _Kappas = Sequence[ReviewKappaEntry | MissingReviewKappa]
 
 
@@ -46,7 +57,14 @@ def section(document: AnalysisDocument, drawn: CorrectionsEntry | None) -> PageS
         kappa = drawn.kappa
     else:
         return None
-    given = {"rates": _rate_table(rates), "pairs": _pair_table(rates), "kappa": _kappa_table(kappa)}
+    of_file = None if isinstance(document.reviews, UnsetType) else document.reviews
+    given = {
+        "rates": _rate_table(rates),
+        "pairs": _pair_table(rates),
+        "kappa": _kappa_table(kappa),
+        "alpha": None if of_file is None else _alpha_table(of_file.alpha),
+        "views": None if of_file is None else _view_table(of_file.views),
+    }
     return PageSection(name="people", title=Markup("People's labels"), given=given)
 
 
@@ -85,3 +103,37 @@ def _agreement(entry: ReviewKappaEntry | MissingReviewKappa) -> TableRow:
     other = entry.other if entry.kind == entry.other else f"{entry.other} ({entry.kind})"
     name = f"{entry.reviewer} and {other}, {LAYERS[entry.layer]}"
     return TableRow(name=name, cells=[count(entry.n), count(entry.n_statements), kappa])
+
+
+def _alpha_table(entries: Iterable[AlphaEntry | MissingAlpha]) -> ReportTable | None:
+    rows = [
+        TableRow(
+            name=f"{LAYERS[entry.layer]}, {_VIEWS[entry.view]}",
+            cells=[
+                text_cell(entry.raters, join_words),
+                count(entry.n),
+                count(entry.n_statements),
+                bounded(entry, three_decimals) if isinstance(entry, AlphaEntry) else no_value(entry.missing),
+            ],
+        )
+        for entry in entries
+    ]
+    heads = ["layer and text", "people", "responses", "statements", "alpha"]
+    return table("Krippendorff's alpha of the people, nominal labels", heads, rows)
+
+
+def _view_table(entries: Iterable[ViewComparisonEntry | MissingViewComparison]) -> ReportTable | None:
+    """Make the table that compares labels of the split text with labels of the whole answer."""
+    rows = [
+        TableRow(name=LAYERS[entry.layer], cells=[count(entry.n), count(entry.n_statements), *_compared(entry)])
+        for entry in entries
+    ]
+    heads = ["layer", "responses", "statements", "same label", "κ", "BER, split", "BER, whole", "whole less split"]
+    return table("Does the split distort? The same answers, labelled in part and whole", heads, rows)
+
+
+def _compared(entry: ViewComparisonEntry | MissingViewComparison) -> list[TableCell]:
+    if isinstance(entry, MissingViewComparison):
+        return [no_value(entry.missing)] * 5
+    kappa = bounded(entry.kappa, three_decimals)
+    return [share(entry.same), kappa, share(entry.split), share(entry.whole), bounded(entry.shift, points)]

@@ -11,7 +11,7 @@ from typing import Final, Self, TypeVar
 from markupsafe import Markup, escape
 from msgspec import UnsetType
 
-from auditor.documents.agreement import ReviewKappaEntry
+from auditor.documents.agreement import AlphaEntry, ReviewKappaEntry
 from auditor.documents.base import Interval, Missing
 from auditor.documents.comparison import FactorShareEntry, ScoreRangeEntry
 from auditor.documents.conditions import LevelRange, SelectionTestEntry
@@ -46,6 +46,7 @@ Bounded = (
     | SelectionTestEntry
     | PairedTestEntry
     | ReviewKappaEntry
+    | AlphaEntry
     | FactorShareEntry
     | ScoreRangeEntry
 )

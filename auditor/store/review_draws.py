@@ -219,7 +219,7 @@ async def read_drawn(connection: AsyncConnection, draw: ReviewDraw, bounds: Boun
     -------
     list
         Rows with the joint table's keys, ``draw_inclusion``, ``opinions`` as (layer, reviewer, label), the newest of
-        each reviewer by the draw's rubric or None, and ``votes`` as (judge, label).
+        each reviewer by the draw's rubric with what the coder reads in view, or None, and ``votes`` as (judge, label).
     """
     names = ", ".join(f"c.{name}" for name in _KEY)
     query = f"""
@@ -230,7 +230,7 @@ async def read_drawn(connection: AsyncConnection, draw: ReviewDraw, bounds: Boun
         CROSS JOIN LATERAL (
             SELECT jsonb_agg(jsonb_build_array(layer, reviewer, label) ORDER BY layer, reviewer) AS opinions FROM (
                 SELECT DISTINCT ON (layer, reviewer) layer, reviewer, label FROM reviews r
-                WHERE r.exchange_id = i.exchange_id AND r.rubric = :rubric AND r.at <= :as_of
+                WHERE r.exchange_id = i.exchange_id AND r.rubric = :rubric AND r.view = 'split' AND r.at <= :as_of
                 ORDER BY layer, reviewer, r.id DESC
             ) AS newest
         ) o

@@ -1,4 +1,4 @@
-"""Store labels by people. They are never changed: of a reviewer's labels for a layer the newest counts."""
+"""Store labels by people. They are never changed: of a reviewer's labels for a layer and view the newest counts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.domain.review import Layer, Opinion
+from auditor.domain.review import AnswerView, Layer, Opinion
 from auditor.store.codings import coders, codings
 from auditor.store.engine import metadata
 from auditor.store.exchanges import exchanges
@@ -32,6 +32,7 @@ reviews = Table(
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("exchange_id", Uuid, nullable=False),
     Column("layer", Text, nullable=False),
+    Column("view", Text, nullable=False),
     Column("reviewer", Text, nullable=False),
     Column("rubric", Text, nullable=False),
     Column("label", Text, nullable=False),
@@ -54,7 +55,7 @@ class Review:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredReview:
-    """A stored label; ``superseded`` if the same reviewer has labelled the layer again since."""
+    """A stored label; ``superseded`` if the same reviewer has labelled the layer in this view again since."""
 
     id: int
     at: datetime
@@ -71,7 +72,7 @@ class Added:
     unchanged: int
 
 
-_Place = tuple[UUID, Layer, str]
+_Place = tuple[UUID, Layer, AnswerView, str]
 
 
 async def add_reviews(connection: AsyncConnection, given: Sequence[Review], now: datetime) -> Added:
@@ -96,7 +97,7 @@ async def add_reviews(connection: AsyncConnection, given: Sequence[Review], now:
 
 
 def _place(review: Review) -> _Place:
-    return (review.exchange_id, review.opinion.layer, review.opinion.reviewer)
+    return (review.exchange_id, review.opinion.layer, review.opinion.view, review.opinion.reviewer)
 
 
 def _row(review: Review, now: datetime) -> dict[str, Any]:
@@ -104,6 +105,7 @@ def _row(review: Review, now: datetime) -> dict[str, Any]:
     return {
         "exchange_id": review.exchange_id,
         "layer": opinion.layer.value,
+        "view": opinion.view.value,
         "reviewer": opinion.reviewer,
         "rubric": review.rubric,
         "label": opinion.label,
@@ -116,20 +118,30 @@ async def read_reviews(connection: AsyncConnection, ids: Sequence[UUID]) -> list
     """Read all labels of some exchanges, the oldest first."""
     query = select(reviews).where(reviews.c.exchange_id == func.any(list(ids))).order_by(reviews.c.id)
     rows = list((await connection.execute(query)).mappings())
-    newest = {(row["exchange_id"], row["layer"], row["reviewer"]): row["id"] for row in rows}
+    newest = {_row_place(row): row["id"] for row in rows}
     return [
         StoredReview(
             id=row["id"],
             at=row["at"],
             review=_review(row),
-            superseded=newest[row["exchange_id"], row["layer"], row["reviewer"]] != row["id"],
+            superseded=newest[_row_place(row)] != row["id"],
         )
         for row in rows
     ]
 
 
+def _row_place(row: Mapping[Any, Any]) -> tuple[object, ...]:
+    return (row["exchange_id"], row["layer"], row["view"], row["reviewer"])
+
+
 def _review(row: Mapping[Any, Any]) -> Review:
-    opinion = Opinion(reviewer=row["reviewer"], layer=Layer(row["layer"]), label=row["label"], note=row["note"])
+    opinion = Opinion(
+        reviewer=row["reviewer"],
+        layer=Layer(row["layer"]),
+        label=row["label"],
+        note=row["note"],
+        view=AnswerView(row["view"]),
+    )
     return Review(exchange_id=row["exchange_id"], rubric=row["rubric"], opinion=opinion)
 
 

@@ -274,7 +274,7 @@ async def test_the_commands(migrated_url: str, engine: AsyncEngine, tmp_path: Pa
         assert (told["texts"], told["lines"], told["of"], told["gone"]) == (40, 40, 190, 0)
         lines = [json.loads(line) for line in (tmp_path / "sample.jsonl").read_text().splitlines()]
         assert lines == both[:40]
-        blind = {"id", "layer", "rubric", "statement", "question", "text", "label", "note"}
+        blind = {"id", "layer", "view", "rubric", "statement", "question", "text", "label", "note"}
         assert all(set(line) == blind and line["label"] is None for line in lines)
         export(product, "sample.csv", *asked, "--show-deployment")
         with (tmp_path / "sample.csv").open(newline="") as file:
@@ -291,8 +291,16 @@ async def test_the_commands(migrated_url: str, engine: AsyncEngine, tmp_path: Pa
             }  # fmt: skip
         labelled.write_text(json.dumps(lines[0] | {"label": "QE"}))
         assert json.loads(back(product, labelled).stdout)["superseding"] == 1
-    kept = await fetch(migrated_url, "SELECT reviewer, rubric, count(*) AS n FROM reviews GROUP BY 1, 2")
-    assert [tuple(row) for row in kept] == [("anna", "statement/1", 31)]
+        export(product, "whole.jsonl", *asked, "--view", "whole")
+        wholes = [json.loads(line) for line in (tmp_path / "whole.jsonl").read_text().splitlines()]
+        assert [line["text"] for line in wholes] == [line["text"] for line in both[40:]]
+        labelled.write_text("\n".join(json.dumps(line | {"label": "E"}) for line in wholes[:3]))
+        told = json.loads(back(product, labelled).stdout)
+        assert (told["new"], told["superseding"]) == (3, 0)
+        wrong = export(product, "x.jsonl", "--view", "half", check=False).stderr
+        assert "--view: 'half' is none of split, whole" in wrong
+    kept = await fetch(migrated_url, "SELECT reviewer, rubric, view, count(*) AS n FROM reviews GROUP BY 1, 2, 3")
+    assert sorted(map(tuple, kept)) == [("anna", "statement/1", "split", 31), ("anna", "statement/1", "whole", 3)]
 
 
 async def test_what_is_wrong_is_one_line_and_changes_nothing(

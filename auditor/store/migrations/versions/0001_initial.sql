@@ -349,11 +349,13 @@ CREATE TABLE key_spending (
 
 -- ## Reviews by people
 
--- Rows are only inserted: the newest label of a reviewer for a layer counts.
+-- Rows are only inserted: the newest label of a reviewer for a layer and view counts. `view` is what the reviewer saw: the
+-- part of the answer that the layer's coder reads (split), or the whole answer.
 CREATE TABLE reviews (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     exchange_id uuid NOT NULL,
     layer text NOT NULL CHECK (layer IN ('sel', 'elab')),
+    view text NOT NULL CHECK (view IN ('split', 'whole')),
     reviewer text NOT NULL,
     rubric text NOT NULL,
     label text NOT NULL CHECK (label IN ('E', 'QE', 'N', 'D', 'R', 'Abstain') AND (layer, label) <> ('sel', 'QE')),

@@ -1,6 +1,6 @@
 """Find the part of a response that is the answer: the first turn, without hidden thinking, in normalised characters.
 
-A ``AnswerView`` holds the original and a ``seen`` copy of the same length, so that a place in one is a place in the other.
+A ``View`` holds the original and a ``seen`` copy of the same length, so that a place in one is a place in the other.
 The finders read ``seen``; ``reading`` cuts the original.
 """
 
@@ -69,7 +69,7 @@ _INSTRUCTION: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerView:
+class View:
     """One response in the form that the finders read."""
 
     text: str
@@ -82,7 +82,7 @@ def uniform(text: str) -> str:
     return text.translate(_UNIFORM)
 
 
-def look(text: str) -> AnswerView:
+def look(text: str) -> View:
     """Return the view of the first turn of a response."""
     hidden = _thinking(text) + [padding.span() for padding in _PADDING.finditer(text)]
     visible = blank(text, hidden)
@@ -95,7 +95,7 @@ def look(text: str) -> AnswerView:
         visible = _TAG.sub(lambda tag: " " * len(tag.group()), visible)
     if "{" in visible:
         visible = _NEXT_MEMBER.sub(lambda comma: comma.group()[:-1] + "\n", visible)
-    return AnswerView(text, uniform(visible), tuple(hidden))
+    return View(text, uniform(visible), tuple(hidden))
 
 
 def blank(text: str, spans: list[Span] | tuple[Span, ...]) -> str:

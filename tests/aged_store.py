@@ -28,8 +28,8 @@ _ROWS = (
        SELECT id, coder, date_trunc('hour', noon), deployment, origin, 'statement', name, 1, 'E', 'D', noon
        FROM e, g""",
     "INSERT INTO votes SELECT id, coder, 'j1', 'D', NULL, 'Because of ' || id FROM e, g",
-    """INSERT INTO reviews (exchange_id, layer, reviewer, rubric, label, note, at)
-       SELECT id, 'elab', coder, 'statement', 'E', name, noon FROM e, g""",
+    """INSERT INTO reviews (exchange_id, layer, view, reviewer, rubric, label, note, at)
+       SELECT id, 'elab', 'split', coder, 'statement', 'E', name, noon FROM e, g""",
     "INSERT INTO peer_vectors SELECT id, coder, decode('0000803f', 'hex'), NULL, false, noon FROM e, g",
     "INSERT INTO peer_scores SELECT id, coder, 3, NULL, 'It says ' || id, noon FROM e, g",
     "INSERT INTO peer_passed_over SELECT id, name, coder, noon FROM e, g",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _T = TypeVar("_T")
-_CONTENT = frozenset({"statement", "response"})
+_ONLY_WITH_CONTENT = frozenset({"statement", "response", "template_id"})
 
 
 class Store:
@@ -127,9 +127,11 @@ class Store:
         )
 
         async def read(engine: AsyncEngine) -> list[dict[str, Any]]:
-            return [row async for row in coded_rows(engine, self._config, selection, content=content)]
+            return [
+                row async for row in coded_rows(engine, self._config, selection, content=content, templates=content)
+            ]
 
-        return frame_of(self._read(read), [name for name in COLUMNS if content or name not in _CONTENT])
+        return frame_of(self._read(read), [name for name in COLUMNS if content or name not in _ONLY_WITH_CONTENT])
 
     def _read(self, work: Callable[[AsyncEngine], Awaitable[_T]]) -> _T:
         async def run() -> _T:

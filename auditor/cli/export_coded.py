@@ -29,6 +29,13 @@ def export_coded(
     no_content: Annotated[
         bool, typer.Option("--no-content", help="Write labels only, without statements and responses.")
     ] = False,
+    with_templates: Annotated[
+        bool,
+        typer.Option(
+            "--with-templates",
+            help="Also write template_id. `analyze` then takes wordings for a sample, which stored estimates cannot.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write the codings of the configuration's coders, one row for each exchange, the oldest first.
@@ -56,7 +63,13 @@ def export_coded(
         count = in_store(
             loaded,
             lambda engine: export(
-                engine, loaded, selection, out, content=not no_content, on_row=lambda done: on_progress(done, 0)
+                engine,
+                loaded,
+                selection,
+                out,
+                content=not no_content,
+                templates=with_templates,
+                on_row=lambda done: on_progress(done, 0),
             ),
         )
     typer.echo(json.dumps({"out": str(out), "rows": count}) if as_json else f"{out}: {count:,} rows")

@@ -29,7 +29,7 @@ _CODED: Final = ("sel", "sel_reason", "sel_via", "elab", "elab_reason", "inclusi
 
 
 async def coded_rows(
-    engine: AsyncEngine, config: Config, selection: CodedSelection, *, content: bool = True
+    engine: AsyncEngine, config: Config, selection: CodedSelection, *, content: bool = True, templates: bool = False
 ) -> AsyncIterator[dict[str, Any]]:
     """Yield a row for each exchange that the configuration's coders have coded, the oldest first.
 
@@ -37,6 +37,9 @@ async def coded_rows(
     ----------
     content
         Whether rows have the statement and the response, where they are stored.
+    templates
+        Whether rows have ``template_id``. ``analyze`` then takes the wordings for a sample; the stored estimates, which
+        do not know them, hold for these wordings.
 
     Yields
     ------
@@ -57,7 +60,10 @@ async def coded_rows(
             answers = await read_again(connection, [coding["exchange_id"] for coding, _ in page])
             stored = {each.facts["id"]: each for each in answers}
             for coding, votes in page:
-                yield _row(coding, votes, stored.get(coding["exchange_id"]), content=content)
+                row = _row(coding, votes, stored.get(coding["exchange_id"]), content=content)
+                if not templates:
+                    row.pop("template_id", None)
+                yield row
 
 
 async def export_coded(
@@ -67,6 +73,7 @@ async def export_coded(
     out: Path,
     *,
     content: bool,
+    templates: bool,
     on_row: Callable[[int], None],
 ) -> int:
     """Write the rows of ``coded_rows`` to a file, and return their number.
@@ -80,7 +87,7 @@ async def export_coded(
     """
     count = 0
     with writing_rows(out, COLUMNS, _TYPES) as write:
-        async for row in coded_rows(engine, config, selection, content=content):
+        async for row in coded_rows(engine, config, selection, content=content, templates=templates):
             write(row)
             count += 1
             on_row(count)

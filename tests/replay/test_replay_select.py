@@ -63,7 +63,7 @@ def test_only_probes_have_a_task_and_a_plan(text):
         ("origin=judge", "probe, client"),
         ("origin=replay", "probe, client"),
         ("task=BJ,task=SC", "twice"),
-        ("from=yesterday", "2026-03-01"),
+        ("from=someday", "2026-03-01"),
         ("to=2026-13-01", "to must be"),
         ("from=2026-03-02,to=2026-03-02", "before"),
         ("limit=0", "limit"),

@@ -165,7 +165,7 @@ def test_bad_rows_can_be_skipped_and_are_counted(tmp_path):
 def test_options_that_nobody_named_are_told(tmp_path):
     done = code(tmp_path, lines(row(task="CTO", response="(B)")))
     assert done.returncode == 0
-    assert "1 CTO or SC rows name no options" in done.stderr
+    assert "1 CTO or SC rows have no options" in done.stderr
 
 
 def test_without_a_statement_nothing_is_selected_but_by_options_that_have_a_meaning(tmp_path):
@@ -180,7 +180,7 @@ def test_without_a_statement_nothing_is_selected_but_by_options_that_have_a_mean
     ]
     done = code(tmp_path, lines(*rows))
     assert done.returncode == 0
-    assert "3 rows name no statement" in done.stderr
+    assert "3 rows have no statement" in done.stderr
     assert "no options" not in done.stderr
     written = coded(tmp_path)
     assert [(one["sel"], one["sel_reason"], one["rubric"]) for one in written] == [

@@ -51,7 +51,7 @@ def from_file(rows) -> Tallies:
         for number, row in enumerate(rows)
         if row["label"]
     }
-    counter = RowCounter(("region",), ("response",), opinions)
+    counter = RowCounter(("region",), ("response",), opinions, nesting={"category": "category"})
     for number, row in enumerate(rows):
         given = {name: value for name, value in row.items() if name in CodedRow.__struct_fields__}
         # The field that stands for any other: what the row says of its region.
@@ -97,6 +97,10 @@ def test_a_file_and_the_store_give_equal_tallies(rows):
             assert (one.rows.tolist(), one.tokens.tolist()) == (other.rows.tolist(), other.tokens.tolist())
         elif isinstance(one, np.ndarray):
             assert one.tolist() == other.tolist(), each.name
+        elif each.name in {"ways", "coarser"}:
+            assert {name: way.tolist() for name, way in one.items()} == {n: w.tolist() for n, w in other.items()}, (
+                each.name
+            )
         else:
             assert one == other, each.name
     assert file.count.sum() == len(rows)

@@ -1,5 +1,6 @@
 """``biasmeter erase`` beside a running gateway, and ``biasmeter verify`` before and after."""
 
+import re
 from typing import Any
 
 import aiohttp
@@ -57,7 +58,8 @@ async def test_an_end_user_is_erased_from_store_and_spool_beside_the_running_gat
     await product.rows("UPDATE exchanges SET model = 'other' WHERE id = $1", later)
     failed = product.run("verify", *config, check=False)
     assert failed.returncode == 1
-    assert failed.stderr.strip() == f"biasmeter: exchange {later} of batch 3 is altered"
+    # The first two may be in one batch or in two.
+    assert re.fullmatch(rf"biasmeter: exchange {later} of batch \d is altered", failed.stderr.strip())
 
 
 async def test_what_the_store_does_not_have_yet_is_erased_in_the_spool(product: Product) -> None:

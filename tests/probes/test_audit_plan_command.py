@@ -40,9 +40,9 @@ def plan(*options: str) -> str:
 def test_for_people(folder: Path) -> None:
     lines = plan().splitlines()
     assert lines[0].startswith("plan sentinel-")
-    # CTO and SC in both orders of the options.
+    # CTO, SC and BJ in both orders of the answers.
     assert lines[1] == (
-        "120 statements, 3 conditions, 5 templates, 1 draw: 360 calls a deployment; nothing has been sent"
+        "120 statements, 3 conditions, 6 templates, 1 draw: 360 calls a deployment; nothing has been sent"
     )
     assert lines[3].startswith("deployment  calls")
     assert lines[3].endswith("smallest shift  ± one pass")

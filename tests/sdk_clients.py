@@ -4,6 +4,7 @@ Both carry out the same commands (`node/drive.mjs` describes them) and give what
 """
 
 import asyncio
+import fcntl
 import inspect
 import json
 import shutil
@@ -183,7 +184,11 @@ def install_for_node() -> None:
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("node and npm are not installed")
     lock, installed = NODE / "package-lock.json", NODE / "node_modules" / ".package-lock.json"
-    if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
+    with lock.open("rb") as held:
+        # One process installs: npm removes the folder first, also while tests of another process use it.
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if installed.exists() and installed.stat().st_mtime >= lock.stat().st_mtime:
+            return
         command = ["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]
         done = subprocess.run(command, cwd=NODE, capture_output=True, text=True, timeout=120, check=False)
         if done.returncode:
@@ -201,6 +206,8 @@ class _Driver:
 
     async def carry_out(self, command: Command) -> dict[str, Any]:
         assert self._process.stdin is not None
+        if self._reading.done():
+            raise RuntimeError("the Node driver has ended")
         self._asked += 1
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[self._asked] = future

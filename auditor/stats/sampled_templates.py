@@ -7,13 +7,16 @@ module adds.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 from scipy import sparse, special
 
 from auditor.stats.crossed import Ints
 from auditor.stats.intervals import Floats
+
+#: Eigenvalues below this share of the largest are rounding errors.
+_ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,9 +50,11 @@ class TemplateVariance:
     def noise(self, size: int, seed: int) -> Floats:
         """Draw deviations of the rates due to the choice of templates; shape [size, C]."""
         values, vectors = np.linalg.eigh(self.extra)
-        root = vectors * np.sqrt(np.maximum(values, 0))
+        # The symmetric root, and no rounding errors as eigenvalues: vectors of equal eigenvalues differ by machine.
+        values = np.where(values > _ROUNDING * values.max(), values, 0.0)
+        root = (vectors * np.sqrt(values)) @ vectors.T
         draws = np.random.default_rng([seed, len(self.df)]).standard_normal((size, len(self.df)))
-        return np.asarray(draws @ root.T, dtype=np.float64)
+        return np.asarray(draws @ root, dtype=np.float64)
 
     def pair_variance(self, first: Ints, second: Ints) -> Floats:
         """Return what templates add to the variances of the differences of rates; shape as ``first``."""

@@ -249,8 +249,9 @@ async def test_jobs_wait_in_one_line_while_the_schema_is_another(product: Produc
         await product.rows("UPDATE alembic_version SET version_num = '9999'")
         await product.rows("ALTER TABLE arrivals RENAME TO arrivals_of_the_next_release")
         await product.rows("ALTER TABLE estimates RENAME TO estimates_of_the_next_release")
-        await eventually(lambda: "jobs wait: the store has schema 9999" in running.said())
-        await eventually(lambda: "series wait: " in running.said())
+        # A session ends up to 20 s after its first failure (`_PATIENCE`), and the next one begins a tick later.
+        await eventually(lambda: "jobs wait: the store has schema 9999" in running.said(), 120)
+        await eventually(lambda: "series wait: " in running.said(), 120)
         await product.rows("ALTER TABLE arrivals_of_the_next_release RENAME TO arrivals")
         await product.rows("ALTER TABLE estimates_of_the_next_release RENAME TO estimates")
         await product.rows("UPDATE alembic_version SET version_num = $1", SCHEMA_VERSION)

@@ -193,8 +193,15 @@ class Jobs:
         return manager
 
     async def tick(self) -> None:
-        """Request a search at each tick. All processes do, and the queue runs one search at a time."""
+        """Request a search at each tick. All processes do, and the queue runs one search at a time.
+
+        Raises
+        ------
+        SchemaMismatch
+            Another release has migrated the store: jobs wait until this process fits it again.
+        """
         while not self.ending.is_set():
+            await check_version(self.work.engine)
             await self._ask(FIND, TICK)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.ending.wait(), TICK)

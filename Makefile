@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JOBS ?= 4
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test check fuzz faults golden expected structure bench bench-trees measurements schemas embed constraints requirements sbom clean
+.PHONY: help demo test docs check fuzz faults golden expected notebook structure bench bench-trees measurements schemas embed constraints requirements sbom clean
 
 help:
 	@echo "make demo    the whole product on this machine, against simulated deployments"
@@ -13,11 +13,13 @@ help:
 	@echo "make fuzz    the tests of properties with new random examples"
 	@echo "make faults  the fault suite at full length (ten minutes); writes docs/reliability.md"
 	@echo "make golden OUT=DIR   record what the main commands write"
+	@echo "make notebook   execute docs/biasmeter.ipynb and keep its outputs"
 	@echo "make expected   renew the numbers that tests/golden expects"
 	@echo "make structure   measure modules, functions and imports"
 	@echo "make embed   torch beside it, for the tests of embeddings"
 	@echo "make check   ruff, mypy, import contracts, names"
 	@echo "make sbom    build/sbom-*.json: what each image contains, as CycloneDX"
+	@echo "make docs    the documentation as a site, in build/site"
 	@echo "make schemas docs/*.schema.json, generated from auditor/documents"
 	@echo "make bench   what a request and an event cost, beside nginx (PEERS=all: and other gateways)"
 	@echo "make bench-trees TREES='before=DIR after=DIR'   the same of two checkouts, in instructions"
@@ -39,6 +41,11 @@ $(VENV)/dev.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/embed.stamp: $(VENV)/dev.stamp
 	$(PIP) install -c constraints.txt -e ".[embed]"
 	@touch $@
+
+# The documentation, with every link checked. Its theme tells of its own future at each start; it is pinned here.
+docs: $(VENV)/dev.stamp
+	$(PIP) install -c constraints.txt -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/biasmeter demo
@@ -64,6 +71,9 @@ golden: $(VENV)/dev.stamp
 # The numbers that tests/golden/test_golden.py expects, after an intended change.
 expected: $(VENV)/dev.stamp
 	PYTHONPATH=tests $(BIN)/python -m golden expect
+
+notebook: $(VENV)/dev.stamp
+	$(BIN)/python tests/library/notebook.py
 
 # The numbers of docs/architecture.md.
 structure: $(VENV)/dev.stamp
@@ -92,7 +102,7 @@ measurements: $(VENV)/dev.stamp
 # Needs uv. The CPU build of torch draws no CUDA packages, so they are left out.
 constraints:
 	echo "torch==2.13.0" | uv pip compile --universal --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
-	  --python-version 3.11 pyproject.toml --extra audit --extra embed --extra embedded --extra sbom --extra dev -c - \
+	  --python-version 3.11 pyproject.toml --extra audit --extra embed --extra embedded --extra ray --extra docs --extra sbom --extra dev -c - \
 	  | grep -vE '^(nvidia|cuda|triton)' > constraints.txt.new
 	mv constraints.txt.new constraints.txt
 	$(MAKE) requirements

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from auditor import parent_pipe
 from auditor.bootstrap import AuditorBootstrap, AuditorTask
 from auditor.config import Config, Deployment
+from auditor.domain.log_lines import start_logging
 from auditor.errors import AuditError, UsageError
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
@@ -30,7 +31,7 @@ async def _migrate(database_url: str) -> None:
 
 def main() -> None:
     """Run the task of the bootstrap."""
-    logging.basicConfig(level=logging.INFO, format="biasmeter auditor: %(message)s")
+    start_logging("biasmeter auditor")
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs a line for each call of a judge
     logging.getLogger("alembic").setLevel(logging.WARNING)
     bootstrap: AuditorBootstrap = parent_pipe.receive()
@@ -69,12 +70,16 @@ def startup_lines(config: Config) -> Iterator[str]:
     audited = [deployment for deployment in config.deployments if deployment.name not in judging]
     unnamed = [deployment.name for deployment in audited if not _can_be_asked(config, deployment)]
     if unnamed:
-        yield f"To probe {', '.join(unnamed)}, set its model in the configuration (deployments[].model)."
+        names = ", ".join(unnamed)
+        yield f"To probe {names}, set its model (deployments[].model; without a configuration OPENAI_MODEL)."
     planned = make_plan(PlanSpec(design=Design.SENTINEL, statements=shipped_pool(), seed=config.seed))
     for one in estimate(planned, forecast(planned), audited):
         yield f"A first audit of {one.deployment} needs {_taken(one)}."
     if not config.probes:
-        yield "No probes are sent until you start them: biasmeter audit plan -c FILE, then biasmeter audit run -c FILE."
+        file = config.file_argument
+        yield f"No probes are sent until you start them, in the console (http://{config.auditor.listen}/start) or with:"
+        yield f"biasmeter audit plan -c {file}"
+        yield f"biasmeter audit run -c {file} --yes"
 
 
 def _can_be_asked(config: Config, deployment: Deployment) -> bool:

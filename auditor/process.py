@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import partial
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor import parent_pipe
@@ -18,9 +17,9 @@ from auditor.api.app import ApiServices, build_app
 from auditor.api.auth import ApiAuth
 from auditor.config import Address, Config, reload
 from auditor.config.reload import describe
-from auditor.domain.keys import Right
 from auditor.errors import UsageError
 from auditor.export.families import EstimateExposition
+from auditor.export.process_series import process_registry
 from auditor.jobs.queue_worker import run_jobs
 from auditor.jobs.work import utc_now
 from auditor.store.engine import make_engine, transaction
@@ -87,10 +86,10 @@ async def serve(config: Config, database_url: str, read: Callable[[], Config] | 
     exposition = EstimateExposition()
     served = ApiServices(
         engine=engine,
-        auth=ApiAuth(engine, loopback=config.auditor.listen.is_loopback),
+        auth=ApiAuth(engine, loopback=config.auditor.listen.is_loopback, public_url=config.auditor.public_url),
         config=lambda: auditing.config,
         clock=utc_now,
-        registry=CollectorRegistry(),
+        registry=process_registry(),
         exposed=lambda: exposition.text,
     )
     runner = web.AppRunner(build_app(served), access_log=None)
@@ -135,8 +134,8 @@ async def _start(runner: web.AppRunner, config: Config) -> None:
 async def _need_a_key(engine: AsyncEngine, listen: str) -> None:
     async with transaction(engine) as connection:
         keys = [key for key, _ in await list_keys(connection)]
-    if not any(Right.AUDIT in key.rights and not key.revoked for key in keys):
+    if not any(key.role is not None and not key.revoked for key in keys):
         raise UsageError(
             f"auditor.listen: {listen} can be reached from other machines, and no key may read the audit; "
-            "run: biasmeter key create --name NAME --allow audit -c FILE (or listen on 127.0.0.1)"
+            "run: biasmeter key create --name NAME --role admin -c FILE (or listen on 127.0.0.1)"
         )

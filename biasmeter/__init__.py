@@ -1,7 +1,8 @@
 """Measure the bias of deployed language models, in front of production traffic.
 
-The functions are the commands of the same name over data frames: `code`, `analyze`, `peers`; `open` reads the store.
-They need the extra ``audit``, and data frames the extra ``frames``.
+The functions are the commands of the same name over data frames: `code`, `analyze`, `peers`, `compare`, `replay_plan`;
+`open` reads the store. `pool`, `templates`, `design` and `questions` are the instrument; `measure` and `interval` the
+numbers alone. They need the extra ``audit``, and data frames the extra ``frames``.
 """
 
 from importlib import import_module
@@ -9,30 +10,69 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from biasmeter.library import Analysis, CodedRows, Figure, PeerResult, analyze, code, peers
+    from auditor.stats.intervals import Interval
+    from biasmeter.comparing import ReplayPlan, compare, replay_plan
+    from biasmeter.instruments import design, pool, questions, templates
+    from biasmeter.library import CodedRows, analyze, code, peers
+    from biasmeter.measuring import interval, measure, measures
+    from biasmeter.results import Analysis, Comparison, Figure, PeerResult
     from biasmeter.stored import Store, open  # noqa: A004 -- biasmeter.open(config)
 
 __version__ = version("biasmeter")
 
 #: Where each public name is. They are imported when they are used: the gateway loads none of their libraries.
 _MODULES = {
-    "Analysis": "library",
-    "CodedRows": "library",
-    "Figure": "library",
-    "PeerResult": "library",
-    "Store": "stored",
-    "analyze": "library",
-    "code": "library",
-    "open": "stored",
-    "peers": "library",
+    "Analysis": "biasmeter.results",
+    "CodedRows": "biasmeter.library",
+    "Comparison": "biasmeter.results",
+    "Figure": "biasmeter.results",
+    "Interval": "auditor.stats.intervals",
+    "PeerResult": "biasmeter.results",
+    "ReplayPlan": "biasmeter.comparing",
+    "Store": "biasmeter.stored",
+    "analyze": "biasmeter.library",
+    "code": "biasmeter.library",
+    "compare": "biasmeter.comparing",
+    "design": "biasmeter.instruments",
+    "interval": "biasmeter.measuring",
+    "measure": "biasmeter.measuring",
+    "measures": "biasmeter.measuring",
+    "open": "biasmeter.stored",
+    "peers": "biasmeter.library",
+    "pool": "biasmeter.instruments",
+    "questions": "biasmeter.instruments",
+    "replay_plan": "biasmeter.comparing",
+    "templates": "biasmeter.instruments",
 }
-__all__ = ["Analysis", "CodedRows", "Figure", "PeerResult", "Store", "analyze", "code", "open", "peers"]
+__all__ = [
+    "Analysis",
+    "CodedRows",
+    "Comparison",
+    "Figure",
+    "Interval",
+    "PeerResult",
+    "ReplayPlan",
+    "Store",
+    "analyze",
+    "code",
+    "compare",
+    "design",
+    "interval",
+    "measure",
+    "measures",
+    "open",
+    "peers",
+    "pool",
+    "questions",
+    "replay_plan",
+    "templates",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'biasmeter' has no attribute {name!r}")
-    return getattr(import_module(f"biasmeter.{_MODULES[name]}"), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -3,8 +3,10 @@
 Exit status: 0 ok, 1 the work failed, 2 bad usage or configuration.
 """
 
+import logging
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -12,7 +14,7 @@ import typer
 
 from auditor.cli import app as auditor_app
 from auditor.errors import AuditError, UsageError
-from biasmeter import __version__, erase
+from biasmeter import __version__, deploy_files, erase
 from biasmeter.examples import add_examples
 from biasmeter.extras import missing_extra
 from gateway.cli import app as gateway_app
@@ -20,12 +22,12 @@ from replay.cli import app as replay_app
 
 if TYPE_CHECKING:
     from auditor.bootstrap import AuditorBootstrap
+    from auditor.config import Config
 
 app = typer.Typer(
     name="biasmeter",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for part in (gateway_app, auditor_app, replay_app):
@@ -67,27 +69,28 @@ def up(
 
     Stops on Ctrl-C. Reads the configuration again on SIGHUP.
     """
-    import logging
-
     from auditor.bootstrap import AuditorBootstrap, AuditorTask
     from auditor.coding.profiles import compile_profile
-    from auditor.config import Config, default_config, load
+    from auditor.config import Config, load
+    from auditor.domain.log_lines import start_logging
     from auditor.parent_pipe import pack
     from auditor.postgres.embedded import open_store
+    from biasmeter.zero_config import zero_config
     from gateway import supervisor
 
-    logging.basicConfig(level=logging.INFO, format="biasmeter: %(message)s")
+    start_logging("biasmeter")
 
     if config is not None and port is not None:
         raise UsageError("--port: the configuration file names the addresses (gateway.listen, auditor.listen)")
 
     def read() -> Config:
-        loaded = load(config, os.environ) if config is not None else default_config(os.environ, port)
+        loaded = load(config, os.environ) if config is not None else zero_config(os.environ, port)
         for audit in loaded.audits:
             compile_profile(audit)
         return loaded
 
     loaded = read()
+    _announce(loaded, os.environ)
     known = supervisor.knows_keys(loaded)
     with open_store(loaded.data_dir, loaded.database_url(os.environ), required=not known) as database_url:
 
@@ -108,7 +111,27 @@ def up(
 
 
 app.registered_commands.extend(erase.app.registered_commands)
+app.registered_commands.extend(deploy_files.app.registered_commands)
 add_examples(app)
+
+
+def _announce(config: "Config", environ: Mapping[str, str]) -> None:
+    """Say what is started, and where the data are, before anything slow begins."""
+    log = logging.getLogger("biasmeter")
+    log.info(
+        "starting: gateway for applications http://%s/v1, console for people http://%s/; stop with Ctrl-C",
+        config.gateway.listen,
+        config.auditor.listen,
+    )
+    names = [f"{one.name} ({one.base_url})" for one in config.deployments]
+    log.info("forwards to %s", ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""))
+    folder = config.data_dir
+    if config.database_url(environ) is not None:
+        log.info("data: your PostgreSQL, and %s for copies that wait for it", folder)
+    elif (folder / "postgres").exists():
+        log.info("data: %s", folder)
+    else:
+        log.info("data: %s (new; a database is created there, which takes some seconds)", folder)
 
 
 def _run_auditor(bootstrap: "AuditorBootstrap", environment: dict[str, str]) -> None:

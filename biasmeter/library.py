@@ -3,22 +3,16 @@
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import msgspec
-
+from auditor.coding.exported import response_reader
 from auditor.coding.responses import read_responses
-from auditor.coding.split import code as code_one
-from auditor.coding.split import coded_record, load_panels
+from auditor.coding.split import code_response, coded_record, load_panels
 from auditor.config import load
 from auditor.documents.analysis import AnalysisDocument
-from auditor.documents.base import Document, Missing
-from auditor.documents.codec import canonical_bytes, decode
-from auditor.documents.estimates import GroupEntry
+from auditor.documents.codec import canonical_bytes
 from auditor.documents.jsonl import Records
 from auditor.documents.peers import PeersDocument
 from auditor.errors import UsageError
@@ -26,128 +20,13 @@ from auditor.estimation.analysis import Options, analyse, read_tallies
 from auditor.peers.comparison import PeerOptions
 from auditor.peers.run import analyse as analyse_peers
 from auditor.peers.score_table import read_scores
-from auditor.report.analysis import draw_analysis, render_analysis
-from auditor.report.peers import render_peers
 from biasmeter.frames import Rows, frame_of, records_of
+from biasmeter.results import Analysis, PeerResult
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_Document = TypeVar("_Document", bound=Document)
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A drawing of a report; a notebook shows it inline."""
-
-    name: str
-    html: str  #: with inline SVG; one drawing may have several panels
-
-    def _repr_html_(self) -> str:
-        return self.html
-
-
-class Result(Generic[_Document]):
-    """What an analysis found.
-
-    Attributes
-    ----------
-    typed
-        The document as typed objects (`auditor.documents`), with the ten significant digits of the file.
-    """
-
-    def __init__(self, content: bytes, kind: type[_Document], name: str) -> None:
-        self._content = content
-        # As the command: from what the file says, so the report is that of the file.
-        self.typed: _Document = decode(content, kind, name)
-
-    @cached_property
-    def document(self) -> dict[str, Any]:
-        """The document that the command writes, as plain values."""
-        found: dict[str, Any] = msgspec.json.decode(self._content)
-        return found
-
-    def to_json(self) -> bytes:
-        """Return the bytes of the file that the command writes."""
-        return self._content
-
-
-class Analysis(Result[AnalysisDocument]):
-    """The estimates of coded rows; see `analyze`."""
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return one row for each group and measure.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns of ``by``, ``rubric``, ``metric``, ``value``, ``low``, ``high`` (95 %), ``base``, ``n``
-            (responses), ``n_statements``, ``method``, ``flags`` and ``missing`` (the reason where there is no value).
-            A group of all rows has no values in the columns of ``by``.
-        """
-        by = list(self.typed.by)
-        rows = [row for group in self.typed.groups for row in _measures(group, by)]
-        columns = (
-            "rubric",
-            "metric",
-            "value",
-            "low",
-            "high",
-            "base",
-            "n",
-            "n_statements",
-            "method",
-            "flags",
-            "missing",
-        )
-        return frame_of(rows, [*by, *columns])
-
-    @cached_property
-    def _figures(self) -> Mapping[str, str]:
-        return draw_analysis(self.typed)
-
-    @property
-    def figures(self) -> list[str]:
-        """The names of the drawings; which there are depends on the rows."""
-        return list(self._figures)
-
-    def figure(self, name: str) -> Figure:
-        """Return a drawing of the report.
-
-        Raises
-        ------
-        UsageError
-            There is no drawing of that name; the message lists those there are.
-        """
-        if name not in self._figures:
-            raise UsageError(f"there is no figure {name!r}; known: {', '.join(self._figures) or 'none'}")
-        return Figure(name=name, html=self._figures[name])
-
-    def report(self) -> bytes:
-        """Return the report as HTML in UTF-8, equal to the command's ``report.html``."""
-        return render_analysis(self.typed)
-
-    def _repr_html_(self) -> str:
-        html: str = self.to_pandas()._repr_html_()
-        return html
-
-
-class PeerResult(Result[PeersDocument]):
-    """The comparison of deployments with their peers; see `peers`."""
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return one row for each target and instrument, with the fields of its entry that are single values."""
-        rows = []
-        for entry in self.document["targets"]:
-            for name, found in entry["instruments"].items():
-                single = {key: value for key, value in found.items() if not isinstance(value, dict | list)}
-                rows.append({"target": entry["target"], "instrument": name, **single})
-        return frame_of(rows)
-
-    def report(self) -> bytes:
-        """Return the report as HTML in UTF-8, equal to the command's ``report.html``."""
-        return render_peers(self.typed)
 
 
 class CodedRows:
@@ -210,11 +89,11 @@ def code(
     """
     loaded = None if config is None else load(Path(config), os.environ)
     panels = load_panels(judges or (), loaded)
-    reader = read_responses(records_of(rows), skip_bad=skip_bad)
+    reader = read_responses(records_of(rows), make=response_reader(loaded), skip_bad=skip_bad)
 
     async def run() -> list[dict[str, Any]]:
         try:
-            return [coded_record(one, await code_one(one.task, one.answer, one.question, panels)) for one in reader]
+            return [coded_record(one, await code_response(one, panels)) for one in reader]
         finally:
             await panels.aclose()
 
@@ -325,26 +204,6 @@ def peers(  # noqa: PLR0913 -- the options of the command
     found = read_scores(records_of(rows), skip_bad=skip_bad)
     content = canonical_bytes(analyse_peers(found.table, options, skipped=found.skipped))
     return PeerResult(content, PeersDocument, "peers.json")
-
-
-def _measures(group: GroupEntry, by: Iterable[str]) -> Iterator[dict[str, Any]]:
-    shared = {name: group.by.get(name) for name in by} | {"rubric": group.rubric}
-    for metric, found in group.metrics.items():
-        if isinstance(found, Missing):
-            yield {
-                **shared,
-                "metric": metric,
-                "n": group.n,
-                "n_statements": group.n_statements,
-                "missing": found.missing,
-            }
-            continue
-        yield {
-            **shared,
-            "metric": metric,
-            **{name: getattr(found, name) for name in ("value", "low", "high", "base", "n", "n_statements", "method")},
-            "flags": list(found.flags),
-        }
 
 
 def run_coroutine(work: Coroutine[Any, Any, _T]) -> _T:

@@ -1,6 +1,6 @@
 """Define the options that several commands share."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -62,6 +62,18 @@ def read_period(since: str | None, until: str | None, last: str | None) -> tuple
     if begin is not None and end is not None and begin >= end:
         raise UsageError("--from must be before --to")
     return begin, end
+
+
+def read_day(option: str, given: str | None) -> date | None:
+    """Read an option that takes a day, in UTC.
+
+    Raises
+    ------
+    UsageError
+        It cannot be read.
+    """
+    moment = _moment(option, given, datetime.now(UTC))
+    return None if moment is None else moment.date()
 
 
 def _moment(option: str, given: str | None, now: datetime) -> datetime | None:

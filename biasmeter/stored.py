@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.coding.coded_rows import COLUMNS, coded_rows
+from auditor.coding.coded_rows import COLUMNS, OPTIONS, coded_rows
 from auditor.config import load
 from auditor.domain.moments import EXAMPLES, read_moment
 from auditor.errors import UsageError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _T = TypeVar("_T")
-_ONLY_WITH_CONTENT = frozenset({"statement", "response", "template_id"})
+_ONLY_WITH_CONTENT = frozenset({"statement", "response", "template_id", *OPTIONS})
 
 
 class Store:

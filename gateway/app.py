@@ -56,12 +56,20 @@ class Router:
     def __init__(self) -> None:
         self._exact: dict[str, dict[str, Handler]] = {}
         self._below: dict[str, dict[str, Handler]] = {}
+        self._rest: dict[str, Handler] = {}
 
     def add(self, method: str, path: str, handler: Handler) -> None:
-        """Register a handler for a path, or for all below it if it ends with a slash. ``GET`` includes ``HEAD``."""
-        table = self._below if path.endswith("/") else self._exact
+        """Register a handler for a path, or for all below it if it ends with a slash. ``GET`` includes ``HEAD``.
+
+        ``/`` is only itself.
+        """
+        table = self._below if path.endswith("/") and path != "/" else self._exact
         for each in ("GET", "HEAD") if method == "GET" else (method,):
             table.setdefault(path, {})[each] = handler
+
+    def add_rest(self, method: str, handler: Handler) -> None:
+        """Register a handler for a method on all paths that have no handler."""
+        self._rest[method] = handler
 
     async def serve(self, request: Request) -> bool:
         """Answer a request, also when its handler fails. Only a client that has disconnected gets no answer.
@@ -84,9 +92,11 @@ class Router:
 
     async def _answer(self, request: Request) -> WholeAnswer | OpenAnswer:
         try:
-            by_method = self._exact.get(request.target) or self._find_below(request.path)
+            by_method = self._exact.get(request.target) or self._find_below(request.path) or self._rest
             handler = by_method.get(request.method)
             if handler is None:
+                if by_method is self._rest:
+                    raise unknown_url(request.path)  # noqa: TRY301 -- answered below, as from a handler
                 error = BadRequest(f"{request.method} is not allowed here.", code="method_not_allowed", status=405)
                 return error_answer(error, {"allow": ",".join(sorted(by_method))})
             if "expect" in request.headers:
@@ -102,13 +112,18 @@ class Router:
             log.exception("%s %r failed", request.method, request.path)
             return error_answer(INTERNAL_ERROR)
 
-    def _find_below(self, path: str) -> dict[str, Handler]:
+    def _find_below(self, path: str) -> dict[str, Handler] | None:
         if path in self._exact:  # the target has a query or escapes
             return self._exact[path]
         for beginning, by_method in self._below.items():
             if path.startswith(beginning) and path != beginning:
                 return by_method
-        raise NotFound(f"There is no endpoint at {path[:200]!r}.", code="unknown_url")
+        return None
+
+
+def unknown_url(path: str) -> NotFound:
+    """Return the error for a path without endpoint."""
+    return NotFound(f"There is no endpoint at {path[:200]!r}.", code="unknown_url")
 
 
 def _let_continue(request: Request) -> None:

@@ -230,7 +230,7 @@ class Forwarder:
             body = asking
         also = self._config.forward_headers
         ask = UpstreamRequest(
-            url=deployment.url(context.endpoint),
+            url=deployment.url(context.path),
             headers=upstream_headers(self._request.headers, deployment, context.request_id, also),
             body=body,
             connect_timeout=self._table.timeouts[deployment.name].connect,

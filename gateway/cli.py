@@ -1,6 +1,5 @@
 """``biasmeter gateway``: the gateway as a process of its own."""
 
-import logging
 import os
 from typing import Annotated
 
@@ -21,10 +20,11 @@ def gateway_command(
     Ends on SIGTERM when drained; reads the configuration again on SIGHUP.
     """
     from auditor.config import Config, load
+    from auditor.domain.log_lines import start_logging
     from auditor.postgres.embedded import open_store
     from gateway import supervisor
 
-    logging.basicConfig(level=logging.INFO, format="biasmeter gateway: %(message)s")
+    start_logging("biasmeter gateway")
 
     def read() -> Config:
         loaded = load(config, os.environ)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from auditor.config import Route
@@ -15,7 +15,7 @@ from gateway.attempts import Forwarder
 from gateway.auth import Directives
 from gateway.errors import BadRequest, Forbidden, Limited, Saturated, UpstreamFailed, UpstreamTimeout
 from gateway.failures import UpstreamRefused
-from gateway.headers import request_id
+from gateway.headers import request_id, trace_tags
 from gateway.limits import TokenCount
 from gateway.relay import STOPPED, STOPPING, relay, relay_refusal, survives_cancellation
 from gateway.server import OpenAnswer, Request, WholeAnswer
@@ -23,20 +23,24 @@ from gateway.sse import DONE, LAST_RESPONSE, StreamTerminator
 from gateway.tap import RequestContext, Tap
 from gateway.wire import read_envelope
 
+_NOT_COPIED = (Capture.OFF, 0.0, "pass_through")
 _DISCONNECTED = (Outcome.CLIENT_GONE, 499, "client_gone")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One of OpenAI's POST endpoints.
+    """A POST endpoint.
 
     ``path`` follows our ``/v1/`` and a deployment's ``base_url``. ``usage_on_request``: its streams report usage only
-    if the request asks for it.
+    if the request asks for it. ``label`` names it in series and records, if not ``path`` does. ``copied``: whether
+    copies of its exchanges may be kept.
     """
 
     path: str
     ending: StreamTerminator = DONE
     usage_on_request: bool = False
+    label: str | None = None
+    copied: bool = True
 
     async def forward(self, gateway: Gateway, request: Request) -> WholeAnswer | OpenAnswer:
         """Forward one request."""
@@ -78,12 +82,17 @@ class Endpoint:
         route = gateway.table.route(envelope.model)
         if directives.pin is not None:
             _check_pin(gateway, directives.pin, key)
+        if "traceparent" in request.headers:
+            directives = replace(directives, tags={**trace_tags(request.headers), **directives.tags})
         exchange_id = new_id(now_us // 1000)
-        capture, inclusion, skip_reason = _capture(gateway.config.seed, route, directives, exchange_id)
+        capture, inclusion, skip_reason = (
+            _capture(gateway.config.seed, route, directives, exchange_id) if self.copied else _NOT_COPIED
+        )
         return RequestContext(
             id=exchange_id,
             at_us=now_us,
-            endpoint=self.path,
+            path=self.path,
+            endpoint=self.label or self.path,
             ending=self.ending,
             model=envelope.model,
             stream=bool(envelope.stream),

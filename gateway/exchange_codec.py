@@ -14,8 +14,10 @@ VERSION = b"\x01"
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Exchange)
-_facts: msgspec.msgpack.Decoder[list[Any]] = msgspec.msgpack.Decoder(list)
+_fields: msgspec.msgpack.Decoder[tuple[Any, ...]] = msgspec.msgpack.Decoder(tuple)
 _KNOWN = len(Exchange._fields)
+_DEFAULTS = tuple(Exchange._field_defaults.values())
+_NEEDED = _KNOWN - len(_DEFAULTS)
 
 
 def encode(exchange: Exchange) -> bytes:
@@ -31,14 +33,38 @@ def decode(payload: bytes) -> Exchange:
     ValueError
         The bytes are not an exchange, or of a version that this release does not know.
     """
-    if payload[:1] != VERSION:
-        raise ValueError(
-            f"the record has version {payload[:1].hex() or 'none'}; this release reads version {VERSION.hex()}"
-        )
+    _check_version(payload)
     try:
         try:
             return _decoder.decode(payload[1:])
         except msgspec.ValidationError:
-            return msgspec.convert(_facts.decode(payload[1:])[:_KNOWN], Exchange)
+            return msgspec.convert(_fields.decode(payload[1:])[:_KNOWN], Exchange)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(str(error)) from None
+
+
+def decode_fields(payload: bytes) -> tuple[Any, ...]:
+    """Read the fields of one exchange in their order, as they are written: ids and enumerations are text.
+
+    Raises
+    ------
+    ValueError
+        As of `decode`, but the types of the fields are not checked.
+    """
+    _check_version(payload)
+    try:
+        fields = _fields.decode(memoryview(payload)[1:])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    if len(fields) == _KNOWN:
+        return fields
+    if len(fields) < _NEEDED:
+        raise ValueError(f"the record has {len(fields)} fields, and {_NEEDED} at least are needed")
+    return (*fields, *_DEFAULTS[len(fields) - _NEEDED :])[:_KNOWN]
+
+
+def _check_version(payload: bytes) -> None:
+    if payload[:1] != VERSION:
+        raise ValueError(
+            f"the record has version {payload[:1].hex() or 'none'}; this release reads version {VERSION.hex()}"
+        )

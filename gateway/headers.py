@@ -30,7 +30,7 @@ _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,200}\Z")
 #: Of ASCII, except the tab, which HTTP allows.
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 #: W3C Trace Context; a later version may say more at the end. Zeros and version ff are no trace.
-_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(?:-.*)?")
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
 
 
 def upstream_headers(
@@ -59,7 +59,13 @@ def _trace(client: Mapping[str, str]) -> dict[str, str]:
     if trace is None:
         return {}
     state = {"tracestate": client["tracestate"]} if "tracestate" in client else {}
-    return {"traceparent": f"00-{trace[1]}-{token_hex(8)}-{trace[2]}", **state}
+    return {"traceparent": f"00-{trace[1]}-{token_hex(8)}-{trace[3]}", **state}
+
+
+def trace_tags(client: Mapping[str, str]) -> dict[str, str]:
+    """Return the tags ``trace_id`` and ``parent_span_id`` of the caller's trace; empty if it is not valid."""
+    trace = _TRACEPARENT.fullmatch(client["traceparent"])
+    return {} if trace is None else {"trace_id": trace[1], "parent_span_id": trace[2]}
 
 
 def client_headers(upstream: Sequence[tuple[str, str]], own: dict[str, str]) -> dict[str, str]:

@@ -1,82 +1,29 @@
 """Limits of client keys: requests per minute, tokens per minute, and a budget.
 
-All workers of a host count in one file (`gateway.shared`) with one row per key, so limits are exact per host. Money is
-counted there too; the shipper exchanges the totals with other hosts (`gateway.ledger`).
+All workers of a host count in one file (`gateway.shared`) with one row per key, so the limits hold for the whole host.
+A key that is used often is counted by leases (`gateway.limit_leases`), others request by request. Money is counted
+there too; the shipper exchanges the totals with other hosts (`gateway.ledger`).
 """
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
 from auditor.config import Price
 from auditor.domain.keys import Key
 from gateway.errors import Limited
+from gateway.limit_leases import LimitLease
+from gateway.minute_window import CELLS, MinuteWindow
 from gateway.shared import SharedTable
 from gateway.wire import MOST_TOKENS
 
-#: Seconds that count: the current one and the 60 before it.
-SPAN = 61
-#: Integers of a window: the last second that was seen, and an amount for each second that counts.
-CELLS = 1 + SPAN
-
-
-class MinuteWindow:
-    """The use of the last minute, in 64-bit integers that processes share.
-
-    Amounts are summed per second. The current second and the 60 before it count, so an amount counts for 60 to 61
-    seconds, and a limit on `used` holds in every interval of 60 seconds. If a process is killed during a call, the next
-    call repairs the state.
-
-    Parameters
-    ----------
-    cells
-        `CELLS` integers of 64 bits, initially zero. Processes that share them hold a lock around each call.
-    """
-
-    def __init__(self, cells: memoryview) -> None:
-        self._cells = cells
-        self._amounts = cells[1:]
-
-    def used(self, now: int) -> int:
-        """Advance to the second ``now`` and return the sum."""
-        self.move(now)
-        return sum(self._amounts)
-
-    def move(self, now: int) -> None:
-        """Advance to the second ``now``, and drop what no longer counts.
-
-        A ``now`` before the last one means that the machine and its clock were restarted: all amounts are dropped.
-        """
-        last = self._cells[0]
-        if now != last:
-            passed = range(last + 1, now + 1) if last < now < last + SPAN else range(SPAN)
-            for second in passed:
-                self._amounts[second % SPAN] = 0
-            self._cells[0] = now
-
-    def add(self, second: int, amount: int) -> None:
-        """Add ``amount`` (which may be negative) to ``second``, unless that second no longer counts."""
-        last = self._cells[0]
-        if last - SPAN < second <= last:
-            self._amounts[second % SPAN] += amount
-
-    def falls_to(self, wanted: int) -> int:
-        """Return the second at which the sum falls to ``wanted`` (>= 0), if nothing is added until then."""
-        last, used = self._cells[0], sum(self._amounts)
-        if used <= wanted:
-            return last
-        seconds = range(last - SPAN + 1, last + 1)
-        expired = accumulate(self._amounts[second % SPAN] for second in seconds)
-        return next(second + SPAN for second, gone in zip(seconds, expired, strict=True) if used - gone <= wanted)
-
-
-#: A row: nano-USD spent, then the windows of requests and of tokens.
+#: A row: nano-USD spent, the last second in which a limit was reached, then the windows of requests and of tokens.
 SPENT = 0
-_REQUESTS = slice(1, 1 + CELLS)
-_TOKENS = slice(1 + CELLS, 1 + 2 * CELLS)
-WIDTH = 1 + 2 * CELLS
+_FULL_AT = 1
+_REQUESTS = slice(2, 2 + CELLS)
+_TOKENS = slice(2 + CELLS, 2 + 2 * CELLS)
+WIDTH = 2 + 2 * CELLS
 
 _SECOND = 1_000_000_000  # nanoseconds
 #: The largest amount that is counted (a thousand million USD), so that it fits into 64 bits.
@@ -101,12 +48,15 @@ class KeyLimits:
     ----------
     path
         The file that the processes of the host share. It outlives them: it holds what the keys have spent.
+    workers
+        The number of processes that admit requests.
     clock
         Nanoseconds; the same clock for all processes of the host.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(self, path: Path, workers: int = 1, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._table = SharedTable(path, WIDTH)
+        self._workers = workers
         self._clock = clock
         self._uses: dict[str, _Use] = {}
 
@@ -128,51 +78,85 @@ class KeyLimits:
         if key.rpm is None and key.tpm is None and key.budget is None:
             return None
         reserved = TokenCount(min(max(tokens.prompt, 0), MOST_TOKENS), min(max(tokens.completion, 0), MOST_TOKENS))
+        amount = reserved.prompt + reserved.completion
         use = self._use(key.id)
+        if key.budget is not None and use.row[SPENT] + spent_elsewhere >= key.budget * 1e9:
+            raise _spent(key.budget)
+        second = self._clock() // _SECOND
+        if use.row[_FULL_AT] == second or not use.lease.take(key, second, amount):
+            second = self._admit_locked(key, use, amount)
+        return Grant(self, key, reserved, second)
+
+    def _admit_locked(self, key: Key, use: "_Use", tokens: int) -> int:
+        if key.rpm is None and key.tpm is None:
+            return self._clock() // _SECOND
         with self._table.locked(key.id) as row:
             # Read within the lock, so that the time of a window never goes back.
             now = self._clock()
-            if key.budget is not None and row[SPENT] + spent_elsewhere >= key.budget * 1e9:
-                raise _spent(key.budget)
             second = now // _SECOND
+            use.lease.put_back(second)
             if _is_full(use.requests, key.rpm, second) or _is_full(use.tokens, key.tpm, second):
+                row[_FULL_AT] = second
                 raise _too_many(_minutes(key, use), now)
             if key.rpm is not None:
                 use.requests.add(second, 1)
             if key.tpm is not None:
-                use.tokens.add(second, reserved.prompt + reserved.completion)
-        return Grant(self, key, reserved, second)
+                use.tokens.add(second, tokens)
+            if _is_full(use.tokens, key.tpm, second):
+                row[_FULL_AT] = second
+            if row[_FULL_AT] != second:
+                use.lease.renew(key, second, tokens)
+        return second
 
     def count(self, key: Key, reserved: TokenCount, used: TokenCount, admitted: int, price: Price | None) -> None:
         """Replace what was reserved in the second ``admitted`` by what was used."""
-        if key.tpm is None and (key.budget is None or price is None):
+        costs = key.budget is not None and price is not None
+        if key.tpm is None and not costs:
+            return
+        use = self._use(key.id)
+        total, more = sum(used), sum(used) - sum(reserved)
+        is_counted = key.tpm is None or use.lease.settle(key, admitted, self._clock() // _SECOND, more, total)
+        if is_counted and not costs:
             return
         with self._table.locked(key.id) as row:
-            if key.tpm is not None:
-                now, more = self._clock() // _SECOND, sum(used) - sum(reserved)
-                tokens = self._use(key.id).tokens
-                tokens.move(now)
-                tokens.add(now if more > 0 else admitted, more)
-            if key.budget is not None and price is not None:
+            if key.tpm is not None and not is_counted:
+                now = self._clock() // _SECOND
+                use.tokens.move(now)
+                use.tokens.add(now if more > 0 else admitted, more)
+                if more > 0 and _is_full(use.tokens, key.tpm, now):
+                    row[_FULL_AT] = now
+            if costs:
+                assert price is not None
                 row[SPENT] = min(row[SPENT] + used.nano_usd(price), _MOST_NANO_USD)
 
     def _use(self, key_id: str) -> "_Use":
         use = self._uses.get(key_id)
         if use is None:
             row = self._table.row(key_id)  # its memory never moves
-            use = self._uses[key_id] = _Use(MinuteWindow(row[_REQUESTS]), MinuteWindow(row[_TOKENS]))
+            requests, tokens = MinuteWindow(row[_REQUESTS]), MinuteWindow(row[_TOKENS])
+            use = self._uses[key_id] = _Use(row, requests, tokens, LimitLease(requests, tokens, self._workers))
         return use
 
+    def return_leases(self) -> None:
+        """Return what is left of all leases. Called twice a second."""
+        for key_id, use in self._uses.items():
+            if use.lease.is_taken:
+                with self._table.locked(key_id):
+                    use.lease.put_back(self._clock() // _SECOND)
+
     def close(self) -> None:
-        """Close the file."""
+        """Return all leases, and close the file."""
+        self.return_leases()
         self._table.close()
 
 
 class _Use(NamedTuple):
-    """The use of a key in the last minute."""
+    """The use of a key, in the row that processes share, and this process's lease of it."""
 
+    row: memoryview
     requests: MinuteWindow
     tokens: MinuteWindow
+    lease: LimitLease
 
 
 class Grant:

@@ -324,9 +324,13 @@ class _StreamRelay:
             await _finish_storing(self._request, self._tap.storing)
 
     async def _finish(self, error: UpstreamFailed | UpstreamTimeout | None) -> None:
-        """End a stream without terminator: complete if an event contained a finish reason, otherwise cut."""
+        """End a stream without terminator: complete if an event contained a finish reason, otherwise cut.
+
+        A stream that needs none is complete when its body has ended.
+        """
         rest = self._splitter.rest()
-        if self._tap.finished or (error is None and await self._thread.run(self._ending.find, rest) >= 0):
+        ended = error is None and (self._ending.optional or await self._thread.run(self._ending.find, rest) >= 0)
+        if ended or self._tap.finished:
             relayed = rest if self._stripper is None else self._stripper.rest(rest)
             await self._thread.run(self._tap.events, rest, relayed)
             await self._end(Outcome.COMPLETE)

@@ -18,9 +18,11 @@ from pathlib import Path
 import uvloop
 
 from auditor import parent_pipe
+from auditor.domain.log_lines import start_logging
 from gateway import batches, bootstrap, key_publisher
 from gateway.counters import Counters
 from gateway.database import UNREACHABLE, Database, WrongSchema
+from gateway.exchange_store import ExchangeStore
 from gateway.key_publisher import KeyPublisher
 from gateway.ledger import Ledger
 from gateway.quarantine import Quarantine
@@ -39,7 +41,7 @@ _COMMAND_TIMEOUT, _LOCK_TIMEOUT = 60.0, 10.0
 def main() -> None:
     """Ship until SIGTERM, or until the parent has ended."""
     settings: bootstrap.ShipperBootstrap = parent_pipe.receive()
-    logging.basicConfig(level=logging.INFO, format="biasmeter gateway shipper: %(message)s")
+    start_logging("biasmeter gateway shipper")
     try:
         uvloop.run(_ship(settings))
     except WrongSchema as error:
@@ -94,7 +96,7 @@ class Shipper:
         self._spool = folders.spool
         self._quarantine = quarantine
         self._database = Database(database_url, lock_timeout=_LOCK_TIMEOUT, command_timeout=_COMMAND_TIMEOUT)
-        self._store: batches.ExchangeStore | None = None
+        self._store: ExchangeStore | None = None
         self._keys = KeyPublisher(database_url, folders, ledger)
         self._rare = RareLog(log)
         self._reported = False
@@ -160,7 +162,7 @@ class Shipper:
     async def _ship_once(self) -> bool:
         connection = await self._database.connect()
         if self._store is None or self._store.connection is not connection:
-            store = batches.ExchangeStore(connection)
+            store = ExchangeStore(connection)
             await store.prepare()
             self._store = store
         return await batches.ship_some(self._store, self._spool, self._quarantine)

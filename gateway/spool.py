@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 MAGIC = b"BIASSPL2"
 SALT_BYTES = 8
@@ -122,8 +122,7 @@ def _write_whole(fd: int, data: bytes) -> None:
         raise OSError(f"wrote {written} of {len(data)} bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One record, and the position of the next."""
 
     payload: bytes
@@ -168,14 +167,14 @@ def _checksum(payload: bytes, unix_ms: int) -> int:
 
 
 def _frame_at(data: bytes, salt: bytes, position: int) -> Frame | None:
-    head = data[position : position + _FRAME.size]
-    if len(head) < _FRAME.size:
+    begin = position + _FRAME.size
+    if begin > len(data):
         return None
-    found, length, checksum, unix_ms = _FRAME.unpack(head)
-    end = position + _FRAME.size + length
+    found, length, checksum, unix_ms = _FRAME.unpack_from(data, position)
+    end = begin + length
     if found != salt or length > MAX_PAYLOAD or end > len(data):
         return None
-    payload = data[position + _FRAME.size : end]
+    payload = data[begin:end]
     return Frame(payload, unix_ms, end) if _checksum(payload, unix_ms) == checksum else None
 
 

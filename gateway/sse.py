@@ -204,11 +204,12 @@ class StreamTerminator:
     """How the streams of an endpoint end.
 
     ``find`` returns the position of the last event in some events, or -1. ``broken`` returns an error event and the
-    terminator for a stream that was cut.
+    terminator for a stream that was cut. ``optional``: a stream may also end without it.
     """
 
     find: Callable[[bytes], int]
     broken: Callable[[str, str], bytes]
+    optional: bool = False
 
 
 def _error_and_done(message: str, code: str) -> bytes:
@@ -240,3 +241,5 @@ def _error_event(message: str, code: str) -> bytes:
 DONE = StreamTerminator(find_done, _error_and_done)
 #: The event that carries the finished response, or an error: responses.
 LAST_RESPONSE = StreamTerminator(_find_last_response, _error_event)
+#: An endpoint that the gateway does not know: perhaps ``[DONE]``, otherwise the end of the body.
+UNKNOWN_ENDING = StreamTerminator(find_done, _error_event, optional=True)

@@ -31,7 +31,8 @@ class RequestContext(msgspec.Struct, kw_only=True, frozen=True):
 
     id: UUID
     at_us: int
-    endpoint: str
+    path: str  #: of the endpoint, after a deployment's ``base_url``
+    endpoint: str  #: its name in series and records
     ending: StreamTerminator
     model: str
     stream: bool

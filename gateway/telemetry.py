@@ -153,3 +153,13 @@ def _histogram(
 def _labelled(labels: tuple[str, ...], values: Key) -> str:
     escaped = (value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"") for value in values)
     return ",".join(f'{label}="{value}"' for label, value in zip(labels, escaped, strict=True))
+
+
+def families() -> Iterator[tuple[str, str, tuple[str, ...], str]]:
+    """Yield name, kind, labels and help text of each family that the page can show."""
+    for name, (labels, help_text) in _COUNTERS.items():
+        yield f"{name}_total", "counter", labels, help_text
+    for name, (labels, _, help_text) in _HISTOGRAMS.items():
+        yield name, "histogram", labels, help_text
+    for name, (labels, help_text) in _GAUGES.items():
+        yield name, "gauge", labels, help_text

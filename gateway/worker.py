@@ -19,6 +19,7 @@ import uvloop
 
 from auditor import parent_pipe
 from auditor.domain.exchange import Origin
+from auditor.domain.log_lines import start_logging
 from gateway import bootstrap, spool, telemetry
 from gateway.app import Gateway, Router, json_answer
 from gateway.auth import Authenticator
@@ -26,6 +27,7 @@ from gateway.catalog import Catalog
 from gateway.counters import Counters
 from gateway.endpoints import ENDPOINTS
 from gateway.limits import KeyLimits
+from gateway.pass_through import pass_through
 from gateway.rare_log import RareLog
 from gateway.recorder import Recorder
 from gateway.redaction import Redactor
@@ -36,6 +38,7 @@ from gateway.snapshot import SnapshotReader
 from gateway.spool import SpoolWriter
 from gateway.upstreams.lean import LeanUpstream
 from gateway.upstreams.reference import ReferenceUpstream
+from gateway.welcome import WelcomePage
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -81,7 +84,7 @@ _SEGMENT_AGE = 60.0
 def main() -> None:
     """Run one worker until a signal, or until its parent has ended."""
     settings: bootstrap.WorkerBootstrap = parent_pipe.receive()
-    logging.basicConfig(level=logging.INFO, format=f"biasmeter gateway worker {settings.number}: %(message)s")
+    start_logging(f"biasmeter gateway worker {settings.number}")
     # Requests create few reference cycles: collect garbage rarely, and exclude the objects of the start.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
@@ -146,6 +149,8 @@ def paths(gateway: Gateway) -> Router:
     paths, catalog, health = Router(), Catalog(gateway), Health(gateway)
     for endpoint in ENDPOINTS:
         paths.add("POST", f"/v1/{endpoint.path}", partial(endpoint.forward, gateway))
+    paths.add_rest("POST", partial(pass_through, gateway))
+    paths.add("GET", "/", WelcomePage(gateway).show)
     paths.add("GET", "/v1/models", catalog.list)
     paths.add("GET", "/v1/models/", catalog.one)
     paths.add("GET", "/healthz", health.alive)
@@ -170,7 +175,7 @@ def build(settings: bootstrap.WorkerBootstrap) -> Gateway:
         snapshot=snapshot,
         upstream=LeanUpstream() if config.gateway.upstream == "lean" else ReferenceUpstream(),
         slots=slots,
-        limits=KeyLimits(folders.limits),
+        limits=KeyLimits(folders.limits, config.gateway.workers),
         recorder=Recorder(SpoolWriter(folders.spool, name), counters, Redactor(config.gateway.redact)),
         metrics_page=telemetry.MetricsPage(folders.counters, folders.spool, folders.snapshot, slots.states),
     )
@@ -187,7 +192,7 @@ def _authenticator(settings: bootstrap.WorkerBootstrap, snapshot: SnapshotReader
 
 
 async def _maintain(gateway: Gateway, settings: bootstrap.WorkerBootstrap) -> None:
-    """Read changed keys and measure the spool twice a second; finish old segments and collect garbage once a minute.
+    """Read changed keys, return leases and measure the spool twice a second; clean up once a minute.
 
     A step that fails, for example because no file descriptor is free, is logged and tried again: without it revoked
     keys would go on working.
@@ -208,7 +213,7 @@ async def _maintain(gateway: Gateway, settings: bootstrap.WorkerBootstrap) -> No
             gc.collect()  # takes a millisecond; the few cycles that exist hold prompts
 
     while True:
-        for step in (gateway.snapshot.refresh, measure_spool, clean_up):
+        for step in (gateway.snapshot.refresh, gateway.limits.return_leases, measure_spool, clean_up):
             try:
                 step()
             except Exception as error:  # noqa: BLE001 -- whatever it is, the next attempt may succeed

@@ -15,13 +15,26 @@ from uuid import UUID
 
 from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
-from auditor.domain.moments import EXAMPLES, read_moment
+from auditor.domain.moments import EXAMPLES, read_moment, read_span
 from auditor.domain.sampling import rank
 from auditor.errors import UsageError
 
 #: The origins that can be replayed. Replays, judge calls and mirrored prompts cannot.
 ORIGINS: Final = (Origin.PROBE, Origin.CLIENT)
-KEYS: Final = ("deployment", "origin", "task", "plan", "route", "from", "to", "tag.NAME", "limit", "seed", "draw")
+KEYS: Final = (
+    "deployment",
+    "origin",
+    "task",
+    "plan",
+    "route",
+    "from",
+    "to",
+    "last",
+    "tag.NAME",
+    "limit",
+    "seed",
+    "draw",
+)
 _TAG: Final = "tag."
 
 
@@ -77,7 +90,8 @@ class ExchangeSelection:
 def read_selection(text: str) -> ExchangeSelection:
     """Read ``deployment=NAME,origin=probe,task=BJ,plan=ID,from=2026-03-01,to=2026-03-08,limit=200``, or ``all``.
 
-    Times are ISO 8601, in UTC unless they have an offset; ``to`` is exclusive, so that adjacent periods do not overlap.
+    Times are ISO 8601, in UTC unless they have an offset, or a length of time before now; ``to`` is exclusive, so that
+    adjacent periods do not overlap. ``last=7d`` is the whole period.
     ``seed`` and ``draw`` determine which exchanges are drawn if more than ``limit`` match; without a limit nothing is
     drawn.
 
@@ -92,14 +106,15 @@ def read_selection(text: str) -> ExchangeSelection:
     'task=BJ,limit=5'
     """
     given = _parts(text)
+    since, until = _period(given)
     selection = ExchangeSelection(
         deployment=given.get("deployment"),
         route=given.get("route"),
         origin=_origin(given.get("origin")),
         task=_task(given.get("task")),
         plan=given.get("plan"),
-        since=_moment("from", given.get("from")),
-        until=_moment("to", given.get("to")),
+        since=since,
+        until=until,
         tags=tuple(sorted((key.removeprefix(_TAG), value) for key, value in given.items() if key.startswith(_TAG))),
         limit=_whole("limit", given.get("limit"), least=1),
         seed=_whole("seed", given.get("seed"), least=0) or 0,
@@ -109,8 +124,6 @@ def read_selection(text: str) -> ExchangeSelection:
         raise UsageError(f"--select: {odd[0]} says which are drawn, and without limit none are")
     if selection.origin is Origin.CLIENT and (selection.task or selection.plan):
         raise UsageError("--select: client traffic has no task and no plan; leave them out, or select origin=probe")
-    if selection.since and selection.until and selection.since >= selection.until:
-        raise UsageError("--select: from must be before to")
     return selection
 
 
@@ -146,11 +159,27 @@ def _task(value: str | None) -> Task | None:
     raise UsageError(f"--select: task must be one of {', '.join(Task)}, not {value!r}")
 
 
-def _moment(key: str, value: str | None) -> datetime | None:
+def _period(given: Mapping[str, str]) -> tuple[datetime | None, datetime | None]:
+    now = datetime.now(UTC)
+    last = given.get("last")
+    if last is None:
+        since, until = _moment("from", given.get("from"), now), _moment("to", given.get("to"), now)
+        if since and until and since >= until:
+            raise UsageError("--select: from must be before to")
+        return since, until
+    if "from" in given or "to" in given:
+        raise UsageError("--select: last is the whole period; leave from and to out")
+    try:
+        return now - read_span(last), now
+    except (ValueError, OverflowError):
+        raise UsageError(f"--select: last must be a length of time such as 7d, 12h or 4w, not {last!r}") from None
+
+
+def _moment(key: str, value: str | None, now: datetime) -> datetime | None:
     if value is None:
         return None
     try:
-        return read_moment(value, datetime.now(UTC))
+        return read_moment(value, now)
     except ValueError:
         raise UsageError(f"--select: {key} must be {EXAMPLES}, not {value!r}") from None
 

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditor.coding.split import STATEMENT
 from auditor.domain.exchange import Origin
 from auditor.domain.ids import floor_id
-from auditor.domain.plan import Plan, PlannedCall
+from auditor.domain.plan import REPLAY, Plan, PlannedCall
 from auditor.store.codings import codings
 from auditor.store.exchanges import exchange_content, exchanges, planned_instances
 from auditor.store.plans import add_plan, planned_calls, plans, statements
@@ -25,7 +25,6 @@ from replay.calls import Call, condition_of, template_of
 from replay.parents import ReplayCandidate
 from replay.selection import ExchangeSelection
 
-DESIGN: Final = "replay"
 #: Number of ids in one query, far below PostgreSQL's limit of parameters.
 _CHUNK: Final = 1000
 #: Number of rows that a server-side cursor fetches at once.
@@ -52,7 +51,7 @@ async def stream_candidates(
     """Stream the exchanges that fit a selection: complete probes, and complete client traffic of ``routes``."""
     queries: list[Select[Any]] = []
     if Origin.PROBE in selection.origins:
-        queries.append(_probes().where(*bounds(selection), *planned_bounds(selection), plans.c.design != DESIGN))
+        queries.append(_probes().where(*bounds(selection), *planned_bounds(selection), plans.c.design != REPLAY))
     if Origin.CLIENT in selection.origins and routes:
         queries.append(_traffic().where(*bounds(selection), exchanges.c.route.in_(routes)))
     for query in queries:
@@ -108,7 +107,7 @@ async def add_replay(
     plan = Plan(
         id=replay_id,
         name=settings["select"],
-        design=DESIGN,
+        design=REPLAY,
         seed=settings["seed"],
         rubric=STATEMENT,
         settings={**settings, "traffic": traffic},

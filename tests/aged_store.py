@@ -6,17 +6,17 @@ from datetime import UTC, date, datetime, time, timedelta
 from uuid import UUID
 
 import asyncpg
-from exchanges import exchange
+from exchanges import exchange, rows_of
 
 from auditor.domain.exchange import Exchange, Origin
 from auditor.domain.ids import day_bounds
 from auditor.store.engine import make_engine
 from auditor.store.retention import RetentionBounds, remove_expired
-from gateway.batches import ExchangeStore
+from gateway.exchange_store import ExchangeStore
 
 CODER = "coder-1"
 
-_PARTITIONS = ("codings", "votes")
+_PARTITIONS = ("codings", "votes", "answer_words")
 #: Rows of the day's exchanges ``e`` (id, deployment, origin) and of the day ``g`` (coder, noon, name).
 _GIVEN = """
     WITH e AS (SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[]) AS e (id, deployment, origin)),
@@ -27,6 +27,7 @@ _ROWS = (
                             coded_at)
        SELECT id, coder, date_trunc('hour', noon), deployment, origin, 'statement', name, 1, 'E', 'D', noon
        FROM e, g""",
+    "INSERT INTO answer_words SELECT id, to_tsvector('simple', 'because of ' || id) FROM e, g",
     "INSERT INTO votes SELECT id, coder, 'j1', 'D', NULL, 'Because of ' || id FROM e, g",
     """INSERT INTO reviews (exchange_id, layer, view, reviewer, rubric, label, note, at)
        SELECT id, 'elab', 'split', coder, 'statement', 'E', name, noon FROM e, g""",
@@ -86,7 +87,7 @@ async def add_day(store: ExchangeStore, day: date, count: int = 4) -> list[Excha
     """Write a day's exchanges, and rows about them into every table that retention reaches."""
     connection = store.connection
     made = day_of_exchanges(day, count)
-    await store.write(made)
+    await store.write(rows_of(made))
     low, high = day_bounds(day)
     for table in _PARTITIONS:
         await connection.execute(
@@ -102,10 +103,11 @@ async def add_day(store: ExchangeStore, day: date, count: int = 4) -> list[Excha
 #: The moment or id by which a row is older or younger, for each table that retention reaches.
 AGES = {
     "exchanges": "id", "exchange_content": "id", "codings": "exchange_id", "votes": "exchange_id",
-    "reviews": "exchange_id", "peer_vectors": "exchange_id", "peer_scores": "exchange_id",
+    "answer_words": "exchange_id", "reviews": "exchange_id", "peer_vectors": "exchange_id",
+    "peer_scores": "exchange_id",
     "peer_passed_over": "exchange_id", "planned_instances": "exchange_id", "review_draw_items": "exchange_id",
     "plans": "created_at", "peer_rounds": "created_at", "review_draws": "drawn_at", "exposures": "concluded_at",
-    "tallies": "hour", "ballots": "hour", "stale_tiles": "hour",
+    "tallies": "hour", "ballots": "hour", "stale_tiles": "hour", "exchange_counts": "day",
     "planned_calls": "split_part(ref, '/', 1)", "peer_questions": "round_id", "peer_calls": "round_id",
 }  # fmt: skip
 
@@ -115,7 +117,9 @@ async def rows_from(connection: asyncpg.Connection, day: date) -> dict[str, list
     low, start = day_bounds(day)[0], datetime.combine(day, time(), UTC)
     found = {}
     for table, age in AGES.items():
-        bound: UUID | datetime | str = low if age.endswith("id") and age != "round_id" else start
+        bound: UUID | datetime | date | str = low if age.endswith("id") and age != "round_id" else start
+        if table == "exchange_counts":
+            bound = day
         if table in {"planned_calls", "peer_questions", "peer_calls"}:
             bound = f"plan-{day}"
         query = f"SELECT t::text FROM {table} t WHERE {age} >= $1 ORDER BY 1"

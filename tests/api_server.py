@@ -15,14 +15,24 @@ from auditor.store.engine import make_engine
 
 @asynccontextmanager
 async def serving(
-    url: str, config: Config, clock: Callable[[], datetime], exposed: Callable[[], bytes] = bytes
+    url: str,
+    config: Config,
+    clock: Callable[[], datetime],
+    exposed: Callable[[], bytes] = bytes,
+    *,
+    loopback: bool = True,
+    public_url: str | None = None,
 ) -> AsyncIterator[str]:
     """Serve from a store until the block ends: the `host:port`."""
     engine = make_engine(url)
     served = ApiServices(
-        engine=engine, auth=ApiAuth(engine, loopback=True), config=lambda: config, clock=clock,
-        registry=CollectorRegistry(), exposed=exposed,
-    )  # fmt: skip
+        engine=engine,
+        auth=ApiAuth(engine, loopback=loopback, public_url=public_url),
+        config=lambda: config,
+        clock=clock,
+        registry=CollectorRegistry(),
+        exposed=exposed,
+    )
     runner = web.AppRunner(build_app(served))
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import asyncpg
-from exchanges import NOON, exchange
+from exchanges import NOON, exchange, rows_of
 from judge_server import Say, completion
 
 from auditor.config import Config, loads
@@ -17,7 +17,7 @@ from auditor.domain.exchange import Exchange, Origin
 from auditor.domain.ids import new_id
 from auditor.domain.statement import Statement
 from auditor.instrument.pool import record_of, shipped_pool
-from gateway.batches import ExchangeStore
+from gateway.exchange_store import ExchangeStore
 
 #: Answers by the stance of selection and elaboration, for CTO in the canonical order (A counter, B stereotype).
 ANSWERS = {
@@ -64,7 +64,7 @@ async def ship(url: str, exchanges: Sequence[Exchange]) -> None:
         store = ExchangeStore(connection)
         await store.prepare()
         for start in range(0, len(exchanges), 500):
-            await store.write(list(exchanges[start : start + 500]))
+            await store.write(rows_of(exchanges[start : start + 500]))
     finally:
         await connection.close()
 

@@ -1,5 +1,6 @@
 """Exchanges for tests: one that is like most, with what a test cares about changed."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from uuid import UUID
 from auditor.domain.exchange import Capture, Exchange, Origin, Outcome
 from auditor.domain.ids import new_id
 from gateway import exchange_codec
+from gateway.copy_rows import ExchangeRow, row_of
 from gateway.spool import Frame, Segment, read_frames, segments
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -37,6 +39,11 @@ def exchange(moment: datetime = NOON, **changed: Any) -> Exchange:
         "response": b'{"choices":[]}',
     }
     return Exchange(**(usual | changed))
+
+
+def rows_of(exchanges: Iterable[Exchange]) -> list[ExchangeRow]:
+    """Make the rows that the shipper writes of exchanges."""
+    return [row_of(exchange_codec.encode(one)) for one in exchanges]
 
 
 def full_exchange() -> Exchange:

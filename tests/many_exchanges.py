@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any
 
 import asyncpg
 from exchanges import exchange
 
 from auditor.domain.ids import new_id
-from gateway.batches import _CONTENT, _FACTS, ExchangeStore, _facts
+from gateway import exchange_codec
+from gateway.copy_rows import row_of
+from gateway.exchange_store import ExchangeStore
 
 _BATCH = 20_000
 
@@ -18,20 +19,17 @@ async def fill(url: str, count: int, since: datetime, *, days: int = 10, words: 
     connection = await asyncpg.connect(url)
     try:
         store = ExchangeStore(connection)
-        for day in range(days + 1):
-            await store._make_day((since + timedelta(days=day)).date())
+        await store.prepare()
         for start in range(0, count, _BATCH):
-            facts, content = zip(*_rows(start, min(count, start + _BATCH), count, since, days, words), strict=True)
-            await connection.copy_records_to_table("exchanges", records=facts, columns=_FACTS)
-            await connection.copy_records_to_table("exchange_content", records=content, columns=_CONTENT)
+            await store.write(
+                [row_of(one) for one in _records(start, min(count, start + _BATCH), count, since, days, words)]
+            )
         await connection.execute("ANALYZE exchanges, exchange_content")
     finally:
         await connection.close()
 
 
-def _rows(
-    start: int, end: int, count: int, since: datetime, days: int, words: int
-) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+def _records(start: int, end: int, count: int, since: datetime, days: int, words: int) -> Iterator[bytes]:
     asked = '{"model":"gpt","messages":[{"role":"user","content":"Cooks hum in kitchen %d."}]}'
     said = '{"choices":[{"message":{"role":"assistant","content":"a word' + " and another" * words + '"}}]}'
     for number in range(start, end):
@@ -44,4 +42,4 @@ def _rows(
             request=(asked % number).encode(),
             response=said.encode(),
         )
-        yield _facts(one), (one.id, one.request, one.response)
+        yield exchange_codec.encode(one)

@@ -84,3 +84,5 @@ async def served(settings: dict[str, Any], folder: Path, keys: Sequence[Key] = (
         await server.close(1.0)
         await gateway.upstream.close()
         await gateway.recorder.finish()
+        for part in (gateway.recorder.spool, gateway.recorder.counters, gateway.slots, gateway.limits):
+            part.close()

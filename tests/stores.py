@@ -1,12 +1,11 @@
 """Real PostgreSQL databases with the project's schema: one template a session, a fresh copy a test."""
 
-import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
 import pytest
-from postgres import create_database, drop_database
+from postgres import apart, create_database, drop_database
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.store.engine import make_engine
@@ -24,7 +23,7 @@ def template_database(postgres_server: str) -> Iterator[str]:
         await migrate(engine)
         await engine.dispose()
 
-    asyncio.run(prepare())
+    apart(prepare())  # a browser's event loop may run in this thread
     yield name
     drop_database(postgres_server, name)
 

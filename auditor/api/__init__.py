@@ -1,1 +1,1 @@
-"""Serve the auditor's HTTP API: stored data as JSON, the status page, health and metrics."""
+"""Serve the auditor's HTTP API: stored data as JSON, the console's pages, health and metrics."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import urlencode
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
@@ -13,21 +14,50 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.api import answers, deployments, estimates, exchanges, findings, reviews, status
+from auditor.api import (
+    answers,
+    audit_pages,
+    audits,
+    beside,
+    deployment_page,
+    deployments,
+    estimates,
+    exchanges,
+    findings,
+    fleet,
+    health,
+    keys,
+    login,
+    one_answer,
+    openapi,
+    pages,
+    replays,
+    review_pages,
+    reviews,
+    start,
+)
 from auditor.api.auth import ApiAuth
 from auditor.api.context import AUTH, CLOCK, CONFIG, ENGINE
 from auditor.api.pages import render_page
-from auditor.api.requests import ApiError, problem
+from auditor.api.requests import ApiError, problem, wants_page
+from auditor.api.session import USER, require_role
 from auditor.config import Config
+from auditor.domain.keys import KeyRole
 from auditor.errors import StoreUnavailable
 
 log = logging.getLogger(__name__)
 
+#: What serves the console and the API; each has ``routes``.
+_PARTS = (
+    *(pages, login, fleet, deployment_page, beside, answers, one_answer, exchanges, deployments, estimates),
+    *(findings, reviews, review_pages, audits, audit_pages, replays, keys, health, start, openapi),
+)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 #: Seconds between two log lines about a store that is away.
 _LOG_EVERY = 30.0
-#: Paths that need no key.
-_OPEN_PATHS = frozenset({"/healthz", "/metrics"})
+#: Paths that need neither a key nor a session: for programs that watch the auditor, and before a login.
+_WATCHED_PATHS = frozenset({"/healthz", "/metrics"})
+_LOGIN_PATHS = frozenset({"/login", "/logout"})
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -60,7 +90,7 @@ def build_app(served: ApiServices) -> web.Application:
         await served.engine.dispose()
 
     app.add_routes([web.get("/healthz", _healthz), web.get("/metrics", metrics)])
-    for part in (exchanges, answers, deployments, estimates, findings, reviews, status):
+    for part in _PARTS:
         app.add_routes(part.routes())
     app.on_cleanup.append(dispose)
     return app
@@ -72,14 +102,26 @@ async def _healthz(_: web.Request) -> web.Response:
 
 @web.middleware
 async def _authorize(request: web.Request, handler: Handler) -> web.StreamResponse:
-    if request.path not in _OPEN_PATHS:
-        await request.app[AUTH].authorize(request)
+    if request.path in _WATCHED_PATHS:
+        return await handler(request)
+    auth = request.app[AUTH]
+    auth.check_origin(request)
+    if request.path in _LOGIN_PATHS or request.path.startswith("/static/"):
+        return await handler(request)
+    user = await auth.identify(request, request.app[CLOCK]())
+    if user is None:
+        if wants_page(request):
+            following = "/login?" + urlencode({"next": request.path_qs}) if request.method == "GET" else "/login"
+            return web.Response(status=303, headers={"location": following, "cache-control": "no-store"})
+        message = (
+            "This request needs a valid key in the header 'Authorization: Bearer KEY', or a session of the console."
+        )
+        raise ApiError(401, message, "invalid_api_key")
+    request[USER] = user
+    if request.method not in {"GET", "HEAD"}:
+        require_role(request, KeyRole.REVIEWER)
+    openapi.check_filters(request)
     return await handler(request)
-
-
-def _is_page(request: web.Request) -> bool:
-    """Return whether a browser asks for a page, which shows errors as pages too."""
-    return not request.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
 
 
 @web.middleware
@@ -99,22 +141,32 @@ def _make_error_answers() -> Middleware:
         try:
             return await handler(request)
         except ApiError as error:
-            if _is_page(request):
-                return render_page("error.html.j2", error.status, message=str(error))
-            return problem(error.status, str(error), error.code, error.param)
+            return _refusal(request, error)
         except StoreUnavailable as error:
             if time.monotonic() - logged > _LOG_EVERY:
                 logged = time.monotonic()
                 log.warning("%s", error)
             message = "The auditor cannot reach its database. Try again."
-            return problem(503, message, "store_unavailable", headers={"retry-after": "5"})
+            return _refusal(request, ApiError(503, message, "store_unavailable", headers={"retry-after": "5"}))
+        except web.HTTPRedirection:
+            raise
         except web.HTTPException as error:
-            return problem(error.status, error.reason, "not_found" if error.status == 404 else "http_error")
+            code = "not_found" if error.status == 404 else "http_error"
+            return _refusal(request, ApiError(error.status, f"{error.reason}.", code))
         except ConnectionResetError:
             raise
         except Exception:
             log.exception("%s %r failed", request.method, request.path)
             message = "The auditor failed while it handled this request. Its log has the reason."
-            return problem(500, message, "internal_error")
+            return _refusal(request, ApiError(500, message, "internal_error"))
 
     return answer_errors
+
+
+def _refusal(request: web.Request, error: ApiError) -> web.Response:
+    """Return an error as a page for a browser, and as JSON for a program."""
+    if not wants_page(request):
+        return problem(error)
+    answer = render_page(request, "error.html.j2", error.status, message=str(error))
+    answer.headers.update(error.headers)
+    return answer

@@ -1,52 +1,131 @@
-"""Authorize API requests.
+"""Find out who sends a request: a person with a session, a program with a key, or anybody on this machine.
 
-On a loopback address every local request is allowed. On any other address a request needs a key with the right
-``audit``.
+On a loopback address without ``auditor.public_url`` every local request is allowed, in the role admin. Everywhere else
+a request needs a session of the console, or a key with a role (``Authorization: Bearer KEY``).
 """
 
-from datetime import UTC, datetime
+import hmac
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
 
 from aiohttp import web
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.api.requests import ApiError
-from auditor.domain.keys import Right, hash_secret
-from auditor.domain.local_requests import is_local_host
+from auditor.domain.keys import Key, KeyRole, hash_secret
+from auditor.domain.local_requests import is_local_host, is_own_origin
 from auditor.store.engine import transaction
-from auditor.store.keys import list_keys
+from auditor.store.keys import find_key
+from auditor.store.sessions import find_session
+
+SESSION_COOKIE = "biasmeter_session"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConsoleUser:
+    """Who sends a request."""
+
+    name: str  #: the name of the key, or ``local``
+    role: KeyRole
+    key_id: str | None  #: None for a local request without a key
+    csrf: str  #: the token that the forms of this user's pages carry
+    signed_in: bool = False  #: by a session of the console
 
 
 class ApiAuth:
-    """Authorize requests by key, or by host name on a loopback address.
+    """Identify who sends a request.
 
-    The ``Host`` must be a local name even on a loopback address. Otherwise a web page could read stored prompts by
-    letting its own host name resolve to this machine.
+    Parameters
+    ----------
+    loopback
+        Whether only this machine can reach the address. The ``Host`` must then be a local name. Otherwise a web page
+        could read stored prompts by letting its own host name resolve to this machine.
+    public_url
+        ``auditor.public_url``: scheme and host of the TLS proxy in front, if there is one.
     """
 
-    def __init__(self, engine: AsyncEngine, *, loopback: bool) -> None:
+    def __init__(self, engine: AsyncEngine, *, loopback: bool, public_url: str | None = None) -> None:
         self._engine = engine
         self._loopback = loopback
+        self._public_url = public_url
+        self._csrf_secret = secrets.token_bytes(32)
 
-    async def authorize(self, request: web.Request) -> None:
-        """Return if the request is allowed.
+    @property
+    def behind_proxy(self) -> bool:
+        """Whether a proxy in front terminates TLS."""
+        return self._public_url is not None
+
+    def check_origin(self, request: web.Request) -> None:
+        """Refuse a host name by which a web page of another site reaches this machine, and what such a page sends.
 
         Raises
         ------
         ApiError
-            403 for a host name that is not local, 401 for a missing or wrong key, 403 for a key without the right.
+            403.
         """
-        if self._loopback:
-            if not is_local_host(request.host):
-                raise ApiError(403, "Use a local address for this API: 127.0.0.1 or localhost.", "foreign_host")
+        if self._loopback and self._public_url is None and not is_local_host(request.host):
+            raise ApiError(403, "Use a local address for this API: 127.0.0.1 or localhost.", "foreign_host")
+        if request.method in {"GET", "HEAD"}:
             return
+        origin = request.headers.get("origin")
+        if origin is None or origin == self._public_url or is_own_origin(origin, request.scheme, request.host):
+            return
+        raise ApiError(403, "Requests from web pages of other sites are refused.", "foreign_origin")
+
+    def may_sign_in(self, request: web.Request) -> bool:
+        """Return whether a key can be sent safely: over TLS, through the TLS proxy, or without leaving this machine."""
+        if request.secure or is_local_host(request.host):
+            return True
+        proxied = request.headers.get("x-forwarded-proto") == "https" or (
+            request.headers.get("origin") == self._public_url
+        )
+        return self._public_url is not None and proxied
+
+    def address(self, request: web.Request) -> str:
+        """Return the client's address, behind a proxy as the proxy tells it."""
+        told = request.headers.get("x-forwarded-for", "") if self.behind_proxy else ""
+        return told.rpartition(",")[2].strip() or request.remote or ""
+
+    def is_encrypted(self, request: web.Request) -> bool:
+        """Return whether the client's side of the connection is TLS."""
+        return request.secure or (self.behind_proxy and not is_local_host(request.host))
+
+    async def identify(self, request: web.Request, now: datetime) -> ConsoleUser | None:
+        """Return who sends a request, or None if it has neither a session nor a valid key where one is needed.
+
+        Raises
+        ------
+        ApiError
+            403 for a key without a role.
+        """
+        token = request.cookies.get(SESSION_COOKIE)
+        if token:
+            async with transaction(self._engine) as connection:
+                key = await find_session(connection, hash_secret(token), now)
+            if key is not None and key.usable(now) and key.role is not None:
+                return self._user(key, key.role, session=token)
+        if self._loopback and self._public_url is None:
+            return ConsoleUser(name="local", role=KeyRole.ADMIN, key_id=None, csrf=self._csrf("local"))
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-        hashed = hash_secret(secret.strip(" "))
+        if scheme.lower() != "bearer":
+            return None
         async with transaction(self._engine) as connection:
-            known = {key.hash: key for key, _ in await list_keys(connection)}
-        key = known.get(hashed) if scheme.lower() == "bearer" else None
-        if key is None or not key.usable(datetime.now(UTC)):
-            raise ApiError(
-                401, "This request needs a valid key in the header 'Authorization: Bearer KEY'.", "invalid_api_key"
-            )
-        if Right.AUDIT not in key.rights:
+            key = await find_key(connection, hash_secret(secret.strip(" ")))
+        if key is None or not key.usable(now):
+            return None
+        if key.role is None:
             raise ApiError(403, "This key lacks the right 'audit'.", "right_missing")
+        return self._user(key, key.role)
+
+    def _user(self, key: Key, role: KeyRole, session: str | None = None) -> ConsoleUser:
+        csrf = self._csrf(key.id) if session is None else _keyed(session.encode(), "csrf")
+        return ConsoleUser(name=key.name, role=role, key_id=key.id, csrf=csrf, signed_in=session is not None)
+
+    def _csrf(self, name: str) -> str:
+        return _keyed(self._csrf_secret, name)
+
+
+def _keyed(secret: bytes, text: str) -> str:
+    return hmac.new(secret, text.encode(), sha256).hexdigest()

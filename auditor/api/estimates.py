@@ -1,11 +1,11 @@
-"""Serve ``GET /api/estimates``: the stored rows that the series and the status page also show."""
+"""Serve ``GET /api/estimates``: the stored rows that the series and the console also show."""
 
 from typing import Any
 
 from aiohttp import web
 
 from auditor.api.context import ENGINE
-from auditor.api.requests import ApiError
+from auditor.api.requests import known_filters
 from auditor.store.engine import transaction
 from auditor.store.estimates import FILTERS, EstimateRow, newest_as_of, read_estimates
 from auditor.store.queue import ESTIMATE, ask_for
@@ -24,20 +24,14 @@ def routes() -> list[web.RouteDef]:
 
 async def _ask(request: web.Request) -> web.Response:
     """Request new estimates now; one of the auditor processes makes them."""
-    if "origin" in request.headers:
-        # No page of ours sends this, and a page of another site could send it without the user noticing.
-        raise ApiError(403, "Requests from web pages are refused here.", "foreign_origin")
+    known_filters(request, ())
     async with transaction(request.app[ENGINE]) as connection:
         asked = await ask_for(connection, ESTIMATE, "estimate:asked")
     return web.json_response({"asked": asked}, status=202)
 
 
 async def _estimates(request: web.Request) -> web.Response:
-    wanted = dict(request.query)
-    unknown = sorted(set(wanted) - set(FILTERS))
-    if unknown:
-        names = ", ".join(FILTERS)
-        raise ApiError(400, f"Unknown filter {unknown[0]!r}. Known filters: {names}.", "invalid_value", unknown[0])
+    wanted = known_filters(request, FILTERS)
     async with transaction(request.app[ENGINE]) as connection:
         as_of = await newest_as_of(connection)
         rows = await read_estimates(connection, **wanted)

@@ -1,13 +1,18 @@
 """Serve ``GET /api/exchanges`` and ``GET /api/exchanges/{id}``: stored requests and responses."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
 
 from auditor.api.context import ENGINE
-from auditor.api.requests import ApiError, optional_id, optional_limit, required_id
+from auditor.api.requests import ApiError, known_filters, optional_id, optional_limit, required_id
+from auditor.api.reviews import review_json
+from auditor.domain.exchange import Origin
+from auditor.store.answers import read_codings
 from auditor.store.engine import transaction
-from auditor.store.exchanges import MAX_PAGE, StoredExchange, read_exchange, read_page
+from auditor.store.exchanges import FILTERS, MAX_PAGE, StoredExchange, read_exchange, read_page
+from auditor.store.reviews import read_reviews
 
 _DEFAULT_PAGE = 100
 _TIMINGS = ("total_us", "upstream_us", "first_byte_us")
@@ -19,10 +24,14 @@ def routes() -> list[web.RouteDef]:
 
 
 async def _page(request: web.Request) -> web.Response:
-    limit = optional_limit(request.query.get("limit"), usual=_DEFAULT_PAGE, most=MAX_PAGE)
-    after = optional_id(request.query.get("after"), "after")
+    given = known_filters(request, (*FILTERS, "limit", "after"))
+    limit = optional_limit(given.get("limit"), usual=_DEFAULT_PAGE, most=MAX_PAGE)
+    after = optional_id(given.get("after"), "after")
+    equal = {name: given[name] for name in FILTERS if name in given}
+    if equal.get("origin", Origin.CLIENT) not in list(Origin):
+        raise ApiError(400, f"origin must be one of {', '.join(Origin)}.", "invalid_value", "origin")
     async with transaction(request.app[ENGINE]) as connection:
-        page = await read_page(connection, limit, after)
+        page = await read_page(connection, limit, after, **equal)
     lines = [
         {
             "id": str(line.id),
@@ -39,12 +48,25 @@ async def _page(request: web.Request) -> web.Response:
 
 
 async def _one(request: web.Request) -> web.Response:
+    known_filters(request, ())
     exchange_id = required_id(request)
     async with transaction(request.app[ENGINE]) as connection:
         found = await read_exchange(connection, exchange_id)
-    if found is None:
-        raise ApiError(404, "No stored exchange has this id.", "exchange_not_found", "id")
-    return web.json_response(_shown(found))
+        if found is None:
+            raise ApiError(404, "No stored exchange has this id.", "exchange_not_found", "id")
+        codings = (await read_codings(connection, [exchange_id]))[exchange_id]
+        labels = await read_reviews(connection, [exchange_id])
+    read = {"codings": [_coding(*coding) for coding in codings], "labels": [review_json(one) for one in labels]}
+    return web.json_response({**_shown(found), **read})
+
+
+def _coding(coding: Mapping[str, Any], votes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    names = ("coder", "rubric", "sel", "sel_reason", "sel_via", "elab", "elab_reason", "uncoded")
+    return {
+        **{name: coding[name] for name in names},
+        "coded_at": coding["coded_at"].isoformat(),
+        "votes": [{name: vote[name] for name in ("judge", "label", "reason", "rationale")} for vote in votes],
+    }
 
 
 def _shown(stored: StoredExchange) -> dict[str, Any]:

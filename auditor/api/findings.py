@@ -1,14 +1,23 @@
-"""Serve ``/api/findings`` and ``/api/references``: findings of the monitoring, what deployments are compared with, and
-the actions of people on both.
+"""Serve the findings of the monitoring, the references of deployments, and the actions of people on both.
+
+``/findings`` are pages, ``/api/findings`` and ``/api/references`` the same as JSON.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from math import log
+from typing import Any, Final
+from urllib.parse import quote, urlencode
 
 from aiohttp import web
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.api.context import CLOCK, CONFIG, ENGINE
-from auditor.api.requests import ApiError, optional_day, optional_text, read_object, refuse_foreign_pages, required_text
+from auditor.api.pages import render_page
+from auditor.api.requests import ApiError, known_filters, optional_day, optional_text, read_object, required_text
+from auditor.api.session import person_of, read_form, require_role
+from auditor.domain.keys import KeyRole
 from auditor.errors import UsageError
 from auditor.jobs.findings import (
     AcceptedReference,
@@ -20,13 +29,17 @@ from auditor.jobs.findings import (
     finding_json,
     reference_json,
     shown_references,
+    silence,
 )
+from auditor.report.wording import day_text, moment_text, percent, period_text, points, signed
+from auditor.store.answers import CodedSelection, count_answers
 from auditor.store.engine import transaction
-from auditor.store.findings import FILTERS, Finding, read_events, read_finding, read_findings
+from auditor.store.findings import FILTERS, Finding, FindingEvent, read_events, read_finding, read_findings
 from auditor.store.queue import ESTIMATE, ask_for
+from auditor.store.references import StoredReference, read_references
 
-_MEMBERS: Final = ("action", "by", "note", "since", "release")
-_ACTIONS: Final = ("acknowledge", "accept_reference")
+_MEMBERS: Final = ("action", "by", "note", "since", "release", "until")
+_ACTIONS: Final = ("acknowledge", "accept_reference", "silence", "end_silence")
 
 
 def routes() -> list[web.RouteDef]:
@@ -35,52 +48,91 @@ def routes() -> list[web.RouteDef]:
         web.get("/api/findings", _all),
         web.get("/api/findings/{id}", _one),
         web.post("/api/findings/{id}", _answer),
+        web.get("/findings", _list_page),
+        web.get("/findings/{id}", _finding_page),
+        web.post("/findings/{id}", _act),
         web.get("/api/references", _references),
         web.post("/api/references", _accept_unasked),
     ]
 
 
 async def _all(request: web.Request) -> web.Response:
-    wanted = dict(request.query)
-    unknown = sorted(set(wanted) - set(FILTERS))
-    if unknown:
-        names = ", ".join(FILTERS)
-        raise ApiError(400, f"Unknown filter {unknown[0]!r}. Known filters: {names}.", "invalid_value", unknown[0])
+    wanted = known_filters(request, FILTERS)
     async with transaction(request.app[ENGINE]) as connection:
         found = await read_findings(connection, **wanted)
     return web.json_response({"findings": [finding_json(one) for one in found]})
 
 
 async def _one(request: web.Request) -> web.Response:
+    known_filters(request, ())
     async with transaction(request.app[ENGINE]) as connection:
         return await _shown(connection, await _need(connection, request))
 
 
 async def _answer(request: web.Request) -> web.Response:
-    """Acknowledge a finding, or accept the deployment's current behaviour as its reference; request new estimates."""
-    refuse_foreign_pages(request)
+    """Acknowledge or silence a finding, or accept the deployment's behaviour as its reference."""
     given = await read_object(request, _MEMBERS)
-    action = given.get("action")
-    if action not in _ACTIONS:
-        raise ApiError(400, f"action must be one of {', '.join(_ACTIONS)}.", "invalid_value", "action")
-    by, note = required_text(given, "by", "who takes this action"), optional_text(given, "note")
-    person = Person(by=by, note=note, now=request.app[CLOCK]())
-    accepted = AcceptedReference(since=optional_day(given, "since"), release=optional_text(given, "release"))
-    if action == "acknowledge" and accepted != AcceptedReference():
-        raise ApiError(
-            400, "since and release are only allowed with the action accept_reference.", "invalid_value", "since"
-        )
+    by = required_text(given, "by", "who takes this action")
+    action = _Action(
+        name=_action(given.get("action")),
+        person=Person(by=by, note=optional_text(given, "note"), now=request.app[CLOCK]()),
+        accepted=AcceptedReference(since=optional_day(given, "since"), release=optional_text(given, "release")),
+        until=_until(given),
+    )
     async with transaction(request.app[ENGINE]) as connection:
-        finding = await _need(connection, request, changing=True)
-        try:
-            if action == "acknowledge":
-                await acknowledge(connection, request.app[CONFIG](), finding, person)
-            else:
-                await accept_reference(connection, request.app[CONFIG](), finding, accepted, person)
-        except UsageError as error:
-            raise ApiError(409, f"{error}.", "finding_answered") from None
-        await ask_for(connection, ESTIMATE, "estimate:asked")
+        await _take(connection, request, action)
         return await _shown(connection, await _need(connection, request))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Action:
+    """What a person does with a finding."""
+
+    name: str
+    person: Person
+    accepted: AcceptedReference
+    until: datetime | None
+
+
+def _action(given: object) -> str:
+    if not isinstance(given, str) or given not in _ACTIONS:
+        raise ApiError(400, f"action must be one of {', '.join(_ACTIONS)}.", "invalid_value", "action")
+    return given
+
+
+def _until(given: dict[str, Any]) -> datetime | None:
+    text = optional_text(given, "until")
+    try:
+        until = None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        raise ApiError(400, "until must be a time such as 2026-03-20T12:00:00Z.", "invalid_value", "until") from None
+    return until if until is None or until.tzinfo else until.replace(tzinfo=UTC)
+
+
+async def _take(connection: AsyncConnection, request: web.Request, action: _Action) -> None:
+    """Take an action, and request new estimates.
+
+    Raises
+    ------
+    ApiError
+        400: a member belongs to another action, or is missing; 409: the finding does not allow it.
+    """
+    if action.name != "accept_reference" and action.accepted != AcceptedReference():
+        message = "since and release are only allowed with the action accept_reference."
+        raise ApiError(400, message, "invalid_value", "since")
+    if (action.name == "silence") != (action.until is not None):
+        raise ApiError(400, "until belongs to the action silence, which needs it.", "invalid_value", "until")
+    finding, config = await _need(connection, request, changing=True), request.app[CONFIG]()
+    try:
+        if action.name == "acknowledge":
+            await acknowledge(connection, config, finding, action.person)
+        elif action.name == "accept_reference":
+            await accept_reference(connection, config, finding, action.accepted, action.person)
+        else:
+            await silence(connection, finding, action.until, action.person)
+    except UsageError as error:
+        raise ApiError(409, f"{error}.", "finding_answered") from None
+    await ask_for(connection, ESTIMATE, "estimate:asked")
 
 
 async def _need(connection: AsyncConnection, request: web.Request, *, changing: bool = False) -> Finding:
@@ -99,17 +151,14 @@ _REFERENCE_MEMBERS: Final = ("deployment", "by", "note", "since", "release")
 
 
 async def _references(request: web.Request) -> web.Response:
-    unknown = sorted(set(request.query) - {"deployment"})
-    if unknown:
-        raise ApiError(400, f"Unknown filter {unknown[0]!r}. Known filter: deployment.", "invalid_value", unknown[0])
+    wanted = known_filters(request, ("deployment",))
     async with transaction(request.app[ENGINE]) as connection:
-        shown = await shown_references(connection, request.app[CONFIG](), request.query.get("deployment"))
+        shown = await shown_references(connection, request.app[CONFIG](), wanted.get("deployment"))
     return web.json_response({"references": shown})
 
 
 async def _accept_unasked(request: web.Request) -> web.Response:
     """Accept a deployment's behaviour from a date on as its reference; then request new estimates."""
-    refuse_foreign_pages(request)
     given = await read_object(request, _REFERENCE_MEMBERS)
     deployment = required_text(given, "deployment", "whose reference it is")
     by, note = required_text(given, "by", "who accepts it"), optional_text(given, "note")
@@ -122,3 +171,174 @@ async def _accept_unasked(request: web.Request) -> web.Response:
             raise ApiError(409, f"{error}.", "reference_refused") from None
         await ask_for(connection, ESTIMATE, "estimate:asked")
     return web.json_response(reference_json(reference, in_force=True), status=201)
+
+
+# -- pages ---------------------------------------------------------------------------------------------------------
+
+_STATES: Final = ("open", "acknowledged", "answered")
+_LEVELS: Final = ("page", "investigate", "instrument")
+_FORM: Final = ("action", "by", "note", "since", "release", "days")
+#: The answers that each monitored measure counts, and those it is a share of, as ``CELLS`` names them.
+_COUNTED: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
+    "ber_union_full": ("answers that endorse on either layer", ("union",), ()),
+    "ir": ("answers whose layers disagree", ("n10", "n01"), ("n11", "n10", "n01", "n00")),
+    "dni": ("answers in which the selection alone endorses", ("n10",), ("n11", "n10", "n01", "n00")),
+}
+_NAMES: Final = {"ber_union_full": "Endorsement on either layer", "ir": "IR", "dni": "DNI"}
+#: What a level means, and what it does not.
+_MEANINGS: Final = {
+    "page": "The deployment answers the same statements differently than in its reference, and a second detector "
+    "confirms it. Somebody should look at it now.",
+    "investigate": "The deployment probably answers differently than in its reference, but nothing confirms it yet. "
+    "Look before you report it.",
+    "instrument": "Days differ from earlier days, or the anchor changed too: judges, templates, the gateway or "
+    "something else that deployments share may have changed. Check these before the deployment.",
+}
+_DETECTORS: Final = {
+    "statements": "each statement against its own rate in the reference",
+    "days": "each day against all days before it",
+    "anchor": "the difference from a deployment that does not change",
+    "instrument": "the anchor itself",
+}
+
+
+async def _list_page(request: web.Request) -> web.Response:
+    wanted = {name: value for name, value in known_filters(request, FILTERS).items() if value}
+    now = request.app[CLOCK]()
+    async with transaction(request.app[ENGINE]) as connection:
+        found = await read_findings(connection, **wanted)
+    config = request.app[CONFIG]()
+    choices = {
+        "deployment": sorted({one.name for one in config.deployments} | {one.deployment for one in found}),
+        "metric": list(_NAMES),
+        "level": list(_LEVELS),
+        "state": list(_STATES),
+    }
+    return render_page(
+        request,
+        "findings.html.j2",
+        findings=[_line(one, now) for one in found],
+        shown=wanted,
+        choices=choices,
+        json="/api/findings" + (f"?{urlencode(wanted)}" if wanted else ""),
+    )
+
+
+def _line(one: Finding, now: datetime) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "deployment": one.deployment,
+        "measure": _NAMES.get(one.metric, one.metric),
+        "direction": "rose" if one.evidence.get("direction") == "up" else "fell",
+        "level": one.level,
+        "state": one.state,
+        "since": day_text(datetime.combine(one.day, time(), UTC)),
+        "change": _change(one),
+        "silenced": moment_text(one.silenced_until) if one.silenced_until and one.is_silenced(now) else "",
+    }
+
+
+def _change(one: Finding) -> str:
+    """Write the change against the reference with its interval, in percentage points."""
+    if one.value is None or one.low is None or one.high is None:
+        return ""
+    return f"{points(one.value)} [{signed(one.low)}, {signed(one.high)}]"
+
+
+async def _finding_page(request: web.Request) -> web.Response:
+    known_filters(request, ())
+    now = request.app[CLOCK]()
+    async with transaction(request.app[ENGINE]) as connection:
+        finding = await _need(connection, request)
+        events = await read_events(connection, finding.id)
+        references = await read_references(connection, finding.coder, finding.deployment)
+        reference = next((one for one in references if one.id == finding.reference_id), None)
+        spans = [] if reference is None else await _spans(connection, finding, reference)
+    evidence = finding.evidence
+    return render_page(
+        request,
+        "finding.html.j2",
+        finding=_line(finding, now),
+        n=finding.n,
+        n_statements=finding.n_statements,
+        window=_days(finding.window_since, finding.day),
+        meaning=_MEANINGS.get(finding.level, ""),
+        spans=spans,
+        detectors=[(name, value, _DETECTORS.get(name, "")) for name, value in evidence["detectors"].items()],
+        limit=-log(evidence["promise"]["alpha"]),
+        promise=evidence["promise"],
+        passes=evidence["n_passes"],
+        reference={**evidence["reference"], "release": reference.release if reference else None},
+        events=[_event_line(one) for one in events],
+        can_act=person_of(request).role.includes(KeyRole.REVIEWER) and finding.state != "answered",
+        named=person_of(request).key_id is None,
+        silences=_SILENCES,
+    )
+
+
+#: Days for which the form silences.
+_SILENCES: Final = (1, 3, 7, 14, 30)
+
+
+def _event_line(event: FindingEvent) -> dict[str, str]:
+    words = event.action.replace("_", " ")
+    if event.until is not None:
+        words += f" until {moment_text(event.until)}"
+    if event.reference_id is not None:
+        words += f" with {event.reference_id}"
+    return {"at": moment_text(event.at), "what": words, "by": event.by or "monitoring", "note": event.note or ""}
+
+
+async def _spans(connection: AsyncConnection, finding: Finding, reference: StoredReference) -> list[dict[str, Any]]:
+    """Count the answers before and after, each with the address of their list."""
+    if finding.metric not in _COUNTED:
+        return []
+    told, top, base = _COUNTED[finding.metric]
+    until = reference.until or finding.window_since - timedelta(days=1)
+    out = []
+    for title, first, last in (("before", reference.since, until), ("after", finding.window_since, finding.day)):
+        since, end = (datetime.combine(day, time(), UTC) for day in (first, last + timedelta(days=1)))
+        equal = {"deployment": finding.deployment, "origin": "probe"}
+        selection = CodedSelection(equal=equal, cells=top, since=since, until=end)
+        counted = await count_answers(connection, [finding.coder], selection)
+        of = await count_answers(connection, [finding.coder], replace(selection, cells=base))
+        query = {**equal, "cell": ",".join(top), "from": since.isoformat(), "to": end.isoformat()}
+        out.append(
+            {
+                "title": title,
+                "days": _days(first, last),
+                "counted": counted,
+                "of": of,
+                "share": percent(counted / of) if of else "",
+                "told": told,
+                "answers": "/answers?" + urlencode(query),
+            }
+        )
+    return out
+
+
+def _days(first: date, last: date) -> str:
+    since, end = (datetime.combine(day, time(), UTC) for day in (first, last + timedelta(days=1)))
+    return period_text(since, end)
+
+
+async def _act(request: web.Request) -> web.Response:
+    """Take the action of the form, and show the finding."""
+    user = require_role(request, KeyRole.REVIEWER)
+    given: dict[str, Any] = {name: value for name, value in (await read_form(request, _FORM)).items() if value.strip()}
+    now = request.app[CLOCK]()
+    by = user.name if user.key_id is not None else given.get("by") or user.name
+    days = given.get("days")
+    if days is not None and days not in {str(each) for each in _SILENCES}:
+        raise ApiError(400, f"days must be one of {', '.join(map(str, _SILENCES))}.", "invalid_value", "days")
+    name = _action(given.get("action"))
+    action = _Action(
+        name=name,
+        person=Person(by=required_text({"by": by}, "by", "who acts"), note=optional_text(given, "note"), now=now),
+        accepted=AcceptedReference(since=optional_day(given, "since"), release=optional_text(given, "release")),
+        until=now + timedelta(days=int(days)) if days and name == "silence" else None,
+    )
+    async with transaction(request.app[ENGINE]) as connection:
+        await _take(connection, request, action)
+    address = f"/findings/{quote(request.match_info['id'], safe='')}"
+    return web.Response(status=303, headers={"location": address, "cache-control": "no-store"})

@@ -1,6 +1,7 @@
 """Collect the state of each deployment: stored and coded answers, estimates, reasons for gaps, the next command.
 
-``deployments`` (JSON) and ``status`` (the page at ``/``) show it.
+``deployments`` (JSON) and ``fleet`` (the page at ``/``) show it. What it reads grows with the number of deployments,
+not with the number of exchanges.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,26 +13,28 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.config import Config, Deployment, format_duration
 from auditor.domain.exchange import Origin
-from auditor.domain.ids import day_bounds
-from auditor.store.estimates import EstimateRow, newest_as_of, read_estimates
-from auditor.store.overview import CodingCounts, ExchangeCounts, PlanCounts, count_planned, count_read, count_seen
+from auditor.store.estimates import EstimateRow, Measure, newest_as_of, read_comparable
+from auditor.store.overview import ExchangeCounts, PlanCounts, count_planned, count_seen
 
 _NOTHING: Final = ExchangeCounts(stored=0, complete=0, with_content=0, last_at=None)
 #: The measures that stand for a deployment: metric, layer, base.
 HEADLINES: Final = (("ber", "union", "full"), ("ir", None, "eligible"), ("dni", None, "eligible"))
-
 #: The measures that stand beside them.
-_BESIDE: Final = frozenset({"coverage", "ir_corrected", "dni_corrected"})
+_BESIDE: Final = (("coverage", None, None), ("ir_corrected", None, "eligible"), ("dni_corrected", None, "eligible"))
+#: Numbers of answers; rows of one layer are left out, because such answers are coded.
+_COUNTS: Final = (("coded_responses", None, None), ("uncoded_responses", "both", None))
+_ORIGINS: Final = (Origin.PROBE.value, Origin.REPLAY.value, Origin.CLIENT.value)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OriginOverview:
-    """One origin of one deployment. ``waiting``: answers that are found and not coded yet."""
+    """One origin of one deployment."""
 
     origin: str
     seen: ExchangeCounts
-    read: CodingCounts
-    waiting: int = 0
+    coded: int  #: answers with labels, or with a reason for each label that they lack
+    uncoded: int  #: answers that could not be read
+    waiting: int  #: answers that are found and not coded yet
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +46,7 @@ class DeploymentOverview:
     routes: tuple[str, ...]
     progress: PlanCounts
     parts: tuple[OriginOverview, ...]
-    headlines: tuple[EstimateRow, ...]  #: of the longest window, all conditions pooled
+    headlines: tuple[EstimateRow, ...]  #: of the window, all conditions pooled
     reasons: tuple[str, ...] = ()  #: why something is missing
     next_command: str | None = None
 
@@ -53,49 +56,78 @@ class Overview:
     """All deployments at one moment."""
 
     as_of: datetime | None  #: of the estimates
-    window: str
-    standings: tuple[DeploymentOverview, ...]
+    window: str  #: of the estimates; everything else is of the longest window
+    deployments: tuple[DeploymentOverview, ...]
 
 
-async def read_overview(connection: AsyncConnection, config: Config, now: datetime) -> Overview:
-    """Read the state of all deployments."""
+def window_names(config: Config) -> tuple[str, ...]:
+    """Return the names of the configured windows, the longest first."""
+    return tuple(format_duration(span) for span in sorted(config.monitor.windows, reverse=True))
+
+
+async def read_overview(
+    connection: AsyncConnection, config: Config, now: datetime, window: str | None = None, name: str | None = None
+) -> Overview:
+    """Read the state of all deployments.
+
+    Parameters
+    ----------
+    connection, config, now
+        Of the store, the current configuration, and the time.
+    window
+        Of the estimates, one of ``window_names``; the longest where it is None.
+    name
+        The only deployment to read, if it is given; none is returned if it is neither configured nor stored.
+    """
     longest = max(config.monitor.windows)
-    since = (now - timedelta(seconds=longest)).astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    window = format_duration(longest)
-    estimates = await read_estimates(connection, window=window)
-    seen = await count_seen(connection, day_bounds(since.date())[0])
+    since = (now - timedelta(seconds=longest)).astimezone(UTC).date()
+    names = format_duration(longest), window or format_duration(longest)
+    counts = await read_comparable(connection, names[0], _named(_COUNTS), name)
+    estimates = await read_comparable(connection, names[1], _named((*HEADLINES, *_BESIDE)), name)
+    seen = await count_seen(connection, since)
     planned = await count_planned(connection)
-    # The coders of the newest snapshot. A coder that has coded nothing yet is in no row.
-    coders = tuple(sorted({row.coder for row in estimates}))
-    read = await count_read(connection, coders, since)
     declared = {one.name: one for one in config.deployments}
     stored = {name for name, _ in seen} | set(planned)
     judges = {judge.deployment for judge in config.judges}
-    names = [name for name in declared if name not in judges or name in planned]
-    names += sorted(stored - set(declared))
-    facts = _Facts(config=config, window=window, seen=seen, read=read, estimates=estimates)
-    standings = tuple(_deployment_overview(facts, name, declared.get(name), planned.get(name)) for name in names)
-    return Overview(as_of=await newest_as_of(connection), window=window, standings=standings)
+    shown = [one for one in declared if one not in judges or one in planned]
+    shown += sorted(stored - set(declared))
+    if name is not None:
+        shown = [one for one in (*declared, *sorted(stored - set(declared))) if one == name]
+    facts = _Facts(
+        config=config, longest=names[0], seen=seen, counts=by_deployment(counts), estimates=by_deployment(estimates)
+    )
+    return Overview(
+        as_of=await newest_as_of(connection),
+        window=names[1],
+        deployments=tuple(_of_deployment(facts, one, declared.get(one), planned.get(one)) for one in shown),
+    )
+
+
+def _named(measures: Iterable[tuple[str, str | None, str | None]]) -> list[Measure]:
+    return [(metric, layer or "", base or "") for metric, layer, base in measures]
+
+
+def by_deployment(rows: Iterable[EstimateRow]) -> dict[str, list[EstimateRow]]:
+    """Group rows by their deployment; rows of the whole fleet are left out."""
+    found: dict[str, list[EstimateRow]] = {}
+    for row in rows:
+        if row.deployment is not None:
+            found.setdefault(row.deployment, []).append(row)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Facts:
     config: Config
-    window: str
+    longest: str
     seen: Mapping[tuple[str, str], ExchangeCounts]
-    read: Mapping[tuple[str, str], CodingCounts]
-    estimates: Sequence[EstimateRow]
-
-    def rows(self, deployment: str) -> list[EstimateRow]:
-        return [row for row in self.estimates if row.deployment == deployment]
+    counts: Mapping[str, Sequence[EstimateRow]]
+    estimates: Mapping[str, Sequence[EstimateRow]]
 
 
-def _deployment_overview(
+def _of_deployment(
     facts: _Facts, name: str, deployment: Deployment | None, progress: PlanCounts | None
 ) -> DeploymentOverview:
-    rows = facts.rows(name)
-    parts = tuple(_parts(facts, name, rows))
-    shown = tuple(_headlines(rows))
     routes = tuple(
         route.model for route in facts.config.routes if name in {member.name for member in route.deployments}
     )
@@ -104,56 +136,57 @@ def _deployment_overview(
         deployment=deployment,
         routes=routes,
         progress=progress or PlanCounts(planned=0, answered=0),
-        parts=parts,
-        headlines=shown,
+        parts=tuple(_parts(facts, name)),
+        headlines=tuple(facts.estimates.get(name, ())),
     )
-    return replace(overview, reasons=tuple(_reasons(facts, overview)), next_command=_next(overview))
+    return replace(
+        overview, reasons=tuple(_reasons(facts, overview)), next_command=_next(overview, facts.config.file_argument)
+    )
 
 
-def _parts(facts: _Facts, name: str, rows: Iterable[EstimateRow]) -> Iterator[OriginOverview]:
-    waiting: dict[str, int] = {}
-    for row in rows:
-        if row.metric == "uncoded_responses" and row.detail.get("reason") == "waiting":
-            waiting[row.origin] = waiting.get(row.origin, 0) + row.n
-    for origin in (Origin.PROBE, Origin.REPLAY, Origin.CLIENT):
-        key = (name, origin.value)
-        if key in facts.seen or key in facts.read:
+def _parts(facts: _Facts, name: str) -> Iterator[OriginOverview]:
+    counted: dict[tuple[str, str], int] = {}
+    for row in facts.counts.get(name, ()):
+        kind = _kind(row)
+        counted[row.origin, kind] = counted.get((row.origin, kind), 0) + row.n
+    known = {origin for origin, _ in counted}
+    for origin in _ORIGINS:
+        if (name, origin) in facts.seen or origin in known:
             yield OriginOverview(
-                origin=origin.value,
-                seen=facts.seen.get(key, _NOTHING),
-                read=facts.read.get(key, CodingCounts(coded=0, uncoded=0)),
-                waiting=waiting.get(origin.value, 0),
+                origin=origin,
+                seen=facts.seen.get((name, origin), _NOTHING),
+                coded=counted.get((origin, "coded"), 0),
+                uncoded=counted.get((origin, "uncoded"), 0),
+                waiting=counted.get((origin, "waiting"), 0),
             )
 
 
-def _headlines(rows: Iterable[EstimateRow]) -> Iterator[EstimateRow]:
-    """Yield the rows shown for a deployment: its probes, and its traffic by audit profile."""
-    for row in rows:
-        pooled = row.condition == "all" or row.origin == Origin.CLIENT
-        if pooled and ((row.metric, row.layer, row.base) in HEADLINES or row.metric in _BESIDE):
-            yield row
+def _kind(row: EstimateRow) -> str:
+    if row.metric == "coded_responses":
+        return "coded"
+    return "waiting" if row.detail.get("reason") == "waiting" else "uncoded"
 
 
-def _reasons(facts: _Facts, standing: DeploymentOverview) -> Iterator[str]:
-    if not standing.parts:
-        yield f"No answer was stored in the last {facts.window}."
-    if standing.progress.planned > standing.progress.answered:
-        left = standing.progress.planned - standing.progress.answered
-        yield f"{left:,} of {standing.progress.planned:,} planned calls are not answered yet."
-    for part in standing.parts:
+def _reasons(facts: _Facts, overview: DeploymentOverview) -> Iterator[str]:
+    if not overview.parts:
+        yield f"No answer was stored in the last {facts.longest}."
+    if overview.progress.planned > overview.progress.answered:
+        left = overview.progress.planned - overview.progress.answered
+        yield f"{left:,} of {overview.progress.planned:,} planned calls are not answered yet."
+    for part in overview.parts:
         if part.waiting:
             yield f"{part.waiting:,} {part.origin} answers are not coded yet."
         if part.origin == Origin.CLIENT:
-            yield from _about_traffic(facts, standing, part)
+            yield from _about_traffic(facts, overview, part)
     yield from dict.fromkeys(
         f"{row.metric.upper().replace('_', ' ')} ({row.origin}, {row.condition}): {row.missing}."
-        for row in standing.headlines
+        for row in overview.headlines
         if row.missing is not None
     )
 
 
-def _about_traffic(facts: _Facts, standing: DeploymentOverview, part: OriginOverview) -> Iterator[str]:
-    routes = [route for route in facts.config.routes if route.model in standing.routes]
+def _about_traffic(facts: _Facts, overview: DeploymentOverview, part: OriginOverview) -> Iterator[str]:
+    routes = [route for route in facts.config.routes if route.model in overview.routes]
     if not any(route.audit for route in routes):
         yield f"{part.seen.stored:,} client exchanges are stored. No route of this deployment names an audit profile."
     elif part.seen.with_content < part.seen.stored:
@@ -161,12 +194,12 @@ def _about_traffic(facts: _Facts, standing: DeploymentOverview, part: OriginOver
         yield f"{without:,} client exchanges cannot be coded: only their hashes are stored (routes[].capture)."
 
 
-def _next(standing: DeploymentOverview) -> str | None:
-    if standing.deployment is None:
+def _next(overview: DeploymentOverview, file: str) -> str | None:
+    if overview.deployment is None:
         return None
-    progress = standing.progress
+    progress = overview.progress
     if progress.planned > progress.answered:
-        return f"biasmeter audit status -c FILE   # then: biasmeter audit run --deployment {standing.name} -c FILE"
+        return f"biasmeter audit status -c {file}   # then: biasmeter audit run --deployment {overview.name} -c {file}"
     if progress.planned == 0:
-        return f"biasmeter audit plan --design sentinel --deployment {standing.name} -c FILE"
+        return f"biasmeter audit plan --design sentinel --deployment {overview.name} -c {file}"
     return None

@@ -1,6 +1,6 @@
 """Read and check request bodies, and answer with errors in the gateway's format."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import date
 from typing import Any, Final
 from uuid import UUID
@@ -8,42 +8,51 @@ from uuid import UUID
 import orjson
 from aiohttp import web
 
-from auditor.domain.local_requests import is_own_origin
-
 #: Most characters of a name or a note.
 _LONGEST: Final = 2000
+_LARGEST: Final = 2**63
 
 
 class ApiError(Exception):
     """An error that the client gets as its response."""
 
-    def __init__(self, status: int, message: str, code: str, param: str | None = None) -> None:
+    def __init__(
+        self, status: int, message: str, code: str, param: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.param = param
+        self.headers = {} if headers is None else dict(headers)
 
 
-def problem(
-    status: int, message: str, code: str, param: str | None = None, headers: dict[str, str] | None = None
-) -> web.Response:
+def wants_page(request: web.Request) -> bool:
+    """Return whether a browser asks for a page, which shows errors as pages too."""
+    return not request.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
+
+
+def problem(error: ApiError) -> web.Response:
     """Return an error response."""
-    kind = "api_error" if status >= 500 else "invalid_request_error"
-    body = {"error": {"message": message, "type": kind, "param": param, "code": code}}
-    return web.json_response(body, status=status, headers=headers)
+    kind = "api_error" if error.status >= 500 else "invalid_request_error"
+    body = {"error": {"message": str(error), "type": kind, "param": error.param, "code": error.code}}
+    return web.json_response(body, status=error.status, headers=error.headers)
 
 
-def refuse_foreign_pages(request: web.Request) -> None:
-    """Refuse a request that a web page of another site sends; on a loopback address no key would stop it.
+def known_filters(request: web.Request, names: Collection[str]) -> dict[str, str]:
+    """Return the filters in the address that have a value.
 
     Raises
     ------
     ApiError
-        403.
+        400: a filter is not in ``names``, or stands twice.
     """
-    origin = request.headers.get("origin")
-    if origin is not None and not is_own_origin(origin, request.scheme, request.host):
-        raise ApiError(403, "Requests from web pages of other sites are refused.", "foreign_origin")
+    for name in request.query:
+        if name not in names:
+            known = f"Known: {', '.join(names)}." if names else "This address has none."
+            raise ApiError(400, f"There is no filter {name!r}. {known}", "unknown_filter", name)
+        if len(request.query.getall(name)) > 1:
+            raise ApiError(400, f"The filter {name} stands twice.", "invalid_value", name)
+    return {name: value for name, value in request.query.items() if value}
 
 
 async def read_object(request: web.Request, members: Collection[str]) -> dict[str, Any]:
@@ -97,6 +106,28 @@ def required_text(given: dict[str, Any], name: str, meaning: str) -> str:
     if value is None:
         raise ApiError(400, f"{name} must say {meaning}.", "invalid_value", name)
     return value
+
+
+def optional_number(given: Mapping[str, Any], name: str, *, whole: bool = False) -> Any:
+    """Return a number from 0 on, from JSON or as written in a form, or None where it is absent.
+
+    Raises
+    ------
+    ApiError
+        400.
+    """
+    value = given.get(name)
+    if value is None:
+        return None
+    try:
+        number = (int if whole else float)(value) if isinstance(value, str) else value
+    except ValueError:
+        number = None
+    kinds = int if whole else (int, float)
+    if isinstance(number, bool) or not isinstance(number, kinds) or not 0 <= number < _LARGEST:
+        sort = "a whole number" if whole else "a number"
+        raise ApiError(400, f"{name} must be {sort} from 0 on.", "invalid_value", name)
+    return number
 
 
 def optional_day(given: dict[str, Any], name: str) -> date | None:

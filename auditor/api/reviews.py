@@ -7,7 +7,7 @@ from aiohttp import web
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.api.context import CLOCK, ENGINE
-from auditor.api.requests import ApiError, read_object, refuse_foreign_pages
+from auditor.api.requests import ApiError, known_filters, read_object
 from auditor.domain.review import AnswerView, BadOpinion, Opinion, opinion_of
 from auditor.judges.rubric import RUBRICS
 from auditor.store.engine import transaction
@@ -23,16 +23,15 @@ def routes() -> list[web.RouteDef]:
 
 
 async def _of_exchange(request: web.Request) -> web.Response:
-    exchange = _uuid(request.query.get("exchange"))
+    exchange = _uuid(known_filters(request, ("exchange",)).get("exchange"))
     async with transaction(request.app[ENGINE]) as connection:
         await _need_exchange(connection, exchange)
         found = await read_reviews(connection, [exchange])
-    return web.json_response({"reviews": [_shown(one) for one in found]})
+    return web.json_response({"reviews": [review_json(one) for one in found]})
 
 
 async def _add(request: web.Request) -> web.Response:
     """Store a label: 201, or 200 where the reviewer gave the same label before; then request new estimates."""
-    refuse_foreign_pages(request)
     given = await read_object(request, _MEMBERS)
     exchange, opinion = _uuid(given.get("exchange")), _opinion(given)
     async with transaction(request.app[ENGINE]) as connection:
@@ -43,7 +42,7 @@ async def _add(request: web.Request) -> web.Response:
         stored = [one for one in await read_reviews(connection, [exchange]) if one.review == review][-1]
         if added.new:
             await ask_for(connection, ESTIMATE, "estimate:asked")
-    return web.json_response(_shown(stored), status=201 if added.new else 200)
+    return web.json_response(review_json(stored), status=201 if added.new else 200)
 
 
 def _opinion(given: dict[str, Any]) -> Opinion:
@@ -82,7 +81,8 @@ async def _rubric(connection: AsyncConnection, exchange: UUID, given: object) ->
     return rubric
 
 
-def _shown(stored: StoredReview) -> dict[str, Any]:
+def review_json(stored: StoredReview) -> dict[str, Any]:
+    """Return a person's label as JSON."""
     review, opinion = stored.review, stored.review.opinion
     return {
         "id": stored.id,
@@ -93,6 +93,7 @@ def _shown(stored: StoredReview) -> dict[str, Any]:
         "reviewer": opinion.reviewer,
         "rubric": review.rubric,
         **({"note": opinion.note} if opinion.note is not None else {}),
+        **({"adjudicates": True} if opinion.adjudicates else {}),
         "at": stored.at.isoformat(),
         "superseded": stored.superseded,
     }

@@ -5,10 +5,14 @@ import typer
 from auditor.cli import (
     analyze,
     audit,
+    audit_batch,
     check,
+    code_store,
+    decisions,
     demo,
     domains,
     export_coded,
+    export_parquet,
     findings,
     glossary,
     import_config,
@@ -50,11 +54,15 @@ for module in (
     simulate,
     verify,
     export_coded,
+    export_parquet,
+    code_store,
+    decisions,
     init,
 ):
     app.registered_commands.extend(module.app.registered_commands)
 app.add_typer(keys.app, name="key")
 app.add_typer(domains.app, name="domains")
+audit.app.registered_commands.extend(audit_batch.app.registered_commands)
 app.add_typer(audit.app, name="audit")
 app.add_typer(findings.findings_app, name="findings")
 app.add_typer(findings.references_app, name="references")

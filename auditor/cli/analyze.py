@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -12,6 +12,7 @@ from biasmeter.progress import progress
 from biasmeter.tables import table_lines
 
 if TYPE_CHECKING:
+    from auditor.counting.tallies import Tallies
     from auditor.documents.analysis import AnalysisDocument
     from auditor.estimation.analysis import Options
 
@@ -27,7 +28,12 @@ _DIRECTION_COLUMNS: Final = (
 
 @app.command("analyze")
 def analyze(
-    coded: Annotated[Path, typer.Argument(metavar="CODED.jsonl", help="Coded rows, .gz or not.")],
+    coded: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CODED.jsonl", help="Coded rows, .gz or not; with --from parquet a folder of Parquet files."
+        ),
+    ],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the results.")],
     by: Annotated[str, typer.Option(metavar="FIELD,...", help="Fields of the rows to group by.")] = "deployment,task",
     cluster: Annotated[
@@ -53,6 +59,16 @@ def analyze(
         str | None, typer.Option(metavar="NAME", help="Reviewer whose label settles what others disagree on.")
     ] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip bad lines and count them.")] = False,
+    source: Annotated[
+        Literal["jsonl", "parquet"],
+        typer.Option("--from", help="What CODED.jsonl is. parquet: the folder of `biasmeter export-parquet`."),
+    ] = "jsonl",
+    last: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="With --from parquet: only days of the last 30d or 4w.")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="With --from parquet: memory for counting. Default: 1GB.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
 ) -> None:
     """Estimate bias from coded responses, across prompts and within responses. Writes analysis.json and report.html.
@@ -81,8 +97,13 @@ def analyze(
     )
     check_folder(out)
     labels = None if reviews is None else read_reviews(reviews)
-    with progress(coded, "reading") as on_bytes:
-        tallies = read_tallies(coded, options, on_bytes, labels)
+    if source == "parquet":
+        tallies = _folder_tallies(coded, options, last=last, memory=memory, reviews=reviews)
+    elif last or memory:
+        raise UsageError("--last and --memory need --from parquet")
+    else:
+        with progress(coded, "reading") as on_bytes:
+            tallies = read_tallies(coded, options, on_bytes, labels)
     if labels is not None and tallies.reviewed is not None:
         _check_found(reviews, len(labels), len(tallies.reviewed))
     for complaint in tallies.complaints:
@@ -97,6 +118,21 @@ def analyze(
         _print_summary(document, out, options)
     for coarser in () if document.clusters is UNSET else document.clusters.coarser:
         typer.echo(f"warning: {coarser_text(coarser)}", err=True)
+
+
+def _folder_tallies(
+    folder: Path, options: "Options", *, last: str | None, memory: str | None, reviews: Path | None
+) -> "Tallies":
+    """Count a folder of Parquet files. It has no ids to match labels to, and its clusters are those of the store."""
+    from auditor.parquet.counts import MEMORY, folder_tallies
+    from biasmeter.options import read_period
+
+    for option, given in (("--reviews", reviews), ("--cluster", options.cluster), ("--skip-bad", options.skip_bad)):
+        if given:
+            raise UsageError(f"{option} does not work with --from parquet")
+    begin, _ = read_period(None, None, last)
+    since = None if begin is None else begin.date()
+    return folder_tallies(folder, options.by, since=since, memory=memory or MEMORY)
 
 
 def _check_found(reviews: Path | None, labelled: int, found: int) -> None:

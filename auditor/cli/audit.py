@@ -1,9 +1,10 @@
 """``biasmeter audit plan|run|status``: the cost of a probe plan, sending it, and its progress."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -20,13 +21,9 @@ if TYPE_CHECKING:
     from auditor.probes.template_precision import TemplateSpread
     from auditor.store.overview import PlanStatus
 
+T = TypeVar("T")
+
 app = typer.Typer(no_args_is_help=True, help="Plan probes, send them through the gateway, and show their progress.")
-
-
-#: Whether both orders of the answers are asked, by the option; None is the design's own way.
-_ORDERS: Final[Mapping[str | None, bool | None]] = {None: None, "both": True, "one": False}
-#: Stands for every level of a factor.
-ALL_LEVELS: Final = "all"
 
 
 def _levels_option(flag: str, example: str) -> Any:
@@ -97,18 +94,10 @@ def load_deployments(path: Path, names: list[str] | None) -> "tuple[Config, tupl
         No deployment has one of these names.
     """
     from auditor.config import load
-    from auditor.config.problems import suggest
-    from auditor.probes.run import default_deployments
+    from auditor.probes.choice import choose_deployments
 
     loaded = load(path, os.environ)
-    declared = [one.name for one in loaded.deployments]
-    for name in names or ():
-        if name not in declared:
-            near = suggest(name, declared) or f"; declared: {', '.join(declared)}"
-            raise UsageError(f"--deployment: there is no deployment named {name!r}{near}")
-    if not names:
-        return loaded, default_deployments(loaded)
-    return loaded, tuple(one for one in loaded.deployments if one.name in names)
+    return loaded, _named(choose_deployments, loaded, names or ())
 
 
 def plan_of(
@@ -133,41 +122,23 @@ def plan_of(
         The statements cannot be read, or lack what a task shows of them.
     """
     from auditor.cli.pool import read_statements
-    from auditor.instrument.designs import Design, DesignVariation, cells
-    from auditor.instrument.pool import pool_of_design
-    from auditor.probes.plan import PlanSpec, make_plan
+    from auditor.probes.choice import PlanChoice, plan_choice
 
-    if design not in list(Design):
-        raise UsageError(f"--design: {design!r} is not one of {', '.join(Design)}")
-    if orders not in _ORDERS:
-        raise UsageError(f"--orders: {orders!r} is none of both, one")
-    chosen = {factor: _levels(factor, listed) for factor, listed in levels.items() if listed is not None}
-    if design == Design.OAT and chosen:
-        raise UsageError(f"--{next(iter(chosen))}: oat varies every level of every factor; use factorial to choose")
-    variation = DesignVariation(levels=chosen, templates=templates, both_orders=_ORDERS[orders])
-    tasks = dict.fromkeys(cell.condition.task for cell in cells(Design(design), variation))
-    asked = PlanSpec(
-        design=Design(design),
-        statements=pool_of_design(design) if statements is None else read_statements(statements, tasks),
-        draws=draws,
-        seed=loaded.seed if seed is None else seed,
-        number=number,
-        variation=variation,
-    )
-    return make_plan(asked)
+    choice = PlanChoice(
+        design=design, draws=draws, seed=seed, number=number, templates=templates, orders=orders,
+        levels={factor: listed for factor, listed in levels.items() if listed is not None},
+    )  # fmt: skip
+    read = None if statements is None else partial(read_statements, statements)
+    return _named(plan_choice, loaded, choice, read)
 
 
-def _levels(factor: str, listed: str) -> tuple[str, ...]:
-    from auditor.instrument.designs import FACTORS
-
-    known = tuple(FACTORS[factor])
-    if listed.strip() == ALL_LEVELS:
-        return known
-    wanted = tuple(dict.fromkeys(level.strip() for level in listed.split(",") if level.strip()))
-    odd = [level for level in wanted if level not in known]
-    if odd or not wanted:
-        raise UsageError(f"--{factor}: {repr(odd[0]) if odd else 'an empty list'} is not one of {', '.join(known)}")
-    return wanted
+def _named(work: "Callable[..., T]", *given: Any) -> "T":
+    """Do what the console does too, and name the option where it names the field."""
+    try:
+        return work(*given)
+    except UsageError as error:
+        field = str(error).partition(":")[0]
+        raise UsageError(f"--{error}" if field.isidentifier() else str(error)) from None
 
 
 @app.command("plan")

@@ -23,11 +23,19 @@ app = typer.Typer()
 def check(
     config: ConfigOption,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    print_schema: Annotated[
+        bool, typer.Option("--print-schema", help="Only print the JSON Schema of the configuration, for editors.")
+    ] = False,
 ) -> None:
     """Validate the configuration, and connect to the store, the deployments and the judges that it names.
 
     Exit status: 0 everything is reachable (there may be warnings), 1 something is not, 2 the configuration is wrong.
     """
+    if print_schema:
+        from auditor.config.json_schema import config_schema_text
+
+        typer.echo(config_schema_text(), nl=False)
+        return
     from auditor.cli.advice import advise
     from auditor.cli.reach import reach
     from auditor.config import read

@@ -18,9 +18,13 @@ app = typer.Typer()
 def export_coded(
     config: ConfigOption,
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option("-o", "--out", metavar="FILE", help="The file to write: .jsonl, .jsonl.gz, .csv or .parquet."),
-    ],
+    ] = None,
+    dataset: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Instead of -o: write a data set for Hugging Face's datasets here."),
+    ] = None,
     origin: Annotated[str | None, typer.Option(help="Only this origin: client, probe or replay.")] = None,
     deployment: Annotated[str | None, typer.Option(metavar="NAME", help="Only this deployment.")] = None,
     since: SinceOption = None,
@@ -41,35 +45,53 @@ def export_coded(
     """Write the codings of the configuration's coders, one row for each exchange, the oldest first.
 
     `biasmeter analyze` on the file gives the estimates of the same selection. Exchanges without a coding are left out.
+
+    Example: biasmeter export-coded -c biasmeter.yaml --last 30d -o coded.jsonl.gz
+
+    Documentation: docs/python.md
     """
     from auditor.cli.store import in_store
-    from auditor.coding.coded_rows import export_coded as export
+    from auditor.coding.coded_rows import export_coded as export_file
+    from auditor.coding.coded_rows import export_dataset
     from auditor.config import load
-    from auditor.documents.jsonl import require_target
-    from auditor.documents.row_files import FORMATS
     from auditor.domain.exchange import Origin
     from auditor.store.answers import CodedSelection
 
     if origin is not None and origin not in list(Origin):
         raise UsageError(f"--origin {origin!r} is not one of {', '.join(Origin)}")
-    if not out.name.endswith(FORMATS):
-        raise UsageError(f"{out}: the name must end in one of {', '.join(FORMATS)}")
+    target = _target(out, dataset)
     begin, end = read_period(since, until, last)
-    require_target(out)
     loaded = load(config, os.environ)
     equal = {name: value for name, value in (("origin", origin), ("deployment", deployment)) if value is not None}
     selection = CodedSelection(equal=equal, since=begin, until=end)
     with counting("exporting") as on_progress:
         count = in_store(
             loaded,
-            lambda engine: export(
+            lambda engine: (export_file if dataset is None else export_dataset)(
                 engine,
                 loaded,
                 selection,
-                out,
+                target,
                 content=not no_content,
                 templates=with_templates,
                 on_row=lambda done: on_progress(done, 0),
             ),
         )
-    typer.echo(json.dumps({"out": str(out), "rows": count}) if as_json else f"{out}: {count:,} rows")
+    typer.echo(json.dumps({"out": str(target), "rows": count}) if as_json else f"{target}: {count:,} rows")
+
+
+def _target(out: Path | None, dataset: Path | None) -> Path:
+    """Return the file or the folder to write, when it can be written."""
+    from auditor.documents.jsonl import require_target
+    from auditor.documents.output import check_folder
+    from auditor.documents.row_files import FORMATS
+
+    if dataset is not None and out is None:
+        check_folder(dataset)
+        return dataset
+    if out is None or dataset is not None:
+        raise UsageError("name one of -o FILE and --dataset DIR")
+    if not out.name.endswith(FORMATS):
+        raise UsageError(f"{out}: the name must end in one of {', '.join(FORMATS)}")
+    require_target(out)
+    return out

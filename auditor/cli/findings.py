@@ -3,14 +3,14 @@
 import getpass
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import log
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from auditor.errors import UsageError
-from biasmeter.options import ConfigOption, JsonOption
+from biasmeter.options import ConfigOption, JsonOption, read_day
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 NoteOption = Annotated[str | None, typer.Option(help="A note to keep with it.")]
 ByOption = Annotated[str | None, typer.Option(help="Your name. Default: the name of your user on this machine.")]
 SinceOption = Annotated[
-    datetime | None,
+    str | None,
     typer.Option(
-        formats=["%Y-%m-%d"], help="First day of the new reference. Default: the day of the finding, or today."
+        "--since",
+        metavar="DAY",
+        help="First day of the new reference: 2026-03-01, 14d (ago) or yesterday. "
+        "Default: the day of the finding, or today.",
     ),
 ]
 ReleaseOption = Annotated[str | None, typer.Option(help="Name of the accepted release.")]
@@ -110,6 +113,37 @@ def _acknowledge(
     _say_one(in_transaction(config, work), as_json=as_json)
 
 
+@findings_app.command("silence")
+def _silence(
+    config: ConfigOption,
+    finding_id: IdArgument,
+    length: Annotated[str | None, typer.Option("--for", metavar="TIME", help="How long: 12h, 3d, at most 90d.")] = None,
+    end: Annotated[bool, typer.Option("--end", help="End the silence now.")] = False,
+    note: NoteOption = None,
+    by: ByOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let alerts and webhook posts of a finding wait for a time. Monitoring continues."""
+    from auditor.cli.store import in_transaction
+    from auditor.config.values import parse_duration
+    from auditor.jobs.findings import silence
+
+    if (length is None) != end:
+        raise UsageError("say how long with --for, or end the silence with --end")
+    try:
+        seconds = 0.0 if length is None else parse_duration(length)
+    except ValueError as error:
+        raise UsageError(f"--for {length}: {error}") from None
+
+    async def work(_: "Config", connection: "AsyncConnection") -> dict[str, Any]:
+        who = person(by, note)
+        until = None if end else who.now + timedelta(seconds=seconds)
+        await silence(connection, await _need(connection, finding_id, changing=True), until, who)
+        return await _shown(connection, finding_id)
+
+    _say_one(in_transaction(config, work), as_json=as_json)
+
+
 @findings_app.command("accept-reference")
 def _accept(
     config: ConfigOption,
@@ -124,9 +158,11 @@ def _accept(
     from auditor.cli.store import in_transaction
     from auditor.jobs.findings import AcceptedReference, accept_reference
 
+    day = read_day("--since", since)
+
     async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
         finding = await _need(connection, finding_id, changing=True)
-        accepted = AcceptedReference(since=since.date() if since is not None else None, release=release)
+        accepted = AcceptedReference(since=day, release=release)
         await accept_reference(connection, loaded, finding, accepted, person(by, note))
         return await _shown(connection, finding_id)
 
@@ -185,8 +221,10 @@ def _accept_references(
     from auditor.cli.store import in_transaction
     from auditor.jobs.findings import AcceptedReference, accept_unasked, reference_json
 
+    day = read_day("--since", since)
+
     async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
-        accepted = AcceptedReference(since=since.date() if since is not None else None, release=release)
+        accepted = AcceptedReference(since=day, release=release)
         reference = await accept_unasked(connection, loaded, deployment, accepted, person(by, note))
         return reference_json(reference, in_force=True)
 
@@ -226,7 +264,8 @@ def finding_lines(shown: Shown) -> list[str]:
     detectors = [f"{name} {value:.2f}" for name, value in evidence["detectors"].items()]
     shaken = "; whole days vary more than the statements alone explain (shaken)" if reference["shaken"] else ""
     return [
-        f"{shown['id']}: {shown['level']}, {shown['state']}",
+        f"{shown['id']}: {shown['level']}, {shown['state']}"
+        + (f", silenced until {shown['silenced_until'][:16]}" if "silenced_until" in shown else ""),
         f"{shown['deployment']}: {shown['metric']} {_change(shown)}",
         f"over {shown['n']} answers to {shown['n_statements']} statements, {window['since']} to {window['until']}",
         f"log evidence (a detector alarms at {limit:.2f}): {', '.join(detectors)}",
@@ -244,6 +283,7 @@ def _change(one: Shown) -> str:
 
 def _event(event: Shown) -> str:
     parts = [f"{event['at'][:19]}  {event['action']}"]
+    parts += [f"until {event['until'][:16]}"] if "until" in event else []
     parts += [f"by {event['by']}"] if "by" in event else []
     parts += [f"with {event['reference']}"] if "reference" in event else []
     return " ".join(parts) + (f": {event['note']}" if "note" in event else "")

@@ -101,6 +101,7 @@ def init(
     typer.echo(f"  biasmeter check -c {out}        connect to what it names")
     typer.echo(f"  biasmeter up -c {out}           gateway on 127.0.0.1:4000, auditor on 127.0.0.1:4001")
     typer.echo(f"  biasmeter audit plan -c {out}   what an audit would cost; sends nothing")
+    typer.echo(f"  biasmeter audit run -c {out}    send it; http://127.0.0.1:4001/ shows the first estimate")
 
 
 def _ask(what: str, given: str | None, usual: str) -> str:

@@ -3,13 +3,13 @@
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from auditor.domain.keys import Key, Right, hash_secret, new_key_id, new_secret
+from auditor.domain.keys import Key, KeyRole
 from auditor.errors import UsageError
 from biasmeter.options import ConfigOption, JsonOption
 
@@ -36,6 +36,13 @@ def _create(
     ] = None,
     expires: Annotated[str | None, typer.Option(help="Lifetime, such as 30d. Default: no end.")] = None,
     allow: Annotated[str, typer.Option(help="Rights, separated by commas: pin, origin, audit-off, audit.")] = "",
+    role: Annotated[
+        KeyRole | None,
+        typer.Option(
+            help="Role in the auditor's console and API: viewer reads; reviewer also labels answers and acts on "
+            "findings (the right audit); admin also makes keys and starts audits. Default: none."
+        ),
+    ] = None,
     yes: Annotated[
         bool,
         typer.Option(
@@ -48,33 +55,27 @@ def _create(
     """Create a client key. The key is printed once and not stored.
 
     A gateway on a loopback address serves requests without a key until the first key for applications exists. A key
-    whose only right is audit is not for applications.
+    that has a role and no other right is not for applications.
+
+    Example: biasmeter key create -c biasmeter.yaml --name ann --role reviewer
     """
-    from auditor.store.keys import add_key, list_keys
+    from auditor.jobs.keys import KeyRequest, closes_gateway, make_key
+    from auditor.store.keys import add_key
 
     loaded = _load(config)
-    asked_for = _names(models)
-    _check_models(asked_for, [route.model for route in loaded.routes])
     now = datetime.now(UTC)
-    secret = new_secret()
-    key = Key(
-        id=new_key_id(),
-        name=_checked_name(name),
-        hash=hash_secret(secret),
-        models=asked_for,
-        rights=_rights(allow),
-        rpm=rpm,
-        tpm=tpm,
-        budget=budget,
-        expires_at=now + _lifetime(expires) if expires is not None else None,
+    asked = KeyRequest(
+        name=name, models=models, allow=allow, role=role, rpm=rpm, tpm=tpm, budget=budget, expires=expires
     )
+    try:
+        key, secret = make_key(loaded, asked, now)
+    except UsageError as error:
+        raise UsageError(f"--{error}") from None
 
     async def add(connection: "AsyncConnection") -> None:
-        gateway = loaded.gateway
-        if key.is_for_clients and gateway.auth == "keys" and gateway.listen.is_loopback:
-            others = await list_keys(connection)
-            if not any(other.is_for_clients for other, _ in others):
-                _announce_closing(str(gateway.listen), yes=yes)
+        closing = await closes_gateway(connection, loaded, key)
+        if closing is not None:
+            _announce_closing(closing, yes=yes)
         await add_key(connection, key, now)
 
     _with_store(loaded, add)
@@ -85,11 +86,7 @@ def _create(
         typer.echo("This is the only time the key is shown. Gateways know it within 5 seconds.", err=True)
 
 
-def _announce_closing(address: str, *, yes: bool) -> None:
-    said = (
-        f"this is the first client key: from now on the gateway on {address} refuses requests without a key, and "
-        "revoking this key does not change that"
-    )
+def _announce_closing(said: str, *, yes: bool) -> None:
     if yes:
         typer.echo(said, err=True)
     elif not sys.stdin.isatty():
@@ -101,6 +98,7 @@ def _announce_closing(address: str, *, yes: bool) -> None:
 @app.command("list")
 def _list(config: ConfigOption, json: JsonOption = False) -> None:
     """List all keys, also revoked ones, with the spending of those that have a budget."""
+    from auditor.jobs.keys import key_json
     from auditor.store.keys import list_keys, spent_by_keys
 
     async def read(connection: "AsyncConnection") -> tuple[list[tuple[Key, datetime]], dict[str, int]]:
@@ -108,9 +106,9 @@ def _list(config: ConfigOption, json: JsonOption = False) -> None:
 
     keys, spent = _with_store(_load(config), read)
     if json:
-        _print_json([_shown(key, created, spent.get(key.id)) for key, created in keys])
+        _print_json([key_json(key, created, spent.get(key.id)) for key, created in keys])
     elif keys:
-        _print_table([(key, _shown(key, created, spent.get(key.id))) for key, created in keys])
+        _print_table([(key, key_json(key, created, spent.get(key.id))) for key, created in keys])
     else:
         typer.echo("no keys yet; make one with: biasmeter key create --name NAME")
 
@@ -165,62 +163,6 @@ def _with_store(loaded: Any, work: Callable[["AsyncConnection"], Awaitable[T]]) 
             return await work(connection)
 
     return in_store(loaded, run)
-
-
-def _names(listed: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in listed.split(",") if name.strip())
-
-
-def _check_models(asked_for: tuple[str, ...], routed: list[str]) -> None:
-    if "*" in routed:
-        return
-    for model in asked_for:
-        if model not in routed:
-            raise UsageError(f"--models: no route has the model {model!r}; known: {', '.join(routed)}")
-
-
-def _rights(listed: str) -> frozenset[Right]:
-    try:
-        return frozenset(Right(name) for name in _names(listed))
-    except ValueError as error:
-        raise UsageError(f"--allow: {error}; the rights are: {', '.join(Right)}") from None
-
-
-def _lifetime(text: str) -> timedelta:
-    from auditor.config import parse_duration
-
-    try:
-        lifetime = timedelta(seconds=parse_duration(text))
-    except (ValueError, OverflowError):
-        raise UsageError(f"--expires: {text!r} is not a duration such as 30d or 12h") from None
-    if lifetime <= timedelta(0):
-        raise UsageError("--expires: must be more than 0")
-    return lifetime
-
-
-def _checked_name(name: str) -> str:
-    if not name.strip() or len(name) > 200 or not name.isprintable():
-        raise UsageError("--name: must be 1 to 200 printable characters")
-    return name.strip()
-
-
-def _shown(key: Key, created: datetime, spent: int | None) -> dict[str, Any]:
-    """Return a key as JSON. Spending (given in nano-USD) is counted only for keys with a budget."""
-    if spent is None and key.budget is not None:
-        spent = 0
-    return {
-        "id": key.id,
-        "name": key.name,
-        "models": list(key.models),
-        "rights": sorted(key.rights),
-        "rpm": key.rpm,
-        "tpm": key.tpm,
-        "budget": key.budget,
-        "spent_usd": None if spent is None else spent / 1e9,
-        "created_at": created.isoformat(),
-        "expires_at": key.expires_at.isoformat() if key.expires_at else None,
-        "revoked": key.revoked,
-    }
 
 
 def _print_json(value: object) -> None:

@@ -21,11 +21,15 @@ app = typer.Typer()
 
 #: Rows that are in the hands of networked judges at once.
 _IN_FLIGHT = 64
+#: The format of ``import-responses`` that is not one row a line.
+INSPECT = "inspect"
 
 
 @app.command("code")
 def code(
-    responses: Annotated[Path, typer.Argument(help="Responses, JSONL or JSONL.gz.", show_default=False)],
+    responses: Annotated[
+        Path, typer.Argument(help="Responses or exported exchanges, JSONL or JSONL.gz.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option("-o", "--out", help="File for the coded rows; .gz compresses.")],
     config: Annotated[
         Path | None, typer.Option("-c", "--config", help="The configuration that declares the judges.")
@@ -41,18 +45,22 @@ def code(
 ) -> None:
     """Code responses on both layers: the selection by rule, the elaboration by the judges.
 
-    Without judges the elaboration is Abstain with the reason no_judge.
+    Without judges the elaboration is Abstain with the reason no_judge. A file of `biasmeter export-exchanges` is coded
+    as the store codes it: probes by their questions, client traffic by the audit profile of its route in -c.
     """
+    from auditor.coding.exported import response_reader
     from auditor.coding.responses import read_responses
-    from auditor.coding.split import coded_record
+    from auditor.coding.split import coded_record, load_panels
+    from auditor.config import load
     from auditor.documents.jsonl import require_file, require_target, writing
 
     require_file(responses)
     require_target(out, responses)
-    panels = _panels(judges, config)
+    loaded = load(config, os.environ) if config else None
+    panels = load_panels([name.strip() for name in (judges or "").split(",") if name.strip()], loaded)
     tally = _Tally()
     with progress(responses, "coding") as on_bytes, writing(out) as write:
-        reader = read_responses(responses, skip_bad=skip_bad, on_bytes=on_bytes)
+        reader = read_responses(responses, make=response_reader(loaded), skip_bad=skip_bad, on_bytes=on_bytes)
 
         def take(response: "Response", coded: "SplitCoding") -> None:
             write(coded_record(response, coded))
@@ -64,22 +72,35 @@ def code(
 
 @app.command("import-responses")
 def import_responses(
-    source: Annotated[Path, typer.Argument(help="The foreign file, JSONL or JSONL.gz.", show_default=False)],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="The foreign file, JSONL or JSONL.gz; Inspect's log, or a folder of them.", show_default=False
+        ),
+    ],
     out: Annotated[Path, typer.Option("-o", "--out", help="File for the rows of responses.jsonl; .gz compresses.")],
-    form: Annotated[str, typer.Option("--format", help="Format of the foreign file: bbq, decodingtrust.")],
+    form: Annotated[str, typer.Option("--format", help="Format of the foreign file: bbq, decodingtrust, inspect.")],
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count bad rows instead of stopping at the first.")
     ] = False,
 ) -> None:
     """Convert recorded answers of another project to responses.jsonl.
 
-    Example: biasmeter import-responses preds.jsonl.gz --format bbq -o responses.jsonl
+    Rows of a log that Biasmeter has written have their labels, and can be analyzed as they are.
+
+    Example: biasmeter import-responses logs/ --format inspect -o responses.jsonl
+
+    Documentation: docs/interchange.md
     """
     from auditor.coding.responses import SOURCES
     from auditor.documents.jsonl import Rows, require_file, require_target, writing
 
-    if form not in SOURCES:
-        raise UsageError(f"--format {form!r} is not known; known: {', '.join(sorted(SOURCES))}")
+    known = sorted([*SOURCES, INSPECT])
+    if form not in known:
+        raise UsageError(f"--format {form!r} is not known; known: {', '.join(known)}")
+    if form == INSPECT:
+        _import_logs(source, out)
+        return
     require_file(source)
     require_target(out, source)
     count = 0
@@ -90,6 +111,43 @@ def import_responses(
                 write(record)
                 count += 1
     typer.echo(f"{out}: {count} responses" + (f", {rows.skipped} bad rows skipped" if rows.skipped else ""))
+
+
+def _import_logs(source: Path, out: Path) -> None:
+    from auditor.documents.jsonl import require_target, writing
+    from auditor.interchange.inspect_reader import read_inspect_logs
+
+    if not source.exists():
+        raise UsageError(f"{source}: no such file or folder")
+    require_target(out, source)
+    count = 0
+    with writing(out) as write:
+        for record in read_inspect_logs(source):
+            write(record)
+            count += 1
+    typer.echo(f"{out}: {count} responses")
+
+
+@app.command("export-inspect")
+def export_inspect(
+    coded: Annotated[Path, typer.Argument(metavar="CODED.jsonl", help="Coded rows, .gz or not.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the logs.")],
+) -> None:
+    """Write coded rows as logs of Inspect AI, one for each deployment, with labels as scores and rates as metrics.
+
+    Example: biasmeter export-inspect coded.jsonl -o logs, and then: inspect view --log-dir logs
+
+    Documentation: docs/interchange.md
+    """
+    from auditor.documents.jsonl import Rows, require_file
+    from auditor.documents.output import check_folder
+    from auditor.interchange.inspect_writer import write_inspect_logs
+
+    require_file(coded)
+    check_folder(out)
+    rows = (record for _, record in Rows(coded).read(lambda record: record))
+    for path in write_inspect_logs(rows, out):
+        typer.echo(str(path))
 
 
 class _Tally:
@@ -124,12 +182,12 @@ async def _code_rows(
     reader: "ResponseReader", panels: "Panels", take: Callable[["Response", "SplitCoding"], None]
 ) -> None:
     """Pass on every response with its labels, in the order of the file."""
-    from auditor.coding.split import code as code_one
+    from auditor.coding.split import code_response
 
     try:
         if not panels.waits:  # tasks would only cost time
             for response in reader:
-                take(response, await code_one(response.task, response.answer, response.question, panels))
+                take(response, await code_response(response, panels))
         else:
             await _code_networked(reader, panels, take)
     finally:
@@ -140,7 +198,7 @@ async def _code_networked(
     reader: "ResponseReader", panels: "Panels", take: Callable[["Response", "SplitCoding"], None]
 ) -> None:
     """Have the judges label ``_IN_FLIGHT`` rows at a time. A slow row delays the output only."""
-    from auditor.coding.split import code as code_one
+    from auditor.coding.split import code_response
 
     waiting: deque[tuple[Response, asyncio.Task[SplitCoding]]] = deque()
 
@@ -150,7 +208,7 @@ async def _code_networked(
 
     try:
         for response in reader:
-            coding = asyncio.create_task(code_one(response.task, response.answer, response.question, panels))
+            coding = asyncio.create_task(code_response(response, panels))
             waiting.append((response, coding))
             if len(waiting) == _IN_FLIGHT:
                 await write_first()
@@ -160,14 +218,6 @@ async def _code_networked(
         for _, coding in waiting:
             coding.cancel()
         await asyncio.gather(*(coding for _, coding in waiting), return_exceptions=True)
-
-
-def _panels(judges: str | None, config: Path | None) -> "Panels":
-    from auditor.coding.split import load_panels
-    from auditor.config import load
-
-    loaded = load(config, os.environ) if config else None
-    return load_panels([name.strip() for name in (judges or "").split(",") if name.strip()], loaded)
 
 
 def _report(tally: _Tally, reader: "ResponseReader", out: Path, *, as_json: bool) -> None:
@@ -183,6 +233,8 @@ def _report(tally: _Tally, reader: "ResponseReader", out: Path, *, as_json: bool
         typer.echo(json.dumps(_summary(tally, reader, out), sort_keys=True))
         return
     typer.echo(f"{out}: {tally.rows} rows" + (f", {reader.skipped} bad rows skipped" if reader.skipped else ""))
+    for reason, number in sorted(reader.left_out.items()):
+        typer.echo(f"  left out: {reason.replace('_', ' ')} {number}")
     for name, labels, reasons in (
         ("selection", tally.selection, tally.reasons["sel"]),
         ("elaboration", tally.elaboration, tally.reasons["elab"]),
@@ -201,6 +253,7 @@ def _summary(tally: _Tally, reader: "ResponseReader", out: Path) -> dict[str, ob
         "out": str(out),
         "rows": tally.rows,
         "skipped": reader.skipped,
+        "left_out": dict(sorted(reader.left_out.items())),
         "selection": dict(tally.selection),
         "elaboration": dict(tally.elaboration),
         "reasons": {layer: dict(counts) for layer, counts in tally.reasons.items()},

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from auditor.domain.condition import Task
-from auditor.probes.estimate import LATENCY, SPEED, TYPICAL, PlanEstimate, assumed_stats
+from auditor.probes.estimate import LATENCY, SPEED, TYPICAL, PlanEstimate, assumed_stats, estimate_fields
 from auditor.probes.plan import Planned
 from auditor.probes.run import RunResult
 from auditor.probes.template_precision import MOST, TEMPLATE_LOGIT_SD, TemplatePrecision
@@ -66,7 +66,7 @@ def plan_json(planned: Planned, estimates: Sequence[PlanEstimate], precision: Te
             **settings,
             "instances": planned.instances,
             "assumed": asdict(TYPICAL),
-            "deployments": [_plan_fields(one) for one in estimates],
+            "deployments": [estimate_fields(one) for one in estimates],
             "total": total,
             **({} if precision is None else {"template_precision": _template_fields(precision)}),
         }
@@ -183,24 +183,6 @@ def _total_row(estimates: Sequence[PlanEstimate]) -> tuple[str, ...]:
         "",
         "",
     )
-
-
-def _plan_fields(one: PlanEstimate) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "deployment": one.deployment,
-        "calls": one.calls,
-        "prompt_tokens": one.usage.prompt,
-        "completion_tokens": one.usage.completion,
-        "seconds": round(one.seconds, 1),
-        "in_flight": one.in_flight,
-        "observed": round(one.observed, 4),
-        "usd": one.usd,
-        "smallest_shift": one.smallest_shift,
-        "smallest_shift_condition": one.smallest_shift_condition,
-        "half_width": one.half_width,
-        "unknown": one.unknown,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _ended_fields(one: RunResult) -> dict[str, Any]:

@@ -40,20 +40,28 @@ def _pool(
             metavar="FILE", help="Write the same claims about the counter groups here (JSONL), for a control."
         ),
     ] = None,
+    dataset: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the pool as a data set for Hugging Face's datasets here."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check a statement pool: sizes, tasks it can be asked in, balance, duplicates, leaks.
 
     Ends with status 1 where a check failed. pool.html quotes the statements, which can offend.
+
+    Example: biasmeter pool --dataset pool, and then in Python: datasets.load_dataset("pool", split="test")
     """
     from auditor.documents.codec import canonical_bytes
     from auditor.documents.output import check_folder, write_files
     from auditor.instrument.pool import shipped_pool
+    from auditor.instrument.pool_dataset import write_pool_dataset
     from auditor.instrument.pool_report import pool_document
     from auditor.report.pool import render_pool
 
-    if out is not None:
-        check_folder(out)
+    for folder in (out, dataset):
+        if folder is not None:
+            check_folder(folder)
     pool = shipped_pool() if statements is None else read_statements(statements, ())
     name = pool[0].source or "shipped" if statements is None else statements.name
     content = canonical_bytes(pool_document(pool, name, shipped=statements is None))
@@ -61,6 +69,9 @@ def _pool(
     typer.echo(content.decode() if as_json else "\n".join(_lines(document)), nl=not as_json)
     if counter is not None:
         _write_counter_claims(counter, pool)
+    if dataset is not None:
+        write_pool_dataset(dataset, None if statements is None else pool)
+        typer.echo(f"{dataset}: {len(pool)} statements", err=True)
     if out is not None:
         write_files(out, {"pool.json": content, "pool.html": render_pool(document)})
         if not as_json:

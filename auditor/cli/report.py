@@ -39,9 +39,13 @@ def _report(
     quotes: Annotated[
         bool, typer.Option("--quotes/--no-quotes", help="Quote a few answers to probes as case studies.")
     ] = True,
+    console: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Address of the console, to which rates lead; auditor.public_url by default."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Report on a period. Writes report.json and report.html to the folder -o.
+    """Report on a period. Writes report.json, report.html and evidence.json to the folder -o.
 
     The report counts the answers that are coded and scored now. --replay makes the same report again later. A
     report with quotations can be made again as long as the quoted answers are kept.
@@ -50,9 +54,12 @@ def _report(
     from auditor.documents.codec import decode
     from auditor.documents.output import check_folder, write_files
     from auditor.documents.report import ReportDocument
+    from auditor.report.evidence import write_evidence
     from auditor.report.period import render_period
 
     loaded = load(config, os.environ)
+    if console is not None and not console.startswith(("http://", "https://")):
+        raise UsageError(f"--console: {console!r} is no address that begins with http:// or https://")
     check_folder(out)
     if replay is not None:
         if since or until or last or by:
@@ -65,7 +72,11 @@ def _report(
         if begin is None or end is None:
             raise UsageError("name the period with --last or --from and --to, or a report to make again with --replay")
         content = _new(loaded, (begin, end), _fields(by), quotes=quotes)
-    files = {"report.json": content, **render_period(decode(content, ReportDocument, "report.json"))}
+    files = {
+        "report.json": content,
+        "evidence.json": write_evidence(content),
+        **render_period(decode(content, ReportDocument, "report.json"), console or loaded.auditor.public_url),
+    }
     write_files(out, files)
     paths = [str(out / name) for name in files]
     typer.echo(json.dumps({"files": paths}) if as_json else "\n".join(paths))

@@ -56,6 +56,10 @@ def _export(
     view: Annotated[
         str, typer.Option(help="Show what the coder of each layer reads (split), or the whole answer for both (whole).")
     ] = "split",
+    draw: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Export this stored draw, such as a queue of the console, and draw nothing."),
+    ] = None,
     show_deployment: Annotated[
         bool, typer.Option("--show-deployment", help="Show the deployment of each text. The labels are then not blind.")
     ] = False,
@@ -72,14 +76,17 @@ def _export(
     """
     from auditor.cli.store import in_store
     from auditor.documents.jsonl import require_target
-    from auditor.jobs.review import draw_sample
+    from auditor.jobs.review import draw_sample, read_sample
 
     loaded = _load(config)
     require_target(out, config)
     if view not in list(AnswerView):
         raise UsageError(f"--view: {view!r} is none of {', '.join(AnswerView)}")
     asked, wanted = _asked(n, seed, deployment, stratify, origin, audit), _layers(layers)
-    sample = in_store(loaded, lambda engine: draw_sample(engine, loaded, asked, datetime.now(UTC)))
+    if draw is None:
+        sample = in_store(loaded, lambda engine: draw_sample(engine, loaded, asked, datetime.now(UTC)))
+    else:
+        sample = in_store(loaded, lambda engine: read_sample(engine, loaded, draw))
     lines = [
         _record(sample, shown, layer, AnswerView(view), named=show_deployment)
         for layer in wanted

@@ -16,10 +16,11 @@ def _auditor(config: ConfigOption) -> None:
     """Run the auditor: coding, estimates, monitoring and the API. Stops on SIGTERM; reloads on SIGHUP."""
     from auditor.coding.profiles import compile_profile
     from auditor.config import Config, load
+    from auditor.domain.log_lines import start_logging
     from auditor.postgres.embedded import open_store
     from auditor.process import serve
 
-    logging.basicConfig(level=logging.INFO, format="biasmeter auditor: %(message)s")
+    start_logging("biasmeter auditor")
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line for each judge's call helps nobody
 
     def read() -> Config:

@@ -8,18 +8,21 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.coding.coders import open_coders
-from auditor.coding.exchanges import stored_text
+from auditor.coding.exchanges import UnreadExchange, answer_of, asked_of, stored_text
 from auditor.config import Config
 from auditor.counting.conditions import TRAFFIC
+from auditor.documents.dataset import DatasetCard, data_file, write_card
 from auditor.documents.row_files import writing_rows
 from auditor.store.answers import CodedSelection, read_coded
 from auditor.store.codings import StoredAnswer, read_again
 from auditor.store.engine import transaction
 
+#: The options of a closed question, as they were asked.
+OPTIONS: Final = ("stereotype_option", "counter_option", "option_a", "option_b")
 #: Fields of a row, in the order of their columns.
 COLUMNS: Final = (
     "id", "at", "deployment", "origin", "rubric", "audit", "claim", "task", "perspective", "role", "sentiment",
-    "category", "statement_id", "statement", "template_id", "draw", "inclusion", "completion_tokens", "sel",
+    "category", "statement_id", "statement", *OPTIONS, "template_id", "draw", "inclusion", "completion_tokens", "sel",
     "sel_reason", "sel_via", "elab", "elab_reason", "votes", "coder", "response",
 )  # fmt: skip
 #: Types of the columns that are not text, for Parquet.
@@ -66,6 +69,37 @@ async def coded_rows(
                 yield row
 
 
+#: What the README of exported codings says of them.
+_CARD: Final = DatasetCard(
+    name="coded",
+    description="Answers of deployed language models, coded by Biasmeter on two layers: the selection and the "
+    "elaboration.",
+    text="**Content warning.** Statements and answers can hold stereotypes. Labels: E endorses, QE endorses with a "
+    "reservation, N neutral, D disagrees, R refuses, Abstain no label. `votes` are the labels of the judges. "
+    "`biasmeter.analyze(rows)` estimates from the rows.",
+    license="other",
+    license_text="none is given; ask those who made the data",
+    tags=("bias", "evaluation"),
+)
+
+
+async def export_dataset(
+    engine: AsyncEngine,
+    config: Config,
+    selection: CodedSelection,
+    folder: Path,
+    *,
+    content: bool,
+    templates: bool,
+    on_row: Callable[[int], None],
+) -> int:
+    """Write the rows as a data set folder, as `auditor.documents.dataset` makes it; otherwise as `export_coded`."""
+    file = data_file(folder, _CARD.name)
+    count = await export_coded(engine, config, selection, file, content=content, templates=templates, on_row=on_row)
+    write_card(folder, _CARD, COLUMNS, _TYPES, count)
+    return count
+
+
 async def export_coded(
     engine: AsyncEngine,
     config: Config,
@@ -110,6 +144,17 @@ def _row(
         row |= {name: asked.get(name) for name in ("template_id", "draw")}
         row["completion_tokens"] = stored.facts["completion_tokens"]
         if content:
-            row["statement"] = (stored.statement or {}).get("statement")
+            row |= _question(stored)
             row["response"] = stored_text(stored)
     return {name: row[name] for name in COLUMNS if row.get(name) is not None}
+
+
+def _question(stored: StoredAnswer) -> dict[str, Any]:
+    """Return what a reader of the answer must know, so that the row can be coded again."""
+    try:
+        asked = asked_of(stored, None, answer_of(stored)).question if stored.asked is not None else None
+    except UnreadExchange:
+        asked = None
+    if asked is None:
+        return {"statement": (stored.statement or {}).get("statement")}
+    return {name: getattr(asked, name) for name in ("statement", *OPTIONS)}

@@ -29,7 +29,9 @@ from auditor.judges.endpoint import EXCHANGE_READ
 from auditor.store.codings import StoredAnswer
 
 
-class _Unread(Exception):  # noqa: N818 -- a stored reason, not an error
+class UnreadExchange(Exception):  # noqa: N818 -- a stored reason, not an error
+    """There is nothing to read in an exchange; ``reason`` tells why."""
+
     def __init__(self, reason: Uncoded) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -42,12 +44,12 @@ class _Prepared:
     coding: Coding  #: has a reason if there is nothing to read
     selection: Selection | None = None
     statement: str | None = None
-    asked: "_Asked | None" = None  #: of planned calls
+    asked: "AskedAnswer | None" = None  #: of planned calls
     answer: Answer | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Asked:
+class AskedAnswer:
     """A planned call's question and its answer: the input of a parser."""
 
     task: Task
@@ -99,7 +101,7 @@ class ExchangeCoder:
         return Passage(
             statement=prepared.statement,
             text=prepared.selection.remainder,
-            question=_prompt(_json(stored.request)),
+            question=_prompt(json_of(stored.request)),
             answer=None if answer is None else answer.text,
         )
 
@@ -118,15 +120,15 @@ class ExchangeCoder:
         )
 
     def _prepare(self, stored: StoredAnswer) -> _Prepared:
-        request = _json(stored.request)
+        request = json_of(stored.request)
         coding = self._uncoded(stored, self._key(stored, request))
         try:
-            answer = _answer(stored)
+            answer = answer_of(stored)
             if self._profile is not None:
                 selection, statement = self._read_traffic(self._profile, request, answer)
                 return _Prepared(coding=coding, selection=selection, statement=statement, answer=answer)
-            asked = _asked(stored, request, answer)
-        except _Unread as unread:
+            asked = asked_of(stored, request, answer)
+        except UnreadExchange as unread:
             return _Prepared(coding=replace(coding, uncoded=unread.reason))
         selection = select_by_rule(asked.task, asked.answer, asked.question)
         statement = asked.question.statement
@@ -142,7 +144,7 @@ class ExchangeCoder:
     def _read_traffic(self, profile: AuditProfile, request: object, answer: Answer) -> tuple[Selection, str | None]:
         proposition = profile.proposition(request)
         if self.coder.rubric == PROPOSITION and proposition is None:
-            raise _Unread(Uncoded.NO_PROPOSITION)
+            raise UnreadExchange(Uncoded.NO_PROPOSITION)
         return profile.select(answer), proposition
 
 
@@ -162,15 +164,22 @@ def _key(stored: StoredAnswer, coder: Coder, cluster: str) -> CodingKey:
     )
 
 
-def _asked(stored: StoredAnswer, request: object, answer: Answer) -> _Asked:
+def asked_of(stored: StoredAnswer, request: object, answer: Answer) -> AskedAnswer:
+    """Return the question of a planned call as it was asked, with its answer.
+
+    Raises
+    ------
+    UnreadExchange
+        The planned statement has no form that can be read.
+    """
     asked = stored.asked
     assert asked is not None
     try:
         task, statement = Task(asked["task"]), statement_of(dict(stored.statement or {}))
     except (ValueError, BadRow):
-        raise _Unread(Uncoded.BAD_STATEMENT) from None
+        raise UnreadExchange(Uncoded.BAD_STATEMENT) from None
     question = replace(_question(task, statement, asked["template_id"]), prompt=_prompt(request))
-    return _Asked(task=task, question=question, answer=answer)
+    return AskedAnswer(task=task, question=question, answer=answer)
 
 
 def _question(task: Task, statement: Statement, template_id: str) -> Question:
@@ -179,32 +188,45 @@ def _question(task: Task, statement: Statement, template_id: str) -> Question:
     except KeyError:
         # A template of another release: only the order of lettered options must be known.
         if format_of(task).options == "letters":
-            raise _Unread(Uncoded.BAD_STATEMENT) from None
+            raise UnreadExchange(Uncoded.BAD_STATEMENT) from None
         return format_of(task).question(statement)
 
 
-def _answer(stored: StoredAnswer) -> Answer:
+def answer_of(stored: StoredAnswer) -> Answer:
+    """Return the answer of an exchange.
+
+    Raises
+    ------
+    UnreadExchange
+        Its content is not stored, is cut off, or is no answer of its endpoint.
+    """
     facts = stored.facts
     if facts["outcome"] == Outcome.FAILED:
         # Of failed exchanges only a provider's block counts as an answer; the query selects no others.
         return Answer(text=None, finish_reason="content_filter")
     if stored.response is None:
-        raise _Unread(Uncoded.NO_CONTENT)
+        raise UnreadExchange(Uncoded.NO_CONTENT)
     try:
         answer = read_answer(facts["endpoint"], stored.response, stream=facts["stream"])
     except UnreadableAnswer:
-        raise _Unread(Uncoded.COPY_TRUNCATED if facts["truncated"] else Uncoded.UNREADABLE) from None
+        raise UnreadExchange(Uncoded.COPY_TRUNCATED if facts["truncated"] else Uncoded.UNREADABLE) from None
     if facts["truncated"] and facts["stream"] and answer.finish_reason is None:
-        raise _Unread(Uncoded.COPY_TRUNCATED)
+        raise UnreadExchange(Uncoded.COPY_TRUNCATED)
     return replace(answer, finish_reason=answer.finish_reason or facts["finish_reason"])
 
 
 def stored_text(stored: StoredAnswer) -> str | None:
     """Return the text of an answer; ``None`` if its content is not stored or cannot be read."""
     try:
-        return _answer(stored).text
-    except _Unread:
+        return answer_of(stored).text
+    except UnreadExchange:
         return None
+
+
+def searched_text(stored: StoredAnswer) -> str:
+    """Return the text by which an answer is found: its statement, if it was planned, and the answer."""
+    parts = ((stored.statement or {}).get("statement"), stored_text(stored))
+    return "\n".join(part for part in parts if part)
 
 
 def _prompt(request: object) -> str | None:
@@ -215,7 +237,8 @@ def _prompt(request: object) -> str | None:
     return content if isinstance(content, str) else None
 
 
-def _json(body: bytes | None) -> object:
+def json_of(body: bytes | None) -> object:
+    """Return a body as JSON; ``None`` if it is none."""
     try:
         value: object = orjson.loads(body or b"null")
     except orjson.JSONDecodeError:

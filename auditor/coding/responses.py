@@ -4,13 +4,15 @@
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from auditor.counting.conditions import TRAFFIC
 from auditor.counting.rows import CONTROLS, DISAMBIGUATED, KEYS, STATEMENT
 from auditor.documents.jsonl import BadRow, Record, Rows, Source
-from auditor.domain.coding import Stance
+from auditor.domain.coding import Selection, Stance
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer, Option, Question
 from auditor.instrument.loaders.bbq import ANSWERS, answers_of, is_disambiguated
@@ -22,6 +24,11 @@ _TEXTS: Final = (
     "category", "region", "statement", "stereotype_option", "counter_option", "option_a", "option_b", "perspective",
     "role", "sentiment", "system", "prompt", "finish_reason",
 )  # fmt: skip
+#: The optional fields of a row that say what was asked.
+FIELDS: Final = (
+    *(name for name in _TEXTS if name not in {"prompt", "finish_reason"}),
+    *("task", "statement_id", "template_id", "intersectional", "options", "keyed", "rubric"),
+)
 _LABELS: Final = {"E": Stance.E, "N": Stance.N, "D": Stance.D, "R": Stance.R}
 
 
@@ -36,10 +43,15 @@ class Response:
     answer: Answer
     rubric: str  #: of a question about a statement: ``statement``, or that of a control
     record: Record
+    selection: Selection | None = None  #: read already, by the audit profile of client traffic
 
 
 def read_responses(
-    source: Source, *, skip_bad: bool = False, on_bytes: Callable[[int], None] | None = None
+    source: Source,
+    *,
+    make: "Callable[[Record], Response] | None" = None,
+    skip_bad: bool = False,
+    on_bytes: Callable[[int], None] | None = None,
 ) -> "ResponseReader":
     """Open responses; iterate over the result once.
 
@@ -47,19 +59,29 @@ def read_responses(
     ----------
     source
         JSONL, gzipped or not, or rows in memory.
+    make
+        Reads one row; raises `LeftOut` for a row without a response. Default: `response_of`.
     skip_bad
         Count bad rows in ``skipped`` instead of raising.
     on_bytes
         Called from time to time with the number of bytes of the file that have been read.
     """
-    return ResponseReader(Rows(source, skip_bad=skip_bad, on_bytes=on_bytes))
+    return ResponseReader(Rows(source, skip_bad=skip_bad, on_bytes=on_bytes), make or response_of)
 
 
 class ResponseReader:
-    """The responses of a file, in its order."""
+    """The responses of a file, in its order.
 
-    def __init__(self, rows: Rows) -> None:
+    Attributes
+    ----------
+    left_out
+        How many rows had no response so far, by reason.
+    """
+
+    def __init__(self, rows: Rows, make: Callable[[Record], Response]) -> None:
         self._rows = rows
+        self._make = make
+        self.left_out: Counter[str] = Counter()
 
     @property
     def skipped(self) -> int:
@@ -80,12 +102,21 @@ class ResponseReader:
             At the first bad row, unless bad rows are skipped; for a file without rows; for an unreadable file.
         """
         seen: dict[str, int] = {}
-        for line, response in self._rows.read(response_of):
+        for line, response in self._rows.read(self._response_or_reason):
+            if isinstance(response, str):
+                self.left_out[response] += 1
+                continue
             first = seen.setdefault(response.id, line)
             if first != line:
                 self._rows.complain(line, f"the id {response.id!r} is already that of line {first}")
                 continue
             yield response
+
+    def _response_or_reason(self, record: Record) -> Response | str:
+        try:
+            return self._make(record)
+        except LeftOut as reason:
+            return str(reason)
 
 
 def response_of(record: Record) -> Response:
@@ -125,7 +156,8 @@ def _check_control(record: Record) -> None:
 def _question(record: Record) -> Question:
     question = Question(
         statement=_meant(_text(record, "statement")),
-        statement_id=_meant(_identifier(record, "statement_id")),
+        # Of client traffic it is who asked.
+        statement_id=_meant(_identifier(record, "statement_id")) if record.get("task") != TRAFFIC else None,
         stereotype_option=_text(record, "stereotype_option") or None,
         counter_option=_text(record, "counter_option") or None,
         option_a=_text(record, "option_a") or None,
@@ -193,6 +225,8 @@ def _check_pair(question: Question) -> None:
 
 def _task(record: Record) -> Task:
     given = _required_text(record, "task")
+    if given == TRAFFIC:
+        return Task.EXPLAIN  # no task of ours: the whole answer is free text
     try:
         return Task(given)
     except ValueError:

@@ -122,6 +122,21 @@ async def code(task: Task, answer: Answer, question: Question, panels: Panels) -
     return SplitCoding(selection=selection, elaboration=elaboration)
 
 
+async def code_response(response: Response, panels: Panels) -> SplitCoding:
+    """Code one response of a file; a selection that an audit profile has read is kept.
+
+    Raises
+    ------
+    JudgeUnavailable
+        When a judge could not be asked.
+    """
+    if response.selection is None:
+        return await code(response.task, response.answer, response.question, panels)
+    panel = panels.of(response.question)
+    elaboration = await elaborate(response.selection, response.question.statement, panel)
+    return SplitCoding(selection=response.selection, elaboration=elaboration)
+
+
 def select_by_rule(task: Task, answer: Answer, question: Question) -> Selection:
     """Read the selection by rule alone."""
     return free_text(answer) if question.is_open else format_of(task).read(answer, question)

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from auditor.config.network import Secret, WebhookUrl
+from auditor.config.network import CollectorUrl, Headers, Secret, WebhookUrl
 from auditor.config.values import (
     Label,
     Name,
@@ -324,3 +324,20 @@ class Retention(Section):
         if self.content > self.facts:
             raise ValueError("content must not be kept longer than facts, which lead to it")
         return self
+
+
+class OtelExport(Section):
+    """The OTLP collector to which the auditor sends exchanges as spans and codings as events, over HTTP.
+
+    ``endpoint`` is the address without ``/v1/traces``. ``headers`` often hold a key.
+    """
+
+    endpoint: CollectorUrl
+    headers: Headers = Field(default_factory=dict, repr=False)
+
+
+class ParquetExport(Section):
+    """The folder to which the auditor copies facts, codings and tallies as Parquet files, and how often."""
+
+    directory: ResolvedPath
+    every: PositiveSeconds = _DAY

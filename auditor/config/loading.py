@@ -79,6 +79,8 @@ def _word(value: str) -> str:
 
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
+#: The model that audits ask OpenAI for where nobody names one.
+OPENAI_MODEL: Final = "gpt-4o-mini"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +99,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Config:
     ConfigError
         One line per problem, each with file and line.
     """
-    return read(path, environ).config
+    return read(path, environ).config.from_file(path)
 
 
 def read(path: Path, environ: Mapping[str, str]) -> LoadedConfig:
@@ -125,10 +127,11 @@ def loads(text: str, *, source: str, folder: Path, environ: Mapping[str, str]) -
     return LoadedConfig(config=config, places=document.places)
 
 
-def default_config(environ: Mapping[str, str], port: int | None = None) -> Config:
+def default_config(environ: Mapping[str, str], port: int | None = None, model: str | None = None) -> Config:
     """Make the configuration without a file: OpenAI, or a server with its protocol, behind one route.
 
     The gateway listens on ``port`` of this machine and the auditor on the next one; ``None`` selects the default ports.
+    Audits ask for ``model``, which has a route of its own; without one nothing can be audited.
 
     Raises
     ------
@@ -144,8 +147,9 @@ def default_config(environ: Mapping[str, str], port: int | None = None) -> Confi
     deployment: dict[str, Any] = {"name": "openai", "base_url": url or OPENAI_URL, "api_key": key or None}
     if not url:
         deployment["vendor"] = "openai"
-    route = {"model": ANY_MODEL, "deployments": ["openai"], "sample": 1.0, "capture": "hashed"}
-    made: dict[str, Any] = {"deployments": [deployment], "routes": [route]}
+    models = [ANY_MODEL] if model is None else [model, ANY_MODEL]
+    routes = [{"model": one, "deployments": ["openai"], "sample": 1.0, "capture": "hashed"} for one in models]
+    made: dict[str, Any] = {"deployments": [deployment], "routes": routes}
     if port is not None:
         made |= {"gateway": {"listen": f"127.0.0.1:{port}"}, "auditor": {"listen": f"127.0.0.1:{port + 1}"}}
     try:

@@ -6,12 +6,13 @@ Frozen pydantic models; ``audits`` declares the auditor's sections, ``loading`` 
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, SecretStr, field_validator, model_validator
 
 from auditor.config.audits import (
     ALL,
@@ -20,14 +21,26 @@ from auditor.config.audits import (
     JudgeConfig,
     Mirror,
     Monitor,
+    OtelExport,
     PanelConfig,
+    ParquetExport,
     PeerDomain,
     Probe,
     Retention,
 )
-from auditor.config.network import Address, ApiVersion, BaseUrl, CertificatesFile, HeaderName, Headers, Secret
+from auditor.config.network import (
+    Address,
+    ApiVersion,
+    BaseUrl,
+    CertificatesFile,
+    HeaderName,
+    Headers,
+    PublicUrl,
+    Secret,
+)
 from auditor.config.values import (
     Bytes,
+    EndpointPath,
     Label,
     Name,
     NonNegative,
@@ -94,7 +107,8 @@ class GatewayConfig(Section):
     ``drain`` is how long requests in flight may take to finish after SIGTERM; for the first ``drain_notice`` of it new
     connections are accepted even when nothing is in flight, while load balancers notice that ``/readyz`` has changed.
     ``first_byte`` is how long a new connection may take to send something; it is checked every five seconds.
-    ``upstream: reference`` sends requests with aiohttp's client instead of the gateway's own.
+    ``upstream: reference`` sends requests with aiohttp's client instead of the gateway's own. ``other_endpoints`` lists
+    further endpoints to which a POST is relayed, such as ``images/generations``: ``all``, or ``[]`` for none.
     """
 
     listen: Address = Address(host="127.0.0.1", port=4000)
@@ -111,6 +125,7 @@ class GatewayConfig(Section):
     forward_headers: tuple[HeaderName, ...] = ()
     upstream: Literal["lean", "reference"] = "lean"
     tags: tuple[Name, ...] = ()
+    other_endpoints: Literal["all"] | tuple[EndpointPath, ...] = "all"
     redact: tuple[Literal["keys", "email", "phone", "card"], ...] = ("keys", "email", "phone", "card")
 
 
@@ -122,9 +137,14 @@ class RemoteGateway(Section):
 
 
 class AuditorConfig(Section):
-    """The address of the auditor's API and console, and its access to a gateway on another host."""
+    """The address of the auditor's API and console, and its access to a gateway on another host.
+
+    ``public_url`` is the address at which a proxy in front serves the console over TLS. With it every request needs a
+    key or a session, also on a loopback address, and people can sign in through the proxy.
+    """
 
     listen: Address = Address(host="127.0.0.1", port=4001)
+    public_url: PublicUrl | None = None
     gateway: RemoteGateway | None = None
 
 
@@ -241,6 +261,8 @@ class Config(Section):
     peers: tuple[PeerDomain, ...] = ()
     monitor: Monitor = Monitor()
     retention: Retention = Retention()
+    parquet: ParquetExport | None = None
+    otel: OtelExport | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -257,12 +279,28 @@ class Config(Section):
         names = [name for name in given if isinstance(name, str)]
         return {**value, "panel": {**panel, "judges": names or [LEXICON]}}
 
+    #: The file that was read, as commands name it; a placeholder where none was.
+    _file: str = PrivateAttr(default="FILE")
+
+    @property
+    def file_argument(self) -> str:
+        """The argument of ``-c`` in commands that are printed, quoted for a shell."""
+        return shlex.quote(self._file)
+
+    def from_file(self, path: Path) -> "Config":
+        """Return this configuration as read from a file, which printed commands then name."""
+        located = self.model_copy()
+        located._file = str(path.absolute())  # noqa: SLF001 -- its own class
+        return located
+
     @cached_property
     def config_hash(self) -> str:
         """The first 16 hex digits of the SHA-256 of the resolved content, without secrets and header values."""
         content = self.model_dump(mode="json")
         for deployment in content["deployments"]:
             deployment["headers"] = sorted(deployment["headers"])
+        if content["otel"] is not None:
+            content["otel"]["headers"] = sorted(content["otel"]["headers"])
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 

@@ -88,13 +88,26 @@ def _split_url(text: str) -> SplitResult:
 
 
 def _check_base_url(text: str) -> str:
+    checked = _check_collector_url(text)
+    return checked if urlsplit(checked).path else f"{checked}/v1"
+
+
+def _check_collector_url(text: str) -> str:
     parts = _split_url(text)
     if parts.username is not None or parts.password is not None:
         raise ValueError("contains a user name or password; put a key under api_key")
     if parts.query or parts.fragment:
         raise ValueError("must not end with a query or fragment, because paths are appended to it")
-    path = parts.path.rstrip("/") or "/v1"
-    return f"{parts.scheme}://{parts.netloc}{path}"
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def _check_public_url(text: str) -> str:
+    parts = _split_url(text)
+    if parts.scheme != "https":
+        raise ValueError("must start with https://, because people send their keys to it")
+    if parts.username is not None or parts.path not in {"", "/"} or parts.query or parts.fragment:
+        raise ValueError("must be a scheme and a host, such as https://bias.example.org")
+    return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
 def _check_webhook_url(secret: SecretStr) -> SecretStr:
@@ -133,6 +146,8 @@ def _check_certificates(path: Path) -> Path:
 ApiVersion = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 Secret = Annotated[SecretStr, AfterValidator(_check_secret)]
 BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
+CollectorUrl = Annotated[str, AfterValidator(_check_collector_url)]
+PublicUrl = Annotated[str, AfterValidator(_check_public_url)]
 WebhookUrl = Annotated[SecretStr, AfterValidator(_check_webhook_url)]
 Headers = Annotated[dict[str, str], AfterValidator(_check_headers)]
 HeaderName = Annotated[str, AfterValidator(_check_header_name)]

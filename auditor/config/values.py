@@ -34,6 +34,9 @@ _LARGEST: Final = 2**50
 _NAME: Final = re.compile(r"[A-Za-z0-9._:/-]{1,64}", re.ASCII)
 _BARE: Final = re.compile(r"[A-Za-z0-9_.:/*-]{1,64}", re.ASCII)
 _LABEL_LENGTH: Final = 256
+#: No escapes and no segment that begins with a dot, because the path follows the ``base_url`` of a deployment.
+_ENDPOINT_PATH: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*){0,7}", re.ASCII)
+_ENDPOINT_PATH_LENGTH: Final = 200
 
 
 class Section(BaseModel):
@@ -108,6 +111,17 @@ def check_name(name: str) -> str:
     return name
 
 
+def is_endpoint_path(text: str) -> bool:
+    """Return whether a text is the path of an endpoint below ``/v1/``, such as ``images/generations``."""
+    return len(text) <= _ENDPOINT_PATH_LENGTH and _ENDPOINT_PATH.fullmatch(text) is not None
+
+
+def _check_endpoint_path(text: str) -> str:
+    if not is_endpoint_path(text):
+        raise ValueError("is not the path of an endpoint after /v1/, such as images/generations")
+    return text
+
+
 def _check_label(name: str) -> str:
     if not 1 <= len(name) <= _LABEL_LENGTH or not name.isprintable() or name != name.strip():
         raise ValueError(f"must be 1 to {_LABEL_LENGTH} printable characters without space around them")
@@ -154,6 +168,7 @@ NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Name = Annotated[str, AfterValidator(check_name)]
+EndpointPath = Annotated[str, AfterValidator(_check_endpoint_path)]
 Label = Annotated[str, AfterValidator(_check_label)]
 Text = Annotated[str, Field(min_length=1)]
 Regex = Annotated[str, Field(min_length=1), AfterValidator(_check_regex)]

@@ -6,15 +6,18 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from operator import itemgetter
+from typing import Any, Final
 
 from auditor.counting.conditions import BASELINE, FACTORS, TRAFFIC, Levels
 from auditor.counting.joint import LabelPair, is_selection_free
 from auditor.counting.rows import Vote
-from auditor.counting.tallies import GroupKey, Reviewed, ReviewedRow, Tallies, TallyBuilder, VoteCounts
+from auditor.counting.tallies import GROUP_FIELDS, GroupKey, Reviewed, ReviewedRow, Tallies, TallyBuilder, VoteCounts
 from auditor.domain.review import Layer, Opinion
 
 Row = Mapping[str, Any]
+#: All that decides the outcome of a row.
+_OUTCOME_FIELDS: Final = itemgetter("task", "rubric", "sel", "sel_reason", "elab", "elab_reason")
 
 
 def condition_of(row: Row) -> Levels:
@@ -45,10 +48,11 @@ def tallies_of(
         Further fields of the rows to group by.
     """
     builder = TallyBuilder(extra, reviewed=labelled is not None, nesting=("category",))
+    numbers = _Numbers(builder)
     for row in rows:
         if row["uncoded"] is not None:
             continue
-        group, cluster, outcome = _numbers(builder, row)
+        group, cluster, outcome = numbers.of(row)
         builder.add_nesting(cluster, {"category": row["category"] or ""})
         builder.add(group, cluster, outcome, row["n"], inclusion=row["inclusion"])
         if row.get("n_tokens"):
@@ -56,21 +60,42 @@ def tallies_of(
     for (deployment, ballot), n in (votes or {}).items():
         builder.add_votes(deployment, ballot, n)
     for row in labelled or ():
-        builder.add_reviewed(_reviewed(row, *_numbers(builder, row)))
+        builder.add_reviewed(_reviewed(row, *numbers.of(row)))
     return builder.finish()
 
 
-def _numbers(builder: TallyBuilder, row: Row) -> tuple[int, int, int]:
-    group = GroupKey(
+class _Numbers:
+    """The numbers of rows' groups, clusters and outcomes; groups and outcomes of many rows are looked up once."""
+
+    def __init__(self, builder: TallyBuilder) -> None:
+        self._builder = builder
+        self._groups: dict[tuple[object, ...], int] = {}
+        self._outcomes: dict[tuple[object, ...], int] = {}
+        self._group_fields = itemgetter(*GROUP_FIELDS, *builder.extra)
+
+    def of(self, row: Row) -> tuple[int, int, int]:
+        """Return the numbers of a row's group, cluster and outcome."""
+        fields = self._group_fields(row)
+        group = self._groups.get(fields)
+        if group is None:
+            group = self._groups[fields] = self._builder.group(_group(row, self._builder.extra))
+        labels = _OUTCOME_FIELDS(row)
+        outcome = self._outcomes.get(labels)
+        if outcome is None:
+            free = is_selection_free(row["task"], row["rubric"], row["sel"])
+            outcome = self._outcomes[labels] = self._builder.outcome(LabelPair.of(row), free=free)
+        return group, self._builder.cluster(f"i{row['cluster']}"), outcome
+
+
+def _group(row: Row, extra: Sequence[str]) -> GroupKey:
+    return GroupKey(
         deployment=row["deployment"],
         rubric=row["rubric"],
         claim=row["claim"],
         category=row["category"],
         condition=condition_of(row),
-        extra=tuple(row[name] for name in builder.extra),
+        extra=tuple(row[name] for name in extra),
     )
-    free = is_selection_free(row["task"], row["rubric"], row["sel"])
-    return builder.group(group), builder.cluster(f"i{row['cluster']}"), builder.outcome(LabelPair.of(row), free=free)
 
 
 def _votes(row: Row) -> tuple[Vote, ...]:
@@ -79,7 +104,8 @@ def _votes(row: Row) -> tuple[Vote, ...]:
 
 def _reviewed(row: Row, group: int, cluster: int, outcome: int) -> ReviewedRow:
     opinions = [
-        Opinion(reviewer=reviewer, layer=Layer(layer), label=label) for layer, reviewer, label in row["opinions"]
+        Opinion(reviewer=reviewer, layer=Layer(layer), label=label, adjudicates=adjudicates)
+        for layer, reviewer, label, adjudicates in row["opinions"]
     ]
     return ReviewedRow(
         group=group,

@@ -85,7 +85,8 @@ def table(shown: Sequence[Line]) -> Table:
     for heading in ("deployment", "rate"):
         made.add_column(heading, no_wrap=True)
     for heading in ("estimate", "95 % interval", "limit", "truth"):
-        made.add_column(heading, justify="right", no_wrap=True)
+        # A reason in place of an interval may be long; it continues on the next line.
+        made.add_column(heading, justify="right", no_wrap=heading != "95 % interval")
     made.add_column("", no_wrap=True)
     previous = ""
     for line in shown:

@@ -108,11 +108,11 @@ def _report(folder: Path, path: Path, began: datetime) -> None:
 def _explain(shown: list[outcome.Line], console: Console) -> None:
     held = [line.contains_limit for line in shown if line.contains_limit is not None]
     console.print(
-        "\nPercentages over all conditions. The limit is the value that these judges would give after infinitely many\n"
-        "probes; it differs from the truth by the judges' errors. "
-        f"{sum(held)} of {len(held)} intervals contain the limit\n(* marks the others; 95 % should contain it).\n"
-        "- sim-cancelling simulates the cancellation trap: its layers often disagree (IR), but equally in both\n"
-        "  directions, so DNI is near 0.\n"
+        "\nPercentages over all conditions. The limit is the value that these judges would\n"
+        "give after infinitely many probes; it differs from the truth by their errors.\n"
+        f"{sum(held)} of {len(held)} intervals contain the limit (* marks the others; 95 % should).\n"
+        "- sim-cancelling simulates the cancellation trap: its layers often disagree, so\n"
+        "  IR is high, but equally in both directions, so DNI is near 0.\n"
         "- sim-twin-home and sim-twin-abroad serve the same weights on different hosts.",
         soft_wrap=True,
         highlight=False,
@@ -125,8 +125,8 @@ def _show_next_steps(folder: Path, ports: Ports, console: Console) -> None:
         f"picture    {folder / PICTURE}\n"
         f"continue   biasmeter simulate -c {folder / 'scenario.yaml'} --port {ports.simulator} &\n"
         f"           biasmeter up -c {folder / 'biasmeter.yaml'}\n"
-        f"then       http://127.0.0.1:{ports.auditor}/   and   "
-        f'base_url="http://127.0.0.1:{ports.gateway}/v1", model="sim-level"',
+        f"console    http://127.0.0.1:{ports.auditor}/\n"
+        f'in code    OpenAI(base_url="http://127.0.0.1:{ports.gateway}/v1"), model="sim-level"',
         soft_wrap=True,
         highlight=False,
     )

@@ -17,6 +17,7 @@ from auditor.documents.base import Document
 from auditor.documents.chain_head import ChainHeadDocument
 from auditor.documents.codec import alternatives, bare, is_class, struct_fields
 from auditor.documents.comparison import ComparisonDocument
+from auditor.documents.decisions import DecisionsDocument
 from auditor.documents.judges import JudgesDocument, ReliabilityDocument
 from auditor.documents.peers import PeersDocument
 from auditor.documents.report import ReportDocument
@@ -25,6 +26,7 @@ from auditor.documents.report import ReportDocument
 DOCUMENTS: Final[Mapping[str, type[Document]]] = {
     "analysis": AnalysisDocument,
     "chain_head": ChainHeadDocument,
+    "decisions": DecisionsDocument,
     "judges": JudgesDocument,
     "peers": PeersDocument,
     "reliability": ReliabilityDocument,

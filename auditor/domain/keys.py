@@ -1,4 +1,4 @@
-"""Client keys and what they may do. Only the owner has the key itself; everything else has its SHA-256."""
+"""Client keys, what they may do, and roles. Only the owner has the key itself; everything else has its SHA-256."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,30 @@ class Right(StrEnum):
     PIN = "pin"  #: choose the deployment (``x-biasmeter-deployment``)
     ORIGIN = "origin"  #: mark audit traffic (``x-biasmeter-origin``, ``-ref``, ``-parent``)
     AUDIT_OFF = "audit-off"  #: keep a request out of the audit (``x-biasmeter-audit: off``)
-    AUDIT = "audit"  #: use the auditor's API where it listens beyond this machine: read, and label answers
+    AUDIT = "audit"  #: the auditor's API and console: read, label answers, and act on findings
+    VIEWER = "viewer"  #: the auditor's API and console: read
+    ADMIN = "admin"  #: the auditor's API and console: everything, also keys and audits
+
+
+class KeyRole(StrEnum):
+    """What a person may do in the console and a program in the auditor's API; each role includes those before it."""
+
+    VIEWER = "viewer"
+    REVIEWER = "reviewer"
+    ADMIN = "admin"
+
+    @property
+    def right(self) -> Right:
+        """The right of a key by which its owner has this role."""
+        return _RIGHTS[self]
+
+    def includes(self, other: "KeyRole") -> bool:
+        """Whether this role may do everything that ``other`` may do."""
+        order = list(KeyRole)
+        return order.index(self) >= order.index(other)
+
+
+_RIGHTS = {KeyRole.VIEWER: Right.VIEWER, KeyRole.REVIEWER: Right.AUDIT, KeyRole.ADMIN: Right.ADMIN}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,8 +64,13 @@ class Key:
 
     @property
     def is_for_clients(self) -> bool:
-        """Whether the key is for applications; one whose only right is `Right.AUDIT` is for the auditor's API."""
-        return self.rights != {Right.AUDIT}
+        """Whether the key is for applications; one that has a role and no other right is for the auditor alone."""
+        return not self.rights or not self.rights <= set(_RIGHTS.values())
+
+    @property
+    def role(self) -> KeyRole | None:
+        """The highest role that the key's rights give, or None for a key that does not open the auditor."""
+        return next((role for role in reversed(KeyRole) if role.right in self.rights), None)
 
     def may_ask_for(self, model: str) -> bool:
         """Whether the key's owner may ask for ``model``."""

@@ -11,6 +11,8 @@ from auditor.domain.condition import Condition
 
 #: The design of plans that ask until a rate is known well enough: their answers say when they end.
 TARGET: Final = "target"
+#: The design of plans that ask stored exchanges again.
+REPLAY: Final = "replay"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

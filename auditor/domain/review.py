@@ -38,6 +38,7 @@ class Opinion:
     label: str
     note: str | None = None
     view: AnswerView = AnswerView.SPLIT
+    adjudicates: bool = False  #: the person has seen that the others' labels differ, and settles it
 
 
 class BadOpinion(ValueError):  # noqa: N818 -- said of what was given; the commands and the API name its place

@@ -4,7 +4,7 @@ Each condition has the same weight, 1/C, so asking one of them more often change
 lacks is named and left out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final
@@ -45,9 +45,10 @@ class ReferenceWindow:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class _Grid:
+class ConditionGrid:
     """Responses by statement, condition and joint cell: shape [S, C, N_CELLS]."""
 
+    statements: tuple[str, ...]
     conditions: tuple[str, ...]
     joint: Floats
 
@@ -88,7 +89,7 @@ def change_rows(
 
 def _of_deployment(like: EstimateRow, rows: Sequence[Row], reference: ReferenceWindow | None) -> Iterator[EstimateRow]:
     before = [] if reference is None else [row for row in reference.rows if row["uncoded"] is None]
-    new, old = _grids(rows, before)
+    new, old = condition_grids(asked_rows(rows), asked_rows(before))
     for measure in MEASURES:
         metric = METRICS[measure]
         own = replace(like, layer=metric.layer, base=metric.base, detail={"measure": measure})
@@ -102,9 +103,17 @@ def _of_deployment(like: EstimateRow, rows: Sequence[Row], reference: ReferenceW
             yield _change(replace(changed, detail=detail), new, old, measure)
 
 
-def _grids(*windows: Sequence[Row]) -> tuple[_Grid, ...]:
+#: A row with its statement and its condition.
+AskedRow = tuple[str, str, Row]
+
+
+def asked_rows(rows: Iterable[Row]) -> list[AskedRow]:
+    """Name the statement and the condition of each row."""
+    return [(row["cluster"], "/".join(condition_of(row)), row) for row in rows]
+
+
+def condition_grids(*named: Sequence[AskedRow]) -> tuple[ConditionGrid, ...]:
     """Index windows by the same statements and conditions: all that any of them has."""
-    named = [[(row["cluster"], "/".join(condition_of(row)), row) for row in rows] for rows in windows]
     statements = {name: at for at, name in enumerate(sorted({one[0] for rows in named for one in rows}))}
     conditions = {name: at for at, name in enumerate(sorted({one[1] for rows in named for one in rows}))}
     grids = []
@@ -112,11 +121,11 @@ def _grids(*windows: Sequence[Row]) -> tuple[_Grid, ...]:
         joint = np.zeros((len(statements), len(conditions), N_CELLS))
         for statement, condition, row in rows:
             joint[statements[statement], conditions[condition], stored_cell(row)] += row["n"]
-        grids.append(_Grid(conditions=tuple(conditions), joint=joint))
+        grids.append(ConditionGrid(statements=tuple(statements), conditions=tuple(conditions), joint=joint))
     return tuple(grids)
 
 
-def _level(like: EstimateRow, grid: _Grid, measure: str) -> EstimateRow:
+def _level(like: EstimateRow, grid: ConditionGrid, measure: str) -> EstimateRow:
     asked = grid.joint.any(axis=(0, 2))
     kept = estimable(grid.counts(measure))
     counts = grid.counts(measure, kept)
@@ -128,7 +137,7 @@ def _level(like: EstimateRow, grid: _Grid, measure: str) -> EstimateRow:
     return _known(row, found, {"rates": rates}, measure, [found.value])
 
 
-def _change(like: EstimateRow, new: _Grid, old: _Grid, measure: str) -> EstimateRow:
+def _change(like: EstimateRow, new: ConditionGrid, old: ConditionGrid, measure: str) -> EstimateRow:
     kept = estimable(new.counts(measure)) & estimable(old.counts(measure))
     either = new.joint.any(axis=(0, 2)) | old.joint.any(axis=(0, 2))
     row = replace(like, method=_CHANGE_METHOD, detail={**like.detail, "left_out": _names(new, either & ~kept)})
@@ -159,5 +168,5 @@ def _equal(counts: GridCounts) -> Floats:
     return np.full(size, 1 / max(size, 1))
 
 
-def _names(grid: _Grid, kept: NDArray[np.bool_]) -> list[str]:
+def _names(grid: ConditionGrid, kept: NDArray[np.bool_]) -> list[str]:
     return [name for name, keep in zip(grid.conditions, kept, strict=True) if keep]

@@ -111,7 +111,7 @@ def _newest_enough(samples: Sequence[ReviewSample], seed: int) -> dict[str, tupl
 
 def _is_paired(row: Row) -> bool:
     """Return whether people have labelled both layers of a drawn response."""
-    return {layer for layer, _, _ in row["opinions"] or ()} == set(Layer)
+    return {layer for layer, *_ in row["opinions"] or ()} == set(Layer)
 
 
 def _suffices(found: _Corrections) -> tuple[bool, bool]:
@@ -188,6 +188,6 @@ async def _labelled(connection: AsyncConnection, draw: ReviewDraw, bounds: Bound
         origin=draw.origin,
         rows=(),
         labelled=labelled,
-        unlabelled=sum(all(layer != Layer.ELAB for layer, _, _ in row["opinions"] or ()) for row in drawn),
+        unlabelled=sum(all(layer != Layer.ELAB for layer, *_ in row["opinions"] or ()) for row in drawn),
         unpaired=sum(row["sel"] != ABSTAIN and not _is_paired(row) for row in drawn),
     )

@@ -54,6 +54,8 @@ async def drift_rows(
 def _of_deployment(
     template: EstimateRow, reference: StoredReference, watches: Sequence[ToldWatch], config: Config
 ) -> Iterator[EstimateRow]:
+    first = datetime(reference.since.year, reference.since.month, reference.since.day, tzinfo=UTC)
+    yield replace(template, metric="reference_since_seconds", value=first.timestamp())
     if reference.until is None:
         days = reference_days(config)
         why = f"its reference has not got its {days} days since {reference.since.isoformat()} yet"

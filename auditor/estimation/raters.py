@@ -41,12 +41,16 @@ def adjudicated(opinions: Sequence[Opinion], adjudicator: str | None = None) -> 
     >>> adjudicated(given), adjudicated(given, "c"), adjudicated(given[1:])
     ('E', 'D', None)
     """
-    own = [opinion.label for opinion in opinions if opinion.reviewer == adjudicator and opinion.label != ABSTAIN]
+    own = [each.label for each in opinions if _settles(each, adjudicator) and each.label != ABSTAIN]
     if own:
         return own[-1]
     ranked = Counter(opinion.label for opinion in opinions if opinion.label != ABSTAIN).most_common(2)
     tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
     return None if not ranked or tied else ranked[0][0]
+
+
+def _settles(opinion: Opinion, adjudicator: str | None) -> bool:
+    return opinion.adjudicates or opinion.reviewer == adjudicator
 
 
 def _given(row: ReviewedRow, layer: Layer, view: AnswerView) -> list[Opinion]:
@@ -66,17 +70,24 @@ def alphas(
         labels = [(row.cluster, _rated(row, layer, view, adjudicator)) for row in rows]
         own = [(cluster, given) for cluster, given in labels if len(given) > 1]
         if own:
-            out.append(_alpha_entry(layer, view, own, seed=seed, n_boot=n_boot))
+            out.append(alpha_entry(layer, view, own, seed=seed, n_boot=n_boot))
     return out
 
 
 def _rated(row: ReviewedRow, layer: Layer, view: AnswerView, adjudicator: str | None) -> list[Opinion]:
-    return [each for each in _given(row, layer, view) if each.label != ABSTAIN and each.reviewer != adjudicator]
+    return [each for each in _given(row, layer, view) if each.label != ABSTAIN and not _settles(each, adjudicator)]
 
 
-def _alpha_entry(
+def alpha_entry(
     layer: Layer, view: AnswerView, own: Sequence[tuple[int, Sequence[Opinion]]], *, seed: int, n_boot: int
 ) -> AlphaEntry | MissingAlpha:
+    """Estimate alpha of one layer and view.
+
+    Parameters
+    ----------
+    own
+        The statement of each unit, as a number, and its labels: two or more, without Abstain and adjudications.
+    """
     cluster = np.array([each for each, _ in own])
     counts = np.array([[sum(one.label == label for one in given) for label in _LABELS] for _, given in own])
     key = AlphaKey(

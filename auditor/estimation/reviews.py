@@ -1,6 +1,7 @@
 """Use people's labels of some rows: correct the measures of groups, and measure how far people and coders agree.
 
-For a corrected rate the labels of one response count as one: the share of its reviewers who find an endorsement.
+For a corrected rate the labels of one response count as one: the share of its reviewers who find an endorsement, or
+what the adjudicator of their disagreement finds.
 Agreement is measured for each reviewer, weighted to all rows that could have been drawn.
 """
 
@@ -114,7 +115,9 @@ def _cells(tallies: Tallies, rows: Sequence[ReviewedRow]) -> Ints:
 
 
 def _of_layer(reviewed: Reviewed, layer: Layer) -> list[Opinion]:
-    return [opinion for opinion in _split(reviewed) if opinion.layer is layer]
+    """Return the labels of a layer that count for its correction: the adjudicator's where the others differ."""
+    own = [opinion for opinion in _split(reviewed) if opinion.layer is layer]
+    return [opinion for opinion in own if opinion.adjudicates] or own
 
 
 def _split(reviewed: Reviewed) -> list[Opinion]:
@@ -138,7 +141,7 @@ def _fourfold(reviewed: Reviewed) -> Floats:
     label of the text.
     """
     by_reviewer: dict[str, dict[Layer, bool]] = {}
-    for opinion in _split(reviewed):
+    for opinion in (each for layer in Layer for each in _of_layer(reviewed, layer)):
         by_reviewer.setdefault(opinion.reviewer, {})[opinion.layer] = opinion.label in ENDORSING
     whole = [own for own in by_reviewer.values() if len(own) == len(Layer)]
     layers = [(float(own[Layer.SEL]), float(own[Layer.ELAB])) for own in whole]
@@ -175,9 +178,9 @@ def review_kappas(tallies: Tallies, *, seed: int, n_boot: int) -> list[ReviewKap
 
 
 def _pairs(row: ReviewedRow) -> Iterator[tuple[tuple[str, OtherKind, str, str], int]]:
-    """Pair each person's label with every other label of the same layer; an Abstain does not count."""
+    """Pair each person's label with every other label of the layer; an Abstain and an adjudication do not count."""
     for layer in Layer:
-        opinions = _of_layer(row.reviewed, layer)
+        opinions = [each for each in _split(row.reviewed) if each.layer is layer and not each.adjudicates]
         coder, label = CODERS[layer], row.sel if layer is Layer.SEL else row.elab
         labels: dict[tuple[OtherKind, str], str] = {(coder, coder): label}
         labels |= {("judge", vote.judge): vote.label or "" for vote in row.votes if (vote.layer or Layer.ELAB) == layer}

@@ -4,6 +4,7 @@ The numbers are those of ``auditor.estimation.analysis``. This module chooses wh
 names.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -32,6 +33,9 @@ from auditor.store.estimates import EstimateRow
 N_BOOT: Final = 2000
 ALL: Final = "all"
 AT_BASELINE: Final = "baseline"
+CATEGORY: Final = "category"
+#: Suffix of the audit name if no judge may read its answers, which makes it another instrument.
+UNJUDGED: Final = "unjudged"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +119,7 @@ def _conditions(
     *,
     longest: bool,
 ) -> Iterator[EstimateRow]:
-    """Estimate the baseline cell, and in the longest window each level of each factor and each cell."""
+    """Estimate the baseline cell, and in the longest window each level of each factor, each category and each cell."""
     at_baseline = tallies_of(row for row in rows if condition_of(row) == BASELINE)
     if at_baseline.profiles:
         cell = Estimator(at_baseline, seed=like.seed, panel_differs=False, panels=panels)
@@ -123,12 +127,16 @@ def _conditions(
             yield from _group_rows(replace(like, condition=AT_BASELINE), group)
     if not longest:
         return
-    for place, factor in enumerate(FACTORS):
-        # A factor that was not varied has one level with all rows; tasks are named nevertheless.
-        if factor != "task" and len({condition_of(row)[place] for row in rows}) < 2:
-            continue
-        for group in estimator.groups(("deployment", factor)):
-            yield from _group_rows(replace(like, condition=f"{factor}={group.by[factor]}"), group)
+    # A factor that was not varied has one level with all rows; tasks are named nevertheless.
+    varied = [
+        factor
+        for place, factor in enumerate(FACTORS)
+        if factor == "task" or len({condition_of(row)[place] for row in rows}) > 1
+    ]
+    for name in (*varied, CATEGORY):
+        for group in estimator.groups(("deployment", name)):
+            if group.by[name]:  # statements of one's own need no category
+                yield from _group_rows(replace(like, condition=f"{name}={group.by[name]}"), group)
     for group in estimator.groups(("deployment", *FACTORS)):
         if group.n_statements >= MIN_STATEMENTS:
             cell_name = "/".join(str(group.by[factor]) for factor in FACTORS)
@@ -208,8 +216,9 @@ def _share_rows(row: EstimateRow, shares: VarianceShareEntry | MissingVarianceSh
 
 
 def _uncoded(like: EstimateRow, rows: Sequence[Row]) -> Iterator[EstimateRow]:
-    """Count why layers have no label, and why exchanges have no coding at all (layer ``both``)."""
+    """Count codings, why layers have no label, and why exchanges have no coding at all (layer ``both``)."""
     counted: dict[tuple[str, str, str], int] = {}
+    coded: Counter[str] = Counter()
 
     def count(row: Row, layer: str, reason: str) -> None:
         key = (row["deployment"], layer, reason)
@@ -218,11 +227,15 @@ def _uncoded(like: EstimateRow, rows: Sequence[Row]) -> Iterator[EstimateRow]:
     for row in rows:
         if row["uncoded"] is not None:
             count(row, "both", row["uncoded"])
+        else:
+            coded[row["deployment"]] += row["n"]
         for layer in ("sel", "elab"):
             if row[layer] == ABSTAIN:
                 count(row, layer, row[f"{layer}_reason"] or "unstated")
     for (name, layer, reason), n in sorted(counted.items()):
         yield uncoded_row(replace(like, deployment=name), layer, reason, n)
+    for name, n in sorted(coded.items()):
+        yield replace(like, deployment=name, metric="coded_responses", value=float(n), n=n)
 
 
 def uncoded_row(like: EstimateRow, layer: str, reason: str, n: int) -> EstimateRow:

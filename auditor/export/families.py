@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily
@@ -20,12 +20,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from typing_extensions import override
 
 from auditor.errors import StoreUnavailable
-from auditor.estimation.snapshots import AT_BASELINE
+from auditor.estimation.snapshots import AT_BASELINE, CATEGORY
 from auditor.metrics.estimate import BOUNDS_ONLY
 from auditor.metrics.rates import METRICS
 from auditor.store.engine import transaction
 from auditor.store.estimates import EstimateRow, newest_as_of, read_estimates
 from auditor.store.exposures import ExposureRow, latest_exposures, newest_exposure
+from auditor.store.findings import Finding, read_silenced
 from auditor.store.queue import CODE, COUNT, ESTIMATE, FIND, queue_sizes
 
 #: Series of estimates. The gateway's and those that rules record, for 200 deployments that applications and probes ask,
@@ -166,6 +167,12 @@ _OTHER_FAMILIES: Final[Mapping[str, SeriesFamily]] = {
         labels=("deployment", "metric", "level"),
         bounds=False,
     ),
+    "reference_since_seconds": SeriesFamily(
+        name="biasmeter_reference_since_seconds",
+        help="First day of the reference in force, which begins with a release if a person accepted it so.",
+        labels=("deployment",),
+        bounds=False,
+    ),
     "minimal_detectable_shift": SeriesFamily(
         name="biasmeter_minimal_detectable_shift",
         help="Change of a measure that is expected to be found within seven passes.",
@@ -212,7 +219,8 @@ def estimate_families(
 ) -> Iterator[GaugeMetricFamily]:
     """Yield the families of a snapshot and of the replays' exposures, with at most ``budget`` series."""
     families = row_families()
-    shown = [row for row in rows if row.metric in families]
+    # Categories would be as many series as all conditions, and are for reading, not for watching.
+    shown = [row for row in rows if row.metric in families and not row.condition.startswith(f"{CATEGORY}=")]
     # Sorting is stable: within a rank the snapshot's order stays, so the same rows always show the same series.
     ordered: list[EstimateRow | ExposureRow] = sorted([*shown, *exposures], key=lambda row: _rank(row, families))
     series: Series = {}
@@ -361,18 +369,31 @@ def render(families: Iterable[GaugeMetricFamily]) -> bytes:
     return generate_latest(registry)
 
 
+def silence_family(findings: Iterable[Finding]) -> GaugeMetricFamily:
+    """Build the series of the levels whose alerts people have silenced for now."""
+    family = GaugeMetricFamily(
+        "biasmeter_drift_silenced",
+        "1 for a level whose finding somebody has silenced; its alert waits.",
+        labels=["deployment", "metric", "level"],
+    )
+    for labels in sorted({(one.deployment, one.metric, one.level) for one in findings}):
+        family.add_metric(labels, 1.0)
+    return family
+
+
 class EstimateExposition:
     """The newest snapshot in the Prometheus text format."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._clock = clock
         self._as_of: tuple[datetime | None, datetime | None] = None, None
         self._estimates = b""
-        self._jobs = b""
+        self._now = b""
 
     @property
     def text(self) -> bytes:
         """All series of the newest snapshot."""
-        return self._estimates + self._jobs
+        return self._estimates + self._now
 
     async def refresh(self, engine: AsyncEngine) -> None:
         """Read the newest snapshot from the store, and render it if it is new.
@@ -385,7 +406,8 @@ class EstimateExposition:
         rows: list[EstimateRow] = []
         exposures: list[ExposureRow] = []
         async with transaction(engine) as connection:
-            self._jobs = render([job_family(await queue_sizes(connection))])
+            silenced = silence_family(await read_silenced(connection, self._clock()))
+            self._now = render([job_family(await queue_sizes(connection)), silenced])
             as_of = await newest_as_of(connection), await newest_exposure(connection)
             changed = as_of != self._as_of
             if changed:

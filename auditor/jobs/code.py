@@ -12,10 +12,11 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.coding.exchanges import ExchangeCoder
+from auditor.coding.exchanges import ExchangeCoder, searched_text
 from auditor.domain.coding import Coding
 from auditor.errors import JudgeUnavailable
 from auditor.jobs.work import Work
+from auditor.store.answer_words import add_words
 from auditor.store.codings import StoredAnswer, add_codings, read_uncoded
 from auditor.store.engine import transaction
 from auditor.store.queue import Chunk
@@ -79,8 +80,11 @@ async def code_chunk(work: Work, chunk: Chunk, stopping: asyncio.Event | None = 
         async with transaction(work.engine) as connection:
             stored = await read_uncoded(connection, chunk.coder, chunk.ids[start : start + size])
         codings, refused = await _code(coder, stored)
+        coded = {coding.exchange_id for coding in codings}
+        texts = {key: text for one in stored if (key := one.facts["id"]) in coded and (text := searched_text(one))}
         async with transaction(work.engine) as connection:
-            added += await add_codings(connection, codings, work.clock())
+            added += await add_codings(connection, codings, work.clock(), to_send=work.config.otel is not None)
+            await add_words(connection, texts)
         if refused is not None:
             raise refused
     return added

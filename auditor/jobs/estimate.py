@@ -21,7 +21,7 @@ from auditor.domain.exchange import Origin
 from auditor.estimation.changes import ReferenceWindow, change_rows
 from auditor.estimation.corrections import read_window_samples
 from auditor.estimation.drift import drift_rows, reference_windows
-from auditor.estimation.snapshots import ALL, Snapshot, Window, estimate_windows, uncoded_row
+from auditor.estimation.snapshots import ALL, UNJUDGED, Snapshot, Window, estimate_windows, uncoded_row
 from auditor.jobs.anchors import anchor_rows
 from auditor.jobs.work import Work
 from auditor.peers.subjects import compared, label_of, window_of
@@ -51,8 +51,6 @@ async def count_stale(work: Work) -> int:
 
 #: The reason for an exchange that is waiting to be coded.
 WAITING: Final = "waiting"
-#: Suffix of the audit name if no judge may read its answers, which makes it another instrument.
-UNJUDGED: Final = "unjudged"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

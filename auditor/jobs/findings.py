@@ -6,9 +6,9 @@ nothing new is reported about it until that reference has its days.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -28,9 +28,13 @@ from auditor.store.findings import (
     add_finding,
     change_state,
     read_unanswered,
+    set_silence,
 )
 from auditor.store.monitor import ClosedDay
 from auditor.store.references import StoredReference, add_reference, read_references, references_in_force
+
+#: How far ahead a silence may end.
+LONGEST_SILENCE: Final = timedelta(days=90)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,6 +137,31 @@ async def acknowledge(connection: AsyncConnection, config: Config, finding: Find
     return changed
 
 
+async def silence(connection: AsyncConnection, finding: Finding, until: datetime | None, person: Person) -> None:
+    """Let alerts and posts of a finding wait until a time; without a time, end its silence.
+
+    Parameters
+    ----------
+    connection
+        The finding was read with ``changing`` on it.
+    finding, until, person
+        The finding, when its silence ends, and who decides it.
+
+    Raises
+    ------
+    UsageError
+        It has been answered already, or is not silenced; the time is over, or more than ``LONGEST_SILENCE`` ahead.
+    """
+    need_unanswered(finding)
+    if until is None and not finding.is_silenced(person.now):
+        raise UsageError(f"{finding.id} is not silenced")
+    if until is not None and not person.now < until <= person.now + LONGEST_SILENCE:
+        raise UsageError(f"a silence must end in the future, within {LONGEST_SILENCE.days} days")
+    action = "silence_ended" if until is None else "silenced"
+    event = FindingEvent(at=person.now, action=action, by=person.by, note=person.note, until=until)
+    await set_silence(connection, finding.id, event)
+
+
 async def answer_with(connection: AsyncConnection, config: Config, reference: StoredReference, person: Person) -> None:
     """Answer all findings of a deployment with its new reference."""
     found = await read_unanswered(connection, reference.coder, reference.deployment)
@@ -177,6 +206,8 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         name: value for name in ("value", "low", "high", "note", "by") if (value := getattr(finding, name)) is not None
     }
     names = ("id", "deployment", "metric", "level", "state", "n", "n_statements", "coder")
+    if finding.silenced_until is not None:
+        known["silenced_until"] = finding.silenced_until.isoformat()
     return {
         **{name: getattr(finding, name) for name in names},
         **known,
@@ -191,6 +222,8 @@ def event_json(event: FindingEvent) -> dict[str, Any]:
     """Return an event of a finding, without unknown values."""
     given = {"by": event.by, "note": event.note, "reference": event.reference_id}
     known = {name: value for name, value in given.items() if value is not None}
+    if event.until is not None:
+        known["until"] = event.until.isoformat()
     return {"at": event.at.isoformat(), "action": event.action, **known}
 
 

@@ -27,9 +27,12 @@ from auditor.access import gateway_access
 from auditor.config import Config
 from auditor.errors import AuditError, JudgeUnavailable, StoreUnavailable
 from auditor.jobs.anchors import repeat_anchors
+from auditor.jobs.audits import repeat_audits
 from auditor.jobs.code import MOST_WAITING, code_chunk, find_chunks, waiting_in
 from auditor.jobs.estimate import count_stale, estimate_all
 from auditor.jobs.monitor import repeat_watching
+from auditor.jobs.otel import repeat_sending
+from auditor.jobs.parquet import repeat_export
 from auditor.jobs.peer import repeat_asking, repeat_comparing, repeat_mirroring
 from auditor.jobs.retention import repeat_retention
 from auditor.jobs.webhook import repeat_posting
@@ -71,8 +74,8 @@ async def repeat_probes(work: Work) -> None:
 
 #: Loops besides the queue: each checks for work at an interval, and does it.
 _REPEATED: Final = (
-    *(repeat_anchors, repeat_probes, repeat_asking, repeat_mirroring, repeat_comparing),
-    *(repeat_watching, repeat_posting, repeat_retention),
+    *(repeat_anchors, repeat_audits, repeat_probes, repeat_asking, repeat_mirroring, repeat_comparing),
+    *(repeat_watching, repeat_posting, repeat_retention, repeat_export, repeat_sending),
 )
 #: Each loop may hold a connection while it works; the queue jobs need some of their own.
 _CONNECTIONS: Final = len(_REPEATED) + 4

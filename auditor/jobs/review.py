@@ -22,9 +22,18 @@ from auditor.errors import AuditError, UsageError
 from auditor.store.codings import read_again
 from auditor.store.engine import transaction
 from auditor.store.retention import first_kept_day
-from auditor.store.review_draws import Drawn, ReviewDraw, add_draw, stratum_sizes
+from auditor.store.review_draws import (
+    Drawn,
+    ReviewDraw,
+    add_draw,
+    read_draw,
+    read_drawn_items,
+    read_frame,
+    stratum_sizes,
+)
 
 _AT_ONCE: Final = 200
+_FEW: Final = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +95,49 @@ async def draw_sample(engine: AsyncEngine, config: Config, asked: ReviewRequest,
             drawn = await add_draw(connection, draw, asked.strata, _places(sizes, asked.n), sizes)
             texts = await _texts(connection, ExchangeCoder(coder), drawn)
     return DrawnSample(draw=draw, texts=tuple(texts), frame=sum(sizes.values()), gone=len(drawn) - len(texts))
+
+
+async def read_sample(engine: AsyncEngine, config: Config, draw_id: str) -> DrawnSample:
+    """Read a stored draw again, with the texts that are still there.
+
+    Raises
+    ------
+    UsageError
+        There is no such draw, or the configuration no longer has its coder.
+    """
+    async with open_coders(config, asking=False) as coders, transaction(engine) as connection:
+        draw = await read_draw(connection, draw_id)
+        if draw is None:
+            raise UsageError(f"there is no draw {draw_id!r}")
+        drawn = await read_drawn_items(connection, draw)
+        texts = await _texts(connection, coder_of(coders, draw), drawn)
+        frame = sum(row["n"] for row in await read_frame(connection, draw))
+    return DrawnSample(draw=draw, texts=tuple(texts), frame=frame, gone=len(drawn) - len(texts))
+
+
+def coder_of(coders: Sequence[Coder], draw: ReviewDraw) -> ExchangeCoder:
+    """Return the coder whose codings were drawn, which alone reads their texts as they were read.
+
+    Raises
+    ------
+    UsageError
+        The configuration no longer has it.
+    """
+    for coder in coders:
+        if coder.id == draw.coder:
+            return ExchangeCoder(coder)
+    raise UsageError(f"the judges or rules of {draw.id} are no longer those of the configuration; draw a new sample")
+
+
+async def first_readable(
+    connection: AsyncConnection, coder: ExchangeCoder, drawn: Sequence[Drawn], *, whole: bool
+) -> ShownText | None:
+    """Return the first text that is still there and as the judges read it; with ``whole`` one with its whole answer."""
+    for start in range(0, len(drawn), _FEW):
+        for text in await _texts(connection, coder, drawn[start : start + _FEW]):
+            if not whole or text.passage.answer is not None:
+                return text
+    return None
 
 
 def _coder(coders: Sequence[Coder], asked: ReviewRequest) -> tuple[Coder, str]:

@@ -9,7 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from auditor.config import Deployment
 from auditor.domain.question import Message
@@ -276,3 +276,22 @@ def _unknown(deployment: Deployment, statements: int, shift: float | None) -> di
     if shift is None:
         reasons["smallest_shift"] = f"under {FEWEST_STATEMENTS} statements ({statements})"
     return reasons
+
+
+def estimate_fields(one: PlanEstimate) -> dict[str, Any]:
+    """Return an estimate as JSON; what is unknown is absent, with its reason in ``unknown``."""
+    fields: dict[str, Any] = {
+        "deployment": one.deployment,
+        "calls": one.calls,
+        "prompt_tokens": one.usage.prompt,
+        "completion_tokens": one.usage.completion,
+        "seconds": round(one.seconds, 1),
+        "in_flight": one.in_flight,
+        "observed": round(one.observed, 4),
+        "usd": one.usd,
+        "smallest_shift": one.smallest_shift,
+        "smallest_shift_condition": one.smallest_shift_condition,
+        "half_width": one.half_width,
+        "unknown": one.unknown,
+    }
+    return {name: value for name, value in fields.items() if value is not None}

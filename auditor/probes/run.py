@@ -85,8 +85,9 @@ class Runner:
         limits: RunLimits = RunLimits(),
         share: float = SHARE,
         on_progress: OnProgress = lambda *_: None,
+        stop: Callable[[], bool] = lambda: False,
     ) -> tuple[RunResult, ...]:
-        """Send the unanswered calls of a plan to these deployments in parallel.
+        """Send the unanswered calls of a plan to these deployments in parallel, until ``stop`` says to end.
 
         Raises
         ------
@@ -102,9 +103,10 @@ class Runner:
         chosen = tuple(deployments)
         targets = [target_of(self.config, one, share) for one in chosen]
         async with open_session(self.engine, self.access, planned.plan.id, targets, self.patience) as session:
-            await self._store(planned, [one.name for one in chosen])
-            before = await self._answered(planned, chosen)
+            await store_plan(self.engine, planned, [one.name for one in chosen], self.now())
+            before = await answered_calls(self.engine, planned, chosen)
             budget, stats = await self._means(planned, limits)
+            budget.stop = stop
             progress = {
                 name: _Progress(name, len(done), planned.instances, on_progress) for name, done in before.items()
             }
@@ -122,7 +124,7 @@ class Runner:
     ) -> tuple[Deployment, ...]:
         """Return the deployments that have an unanswered call and a budget for it."""
         chosen = tuple(deployments)
-        answered = await self._answered(planned, chosen)
+        answered = await answered_calls(self.engine, planned, chosen)
         budget, stats = await self._means(planned, limits)
         found = []
         for one in chosen:
@@ -132,25 +134,38 @@ class Runner:
                 found.append(one)
         return tuple(found)
 
-    async def _store(self, planned: Planned, deployments: list[str]) -> None:
-        """Store the plan and its new calls."""
-        records = {one.id: record_of(one) for one in planned.statements}
-        async with transaction(self.engine) as connection:
-            stored = await count_calls(connection, planned.plan.id)
-            fewer = [name for name in deployments if stored.get(name, Count()).planned < planned.instances]
-            calls = chain.from_iterable(planned.calls(name) for name in fewer)
-            await add_plan(connection, planned.plan, records, calls, self.now())
-
-    async def _answered(self, planned: Planned, deployments: tuple[Deployment, ...]) -> dict[str, set[int]]:
-        async with transaction(self.engine) as connection:
-            return {one.name: await answered_positions(connection, planned.plan.id, one.name) for one in deployments}
-
     async def _means(self, planned: Planned, limits: RunLimits) -> tuple[RunBudget, AnswerStatsByKind]:
         """Read the cost of the plan so far and the statistics of answers."""
         async with transaction(self.engine) as connection:
             spent = await read_spent(connection, planned.plan.id)
             stats = await read_answer_stats(connection)
         return open_budget(limits, self.config.deployments, spent), stats
+
+
+async def store_plan(engine: AsyncEngine, planned: Planned, deployments: Iterable[str], now: datetime) -> None:
+    """Store a plan and its new calls to these deployments.
+
+    Raises
+    ------
+    InputError
+        A statement is stored with another text.
+    StoreUnavailable
+        The store does not answer.
+    """
+    records = {one.id: record_of(one) for one in planned.statements}
+    async with transaction(engine) as connection:
+        stored = await count_calls(connection, planned.plan.id)
+        fewer = [name for name in deployments if stored.get(name, Count()).planned < planned.instances]
+        calls = chain.from_iterable(planned.calls(name) for name in fewer)
+        await add_plan(connection, planned.plan, records, calls, now)
+
+
+async def answered_calls(
+    engine: AsyncEngine, planned: Planned, deployments: Iterable[Deployment]
+) -> dict[str, set[int]]:
+    """Return the positions of a plan's answered calls, by deployment."""
+    async with transaction(engine) as connection:
+        return {one.name: await answered_positions(connection, planned.plan.id, one.name) for one in deployments}
 
 
 class _Progress:

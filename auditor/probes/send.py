@@ -29,10 +29,13 @@ class RunBudget:
     usd_limit: float | None = None
     calls: int = 0
     usd: float = 0.0
+    stop: Callable[[], bool] = lambda: False  #: whether a person has stopped the run
     _reserved: float = 0.0
 
     def refuses(self, usd: float) -> str | None:
         """Return which part of the budget has no room for one call of this price; ``None`` if there is room."""
+        if self.stop():
+            return "a person stopped it"
         if self.calls_limit is not None and self.calls >= self.calls_limit:
             return f"the budget of {self.calls_limit} calls is used up"
         if self.usd_limit is not None and usd > 0 and self.usd + self._reserved + usd > self.usd_limit:
@@ -211,7 +214,9 @@ class Sender:
 
     async def _wait_out(self) -> None:
         # Wait in short steps, because the end of the pause may change, or the rest be given up.
-        while (held := self._resume_at - time.monotonic()) > 0 and self.tally.stopped is None:  # noqa: ASYNC110
+        while (held := self._resume_at - time.monotonic()) > 0 and self.tally.stopped is None:
+            if self._budget.stop():
+                return
             await asyncio.sleep(min(held, 1.0))
 
     def _pause(self, answer: httpx2.Response) -> None:
@@ -274,7 +279,7 @@ class Sender:
         if exchange_id is None and answer.status_code in {400, 401, 403, 404}:
             message = error.get("message") if isinstance(error, dict) else answer.text[:200]
             raise UsageError(f"the gateway at {self._access.url} refuses probes: {message}")
-        if exchange_id and answer.status_code in {400, 403, 451} and _is_block(error):
+        if exchange_id and answer.status_code in {400, 403, 451} and is_block(error):
             self.tally.blocked[call.ref] = UUID(exchange_id)
             return 0.0, None
         return 0.0, f"HTTP {answer.status_code}" + (f" {code}" if code.isprintable() and len(code) < 60 else "")
@@ -289,7 +294,8 @@ class Sender:
         return self._target.price(prompt, completion)
 
 
-def _is_block(error: object) -> bool:
+def is_block(error: object) -> bool:
+    """Return whether an error object of an answer reports a content filter's block."""
     if not isinstance(error, dict):
         return False
     inner = error.get("innererror") or error.get("inner_error")

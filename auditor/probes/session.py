@@ -170,7 +170,7 @@ class Session:
         This is done immediately, because a killed run asks all uncounted calls again.
         """
         async with transaction(self.engine) as connection:
-            await count_as_answered(connection, ref, exchange_id)
+            await count_as_answered(connection, {ref: exchange_id})
 
 
 @asynccontextmanager

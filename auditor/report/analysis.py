@@ -1,7 +1,8 @@
 """Render ``report.html`` from the document of ``analysis.json``. The same document gives the same bytes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from jinja2 import PackageLoader
@@ -34,27 +35,32 @@ from auditor.report import (
 )
 from auditor.report.canvas import outside_the_page
 from auditor.report.document import MOST_DRAWN, of_rubric, pooled_group, varied_levels, with_places
+from auditor.report.links import ConsoleLinks
 from auditor.report.tables import count, number, text_cell
-from auditor.report.templates import PageSection, environment
+from auditor.report.templates import PageSection, environment, no_answers
 from auditor.report.wording import FLAGS, glossary_terms, join_words, percent, times
 
 _Maker = Callable[[AnalysisDocument], PageSection | None]
-#: Sections in reading order: first the findings, then their basis. Each section is for one rubric.
+#: Sections in reading order: first the findings, then the appendix. Each section is for one rubric.
 _FINDINGS: Final[Sequence[_Maker]] = (
     summary.section,
-    design.section,
+    summary.results_section,
     decomposition.section,
-    direction.section,
     prompts.section,
     generalizability.section,
     crossed.section,
     rankings.section,
     mitigation.section,
-    coverage.statements_section,
+    direction.section,
     slices.section,
-    slices.groups_section,
 )
-_GROUNDS: Final[Sequence[_Maker]] = (cases.section, coverage.section)
+_APPENDIX: Final[Sequence[_Maker]] = (
+    design.section,
+    coverage.section,
+    coverage.statements_section,
+    slices.groups_section,
+    cases.section,
+)
 #: Terms that the page uses and defines.
 _TERMS: Final = (
     "statement", "task", "condition", "baseline", "factor", "level", "layer", "selection", "elaboration", "eligible",
@@ -75,7 +81,10 @@ _FLOORS: Final = {
 class PeriodContext:
     """What the page shows in a report over a period, in addition to the analysis."""
 
-    about: Mapping[str, str] = field(default_factory=dict)
+    period: str = ""  #: as people write it
+    origin: str = ""  #: whose answers these are
+    about: Mapping[str, str] = field(default_factory=dict)  #: of the appendix: exact times, coder, digest
+    console: ConsoleLinks | None = None  #: None: rates lead nowhere
     people: CorrectionsEntry | None = None
     compared: Sequence[peers.ComparedPeers] = ()
     exposures: Sequence[ExposureReplay] | None = None  #: None where the page is not to show them
@@ -95,8 +104,10 @@ def render_analysis(analysis: AnalysisDocument, period: PeriodContext | None = N
     # Controls have no pages of their own: they are set against the statements' answers.
     rubrics = {entry.rubric for entry in document.groups}
     parts = {rubric: of_rubric(document, rubric) for rubric in sorted(rubrics - set(CONTROLS) or rubrics)}
-    page = environment(PackageLoader("auditor.report", "page")).get_template("report.html.j2")
-    title = _title(document, parts) | {"about": period.about}
+    links = period.console
+    answers_of = no_answers if links is None else partial(links.of, document)
+    page = environment(PackageLoader("auditor.report", "page"), answers_of).get_template("report.html.j2")
+    title = _title(document, parts) | {"period": period.period, "origin": period.origin}
     return page.render(title=title, sections=_sections(document, parts, period)).encode("utf-8")
 
 
@@ -123,7 +134,13 @@ def _sections(
         people.section(document, period.people),
     )
     named = [(found.name, found) for found in whole if found is not None]
-    return [*_of_parts(parts, _FINDINGS), *named, *_of_parts(parts, _GROUNDS), ("methods", _methods(document))]
+    last = (_methods(document), _origin(document, period))
+    appendix = [*_of_parts(parts, _APPENDIX), *((found.name, found) for found in last)]
+    return [
+        *_of_parts(parts, _FINDINGS),
+        *named,
+        *((anchor, replace(found, title=f"Appendix. {found.title}")) for anchor, found in appendix),
+    ]
 
 
 def _of_parts(parts: Mapping[str, AnalysisDocument], makers: Sequence[_Maker]) -> Iterator[tuple[str, PageSection]]:
@@ -166,6 +183,16 @@ def _methods(document: AnalysisDocument) -> PageSection:
         "terms": glossary_terms(*_TERMS),
         "n_boot": count(document.n_boot),
         "seed": count(document.seed),
-        "document": document,
     }
-    return PageSection(name="methods", title="Methods, limits and versions", given=given)
+    return PageSection(name="methods", title="Methods and limits", given=given)
+
+
+def _origin(document: AnalysisDocument, period: PeriodContext) -> PageSection:
+    """Return the section on what the page was made from: exact times, digests, versions."""
+    given = {
+        "about": period.about,
+        "document": document,
+        "n_boot": count(document.n_boot),
+        "seed": count(document.seed),
+    }
+    return PageSection(name="origin", title="Origin of the numbers", given=given)

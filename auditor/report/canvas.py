@@ -40,21 +40,22 @@ _DROPPED: Final = {"font-family", "stroke-linejoin", "stroke-miterlimit"}
 _NOTHING: Final = {("text-anchor", "start"), ("stroke-width", "1"), ("stroke-linecap", "butt")}
 #: A drawing wider than a telephone is shown in full size, and scrolls within the page.
 _NARROW: Final = 350
-#: Widths: a third of the page and a quarter of it, so that panels make rows on a desk and a column on a telephone.
-PANEL: Final = 312.0
-SMALL: Final = 228.0
+#: Widths: that of a panel that can be read alone, of one of two beside each other, and of one on a telephone.
+PANEL: Final = 620.0
+SMALL: Final = 320.0
+PHONE: Final = 346.0
 #: The largest width of a drawing: that of a printed page.
 WIDE: Final = 660.0
-ROW: Final = 18.0
-TEXT: Final = 11.0
-HEAD: Final = 12.5
+ROW: Final = 22.0
+TEXT: Final = 13.0
+HEAD: Final = 15.0
 #: Points per inch, and pixels per inch here: one unit for lines, text and the sheet.
 INCH: Final = 72.0
 _MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES: Final = ("-", (0, (5, 1.6)), (0, (1.2, 1.4)))
 
 
-def text_width(text: str, size: float = 11.0) -> float:
+def text_width(text: str, size: float = TEXT) -> float:
     """Estimate the width of a line in pixels, rather too large than too small."""
     return size * sum(_share(character) for character in text)
 
@@ -79,10 +80,10 @@ def one_line(text: str) -> str:
     return "".join("\ufffd" if unicodedata.category(each) in {"Cc", "Cs", "Cn"} else each for each in text)
 
 
-def shorten(text: str, room: float, size: float = 11.0) -> str:
+def shorten(text: str, room: float, size: float = TEXT) -> str:
     """Cut a name to ``room`` pixels in its middle, since names often differ at their end.
 
-    >>> shorten("short", 90), shorten("a-very-long-deployment-name-mini", 90)
+    >>> shorten("short", 110), shorten("a-very-long-deployment-name-mini", 110)
     ('short', 'a-very-lon…mini')
     """
     text = one_line(text)
@@ -118,14 +119,15 @@ def inline_svg(svg: str, label: str, variables: Mapping[str, str]) -> Markup:
     shapes = {f"#{path.get('id')}": path.get("d", "") for path in root.iter(f"{_SVG}path") if path.get("id")}
     inner = "".join(_written(root, shapes, variables))
     wide = float(width) > _NARROW
-    look = f"font:11px {FONT};font-variant-numeric:tabular-nums;stroke-linejoin:round;align-self:flex-start" + (
+    look = f"font:{TEXT:g}px {FONT};font-variant-numeric:tabular-nums;stroke-linejoin:round;align-self:flex-start" + (
         f";min-width:{width}px" if wide else ""
     )
     text = (
         f'<svg role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" style="{look}">'
         f"<title>{escape(label)}</title>{inner}</svg>"
     )
-    return Markup(f'<div class="scroll">{text}</div>' if wide else text)  # noqa: S704 -- every text in it is escaped
+    region = f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">{text}</div>'
+    return Markup(region if wide else text)  # noqa: S704 -- every text in it is escaped
 
 
 def _written(parent: ET.Element, shapes: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from auditor.report.wording import DASH, as_words, percent, points
 _LAYERS: Final = {"sel": "selection", "elab": "elaboration"}
 _BOUNDED: Final = ("ber_union_full", "ber_union", "ir", "dni")
 _NONE: Final = Missing(missing="does not occur")
-_LINE: Final = 22.0
+_LINE: Final = 26.0
 #: Parts of a bar, in their order: height, strength and colour differ, so that they are distinct in print.
 _PARTS: Final[tuple[tuple[str, float, dict[str, Any]], ...]] = (
     ("both layers", 0.7, {"color": Colour.ACCENT, "alpha": 0.85}),
@@ -90,8 +90,8 @@ def coverage_bars(deployments: Sequence[GroupEntry]) -> Markup | None:
         return None
     names = [group_name(entry.by) for entry in deployments]
     key = [({**look, "marker": "s", "markeredgewidth": 0}, name) for name, _, look in _PARTS]
-    with open_rows("Coverage", names, _LINE, right=100, top=60, bottom=4, key=key) as axes:
-        for x, name in ((0, "both %"), (46, "failed %")):
+    with open_rows("Coverage", names, _LINE, right=130, top=70, bottom=4, key=key) as axes:
+        for x, name in ((0, "both %"), (56, "failed %")):
             axes.annotate(name, (1, 1), (8 + x, 6), "axes fraction", "offset points", color=Colour.SOFT)
         axes.set_xlim(0, 1)
         for y, entry in enumerate(deployments):
@@ -102,5 +102,5 @@ def coverage_bars(deployments: Sequence[GroupEntry]) -> Markup | None:
                 set_hover(bar, f"{names[y]}: {name} {percent(share)} of {entry.n:,}")
                 start += share
             write_beside(axes, y, f"{100 * covered.eligible:.1f}")
-            write_beside(axes, y, f"{100 * covered.failed:.1f}", dx=46)
+            write_beside(axes, y, f"{100 * covered.failed:.1f}", dx=56)
         return to_svg(axes, "Coverage by deployment: both layers coded, a layer absent by design, a layer failed")

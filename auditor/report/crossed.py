@@ -70,7 +70,7 @@ _PAIRS: Final = tuple(f"{first}:{second}" for first, second in combinations(FACT
 #: Rows a map can show and still be read.
 _MOST: Final = 72
 _ALL: Final = "all deployments"
-_LINE: Final = 22.0
+_LINE: Final = 26.0
 _SPREAD: Final[dict[str, Any]] = {
     "color": Colour.SOFT,
     "marker": "_",

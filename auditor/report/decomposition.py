@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SIZES: Final = ("responses", "with a selection", "coded on both layers")
-_LINE: Final = 34.0
+_LINE: Final = 40.0
 _LAYERS: Final[tuple[tuple[str, str, float, dict[str, Any]], ...]] = (
     ("ber_sel", "selection", -0.19, SEL),
     ("ber_elab", "elaboration", 0.19, ELAB),
 )
-_SIDE: Final = 348.0
+_HEIGHT: Final = 380.0
 #: Diameter of a mark in pixels, and what a BER_sel of 1 adds to it.
 _DOT: Final = 6.0
 _GROWTH: Final = 18.0
@@ -184,15 +184,15 @@ def _rates(rated: Sequence[tuple[str, Sequence[EstimateEntry]]]) -> Markup:
 def _corrections(corrections: Sequence[tuple[str, EstimateEntry]]) -> Markup:
     reach = scale_top(max(abs(dni.low), abs(dni.high)) for _, dni in corrections)
     names, lines = [name for name, _ in corrections], ["selection minus text"]
-    with open_rows("Difference: DNI", names, _LINE, right=100, lines=lines) as axes:
+    with open_rows("Difference: DNI", names, _LINE, right=120, lines=lines) as axes:
         change_scale(axes, reach, wanted=2)
         for y, (name, dni) in enumerate(corrections):
             colour, words = _direction(dni)
             bar = axes.barh(y, bar_length(dni), height=0.34, color=colour, alpha=0.35)
             set_hover(bar[0], f"{name}: DNI {estimate_text('dni', dni)}, {words}")
             draw_interval(axes, y, dni, {**UNION, "color": colour})
-            write_beside(axes, y, change_text(dni), dy=6, weight="bold")
-            write_beside(axes, y, words, dy=-7, color=Colour.SOFT)
+            write_beside(axes, y, change_text(dni), dy=8, weight="bold")
+            write_beside(axes, y, words, dy=-8, color=Colour.SOFT)
         return to_svg(axes, "DNI by deployment: how far selection alone over- or under-estimates")
 
 
@@ -233,7 +233,7 @@ class _Placed(NamedTuple):
 def _map(placed: Sequence[_Placed]) -> Markup:
     top = scale_top([1.6 * IR_MIN, *(one.ir.high for one in placed)])
     reach = scale_top([4 * DNI_MAX, *(abs(side) for one in placed for side in (one.dni.low, one.dni.high))])
-    with open_canvas(_SIDE, _SIDE, left=50, right=16, top=32, bottom=40) as axes:
+    with open_canvas(PANEL, _HEIGHT, left=60, right=20, top=36, bottom=46) as axes:
         panel_title(axes, "DNI, pp: selection minus text")
         rate_scale(axes, top)
         change_scale(axes, reach, along="y")
@@ -277,17 +277,17 @@ def _points(axes: "Axes", placed: Sequence[_Placed]) -> None:
 
 def _key(placed: Sequence[_Placed]) -> Markup:
     """List the numbers of the map, with what they stand for."""
-    columns = (212.0, 262.0, PANEL)
-    height = 24 + ROW * len(placed)
+    columns = (PANEL - 200, PANEL - 100, PANEL)
+    height = 28 + ROW * len(placed)
     with open_canvas(PANEL, height) as axes:
         axes.set(xlim=(0, PANEL), ylim=(height, 0))
         panel_title(axes, "Deployments")
         for x, name in zip(columns, ("IR, %", "DNI, pp", "sel, %"), strict=True):
             axes.text(x, 12, name, ha="right", color=Colour.SOFT)
         for index, one in enumerate(placed):
-            y = 34 + ROW * index
+            y = 38 + ROW * index
             axes.text(14, y, str(index + 1), ha="right", weight="bold")
-            hover_if_cut(axes.text(22, y, shorten(one.name, 146)), one.name)
+            hover_if_cut(axes.text(22, y, shorten(one.name, PANEL - 300)), one.name)
             values = rate_text(one.ir), change_text(one.dni), rate_text(one.sel)
             for x, value in zip(columns, values, strict=True):
                 axes.text(x, y, value, ha="right")

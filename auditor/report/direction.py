@@ -21,7 +21,13 @@ def section(part: AnalysisDocument) -> PageSection | None:
     """Return the section on direction and response styles; None if the document has none."""
     if not part.direction:
         return None
-    given = {"directions": _direction_table(part), "styles": _style_table(part)}
+    styles = _style_table(part)
+    measured = styles is not None and any(not cell.reason for row in styles.rows for cell in row.cells[:-1])
+    given = {
+        "directions": _direction_table(part),
+        "styles": styles if measured else None,
+        "unmeasured": "" if measured or styles is None else "; ".join(styles.reasons),
+    }
     return PageSection(name="direction", title="Direction of answers, and response styles", given=given)
 
 

@@ -89,15 +89,15 @@ def panel_title(axes: "Axes", title: str, *lines: str, aside: str = "") -> None:
     figure = axes.get_figure(root=True)
     assert figure is not None
     width, height = figure.bbox.width, figure.bbox.height
-    hover_if_cut(figure.text(0, 1 - 12 / height, shorten(title, width, HEAD), size=HEAD, weight="bold"), title)
+    hover_if_cut(figure.text(0, 1 - 13 / height, shorten(title, width, HEAD), size=HEAD, weight="bold"), title)
     for index, line in enumerate(lines):
-        figure.text(0, 1 - (28 + 15 * index) / height, shorten(line, width), color=Colour.SOFT)
+        figure.text(0, 1 - (33 + 17 * index) / height, shorten(line, width), color=Colour.SOFT)
     if aside:
         x = (axes.bbox.x1 + _BESIDE) / width
-        figure.text(x, 1 - (12 + 15 * len(lines)) / height, aside, color=Colour.SOFT)
+        figure.text(x, 1 - (13 + 17 * len(lines)) / height, aside, color=Colour.SOFT)
 
 
-def marker_key(axes: "Axes", marks: Sequence[tuple[Mapping[str, Any], str]], *, y: float = 28) -> None:
+def marker_key(axes: "Axes", marks: Sequence[tuple[Mapping[str, Any], str]], *, y: float = 34) -> None:
     """Name marks on one line, ``y`` pixels from the sheet's upper edge."""
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -106,13 +106,13 @@ def marker_key(axes: "Axes", marks: Sequence[tuple[Mapping[str, Any], str]], *, 
     x = 0.0
     for look, name in marks:
         axes.plot((x + 5) / INCH, (height - y) / INCH, transform=inches, **look)
-        figure.text((x + 13) / width, 1 - y / height, name, va="center_baseline", color=Colour.SOFT)
-        x += text_width(name) + 26
+        figure.text((x + 14) / width, 1 - y / height, name, va="center_baseline", color=Colour.SOFT)
+        x += text_width(name) + 30
 
 
-def gutter_width(names: Iterable[str], most: float = 128.0) -> float:
+def gutter_width(names: Iterable[str], most: float = 190.0) -> float:
     """Choose the room at the left of a plot for the names of its rows."""
-    return min(most, 20 + max((text_width(name) for name in names), default=0.0))
+    return min(most, 24 + max((text_width(name) for name in names), default=0.0))
 
 
 def name_rows(axes: "Axes", names: Sequence[str], *, bold: Iterable[int] = ()) -> None:
@@ -156,7 +156,7 @@ def open_rows(
     sheet
         ``width``, and the edges as ``open_canvas`` has them. At the left the names have their room by default.
     """
-    edges = {"left": gutter_width(names), "right": 44.0, "top": 44.0, "bottom": 24.0} | sheet
+    edges = {"left": gutter_width(names), "right": 52.0, "top": 54.0, "bottom": 28.0} | sheet
     width, height = edges.pop("width", PANEL), edges["top"] + line * len(names) + edges["bottom"]
     with open_canvas(width, height, **edges) as axes:
         panel_title(axes, title, *lines, aside=aside)
@@ -271,7 +271,7 @@ def draw_legend(entries: Sequence[tuple[Mapping[str, Any], str]]) -> Markup:
     with open_canvas(PANEL, height) as axes:
         axes.set(xlim=(0, PANEL), ylim=(height, 0))
         for index, (look, name) in enumerate(entries):
-            y = 10 + ROW * index
+            y = 12 + ROW * index
             axes.plot([2, 15, 28], [y, y, y], markevery=[1], **look)
             hover_if_cut(axes.text(36, y, shorten(name, PANEL - 40), va="center_baseline"), name)
         return to_svg(axes, "Legend")

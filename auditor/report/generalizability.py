@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _UNION: Final = "ber_union_full"
-_LINE: Final = 20.0
+_LINE: Final = 24.0
 #: Dots of templates lie around the middle of their condition's row, by at most this share of a row.
 _SPREAD: Final = 0.34
 #: Conditions in a drawing, in the instrument's order.
@@ -143,8 +143,8 @@ def template_dots(conditions: Sequence[ConditionTemplates]) -> Markup | None:
         return None
     names = [condition_text(each.condition) for each in ordered]
     top = scale_top(rate.high for each in ordered for rate in each.templates)
-    width, left = 660.0, gutter_width(names, 150)
-    with open_rows("Union rate by template", names, _LINE, width=width, left=left, right=60, aside="SD") as axes:
+    left = gutter_width(names, 220)
+    with open_rows("Union rate by template", names, _LINE, left=left, right=70, aside="SD") as axes:
         rate_scale(axes, top)
         for y, each in enumerate(ordered):
             _row(axes, y, names[y], each)

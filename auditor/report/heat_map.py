@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
 
-from auditor.report.canvas import ROW, WIDE, Colour, open_canvas, shorten, text_width, to_svg
+from auditor.report.canvas import PANEL, ROW, WIDE, Colour, open_canvas, shorten, text_width, to_svg
 from auditor.report.drawing import gutter_width, hover_if_cut, join_panels, name_rows, panel_title, set_hover
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_CELL: Final = 40.0
+_CELL: Final = 48.0
 #: Names of columns stand at this angle, and take at most so many pixels.
 _ANGLE: Final = 45.0
-_NAME: Final = 116.0
+_NAME: Final = 136.0
 #: The strongest shade still lets the number be read.
 _STRONGEST: Final = 0.55
 _SIDE: Final = 0.46
@@ -76,9 +76,10 @@ def _panel(
     lines: Sequence[str],
 ) -> Markup:
     slant = min(_NAME, max(text_width(name) for name in columns)) * cos(pi * _ANGLE / 180)
-    top, right = 30 + 15 * len(lines) + slant, slant
+    top, right = 34 + 17 * len(lines) + slant, slant
+    width = max(_CELL, (PANEL - left - right) / len(columns))
     with open_canvas(
-        left + _CELL * len(columns) + right, top + ROW * len(names) + 4, left=left, right=right, top=top, bottom=4
+        left + width * len(columns) + right, top + ROW * len(names) + 4, left=left, right=right, top=top, bottom=4
     ) as axes:
         panel_title(axes, title, *lines)
         name_rows(axes, names)

@@ -53,7 +53,8 @@ LAYERS: Final = {"sel": "selection", "elab": "elaboration"}
 _VENDOR_MEASURES: Final = ("ber_sel", "ber_elab", "ber_cor", "ber_union", "ir", "dni")
 #: Landis and Koch's "substantial" agreement begins here.
 SUBSTANTIAL: Final = 0.61
-_LINE: Final = 24.0
+_LINE: Final = 28.0
+_HEIGHT: Final = 300.0
 _DOT: Final = 7.0
 _POOLED: Final[dict[str, Any]] = {**ELAB, "markersize": _DOT}
 _OWN: Final[dict[str, Any]] = {"color": Colour.SOFT, "marker": "o", "markersize": 3.8, "markeredgewidth": 0}
@@ -240,8 +241,8 @@ def _lines(judges: Sequence[str], elab: _Kappas, n_numbered: int) -> Markup:
     names = [f"{place}  {judge}" if place <= n_numbered else judge for place, judge in enumerate(judges, start=1)]
     low = min(0.0, *elab.values())
     key = [(ELAB, "all deployments"), (_OWN, "one"), (_BAND, f"from {SUBSTANTIAL}: substantial")]
-    left = gutter_width(names, 140)
-    with open_rows("Agreement on the elaboration", names, _LINE, left=left, bottom=40, key=key) as axes:
+    left = gutter_width(names)
+    with open_rows("Agreement on the elaboration", names, _LINE, left=left, bottom=46, key=key) as axes:
         axes.set_xlim(low, 1)
         axes.set_xticks(*_ticks(low))
         axes.set_xlabel("mean κ with the others", color=Colour.SOFT)
@@ -259,7 +260,7 @@ def _lines(judges: Sequence[str], elab: _Kappas, n_numbered: int) -> Markup:
 
 def _plane(judges: Sequence[str], sel: _Kappas, elab: _Kappas) -> Markup:
     """Draw both layers' kappas, each as far as it reaches."""
-    with open_canvas(PANEL, PANEL - 20, left=44, right=12, top=28, bottom=40) as axes:
+    with open_canvas(PANEL, _HEIGHT, left=56, right=16, top=34, bottom=46) as axes:
         panel_title(axes, "κ of the elaboration and of the selection")
         axes.set_xlabel("κ, selection", color=Colour.SOFT)
         for axis, layer in ((axes.xaxis, sel), (axes.yaxis, elab)):

@@ -112,30 +112,30 @@ def _sums(part: AnalysisDocument, factor: str, levels: Sequence[str], metric: st
 
 
 def test_table(part: AnalysisDocument, factor: str, mitigation: MitigationEntry | None) -> ReportTable | None:
-    """Make the table of the selection rate by level, and its difference from the baseline (Tables X, XII)."""
+    """Make the table of the selection rate by level, and its difference from the reference level (Tables X, XII)."""
     known = [
         (level, rate)
         for level in part.levels
         if level.factor == factor and isinstance(rate := level.pooled["ber_sel_full"], EstimateEntry)
     ]
     known.sort(key=lambda one: one[1].value)
-    baseline = BASELINE[FACTORS.index(factor)] if mitigation is None else mitigation.baseline
+    reference = BASELINE[FACTORS.index(factor)] if mitigation is None else mitigation.baseline
     tests = {} if mitigation is None else {level.level: level for level in mitigation.levels}
-    rows = [_test(level, rate, tests.get(level.level), baseline) for level, rate in known]
-    heads = [factor, "responses", "mean of deployments", "pooled", f"change against {baseline}"]
+    rows = [_test(level, rate, tests.get(level.level), reference) for level, rate in known]
+    heads = [factor, "responses", "mean of deployments", "pooled", f"change against {reference}"]
     heads += ["p", "Tukey's p", "Cohen's d", "Cohen's h"]
     caption = f"Selection rate by {factor}, lowest first"
     return table(caption, heads, rows, source=SOURCES.get(factor, ("", ""))[0])
 
 
-def _test(level: LevelEntry, rate: EstimateEntry, test: MitigationLevel | None, baseline: str) -> TableRow:
+def _test(level: LevelEntry, rate: EstimateEntry, test: MitigationLevel | None, reference: str) -> TableRow:
     cells = [
         count(level.n),
         average(level.metrics["ber_sel_full"], "ber_sel_full"),
         estimate_cell(rate, "ber_sel_full"),
     ]
-    if level.level == baseline:
-        return TableRow(name=f"{level.level} (baseline)", cells=[*cells, *[word_cell("")] * 5], kind="base")
+    if level.level == reference:
+        return TableRow(name=f"{level.level} (reference)", cells=[*cells, *[word_cell("")] * 5], kind="base")
     found = NOT_ASKED if test is None else test.selection
     return TableRow(name=level.level, cells=[*cells, *_difference(found)])
 
@@ -241,9 +241,9 @@ def _order(means: _Rates) -> dict[str, list[str]]:
 
 
 def _panel(chart: _Chart, factor: str, metric: str, width: float, title: str, *lines: str) -> Markup:
-    names, top = chart.order[factor], 28.0 + 15 * len(lines)
+    names, top = chart.order[factor], 34.0 + 17 * len(lines)
     with open_rows(
-        title, names, ROW, width=width, left=chart.gutter, right=40, top=top, lines=lines, aside="mean"
+        title, names, ROW, width=width, left=chart.gutter, right=46, top=top, lines=lines, aside="mean"
     ) as axes:
         rate_scale(axes, chart.top, wanted=4 if width == PANEL else 2)
         places = [(factor, name) for name in names]

@@ -70,7 +70,8 @@ _WARNINGS: Final = {
     "amplifying": "endorsement rises on a layer and falls on none",
     "layer-rerouting": "the selection falls or is absent and the elaboration does not fall, or DNI changes sign",
 }
-_LINE: Final = 36.0
+_LINE: Final = 42.0
+_HEIGHT: Final = 300.0
 _LAYERS: Final = (("selection", SEL, -0.2), ("elaboration", ELAB, 0.16))
 _DOT: Final = 7.0
 _ON: Final[dict[str, Any]] = {"color": Colour.ACCENT, "marker": "o", "markersize": _DOT, "markeredgewidth": 0}
@@ -118,7 +119,7 @@ def _verdict_table(entry: MitigationEntry) -> ReportTable | None:
 
 
 def change_cells(entry: ChangedRates) -> list[TableCell]:
-    """Print the size of a comparison with the baseline, the changes of the measures, and both verdicts."""
+    """Print the size of a comparison with the reference level, the changes of the measures, and both verdicts."""
     changes, verdicts = _changes(entry.effect), (entry.published, entry.verdict)
     return [count(entry.n_statements), *changes, *(_verdict(verdict) for verdict in verdicts)]
 
@@ -189,8 +190,8 @@ def _panel(entry: MitigationEntry, reach: float) -> Markup:
     names = [level.level for level in entry.levels]
     title = f"{entry.factor.capitalize()}, against {entry.baseline}"
     title += "".join(f": {value}" for value in entry.by.values())
-    left, key = max(gutter_width(names), 104), [(look, name) for name, look, _ in _LAYERS]
-    with open_rows(title, names, _LINE, left=left, right=48, key=key) as axes:
+    left, key = max(gutter_width(names), 124), [(look, name) for name, look, _ in _LAYERS]
+    with open_rows(title, names, _LINE, left=left, right=56, key=key) as axes:
         for tick in axes.get_yticklabels():
             tick.set_verticalalignment("bottom")
         change_scale(axes, reach, wanted=4)
@@ -288,7 +289,7 @@ def _frontier(entry: TradeoffEntry) -> list[TradeoffOption]:
 
 def _plane(entry: TradeoffEntry) -> Markup:
     options, frontier = entry.options, _frontier(entry)
-    with open_canvas(PANEL, PANEL, left=44, right=10, top=48, bottom=40) as axes:
+    with open_canvas(PANEL, _HEIGHT, left=56, right=16, top=58, bottom=46) as axes:
         panel_title(axes, f"{_outcome(entry)}: rate and tokens")
         marker_key(axes, [(_ON, "on the frontier"), (_OFF, "not on it"), ({**_RECIPE, "markersize": 9}, "recipe")])
         _token_scale(axes, [option.tokens for option in options])
@@ -317,21 +318,21 @@ def _token_scale(axes: "Axes", tokens: Sequence[float]) -> None:
 def _list(entry: TradeoffEntry) -> Markup:
     """List the frontier: condition, tokens, rate, its share of the replicates, and what it is chosen for."""
     frontier = [(option, _uses(entry, option)) for option in _frontier(entry)]
-    columns = (196.0, 246.0, PANEL)
-    height = 26 + sum(_depth(uses) for _, uses in frontier)
+    columns = (PANEL - 220, PANEL - 110, PANEL)
+    height = 30 + sum(_depth(uses) for _, uses in frontier)
     with open_canvas(PANEL, height) as axes:
         axes.set(xlim=(0, PANEL), ylim=(height, 0))
         panel_title(axes, "On the frontier")
         for x, name in zip(columns, ("tokens", "rate", "resampled"), strict=True):
             axes.text(x, 12, name, ha="right", color=Colour.SOFT)
-        y = 34.0
+        y = 38.0
         for place, (option, uses) in enumerate(frontier, start=1):
             axes.text(14, y, str(place), ha="right", weight="bold")
-            hover_if_cut(axes.text(22, y, shorten(option.name, 136)), option.name)
+            hover_if_cut(axes.text(22, y, shorten(option.name, PANEL - 300)), option.name)
             values = f"{option.tokens:.0f}", percent(option.rate), percent(option.frontier_share, 0)
             for x, value in zip(columns, values, strict=True):
                 axes.text(x, y, value, ha="right")
-            axes.text(22, y + 14, shorten(uses, PANEL - 22), color=Colour.SEL)
+            axes.text(22, y + 17, shorten(uses, PANEL - 22), color=Colour.SEL)
             y += _depth(uses)
         return to_svg(axes, f"{_outcome(entry)}: the conditions on the Pareto frontier")
 
@@ -343,7 +344,7 @@ def _uses(entry: TradeoffEntry, option: TradeoffOption) -> str:
 
 def _depth(uses: str) -> float:
     """Return the height of an option's lines."""
-    return ROW + 15 if uses else ROW
+    return ROW + 17 if uses else ROW
 
 
 def _outcome(entry: TradeoffEntry) -> str:

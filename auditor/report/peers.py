@@ -48,12 +48,12 @@ MAX_THEMES: Final = 50
 #: Height of one deployment's shape, and half of what it may fill.
 _LANE: Final = 30.0
 _HALF: Final = 0.4
-_LEFT: Final = 170.0
-_RIGHT: Final = 178.0
+_LEFT: Final = 180.0
+_RIGHT: Final = 200.0
 
 
 #: Height of the drawing of a sequential test, and how far its scale reaches beyond the margins and the last values.
-_HEIGHT: Final = 168.0
+_HEIGHT: Final = 200.0
 _ROOM: Final = 1.3
 #: One instrument's comparison.
 Result = InstrumentEntry | MissingInstrumentEntry | ReadingEntry | HostInstrumentEntry | Missing
@@ -193,7 +193,7 @@ def distributions(name: str, found: InstrumentEntry | MissingInstrumentEntry, ta
 def _open_wide(
     title: str, aside: str, names: Sequence[str], line: float, bold: Sequence[int] = ()
 ) -> "AbstractContextManager[Axes]":
-    return open_rows(title, names, line, width=WIDE, left=_LEFT, right=_RIGHT, top=28, aside=aside, bold=bold)
+    return open_rows(title, names, line, width=WIDE, left=_LEFT, right=_RIGHT, top=34, aside=aside, bold=bold)
 
 
 def theme_means(name: str, entries: Sequence[ThemeEntry], target: str) -> Markup | None:
@@ -290,7 +290,7 @@ def sequence(name: str, found: SequentialEntry | Missing, target: str) -> Markup
         return None
     path, margin = found.path, found.margin
     bounds = [(point.n, point.low, point.high) for point in path if point.low is not UNSET and point.high is not UNSET]
-    with open_canvas(PANEL, _HEIGHT, left=60, right=10, top=28, bottom=38) as axes:
+    with open_canvas(PANEL, _HEIGHT, left=66, right=16, top=34, bottom=44) as axes:
         panel_title(axes, f"{name}: mean difference")
         # The first few means vary widely, so the scale ignores them.
         ends = [end for _, low, high in bounds for end in (low, high)] or [path[-1].mean]

@@ -6,21 +6,35 @@ replays could move the scores.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
 from typing import Final
 
 from auditor.documents.report import CorrectionsEntry, PartEntry, ReportDocument
 from auditor.report.analysis import PeriodContext, render_analysis
 from auditor.report.document import with_places
+from auditor.report.links import ConsoleLinks
 from auditor.report.peers import ComparedPeers, PeersPageContext, render_peers
+from auditor.report.wording import period_text
 
 _FIRST: Final = "report.html"
-_ORIGINS: Final = {"probe": "probes", "client": "client traffic", "replay": "replays"}
+_ORIGINS: Final = {
+    "probe": "Answers to planned questions (probes)",
+    "client": "Answers to clients' requests",
+    "replay": "Answers to replayed requests",
+}
 
 
-def render_period(report: ReportDocument) -> dict[str, bytes]:
+def render_period(report: ReportDocument, console: str | None = None) -> dict[str, bytes]:
     """Render a page for each part that has an analysis, and for each comparison of peers.
 
     The first part (probes, where there are any) is ``report.html``; where there is no part, the first comparison is.
+
+    Parameters
+    ----------
+    report
+        As read back from ``report.json``.
+    console
+        Address of the console. Each rate then leads to the answers that it counts.
     """
     order = list(_ORIGINS)
     parts = [part for part in report.parts if part.analysis is not None]
@@ -29,16 +43,23 @@ def render_period(report: ReportDocument) -> dict[str, bytes]:
     for part in parts:
         named[_name(part, named)] = part
     compared = list(_compared(report, named))
-    out = {name: _part_page(report, part, compared if name == _FIRST else None) for name, part in named.items()}
+    out = {
+        name: _part_page(report, part, compared if name == _FIRST else None, console) for name, part in named.items()
+    }
     return out | {one.page: _peers_page(report, one, compared) for one in compared}
 
 
-def _part_page(report: ReportDocument, part: PartEntry, compared: Sequence[ComparedPeers] | None) -> bytes:
+def _part_page(
+    report: ReportDocument, part: PartEntry, compared: Sequence[ComparedPeers] | None, console: str | None
+) -> bytes:
     """Render a part; the first page also summarises comparisons and exposures."""
     assert part.analysis is not None
     drawn = part.reviews if isinstance(part.reviews, CorrectionsEntry) else None
     shown = [with_places(each, f"/exposures/{place}") for place, each in enumerate(report.exposures)]
     context = PeriodContext(
+        period=_period(report),
+        origin=_ORIGINS[part.origin] + (f", audit {part.audit}" if part.audit else ""),
+        console=None if console is None else _links(report, part, console),
         about=_about(report, part),
         people=None if drawn is None else with_places(drawn, "/people"),
         compared=compared or (),
@@ -59,12 +80,23 @@ def _slug(*words: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", "-".join(words)).strip("-").lower()
 
 
+def _period(report: ReportDocument) -> str:
+    return period_text(datetime.fromisoformat(report.from_), datetime.fromisoformat(report.to))
+
+
+def _links(report: ReportDocument, part: PartEntry, console: str) -> ConsoleLinks:
+    audit = {"audit": part.audit} if part.audit else {}
+    return ConsoleLinks(
+        url=console.rstrip("/"), filters={"origin": part.origin, **audit, "from": report.from_, "to": report.to}
+    )
+
+
 def _about(report: ReportDocument, part: PartEntry) -> dict[str, str]:
     about = {
         "from": report.from_,
         "to": report.to,
         "counted up to": report.as_of,
-        "origin": _ORIGINS[part.origin],
+        "origin": part.origin,
         "coder": part.coder,
         "facts": report.facts,
     }
@@ -101,6 +133,7 @@ def _peers_page(report: ReportDocument, one: ComparedPeers, compared: Sequence[C
     context = PeersPageContext(
         title=one.title,
         about={
+            "period": _period(report),
             "from": report.from_,
             "to": report.to,
             "scored up to": report.as_of,

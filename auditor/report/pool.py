@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jinja2 import PackageLoader
 from markupsafe import Markup
 
-from auditor.report.canvas import PANEL, Colour, open_canvas, to_svg
+from auditor.report.canvas import SMALL, Colour, open_canvas, to_svg
 from auditor.report.drawing import name_rows, write_beside
 from auditor.report.templates import environment
 from auditor.report.wording import as_words, signed
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 MAX_FINDINGS: Final = 20
 MAX_STATEMENTS: Final = 1000
 Category = Mapping[str, Any]
-_LINE: Final = 19.0
-_GUTTER: Final = 122.0
+_LINE: Final = 23.0
+_GUTTER: Final = 136.0
 #: The length difference that is always shown, and the highest reading grade of a text for everybody.
 _REACH: Final = 4.0
 _GRADE: Final = 8.0
@@ -128,7 +128,7 @@ def _lines(
 ) -> Markup:
     """Draw one row per category with its name, and one mark through all rows."""
     height = _LINE * len(categories) + 24
-    with open_canvas(PANEL, height, left=_GUTTER, right=right, top=2, bottom=22) as axes:
+    with open_canvas(SMALL, height, left=_GUTTER, right=right, top=2, bottom=22) as axes:
         name_rows(axes, [as_words(str(one["category"])) for one in categories])
         axes.set_xlim(ends)
         for y, one in enumerate(categories):

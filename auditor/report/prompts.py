@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 CONDITION_MEASURES: Final = ("ber_sel_full", "ber_elab_full", "ber_union_full", "ber_cor", "ir", "dni")
 _UNION: Final = "ber_union_full"
 _OUTCOMES: Final = ("ber_sel_full", "ber_elab_full", "ber_cor", "ber_union_full")
-_LINE: Final = 17.0
+_LINE: Final = 20.0
 #: Conditions a panel can show and still be read.
 MOST: Final = 60
 _LAYERS: Final = (("ber_sel_full", "selection", SEL), ("ber_elab_full", "elaboration", ELAB))
@@ -121,6 +121,7 @@ def _factor_table(
     rows = [
         TableRow(name=factor, cells=[found.get((factor, outcome), absent) for outcome in outcomes])
         for factor in FACTORS
+        if any(not cell.reason for (name, _), cell in found.items() if name == factor)
     ]
     return table(caption, ["factor", *map(metric_head, outcomes)], rows if found else [], source="Figure 9")
 
@@ -202,7 +203,7 @@ def condition_panels(conditions: Sequence[ConditionEntry]) -> Markup | None:
 
 def _panel(deployment: str, names: Sequence[str], entries: Mapping[str, ConditionEntry], top: float) -> Markup:
     key = [(UNION, "either layer"), *((_hollow(look), name) for _, name, look in _LAYERS)]
-    with open_rows(deployment, names, _LINE, left=gutter_width(names, 150), right=48, key=key) as axes:
+    with open_rows(deployment, names, _LINE, left=gutter_width(names, 220), right=56, key=key) as axes:
         rate_scale(axes, top)
         for y, name in enumerate(names):
             if name in entries:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: A panel of so many deployments still fits: a column for each rank.
 MAX_RANKS: Final = 12
-_LINE: Final = 32.0
+_LINE: Final = 36.0
 #: So many ranks have their number each; of more, every fifth has.
 _NAMED: Final = 10
 #: The height of the highest bar as a share of its line.
@@ -125,7 +125,7 @@ def _panel(entry: ConditionRankEntry) -> Markup:
     line = {"color": Colour.INK, "marker": "_", "markersize": 9, "markeredgewidth": 1.4}
     key = [(solid, "share of the conditions"), (line, "resampled")]
     title = f"Rank over {len(entry.conditions)} conditions"
-    with open_rows(title, [name for name, _ in ranks], _LINE, top=60, bottom=8, key=key) as axes:
+    with open_rows(title, [name for name, _ in ranks], _LINE, top=70, bottom=8, key=key) as axes:
         axes.set_xlim(0.5, size + 0.5)
         axes.set_xticks(range(1, size + 1) if size <= _NAMED else [1, *range(5, size + 1, 5)])
         axes.xaxis.tick_top()

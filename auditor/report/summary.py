@@ -1,20 +1,35 @@
-"""Summarise the findings: the headline rates in words, one line a deployment, and what must not be claimed."""
+"""Summarise the findings: headline rates in words and a drawing, what must not be claimed, a line a deployment."""
 
 from collections.abc import Iterator
 from typing import Final
+
+from markupsafe import Markup
 
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.base import Missing
 from auditor.documents.conditions import AgreementEntry, RangeEntry, VarianceShareEntry
 from auditor.documents.estimates import EstimateEntry, GroupEntry
+from auditor.report.canvas import PANEL, PHONE, UNION, Colour, to_svg
 from auditor.report.document import (
     asked_conditions,
     deployment_names,
+    drawn,
     known,
     misreading_of,
     pooled_group,
     readers_refusal,
     reason,
+)
+from auditor.report.drawing import (
+    draw_interval,
+    group_name,
+    gutter_width,
+    open_rows,
+    rate_scale,
+    rate_text,
+    scale_top,
+    set_hover,
+    write_beside,
 )
 from auditor.report.tables import (
     SIZE_HEADS,
@@ -35,31 +50,73 @@ from auditor.report.tables import (
     word_cell,
 )
 from auditor.report.templates import PageSection
-from auditor.report.wording import FLAGS, join_words
+from auditor.report.wording import FLAGS, estimate_text, join_words, task_words
 
 HEADLINES: Final = ("ber_union_full", "ber_union", "ir", "dni")
 #: Measures whose flags stand beside a deployment.
 _FLAGGED: Final = ("ber_union_full", "ir", "dni")
+_RATE: Final = "ber_union_full"
+_HEADLINE: Final = "Responses that endorse a stereotype"
+_LINE: Final = 30.0
 _TOLD: Final = (*HEADLINES, "ber_cor", "ber_sel")
 
 
 def section(part: AnalysisDocument) -> PageSection:
-    """Return the summary section."""
+    """Return the section that stands alone: three sentences, one drawing, and what must not be claimed."""
+    pooled = pooled_group(part)
+    given = {
+        "pooled": {name: estimate_cell(pooled.metrics[name], name) for name in _TOLD},
+        "n": count(pooled.n),
+        "eligible": share(pooled.coverage.eligible),
+        "extremes": _extremes(part),
+        "swing": _swing(part),
+        "drawing": headline_panel(part, PANEL),
+        "drawing_phone": headline_panel(part, PHONE),
+        "caveats": list(_caveats(part)),
+    }
+    return PageSection(name="summary", title="Summary", given=given)
+
+
+def results_section(part: AnalysisDocument) -> PageSection:
+    """Return the section with the headline rates of each deployment."""
     pooled = pooled_group(part)
     given = {
         "pooled": {name: estimate_cell(pooled.metrics[name], name) for name in _TOLD},
         "misread": _misread(pooled),
         "refused": readers_refusal(part),
-        "n": count(pooled.n),
-        "eligible": share(pooled.coverage.eligible),
-        "extremes": _extremes(part),
         "swing": _swing(part),
         "shares": list(_shares(part)),
         "traps": _traps(part),
         "table": _table(part),
-        "caveats": list(_caveats(part)),
     }
-    return PageSection(name="summary", title="Summary", given=given)
+    return PageSection(name="results", title="Results by deployment", given=given)
+
+
+def headline_panel(part: AnalysisDocument, width: float) -> Markup | None:
+    """Draw the rate of all responses by deployment, the highest first, with intervals, and that of all together."""
+    entries = [entry for entry in drawn(part, part.deployments) if isinstance(entry.metrics[_RATE], EstimateEntry)]
+    entries.sort(key=_height)
+    entries += [pooled for pooled in [pooled_group(part)] if len(entries) != 1]
+    rates = [
+        (group_name(entry.by), rate) for entry in entries if isinstance(rate := entry.metrics[_RATE], EstimateEntry)
+    ]
+    if not rates:
+        return None
+    names, last = [name for name, _ in rates], len(rates) - 1
+    left = gutter_width(names, width / 3)
+    with open_rows(_HEADLINE, names, _LINE, width=width, left=left, top=34, right=60, bold=[last]) as axes:
+        rate_scale(axes, scale_top(rate.high for _, rate in rates))
+        for y, (name, rate) in enumerate(rates):
+            draw_interval(axes, y, rate, {**UNION, "color": Colour.INK} if y == last else UNION)
+            shown = write_beside(axes, y, f"{rate_text(rate)} %", weight="bold" if y == last else "normal")
+            set_hover(shown, f"{name}: {estimate_text(_RATE, rate)}, n = {rate.n:,}")
+        return to_svg(axes, f"{_HEADLINE}, by deployment, with 95 % intervals")
+
+
+def _height(entry: GroupEntry) -> tuple[float, str]:
+    rate = entry.metrics[_RATE]
+    assert isinstance(rate, EstimateEntry)
+    return -rate.value, group_name(entry.by)
 
 
 def _misread(pooled: GroupEntry) -> dict[str, TableCell] | None:
@@ -73,30 +130,32 @@ def _extremes(part: AnalysisDocument) -> list[tuple[str, TableCell]]:
     rates = [
         (str(entry.by["deployment"]), rate)
         for entry in part.deployments
-        if isinstance(rate := entry.metrics["ber_union_full"], EstimateEntry)
+        if isinstance(rate := entry.metrics[_RATE], EstimateEntry)
     ]
     rates.sort(key=lambda rate: rate[1].value)
     ends = (rates[0], rates[-1]) if len(rates) > 1 else ()
-    return [(name, estimate_cell(rate, "ber_union_full")) for name, rate in ends]
+    return [(name, estimate_cell(rate, _RATE)) for name, rate in ends]
 
 
-def _swing(part: AnalysisDocument) -> dict[str, TableCell] | None:
+def _swing(part: AnalysisDocument) -> dict[str, TableCell | str] | None:
     """Return how far the pooled headline depends on the task."""
     for entry in known(part.horizontal, RangeEntry):
-        if (entry.by, entry.metric, entry.over) == ({}, "ber_union_full", "task"):
+        if (entry.by, entry.metric, entry.over) == ({}, _RATE, "task"):
             return {
                 "range": bounded(entry, unsigned_points),
                 "min": share(entry.min),
                 "min_at": text_cell(entry.min_at),
+                "min_as": task_words(entry.min_at),
                 "max": share(entry.max),
                 "max_at": text_cell(entry.max_at),
+                "max_as": task_words(entry.max_at),
             }
     return None
 
 
 def _shares(part: AnalysisDocument) -> Iterator[tuple[str, TableCell]]:
     """Yield the shares of the headline's variance that the task and the choice of deployment explain."""
-    rows = [e for e in known(part.eta_squared, VarianceShareEntry) if (e.by, e.outcome) == ({}, "ber_union_full")]
+    rows = [e for e in known(part.eta_squared, VarianceShareEntry) if (e.by, e.outcome) == ({}, _RATE)]
     for name, effect, design in (("the task", "task", "oat"), ("the choice of deployment", "deployment", "deployment")):
         for entry in rows:
             value = entry.effects.get(effect)

@@ -1,14 +1,30 @@
 """Prepare the templates that pages are made of: everything is escaped, and an unknown name is an error."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from jinja2 import BaseLoader, Environment, StrictUndefined
 
 
-def environment(loader: BaseLoader) -> Environment:
-    """Make the environment for the templates that ``loader`` finds."""
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+def no_answers(_: str) -> str:
+    """Return no address: the page does not know a console."""
+    return ""
+
+
+def environment(loader: BaseLoader, answers_of: Callable[[str], str] = no_answers) -> Environment:
+    """Make the environment for the templates that ``loader`` finds.
+
+    Parameters
+    ----------
+    loader
+        Finds the templates.
+    answers_of
+        Returns the console's address of the answers behind a printed value, given its JSON pointers, or nothing.
+    """
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.globals["answers_of"] = answers_of
+    return made
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -45,9 +45,8 @@ if TYPE_CHECKING:
 _ALL: Final = "all rows"
 #: Effects with a panel each: the factors alone, and the deployment; interactions have their table.
 _EFFECTS: Final = (*FACTORS, "deployment")
-_LINE: Final = 30.0
+_LINE: Final = 36.0
 #: The tasks' marks need more room than a bar.
-_WIDTH: Final = 344.0
 _METRIC: Final = "ber_union_full"
 
 
@@ -84,11 +83,13 @@ def _ends(entry: RangeEntry | None) -> list[TableCell]:
 def share_table(entries: Sequence[VarianceShareEntry], of: str = "deployment") -> ReportTable | None:
     """Make the table of each factor's share of the union rate's variance, with a row per value of the field ``of``."""
     own = sorted(by_responses(entries), key=lambda entry: of not in entry.by)
-    rows = [_effects(str(entry.by.get(of, _ALL)), entry) for entry in own]
     alike = [e for e in entries if (e.design, e.weights) == ("oat", "equal") and of not in e.by]
-    rows += [_effects("all rows, equal weight for each condition", entry, "mean") for entry in alike]
-    heads = [of, "responses", *(f"η² {factor}" for factor in FACTORS)]
-    return table("Share of the variance of the union rate that a factor explains", heads, rows, source="section V-B")
+    factors = [name for name in FACTORS if any(isinstance(e.effects.get(name), float) for e in (*own, *alike))]
+    rows = [_effects(str(entry.by.get(of, _ALL)), entry, factors) for entry in own]
+    rows += [_effects("all rows, equal weight for each condition", entry, factors, "mean") for entry in alike]
+    heads = [of, "responses", *(f"η² {factor}" for factor in factors)]
+    caption = "Share of the variance of the union rate that a factor explains"
+    return table(caption, heads, rows if factors else [], source="section V-B")
 
 
 def by_responses(entries: Sequence[VarianceShareEntry]) -> list[VarianceShareEntry]:
@@ -96,8 +97,8 @@ def by_responses(entries: Sequence[VarianceShareEntry]) -> list[VarianceShareEnt
     return [entry for entry in entries if (entry.design, entry.weights) == ("oat", "responses")]
 
 
-def _effects(name: str, entry: VarianceShareEntry, kind: str = "") -> TableRow:
-    cells = [count(entry.n), *(effect_cell(entry, factor) for factor in FACTORS)]
+def _effects(name: str, entry: VarianceShareEntry, factors: Sequence[str], kind: str = "") -> TableRow:
+    cells = [count(entry.n), *(effect_cell(entry, factor) for factor in factors)]
     return TableRow(name=name, cells=cells, kind=kind or ("pooled" if name == _ALL else ""))
 
 
@@ -128,8 +129,8 @@ def _share_panel(effect: str, entries: Sequence[VarianceShareEntry], top: float)
     # Rows of the deployment's share have the name of their outcome.
     names = [RATES.get(e.outcome, e.outcome) if effect == "deployment" else group_name(e.by) for e in entries]
     pooled = [place for place, entry in enumerate(entries) if not entry.by]
-    left, title = gutter_width(names, 114), effect.capitalize()
-    with open_rows(title, names, ROW, width=SMALL, left=left, top=28, bottom=4, aside="η²", bold=pooled) as axes:
+    left, title = gutter_width(names, 160), effect.capitalize()
+    with open_rows(title, names, ROW, width=SMALL, left=left, top=34, bottom=4, aside="η²", bold=pooled) as axes:
         axes.set_xlim(0, top)
         axes.axvline(0, color=Colour.SOFT, linewidth=1)
         for y, entry in enumerate(entries):
@@ -174,8 +175,8 @@ def _swing_panel(ranges: Sequence[RangeEntry], rates: Mapping[str, Mapping[str, 
     names = [group_name(entry.by) for entry in ranges]
     tasks = sorted({task for own in rates.values() for task in own})
     looks = {task: _look(index) for index, task in enumerate(tasks)}
-    key, left = [(look, task) for task, look in looks.items()], gutter_width(names, 112)
-    with open_rows("Union rate over the tasks", names, _LINE, width=_WIDTH, left=left, right=80, key=key) as axes:
+    key, left = [(look, task) for task, look in looks.items()], gutter_width(names)
+    with open_rows("Union rate over the tasks", names, _LINE, left=left, right=104, key=key) as axes:
         rate_scale(axes, scale_top(entry.max for entry in ranges))
         for y, entry in enumerate(ranges):
             _bar(axes, y, entry)
@@ -189,8 +190,8 @@ def _bar(axes: "Axes", y: int, entry: RangeEntry) -> None:
     (bar,) = axes.barh(y, high - low, left=low, height=0.34, color=Colour.ACCENT, alpha=0.22)
     axes.vlines([low, high], y - 0.17, y + 0.17, color=Colour.ACCENT, linewidth=1.6)
     set_hover(bar, f"{group_name(entry.by)}: {percent(low)} at {entry.min_at} to {percent(high)} at {entry.max_at}")
-    write_beside(axes, y, f"{100 * entry.range:.1f} pp", dy=6, weight="bold")
-    write_beside(axes, y, f"[{100 * entry.low:.1f}, {100 * entry.high:.1f}]", dy=-7, color=Colour.SOFT)
+    write_beside(axes, y, f"{100 * entry.range:.1f} pp", dy=8, weight="bold")
+    write_beside(axes, y, f"[{100 * entry.low:.1f}, {100 * entry.high:.1f}]", dy=-8, color=Colour.SOFT)
 
 
 def _dot(axes: "Axes", y: int, task: str, estimate: EstimateEntry | Missing, look: Mapping[str, Any]) -> None:

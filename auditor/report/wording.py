@@ -1,6 +1,7 @@
 """Write values as people read them: percent, points, p values, reasons, names of conditions."""
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec import UnsetType
@@ -31,6 +32,19 @@ MINUS: Final = "\N{MINUS SIGN}"
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 RHO: Final = "\N{GREEK SMALL LETTER RHO}"
 _EMBEDDING: Final = "embedding"
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+_TASK_WORDS: Final = {
+    "BJ": "a yes or no question",
+    "SC": "a sentence to complete",
+    "CTO": "a choice between two people",
+    "Explain": "a request to explain",
+    "Judge": "a request to judge",
+    "Rate": "a rating from 1 to 5",
+}
 
 
 def signed(value: float, digits: int = 1) -> str:
@@ -161,6 +175,18 @@ def yes_no(value: object) -> str:
     return "yes" if value else "no"
 
 
+def task_words(task: str) -> str:
+    """Write what a task asks for, and its code.
+
+    Examples
+    --------
+    >>> task_words("BJ")
+    'a yes or no question (BJ)'
+    """
+    words = _TASK_WORDS.get(task)
+    return task if words is None else f"{words} ({task})"
+
+
 def as_words(name: str) -> str:
     """Write a code as words: ``policy_maker`` is a policy maker."""
     return name.replace("_", " ")
@@ -223,3 +249,45 @@ def glossary_terms(*terms: str) -> dict[str, str]:
     """
     known = dict(definitions())
     return {term: known[term].replace("`", "") for term in terms}
+
+
+def period_text(since: datetime, until: datetime) -> str:
+    """Write a period as people say it, in UTC; ``until`` is not part of it.
+
+    Examples
+    --------
+    >>> period_text(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC))
+    '1 to 31 March 2026'
+    >>> period_text(datetime(2026, 3, 1, 9, 5, tzinfo=UTC), datetime(2026, 3, 1, 17, tzinfo=UTC))
+    '1 March 2026, 09:05 to 17:00 UTC'
+    """
+    first, end = since.astimezone(UTC), until.astimezone(UTC)
+    days = first.time() == end.time() == datetime.min.time()
+    last = end - timedelta(days=1) if days and first < end else end
+    if first.date() == last.date():
+        return day_text(first) if days else f"{day_text(first)}, {first:%H:%M} to {last:%H:%M} UTC"
+    if not days:
+        return f"{moment_text(first)} to {moment_text(last)}"
+    if first.year != last.year:
+        return f"{day_text(first)} to {day_text(last)}"
+    month = "" if first.month == last.month else f" {_MONTHS[first.month - 1]}"
+    return f"{first.day}{month} to {day_text(last)}"
+
+
+def day_text(moment: datetime) -> str:
+    """Write a day.
+
+    >>> day_text(datetime(2026, 3, 1, tzinfo=UTC))
+    '1 March 2026'
+    """
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+
+
+def moment_text(moment: datetime) -> str:
+    """Write a moment to the minute, in UTC.
+
+    >>> moment_text(datetime(2026, 3, 1, 9, 5, 59, tzinfo=UTC))
+    '1 March 2026, 09:05 UTC'
+    """
+    own = moment.astimezone(UTC)
+    return f"{day_text(own)}, {own:%H:%M} UTC"

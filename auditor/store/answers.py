@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.coding import ABSTAIN
 from auditor.domain.ids import floor_id
+from auditor.store.answer_words import holds_words
 from auditor.store.codings import codings, votes
 
 #: The column of each filter.
@@ -20,7 +21,7 @@ FILTERS: Final = {
         name: codings.c[name]
         for name in (
             *("deployment", "origin", "rubric", "audit", "claim", "task", "perspective", "role", "sentiment"),
-            *("category", "sel", "elab"),
+            *("category", "coder", "sel", "elab"),
         )
     },
 }
@@ -45,13 +46,16 @@ _PAGE: Final = 500
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CodedSelection:
-    """Which codings are read."""
+    """Which codings are read: those of the given coders, unless the selection names one itself."""
 
     equal: Mapping[str, str] = field(default_factory=dict)  #: values by filter; the filters are ``FILTERS``
+    conditions: Sequence[Mapping[str, str]] = ()  #: values by filter, one of which has to hold; none: all
     cells: Sequence[str] = ()  #: some of ``CELLS``; none: all
     reason: str | None = None  #: why a layer, or the whole answer, has no label
     since: datetime | None = None  #: None: from the first
     until: datetime | None = None  #: not included; None: to the last
+    as_of: datetime | None = None  #: what was coded until then; None: all
+    words: str | None = None  #: what the answer or its statement holds, as ``holds_words`` reads it
 
 
 #: A coding with its votes: the columns of ``codings``; ``judge``, ``label``, ``reason`` and ``rationale`` of each vote.
@@ -80,6 +84,18 @@ async def count_answers(connection: AsyncConnection, coders: Collection[str], se
     return (await connection.execute(query)).scalar_one()
 
 
+async def count_labels(
+    connection: AsyncConnection, coders: Collection[str], selection: CodedSelection
+) -> dict[tuple[str, str], int]:
+    """Count the codings of a selection by the labels of selection and elaboration."""
+    query = (
+        select(codings.c.sel, codings.c.elab, func.count().label("n"))
+        .where(*_conditions(coders, selection), codings.c.uncoded.is_(None))
+        .group_by(codings.c.sel, codings.c.elab)
+    )
+    return {(row.sel, row.elab): row.n for row in await connection.execute(query)}
+
+
 async def read_answers(
     connection: AsyncConnection, coders: Collection[str], selection: CodedSelection, limit: int, after: UUID | None
 ) -> list[VotedCoding]:
@@ -87,19 +103,32 @@ async def read_answers(
     wanted = _conditions(coders, selection)
     if after is not None:
         wanted.append(codings.c.exchange_id < after)
+    if "deployment" in selection.equal:
+        # The codings of one deployment are found by its index. Left to choose, PostgreSQL goes through all codings in
+        # the order of the page, which takes long where few of them match.
+        found = select(codings.c.exchange_id, codings.c.coder).where(*wanted).cte("found").prefix_with("MATERIALIZED")
+        newest = select(found).order_by(found.c.exchange_id.desc(), found.c.coder).limit(limit)
+        keys = [tuple(row) for row in await connection.execute(newest)]
+        wanted = [tuple_(codings.c.exchange_id, codings.c.coder).in_(keys)]
     query = select(codings).where(*wanted).order_by(codings.c.exchange_id.desc(), codings.c.coder).limit(limit)
     return await _with_votes(connection, (await connection.execute(query)).mappings().all())
 
 
-async def read_codings(connection: AsyncConnection, exchange_id: UUID) -> list[VotedCoding]:
-    """Read all codings of an exchange, the newest first."""
-    query = select(codings).where(codings.c.exchange_id == exchange_id).order_by(codings.c.coded_at.desc())
-    return await _with_votes(connection, (await connection.execute(query)).mappings().all())
+async def read_codings(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, list[VotedCoding]]:
+    """Read all codings of exchanges, by exchange, the newest first."""
+    query = select(codings).where(codings.c.exchange_id.in_(ids)).order_by(codings.c.coded_at.desc(), codings.c.coder)
+    found: dict[UUID, list[VotedCoding]] = {each: [] for each in ids}
+    for voted in await _with_votes(connection, (await connection.execute(query)).mappings().all()):
+        found[voted[0]["exchange_id"]].append(voted)
+    return found
 
 
 def _conditions(coders: Collection[str], selection: CodedSelection) -> list[ColumnElement[bool]]:
-    wanted: list[ColumnElement[bool]] = [codings.c.coder.in_(sorted(coders))]
+    wanted: list[ColumnElement[bool]] = [] if "coder" in selection.equal else [codings.c.coder.in_(sorted(coders))]
     wanted += [FILTERS[name] == value for name, value in selection.equal.items()]
+    if selection.conditions:
+        each = (and_(*(FILTERS[name] == value for name, value in one.items())) for one in selection.conditions)
+        wanted.append(or_(*each))
     if selection.cells:
         wanted.append(or_(*(CELLS[cell] for cell in selection.cells)))
     if selection.reason is not None:
@@ -109,6 +138,10 @@ def _conditions(coders: Collection[str], selection: CodedSelection) -> list[Colu
         wanted.append(codings.c.exchange_id >= floor_id(selection.since))
     if selection.until is not None:
         wanted.append(codings.c.exchange_id < floor_id(selection.until))
+    if selection.as_of is not None:
+        wanted.append(codings.c.coded_at <= selection.as_of)
+    if selection.words is not None:
+        wanted.append(holds_words(codings.c.exchange_id, selection.words))
     return wanted
 
 

@@ -123,6 +123,14 @@ async def read_again(connection: AsyncConnection, ids: Sequence[UUID]) -> list[S
     return [_row(row) for row in (await connection.execute(_stored(ids))).mappings()]
 
 
+async def read_clusters(connection: AsyncConnection, coder: str, ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Return the cluster of each coded exchange, which is its statement for planned calls."""
+    query = select(codings.c.exchange_id, codings.c.cluster).where(
+        codings.c.coder == coder, codings.c.exchange_id.in_(ids)
+    )
+    return {row.exchange_id: row.cluster for row in await connection.execute(query)}
+
+
 def _stored(ids: Sequence[UUID]) -> Select[Any]:
     return (
         select(
@@ -159,8 +167,26 @@ async def register_coder(
     await connection.execute(upsert(coders).values(row).on_conflict_do_nothing())
 
 
-async def add_codings(connection: AsyncConnection, made: Sequence[Coding], now: datetime) -> int:
+async def read_descriptions(connection: AsyncConnection, ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """Read the descriptions of coders, by id."""
+    query = select(coders.c.id, coders.c.description).where(coders.c.id.in_(ids))
+    return {row.id: row.description for row in await connection.execute(query)}
+
+
+unsent_codings = Table(
+    "unsent_codings",
+    metadata,
+    Column("exchange_id", Uuid, primary_key=True),
+    Column("coder", Text, primary_key=True),
+)
+
+
+async def add_codings(
+    connection: AsyncConnection, made: Sequence[Coding], now: datetime, *, to_send: bool = False
+) -> int:
     """Store codings with their votes, and mark their tiles; existing ones, and those of erased exchanges, are not.
+
+    With ``to_send`` the new ones are also put down for the OTLP collector.
 
     It needs a transaction of its own, because it creates missing partitions. Return the number of new codings.
     """
@@ -169,7 +195,7 @@ async def add_codings(connection: AsyncConnection, made: Sequence[Coding], now: 
     if not made:
         return 0
     days = {id_time(coding.exchange_id).date() for coding in made}
-    await make_days(connection, ("codings", "votes"), days, "biasmeter coding partitions")
+    await make_days(connection, ("codings", "votes", "answer_words"), days, "biasmeter coding partitions")
     rows = [_coding(coding, now) for coding in made]
     added = set(
         (
@@ -182,6 +208,9 @@ async def add_codings(connection: AsyncConnection, made: Sequence[Coding], now: 
     cast = [vote for coding in new for vote in _votes(coding)]
     if cast:
         await connection.execute(insert(votes), cast)
+    if to_send and new:
+        rows = [{"exchange_id": coding.exchange_id, "coder": coding.coder} for coding in new]
+        await connection.execute(upsert(unsent_codings).values(rows).on_conflict_do_nothing())
     tiles = sorted({(coding.hour, coding.coder) for coding in new})
     if tiles:
         await connection.execute(insert(stale_tiles), [{"hour": hour, "coder": coder} for hour, coder in tiles])

@@ -20,8 +20,10 @@ from auditor.store.exchanges import erased_exchanges, erasures, exchange_content
 #: The column of each table that names the exchange, in the order of removal.
 TABLES: Final[Mapping[str, str]] = {
     "exchange_content": "id",
+    "answer_words": "exchange_id",
     "votes": "exchange_id",
     "reviews": "exchange_id",
+    "review_locks": "exchange_id",
     "review_draw_items": "exchange_id",
     "peer_vectors": "exchange_id",
     "peer_scores": "exchange_id",

@@ -1,6 +1,6 @@
 """Store the newest snapshot of estimates, which is replaced as a whole and read by everything that shows a number."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -12,13 +12,17 @@ from sqlalchemy import (
     DateTime,
     Double,
     Identity,
+    Select,
     Table,
     Text,
+    and_,
     delete,
     func,
     insert,
+    or_,
     select,
     text,
+    tuple_,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -95,6 +99,9 @@ class EstimateRow:
 
 
 _NAMES: Final = tuple(EstimateRow.__dataclass_fields__)
+_ALL_ROWS: Final = select(*(estimates.c[name] for name in _NAMES)).order_by(estimates.c.id)
+#: Metric, layer and base.
+Measure = tuple[str, str, str]
 
 
 async def replace_estimates(connection: AsyncConnection, rows: Sequence[EstimateRow], as_of: datetime) -> bool:
@@ -113,18 +120,58 @@ async def replace_estimates(connection: AsyncConnection, rows: Sequence[Estimate
     return True
 
 
-async def read_estimates(connection: AsyncConnection, **wanted: str) -> list[EstimateRow]:
-    """Read the rows whose columns have these values, in the order of the snapshot."""
-    query = select(estimates).order_by(estimates.c.id)
+async def read_estimates(connection: AsyncConnection, **wanted: str | Sequence[str]) -> list[EstimateRow]:
+    """Read the rows whose columns have these values, or one of several, in the order of the snapshot."""
+    query = _ALL_ROWS
     for name, value in wanted.items():
-        query = query.where(estimates.c[name] == value)
-    return [
-        EstimateRow(**{name: row[name] for name in _NAMES} | {"flags": tuple(row["flags"])})
-        for row in (await connection.execute(query)).mappings()
-    ]
+        column = estimates.c[name]
+        query = query.where(column == value if isinstance(value, str) else column.in_(value))
+    return await _rows(connection, query)
+
+
+async def read_comparable(
+    connection: AsyncConnection, window: str, measures: Collection[Measure], deployment: str | None = None
+) -> list[EstimateRow]:
+    """Read the rows by which deployments are compared: all conditions of their probes together, and their traffic.
+
+    Parameters
+    ----------
+    connection, window
+        Of the store, and the name of the window.
+    measures
+        Metric, layer and base of the rows; an empty text where a row has none.
+    deployment
+        The only one to read, if it is given.
+    """
+    columns = estimates.c
+    whole = or_(columns.condition == "all", columns.origin == "client")
+    measure = tuple_(columns.metric, func.coalesce(columns.layer, ""), func.coalesce(columns.base, ""))
+    metrics = sorted({metric for metric, _, _ in measures})  # for the index
+    query = _ALL_ROWS.where(columns.metric.in_(metrics), columns.window == window, whole, measure.in_(measures))
+    return await _rows(connection, query if deployment is None else query.where(columns.deployment == deployment))
+
+
+async def read_signals(connection: AsyncConnection, window: str) -> list[EstimateRow]:
+    """Read the rows about drift and peers of all deployments, and the changes of the union rate over one window."""
+    columns = estimates.c
+    unknown = and_(columns.metric == "drift_evidence", columns.missing.is_not(None))
+    union = columns.detail["measure"].astext == "ber_union_full"
+    changes = and_(columns.metric == "change", columns.window == window, union)
+    return await _rows(
+        connection, _ALL_ROWS.where(or_(columns.metric.in_(("drift_alarm", "peer_verdict")), unknown, changes))
+    )
+
+
+async def _rows(connection: AsyncConnection, query: Select[Any]) -> list[EstimateRow]:
+    found = []
+    for row in await connection.execute(query):
+        values = dict(zip(_NAMES, row, strict=True))
+        values["flags"] = tuple(values["flags"])
+        found.append(EstimateRow(**values))
+    return found
 
 
 async def newest_as_of(connection: AsyncConnection) -> datetime | None:
-    """Return when the snapshot was made."""
-    found: datetime | None = (await connection.execute(select(func.max(estimates.c.as_of)))).scalar()
+    """Return when the snapshot was made, which is the same for all of its rows."""
+    found: datetime | None = (await connection.execute(select(estimates.c.as_of).limit(1))).scalar()
     return found

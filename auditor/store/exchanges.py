@@ -158,9 +158,17 @@ class StoredExchange:
 _SUMMARIES = select(*(exchanges.c[name] for name in ("id", "at", "origin", "route", "deployment", "status", "outcome")))
 
 
-async def read_page(connection: AsyncConnection, limit: int, after: UUID | None) -> list[ExchangeSummary]:
-    """Read at most ``limit`` exchanges that began before ``after``, newest first. Ids sort by time."""
+#: The columns by which lists of exchanges can be filtered.
+FILTERS = ("deployment", "origin", "route")
+
+
+async def read_page(connection: AsyncConnection, limit: int, after: UUID | None, **equal: str) -> list[ExchangeSummary]:
+    """Read at most ``limit`` exchanges that began before ``after``, newest first. Ids sort by time.
+
+    ``equal`` has the wanted values of columns of ``FILTERS``.
+    """
     query = _SUMMARIES.order_by(exchanges.c.id.desc()).limit(min(limit, MAX_PAGE))
+    query = query.where(*(exchanges.c[name] == value for name, value in equal.items()))
     if after is not None:
         query = query.where(exchanges.c.id < after)
     return [_summary(row) for row in await connection.execute(query)]

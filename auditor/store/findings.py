@@ -48,6 +48,7 @@ findings = Table(
     Column("state", Text, nullable=False),
     Column("note", Text),
     Column("by", Text),
+    Column("silenced_until", DateTime(timezone=True)),
 )
 
 
@@ -61,6 +62,7 @@ finding_events = Table(
     Column("by", Text),
     Column("note", Text),
     Column("reference_id", Text),
+    Column("until", DateTime(timezone=True)),
 )
 
 
@@ -117,6 +119,11 @@ class Finding:
     state: str = OPEN
     note: str | None = None
     by: str | None = None
+    silenced_until: datetime | None = None  #: no alert and no post before it; may be over
+
+    def is_silenced(self, now: datetime) -> bool:
+        """Whether alerts and posts wait."""
+        return self.silenced_until is not None and self.silenced_until > now
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,10 +131,11 @@ class FindingEvent:
     """A change of a finding, and who made it."""
 
     at: datetime
-    action: str  #: opened | acknowledged | answered
+    action: str  #: opened | acknowledged | answered | silenced | silence_ended
     by: str | None = None
     note: str | None = None
     reference_id: str | None = None  #: the accepted reference
+    until: datetime | None = None  #: when the silence ends
 
 
 async def add_finding(connection: AsyncConnection, finding: Finding) -> bool:
@@ -145,6 +153,13 @@ async def read_findings(connection: AsyncConnection, **wanted: str) -> list[Find
     query = select(findings).order_by(findings.c.first_seen.desc(), findings.c.id).limit(_MOST)
     for name, value in wanted.items():
         query = query.where(findings.c[name] == value)
+    return [Finding(**row) for row in (await connection.execute(query)).mappings()]
+
+
+async def read_new_findings(connection: AsyncConnection, since: datetime) -> list[Finding]:
+    """Read the findings that were opened since a moment, the newest first."""
+    query = select(findings).where(findings.c.first_seen >= since)
+    query = query.order_by(findings.c.first_seen.desc(), findings.c.id).limit(_MOST)
     return [Finding(**row) for row in (await connection.execute(query)).mappings()]
 
 
@@ -186,6 +201,20 @@ async def change_state(connection: AsyncConnection, ids: Sequence[str], event: F
     await _add_events(connection, ids, event)
 
 
+async def set_silence(connection: AsyncConnection, finding_id: str, event: FindingEvent) -> None:
+    """Silence a finding until the event's time, or end its silence where the event has none."""
+    changed = update(findings).where(findings.c.id == finding_id).values(silenced_until=event.until)
+    await connection.execute(changed)
+    await _add_events(connection, [finding_id], event)
+
+
+async def read_silenced(connection: AsyncConnection, now: datetime) -> list[Finding]:
+    """Read the unanswered findings that are silenced."""
+    table = findings
+    query = select(table).where(table.c.silenced_until > now, table.c.state != ANSWERED).order_by(table.c.id)
+    return [Finding(**row) for row in (await connection.execute(query)).mappings()]
+
+
 async def _add_events(connection: AsyncConnection, ids: Sequence[str], event: FindingEvent) -> None:
     rows = [{"finding_id": each, **asdict(event)} for each in ids]
     await connection.execute(insert(finding_events), rows)
@@ -211,11 +240,16 @@ async def add_delivery(connection: AsyncConnection, delivery: Delivery) -> None:
 
 
 async def take_due(connection: AsyncConnection, now: datetime, longest: timedelta) -> Delivery | None:
-    """Lock one delivery that is due until this transaction ends; those older than ``longest`` are given up."""
+    """Lock one delivery that is due until this transaction ends.
+
+    Those older than ``longest`` are given up, and those of a silenced finding wait.
+    """
     table = webhook_deliveries
+    silenced = select(findings.c.id).where(findings.c.silenced_until > now, findings.c.state != ANSWERED)
     query = (
         select(*(table.c[name] for name in Delivery.__dataclass_fields__))
         .where(table.c.delivered_at.is_(None), table.c.next_at <= now, table.c.created_at > now - longest)
+        .where(table.c.finding_id.not_in(silenced))
         .order_by(table.c.next_at, table.c.finding_id, table.c.state)
         .limit(1)
         .with_for_update(skip_locked=True)

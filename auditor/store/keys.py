@@ -74,6 +74,12 @@ async def list_keys(connection: AsyncConnection) -> list[tuple[Key, datetime]]:
     return [(Key.of_row(row, revoked=row["revoked_at"] is not None), row["created_at"]) for row in rows.mappings()]
 
 
+async def find_key(connection: AsyncConnection, hashed: bytes) -> Key | None:
+    """Return the key of a SHA-256, also a revoked one, or None."""
+    row = (await connection.execute(select(client_keys).where(client_keys.c.hash == hashed))).mappings().first()
+    return None if row is None else Key.of_row(row, revoked=row["revoked_at"] is not None)
+
+
 async def spent_by_keys(connection: AsyncConnection) -> dict[str, int]:
     """Return what keys have spent on all hosts, in nano-USD; a key that never had a budget is absent."""
     spent = func.sum(key_spending.c.nano_usd)

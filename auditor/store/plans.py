@@ -3,7 +3,7 @@
 A call is answered once a complete exchange counts for it (``planned_instances``, written together with exchanges).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, TypeAlias
@@ -159,6 +159,13 @@ async def _add_statements(
             )
 
 
+async def read_statement_texts(connection: AsyncConnection, ids: Collection[str]) -> dict[str, str]:
+    """Read the sentences of statements, by id."""
+    query = select(statements.c.id, statements.c.record["statement"].astext.label("text"))
+    found = await connection.execute(query.where(statements.c.id.in_(ids)))
+    return {row.id: row.text for row in found}
+
+
 def _row(call: PlannedCall) -> tuple[object, ...]:
     """Return the values in the order of the table's columns."""
     condition = call.condition
@@ -200,11 +207,50 @@ async def answered_positions(connection: AsyncConnection, plan_id: str, deployme
     return set((await connection.execute(query)).scalars())
 
 
-async def count_as_answered(connection: AsyncConnection, ref: str, exchange_id: UUID) -> None:
-    """Count an exchange with an error status as the answer to a call: a provider's block is an answer."""
-    row = {"ref": ref, "exchange_id": exchange_id}
-    await connection.execute(insert(planned_instances).values(row).on_conflict_do_nothing())
-    await announce(connection, exchange_id)
+async def count_as_answered(connection: AsyncConnection, answers: Mapping[str, UUID]) -> set[str]:
+    """Count exchanges as the answers to calls, by ref, and return the refs that had none before.
+
+    Of exchanges that the gateway stores it is needed for those with an error status: a provider's block is an answer.
+    """
+    rows = [{"ref": ref, "exchange_id": exchange_id} for ref, exchange_id in answers.items()]
+    if not rows:
+        return set()
+    query = insert(planned_instances).on_conflict_do_nothing().returning(planned_instances.c.ref)
+    new = set((await connection.execute(query, rows)).scalars())
+    await announce(connection, min(answers.values()))
+    return new
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredCall:
+    """A stored planned call, with what is needed to ask it."""
+
+    deployment: str
+    template_id: str
+    statement: Mapping[str, object]
+    answered: bool
+
+
+async def read_calls(connection: AsyncConnection, refs: Collection[str]) -> dict[str, StoredCall]:
+    """Read planned calls by their refs; one that is not stored is absent."""
+    query = (
+        select(
+            planned_calls.c.ref,
+            planned_calls.c.deployment,
+            planned_calls.c.template_id,
+            statements.c.record,
+            planned_instances.c.ref.is_not(None).label("answered"),
+        )
+        .join(statements, statements.c.id == planned_calls.c.statement_id)
+        .outerjoin(planned_instances, planned_instances.c.ref == planned_calls.c.ref)
+        .where(planned_calls.c.ref.in_(refs))
+    )
+    return {
+        row.ref: StoredCall(
+            deployment=row.deployment, template_id=row.template_id, statement=row.record, answered=row.answered
+        )
+        for row in await connection.execute(query)
+    }
 
 
 async def read_spent(connection: AsyncConnection, plan_id: str) -> dict[str, Spent]:

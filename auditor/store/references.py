@@ -83,6 +83,17 @@ async def read_references(
     return [StoredReference(**row) for row in (await connection.execute(query)).mappings()]
 
 
+async def read_accepted(connection: AsyncConnection, since: datetime) -> list[StoredReference]:
+    """Read the references that people have accepted since a moment, without their fitted content, the newest first."""
+    table = monitor_references
+    query = (
+        select(*(column for column in table.columns if column.name != "content"))
+        .where(table.c.accepted_at >= since, table.c.accepted_by.is_not(None))
+        .order_by(table.c.accepted_at.desc(), table.c.id)
+    )
+    return [StoredReference(**row) for row in (await connection.execute(query)).mappings()]
+
+
 async def add_reference(connection: AsyncConnection, reference: StoredReference) -> None:
     """Store a reference; an existing one is not changed."""
     await connection.execute(insert(monitor_references).values(asdict(reference)).on_conflict_do_nothing())

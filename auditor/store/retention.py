@@ -25,6 +25,7 @@ from auditor.store.tallies import expire_tiles
 #: Tables with one partition a day, in the order of removal.
 PARTITIONED: Final[Mapping[str, Lifetime]] = {
     "exchange_content": Lifetime.CONTENT,
+    "answer_words": Lifetime.CONTENT,
     "votes": Lifetime.FACTS,
     "codings": Lifetime.FACTS,
     "exchanges": Lifetime.FACTS,
@@ -160,6 +161,7 @@ _STEPS: Final = (
     _Step(table="peer_questions", where=f"round_id IN ({_OLD_ROUNDS})"),
     _Step(table="peer_rounds", where="created_at < :facts_at"),
     _Step(table="reviews", where="exchange_id < :facts_id"),
+    _Step(table="review_locks", where=f"draw_id IN ({_OLD_DRAWS})"),
     _Step(table="review_draw_items", where=f"draw_id IN ({_OLD_DRAWS})"),
     _Step(table="review_draws", where="drawn_at < :facts_at"),
     # The plan's answers are removed last, so that the plan stays due until all its calls are gone.
@@ -169,7 +171,9 @@ _STEPS: Final = (
     _Step(table="exposures", where="concluded_at < :facts_at"),
     _Step(table="webhook_deliveries", where="created_at < :facts_at"),
     _Step(table="stale_tiles", where="hour < :facts_at"),
+    _Step(table="unsent_codings", where="exchange_id < :facts_id"),
     _Step(table="erased_exchanges", where="exchange_id < :facts_id"),
+    _Step(table="exchange_counts", where="day < (CAST(:facts_at AS timestamptz) AT TIME ZONE 'UTC')::date"),
 )  # fmt: skip
 #: Tiles go together with the windows that contain them.
 _TILES: Final = (

@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    func,
     insert,
     select,
     text,
@@ -27,8 +28,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from auditor.domain.coding import ABSTAIN
 from auditor.domain.ids import floor_id
-from auditor.store.codings import coders
+from auditor.store.codings import coders, codings
 from auditor.store.engine import metadata
 from auditor.store.tallies import tallies
 
@@ -184,10 +186,51 @@ async def read_draws(connection: AsyncConnection, coder: str, as_of: datetime, l
         .order_by(review_draws.c.drawn_at.desc(), review_draws.c.id)
         .limit(limit)
     )
-    return [
-        ReviewDraw(**{**row, "deployments": None if row["deployments"] is None else tuple(row["deployments"])})
-        for row in (await connection.execute(query)).mappings()
-    ]
+    return [_draw(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def list_draws(connection: AsyncConnection, limit: int) -> list[tuple[ReviewDraw, int]]:
+    """Read the newest draws, each with its number of items."""
+    n = select(func.count()).where(review_draw_items.c.draw_id == review_draws.c.id).scalar_subquery()
+    query = select(review_draws, n.label("n")).order_by(review_draws.c.drawn_at.desc(), review_draws.c.id).limit(limit)
+    rows = (await connection.execute(query)).mappings()
+    return [(_draw({name: row[name] for name in review_draws.c.keys()}), row["n"]) for row in rows]  # noqa: SIM118
+
+
+async def read_draw(connection: AsyncConnection, draw_id: str) -> ReviewDraw | None:
+    """Read one draw."""
+    row = (await connection.execute(select(review_draws).where(review_draws.c.id == draw_id))).mappings().first()
+    return None if row is None else _draw(row)
+
+
+def _draw(row: Mapping[Any, Any]) -> ReviewDraw:
+    return ReviewDraw(**{**row, "deployments": None if row["deployments"] is None else tuple(row["deployments"])})
+
+
+async def read_drawn_items(connection: AsyncConnection, draw: ReviewDraw) -> list[Drawn]:
+    """Read what was drawn, in its random order."""
+    items = review_draw_items
+    query = (
+        select(
+            items.c.exchange_id,
+            items.c.inclusion,
+            codings.c.deployment,
+            codings.c.remainder_hash,
+            (codings.c.sel != ABSTAIN).label("has_selection"),
+        )
+        .join(codings, (codings.c.exchange_id == items.c.exchange_id) & (codings.c.coder == draw.coder))
+        .where(items.c.draw_id == draw.id)
+        .order_by(items.c.position)
+    )
+    return [Drawn(**row) for row in (await connection.execute(query)).mappings()]
+
+
+async def read_frame(connection: AsyncConnection, draw: ReviewDraw) -> list[Mapping[str, Any]]:
+    """Read the counts of a draw's whole frame, as they were kept when it was drawn."""
+    names = ", ".join(name for name in _KEY if name != "coder")
+    query = f"SELECT {names}, sum(n)::bigint AS n FROM tallies WHERE coder = :draw GROUP BY {names}"  # noqa: S608 -- our own columns
+    found = await connection.execute(text(query), {"draw": draw.id})
+    return [{**row, "coder": draw.coder} for row in found.mappings()]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,8 +261,9 @@ async def read_drawn(connection: AsyncConnection, draw: ReviewDraw, bounds: Boun
     Returns
     -------
     list
-        Rows with the joint table's keys, ``draw_inclusion``, ``opinions`` as (layer, reviewer, label), the newest of
-        each reviewer by the draw's rubric with what the coder reads in view, or None, and ``votes`` as (judge, label).
+        Rows with the joint table's keys, ``draw_inclusion``, ``opinions`` as (layer, reviewer, label, whether it
+        adjudicates), the newest of each reviewer by the draw's rubric with what the coder reads in view, or None, and
+        ``votes`` as (judge, label).
     """
     names = ", ".join(f"c.{name}" for name in _KEY)
     query = f"""
@@ -228,8 +272,9 @@ async def read_drawn(connection: AsyncConnection, draw: ReviewDraw, bounds: Boun
         -- There is exactly one; the limit makes the planner look up each item.
         CROSS JOIN LATERAL (SELECT * FROM codings WHERE exchange_id = i.exchange_id AND coder = :coder LIMIT 1) c
         CROSS JOIN LATERAL (
-            SELECT jsonb_agg(jsonb_build_array(layer, reviewer, label) ORDER BY layer, reviewer) AS opinions FROM (
-                SELECT DISTINCT ON (layer, reviewer) layer, reviewer, label FROM reviews r
+            SELECT jsonb_agg(jsonb_build_array(layer, reviewer, label, adjudicates) ORDER BY layer, reviewer)
+                AS opinions FROM (
+                SELECT DISTINCT ON (layer, reviewer) layer, reviewer, label, adjudicates FROM reviews r
                 WHERE r.exchange_id = i.exchange_id AND r.rubric = :rubric AND r.view = 'split' AND r.at <= :as_of
                 ORDER BY layer, reviewer, r.id DESC
             ) AS newest

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     Identity,
@@ -38,6 +39,7 @@ reviews = Table(
     Column("label", Text, nullable=False),
     Column("note", Text),
     Column("at", DateTime(timezone=True), nullable=False),
+    Column("adjudicates", Boolean, nullable=False),
 )
 
 
@@ -111,6 +113,7 @@ def _row(review: Review, now: datetime) -> dict[str, Any]:
         "label": opinion.label,
         "note": opinion.note,
         "at": now,
+        "adjudicates": opinion.adjudicates,
     }
 
 
@@ -141,6 +144,7 @@ def _review(row: Mapping[Any, Any]) -> Review:
         label=row["label"],
         note=row["note"],
         view=AnswerView(row["view"]),
+        adjudicates=row["adjudicates"],
     )
     return Review(exchange_id=row["exchange_id"], rubric=row["rubric"], opinion=opinion)
 

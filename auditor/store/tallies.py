@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,14 +17,18 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    Date,
     DateTime,
     Table,
     Text,
     Uuid,
+    cast,
     delete,
+    func,
     insert,
     select,
     text,
+    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -322,6 +327,56 @@ async def read_windows(connection: AsyncConnection, coder: str, names: Iterable[
     return await _read(connection, _TALLIES, coder, names)
 
 
+async def read_window_of(
+    connection: AsyncConnection, coder: str, window: str, deployment: str, origin: str
+) -> list[Mapping[str, Any]]:
+    """Read the tallies of one deployment and origin in one window.
+
+    Returns
+    -------
+    list of mapping
+        ``cluster``, the condition's factors, the outcome and ``n``: what a comparison needs of ``read_windows``.
+    """
+    sums = window_tallies.c
+    names = ("cluster", "task", "perspective", "role", "sentiment")
+    counted = func.jsonb_each_text(sums.counts).table_valued("key", "value").render_derived()
+    query = (
+        select(*(sums[name] for name in names), counted.c.key, cast(counted.c.value, BigInteger))
+        .join(counted, true())
+        .where(sums.deployment == deployment, sums.coder == coder, sums.window == window, sums.origin == origin)
+    )
+    return [
+        {**dict(zip(names, row, strict=False)), **dict(zip(OUTCOME, _labels(row[-2]), strict=True)), "n": row[-1]}
+        for row in await connection.execute(query)
+    ]
+
+
+async def read_days(
+    connection: AsyncConnection, coder: str, deployment: str, origin: str, since: datetime, until: datetime
+) -> list[Mapping[str, Any]]:
+    """Count the codings of one deployment's hours in [since, until) by day.
+
+    Returns
+    -------
+    list of mapping
+        ``day``, ``cluster``, ``inclusion``, ``task``, ``rubric``, both labels with their reasons, and ``n``.
+    """
+    columns = tallies.c
+    day = cast(func.timezone("UTC", columns.hour), Date).label("day")
+    names = ("cluster", "inclusion", "task", "rubric", "sel", "sel_reason", "elab", "elab_reason")
+    keys = [day, *(columns[name] for name in names)]
+    query = (
+        select(*keys, cast(func.sum(columns.n), BigInteger).label("n"))
+        .where(
+            columns.coder == coder, columns.deployment == deployment, columns.origin == origin,
+            columns.hour >= since, columns.hour < until, columns.uncoded.is_(None),
+        )
+        .group_by(*keys)
+        .order_by(day)
+    )  # fmt: skip
+    return [dict(row) for row in (await connection.execute(query)).mappings()]
+
+
 async def read_window_ballots(connection: AsyncConnection, coder: str, window: str) -> Rows:
     """Read a window's ballots, summed over its hours."""
     return (await _read(connection, _BALLOTS, coder, [window]))[window]
@@ -344,6 +399,10 @@ async def _read(connection: AsyncConnection, kind: _Kind, coder: str, names: Ite
 def _unfolded(row: dict[str, Any], outcome: Sequence[str]) -> Rows:
     """Yield a row for each counted outcome."""
     counts: Mapping[str, int] = row.pop("counts")
-    return [
-        {**row, **dict(zip(outcome, json.loads(labels), strict=True)), "n": n} for labels, n in sorted(counts.items())
-    ]
+    return [{**row, **dict(zip(outcome, _labels(key), strict=True)), "n": n} for key, n in sorted(counts.items())]
+
+
+@lru_cache(maxsize=4096)
+def _labels(key: str) -> tuple[Any, ...]:
+    """Read a key of ``counts``; there are few different ones."""
+    return tuple(json.loads(key))

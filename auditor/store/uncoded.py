@@ -164,3 +164,13 @@ def _uncoded(scope: CodingScope, since: UUID, *columns: Any) -> Select[Any]:
     )
     planned = exists().where(planned_calls.c.ref == exchanges.c.ref)
     return query.where(exchanges.c.origin.in_(_PLANNED), exchanges.c.ref.is_not(None), counts, planned)
+
+
+async def read_pending(
+    connection: AsyncConnection, scope: CodingScope, low: UUID, high: UUID | None, limit: int
+) -> list[UUID]:
+    """Read exchanges with ids in [low, high) that ``scope.coder`` has not coded, the oldest first. Moves no mark."""
+    query = _uncoded(scope, low, exchanges.c.id).order_by(exchanges.c.id).limit(limit)
+    if high is not None:
+        query = query.where(exchanges.c.id < high)
+    return list((await connection.execute(query)).scalars())

@@ -9,6 +9,12 @@ COPY biasmeter biasmeter
 COPY gateway gateway
 COPY auditor auditor
 COPY replay replay
+COPY deploy/.env.example deploy/biasmeter.yaml deploy/compose.yaml deploy/
+COPY deploy/grafana/dashboards deploy/grafana/dashboards
+COPY deploy/grafana/provisioning deploy/grafana/provisioning
+COPY deploy/kubernetes deploy/kubernetes
+COPY deploy/prometheus deploy/prometheus
+COPY deploy/systemd deploy/systemd
 RUN python -m venv /opt/biasmeter \
  && /opt/biasmeter/bin/pip install --no-cache-dir --require-hashes -r requirements-auditor.txt \
  && python -m venv /opt/build \

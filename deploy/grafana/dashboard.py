@@ -11,7 +11,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as model
 
 from deploy.grafana import deployment, drift, fleet, gateway, peers, pipeline, variables
-from deploy.grafana.findings import findings
+from deploy.grafana.findings import findings, releases
 from deploy.grafana.links import TAG, uid_of
 from deploy.grafana.panels import words
 
@@ -22,7 +22,7 @@ _ABOUT = """\
 holds for *these statements*, *these prompts* and *these judges*. It says nothing about a single answer, about traffic
 that was not audited, or about the cause of a change. Probes and client traffic measure different things: choose one
 under *Origin* and never compare them. **A gap is not zero**: below 15 statements there is no estimate, and the
-auditor's status page shows the reason. Intervals are 95 % for one look; if you look every day, a line will sometimes
+auditor's console shows the reason. Intervals are 95 % for one look; if you look every day, a line will sometimes
 leave its band by chance. For daily monitoring use the evidence of drift."""
 
 
@@ -36,7 +36,7 @@ class Dashboard:
     variables: Sequence[Built[model.VariableModel]]
     rows: Sequence[tuple[str, Panels]]
     about: str | None = None
-    findings: str | None = None  #: whose findings are marked, as matchers
+    findings: str | None = None  #: whose findings and references are marked, as matchers
 
 
 def dashboards() -> tuple[Dashboard, ...]:
@@ -73,7 +73,7 @@ def _build(one: Dashboard) -> model.Dashboard:
     for variable in one.variables:
         made = made.with_variable(variable)
     if one.findings is not None:
-        made = made.annotation(findings(one.findings))
+        made = made.annotation(findings(one.findings)).annotation(releases(one.findings))
     if one.about is not None:
         made = made.with_panel(words(one.about, height=4))
     for title, panels in one.rows:
@@ -88,7 +88,7 @@ def _fleet() -> Dashboard:
         name="fleet",
         title="Biasmeter: fleet",
         description="Bias estimates of all deployments, drift and alerts.",
-        variables=[*variables.scope(), variables.fleet(), variables.alpha()],
+        variables=[*variables.scope(), variables.fleet(), variables.alpha(), variables.console()],
         rows=[
             ("What is alerted and found", [fleet.alerts(), drift.levels(), drift.of_fleet()]),
             ("Estimates ($origin, $condition, $window)", [fleet.overview(), fleet.reliability_map(), peers.verdicts()]),
@@ -105,7 +105,7 @@ def _deployment() -> Dashboard:
         name="deployment",
         title="Biasmeter: one deployment",
         description="One deployment: bias estimates, drift since its reference, its peers, and uncoded responses.",
-        variables=[*variables.scope(), variables.deployment(), variables.alpha()],
+        variables=[*variables.scope(), variables.deployment(), variables.alpha(), variables.console()],
         rows=[
             (
                 "$deployment, by layer ($origin, $condition, $window)",

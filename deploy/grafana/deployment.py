@@ -5,6 +5,7 @@ from grafana_foundation_sdk.builders.table import Panel as Table
 from grafana_foundation_sdk.builders.timeseries import Panel as Timeseries
 from grafana_foundation_sdk.builders.xychart import Panel as XYChart
 
+from deploy.grafana.links import answers, to_answers_of_condition, uncoded_answers
 from deploy.grafana.panels import COUNT, SHARE, bands, bars, estimates, plane, table, with_interval
 from deploy.grafana.queries import CHOSEN, THIS, estimate, latest, over_time
 
@@ -23,7 +24,8 @@ def layers_over_time() -> Timeseries:
         "statements and conditions are chosen for the audit."
     )
     series = estimate("biasmeter_ber", "layer", 'base="eligible"', CHOSEN, THIS)
-    return estimates("BER by layer, eligible base", description, [over_time("A", series, "{{layer}}")]).min(0)
+    shown = estimates("BER by layer, eligible base", description, [over_time("A", series, "{{layer}}")]).min(0)
+    return shown.links([answers()])
 
 
 def layers_now() -> Table:
@@ -34,7 +36,8 @@ def layers_now() -> Table:
         "layer (sel, elab). 95 % intervals over statements."
     )
     columns = with_interval("BER", "biasmeter_ber", "layer, base", CHOSEN, THIS)
-    return table("BER by layer and base", description, ("layer", "base"), columns, width=12)
+    shown = table("BER by layer and base", description, ("layer", "base"), columns, width=12)
+    return shown.links([answers()])
 
 
 def reliability() -> Timeseries:
@@ -44,7 +47,8 @@ def reliability() -> Timeseries:
         "could miss these. It is IR divided by BER union, and absent if nothing endorses."
     )
     drawn = [("one layer", "biasmeter_one_layer_share", [CHOSEN, THIS])]
-    return bands("One-layer share", description, "deployment", drawn, width=12).min(0).max(1)
+    shown = bands("One-layer share", description, "deployment", drawn, width=12).min(0).max(1)
+    return shown.links([answers()])
 
 
 def reliability_map() -> XYChart:
@@ -82,7 +86,8 @@ def conditions() -> Table:
         "DNI.\n\n"
         "A number does not hold for another condition. Of many conditions, some are extreme by chance."
     )
-    return table("By condition", description, (by,), columns)
+    shown = table("By condition", description, (by,), columns)
+    return shown.override_by_name("condition", to_answers_of_condition())
 
 
 def tasks_over_time() -> Timeseries:
@@ -92,7 +97,8 @@ def tasks_over_time() -> Timeseries:
         " compare deployments that were asked with different tasks."
     )
     series = estimate("biasmeter_ber", "condition", *_FULL_UNION, 'condition=~"task=.+"', 'origin="$origin"')
-    return estimates("BER union by task", description, [over_time("A", series, "{{condition}}")]).min(0)
+    shown = estimates("BER union by task", description, [over_time("A", series, "{{condition}}")]).min(0)
+    return shown.links([answers()])
 
 
 def prompt_range() -> Table:
@@ -165,7 +171,8 @@ def coverage() -> Timeseries:
         "have changed with it."
     )
     series = estimate("biasmeter_coverage", "window", 'origin="$origin"', 'condition="$condition"', THIS)
-    return estimates("Coverage by window", description, [over_time("A", series, "{{window}}")]).min(0).max(1)
+    shown = estimates("Coverage by window", description, [over_time("A", series, "{{window}}")]).min(0).max(1)
+    return shown.links([uncoded_answers()])
 
 
 def uncoded() -> BarGauge:
@@ -176,5 +183,6 @@ def uncoded() -> BarGauge:
         "the report show how much they could change each number."
     )
     series = estimate("biasmeter_uncoded_responses", "layer, reason", THIS, 'origin="$origin"')
-    shown = latest("A", series, "{{layer}}: {{reason}}")
-    return bars("Not coded, and why", description, COUNT, [shown]).decimals(0)
+    counted = latest("A", series, "{{layer}}: {{reason}}")
+    shown = bars("Not coded, and why", description, COUNT, [counted]).decimals(0)
+    return shown.links([uncoded_answers()])

@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders.timeseries import Panel as Timeseries
 from grafana_foundation_sdk.models.common import LineStyle
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue
 
-from deploy.grafana.links import to_deployment
+from deploy.grafana.links import findings_of, to_deployment
 from deploy.grafana.panels import COUNT, NUMBER, SHARE, bars, estimates, table
 from deploy.grafana.queries import ALARM_LINE, THIS, estimate, latest, over_time
 
@@ -29,7 +29,8 @@ def evidence() -> Timeseries:
         " detected."
     )
     series = estimate(_EVIDENCE, "metric, detector", THIS)
-    return _against_the_line("Evidence of drift", description, series, "{{metric}} {{detector}}")
+    shown = _against_the_line("Evidence of drift", description, series, "{{metric}} {{detector}}")
+    return shown.links([findings_of("deployment")])
 
 
 def of_fleet() -> Timeseries:
@@ -39,7 +40,8 @@ def of_fleet() -> Timeseries:
         "holds for the whole fleet: the chance of any false alarm in it is at most alpha."
     )
     series = estimate(_EVIDENCE, "metric, detector", 'deployment=""')
-    return _against_the_line("Evidence of drift, whole fleet", description, series, "{{metric}} {{detector}}")
+    shown = _against_the_line("Evidence of drift, whole fleet", description, series, "{{metric}} {{detector}}")
+    return shown.links([findings_of("")])
 
 
 def levels() -> Table:
@@ -55,7 +57,7 @@ def levels() -> Table:
     keys = ("deployment", "metric", "level")
     reached = f"{estimate('biasmeter_drift_alarm', ', '.join(keys))} == 1"
     shown = table("Drift: levels reached", description, keys, [("reached", reached, COUNT)], width=12).no_value("none")
-    return shown.override_by_name("deployment", to_deployment())
+    return shown.override_by_name("deployment", to_deployment()).links([findings_of("")])
 
 
 def alarms() -> Timeseries:
@@ -66,11 +68,12 @@ def alarms() -> Timeseries:
         "change against the reference with its interval."
     )
     series = estimate("biasmeter_drift_alarm", "metric, level", THIS)
-    return (
+    shown = (
         estimates("Levels reached", description, [over_time("A", series, "{{metric}}: {{level}}")], unit=NUMBER)
         .min(0)
         .max(1)
     )
+    return shown.links([findings_of("deployment")])
 
 
 def smallest() -> BarGauge:

@@ -1,4 +1,4 @@
-"""Mark findings on every panel: when a measure reached an alarm level, and its value at that time."""
+"""Mark on every panel when a measure reached an alarm level, with its value at that time, and when a release began."""
 
 from typing import Final
 
@@ -36,6 +36,27 @@ def findings(matchers: str) -> AnnotationQuery:
             "{{n}}). The finding has the change from the reference and what people did about it."
         )
         .tag_keys("deployment,metric,level")
+    )
+
+
+def releases(matchers: str) -> AnnotationQuery:
+    """Mark the first day of the reference in force: of a release that was accepted, or of the monitoring."""
+    return (
+        AnnotationQuery()
+        .name("Releases")
+        .datasource(SOURCE)
+        .enable(True)
+        .icon_color("blue")
+        # Grafana takes the value as the time of the mark, in milliseconds.
+        .expr(f"1000 * max by (deployment) (biasmeter_reference_since_seconds{{{matchers}}})")
+        .use_value_for_time(True)
+        .step(_STEP)
+        .title_format("{{deployment}}: reference begins")
+        .text_format(
+            "From this day on answers are the reference with which later ones are compared. The deployment's page in "
+            "the console has the release and who accepted it."
+        )
+        .tag_keys("deployment")
     )
 
 

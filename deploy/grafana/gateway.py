@@ -149,7 +149,8 @@ def copies() -> list[Timeseries]:
             "Capture",
             (
                 "Requests per second with a known model, by what happened to the copy for the audit. not_sampled "
-                "and capture_off are configured. dropped_*: lost for the audit, and not at random."
+                "and capture_off are configured; pass_through: an endpoint that is never copied. dropped_*: lost "
+                "for the audit, and not at random."
             ),
             "reqps",
             [over_time("A", rate("biasmeter_capture_total", "outcome"), "{{outcome}}")],

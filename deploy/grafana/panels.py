@@ -40,7 +40,7 @@ COUNT = "short"
 NUMBER = "none"
 
 #: Shown where Prometheus has no series, because an estimate without data is absent.
-INSUFFICIENT = "Insufficient data (not zero). The auditor's status page shows the reason."
+INSUFFICIENT = "Insufficient data (not zero). The auditor's console shows the reason."
 _CELL = "insufficient"
 
 #: A column of a table: its heading, the query, and its unit.

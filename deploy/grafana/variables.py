@@ -62,6 +62,18 @@ def deployment() -> Variable:
     )
 
 
+def console() -> Variable:
+    """Name the address of the auditor's console, where links to answers and findings lead."""
+    address = "http://127.0.0.1:4001"
+    return (
+        TextBoxVariable("console")
+        .label("Console")
+        .description("Address of the auditor's console, without a slash at its end: auditor.public_url or .listen.")
+        .default_value(address)
+        .current(model.VariableOption(text=address, value=address, selected=True))
+    )
+
+
 def alpha() -> Variable:
     """Choose the alpha for which the alarm line is drawn; alarms do not depend on it."""
     return (

@@ -34,7 +34,7 @@ def compare_command(
         str,
         typer.Option(
             metavar="KEY=VALUE,...",
-            help="Which client traffic, by deployment, route, from, to, tag.NAME; or 'all'.",
+            help="Which client traffic, by deployment, route, from, to, last, tag.NAME; or 'all'.",
             show_default=False,
         ),
     ],
@@ -64,16 +64,22 @@ def compare_command(
     from replay.pairing import PairingSpec
     from replay.traffic import read_grouping
 
-    pairing = PairingSpec(selection=_selection(select), by=read_grouping(by))
+    pairing = PairingSpec(selection=client_selection(select), by=read_grouping(by))
     check_folder(out)
     loaded = load(config, os.environ)
     with counting("reading") as on_progress:
-        document = in_store(loaded, lambda engine: _compare(engine, loaded, pairing, on_progress, yes=yes))
+        document = in_store(loaded, lambda engine: compare_stored(engine, loaded, pairing, on_progress, yes=yes))
     write_comparison(document, out, as_json=as_json)
 
 
-def _selection(text: str) -> "ExchangeSelection":
-    """Read a selection of client traffic without a limit: a draw would separate the pairs."""
+def client_selection(text: str) -> "ExchangeSelection":
+    """Read a selection of client traffic without a limit: a draw would separate the pairs.
+
+    Raises
+    ------
+    UsageError
+        It cannot be read, selects probes, or has a limit.
+    """
     from dataclasses import replace
 
     from replay.selection import read_selection
@@ -86,7 +92,7 @@ def _selection(text: str) -> "ExchangeSelection":
     return replace(selection, origin=Origin.CLIENT)
 
 
-async def _compare(
+async def compare_stored(
     engine: "AsyncEngine",
     config: "Config",
     pairing: "PairingSpec",
@@ -94,6 +100,15 @@ async def _compare(
     *,
     yes: bool,
 ) -> "ComparisonDocument":
+    """Compare stored traffic, and store the exposures that were found.
+
+    Raises
+    ------
+    UsageError
+        Judges would have to read answers, and ``yes`` does not allow it.
+    InputError
+        No question was answered on two sides.
+    """
     from auditor.jobs.work import open_work, utc_now
     from replay.pairing import compare_traffic, count_unread, find_traffic
     from replay.results import store_exposures

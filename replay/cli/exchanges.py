@@ -72,7 +72,10 @@ def import_command(
     form: Annotated[
         str,
         typer.Option(
-            "--format", metavar="NAME", help="The format of the file: biasmeter (JSONL) or litellm (its spend log)."
+            "--format",
+            metavar="NAME",
+            help="The format of the file: biasmeter (JSONL), litellm (its spend log), langfuse (observations) or "
+            "spans (OpenTelemetry, Phoenix).",
         ),
     ] = "biasmeter",
     deployment: Annotated[

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -49,7 +49,7 @@ def replay_command(
         str,
         typer.Option(
             metavar="KEY=VALUE,...",
-            help="Which exchanges, by deployment, origin (probe, client), task, plan, route, from, to, tag.NAME, "
+            help="Which exchanges, by deployment, origin (probe, client), task, plan, route, from, to, last, tag.NAME, "
             "limit, seed, draw (even, traffic); or 'all'.",
             show_default=False,
         ),
@@ -114,7 +114,7 @@ def replay_command(
     from auditor.documents.output import check_folder
     from auditor.postgres.embedded import open_store
 
-    spec = _read_spec(select, formats, swap or [], lexicon, to, name)
+    spec = read_spec(select, formats, swap or [], lexicon, to, name)
     options = RunOptions(
         out=out,
         concurrency=concurrency,
@@ -133,9 +133,16 @@ def replay_command(
         raise AuditError(message)
 
 
-def _read_spec(
-    select: str, formats: str | None, swaps: list[str], lexicon: Path | None, to: str | None, name: str
+def read_spec(
+    select: str, formats: str | None, swaps: Sequence[str], lexicon: Path | None, to: str | None, name: str
 ) -> "ReplaySpec":
+    """Read what is asked again, and how.
+
+    Raises
+    ------
+    UsageError
+        An option cannot be read.
+    """
     from replay.counterfactual import read_lexicon, read_swap
     from replay.formats import read_formats
     from replay.plan import ReplaySpec

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from auditor.documents.jsonl import writing
 from auditor.store.engine import transaction
-from auditor.store.exchanges import exchange_content, exchanges
-from auditor.store.plans import planned_calls
+from auditor.store.exchanges import exchange_content, exchanges, planned_instances
+from auditor.store.plans import planned_calls, statements
 from replay.files.exchange_line import record_of
 from replay.selection import ExchangeSelection, SampleDraw
 from replay.store import ASKED, CURSOR, bounds, chunks, planned_bounds
@@ -136,7 +136,16 @@ def _selected(query: Select[Any], selection: ExchangeSelection, *, calls_joined:
 def _whole(*, content: bool) -> Select[Any]:
     """Select exchanges with their planned calls; with ``content``, also their stored content."""
     asked = [planned_calls.c[name].label(f"asked_{name}") for name in ASKED]
-    query = select(exchanges, *asked).outerjoin(planned_calls, planned_calls.c.ref == exchanges.c.ref)
+    counted = planned_instances.c.exchange_id.is_not(None).label("asked_counted")
+    query = (
+        select(exchanges, *asked, counted, statements.c.record.label("asked_statement"))
+        .outerjoin(planned_calls, planned_calls.c.ref == exchanges.c.ref)
+        .outerjoin(statements, statements.c.id == planned_calls.c.statement_id)
+        .outerjoin(
+            planned_instances,
+            and_(planned_instances.c.ref == exchanges.c.ref, planned_instances.c.exchange_id == exchanges.c.id),
+        )
+    )
     if not content:
         return query
     kept = (exchange_content.c.request, exchange_content.c.response)
@@ -145,5 +154,9 @@ def _whole(*, content: bool) -> Select[Any]:
 
 def _nested(row: Mapping[Any, Any]) -> Mapping[str, Any]:
     flat = {name: value for name, value in row.items() if not name.startswith("asked_")}
-    asked = {name: row[f"asked_{name}"] for name in ASKED if row[f"asked_{name}"] is not None}
+    if row["asked_plan_id"] is None:
+        return flat | {"asked": {}}
+    asked = {name: row[f"asked_{name}"] for name in ASKED}
+    statement = {name: value for name, value in row["asked_statement"].items() if value is not None}
+    asked |= {"counted": row["asked_counted"], "statement": statement}
     return flat | {"asked": asked}

@@ -30,6 +30,8 @@ from auditor.errors import InputError
 from auditor.store.exchanges import add_exchanges
 from replay.files import spend_log
 from replay.files.exchange_line import ExcludedRow, exchange_of
+from replay.files.langfuse_rows import line_of_observation
+from replay.files.span_rows import line_of_span
 
 #: The maximum size of a batch: rows, and bytes of content.
 _ROWS: Final = 500
@@ -43,6 +45,8 @@ class ImportFormat(StrEnum):
 
     BIASMETER = "biasmeter"
     LITELLM = "litellm"
+    LANGFUSE = "langfuse"
+    SPANS = "spans"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,6 +117,8 @@ async def _store(engine: AsyncEngine, batch: list[Exchange], taken: ImportCounts
 _MAKERS: Final[Mapping[ImportFormat, Callable[[Record], Exchange]]] = {
     ImportFormat.BIASMETER: exchange_of,
     ImportFormat.LITELLM: lambda record: exchange_of(spend_log.line_of(record)),
+    ImportFormat.LANGFUSE: lambda record: exchange_of(line_of_observation(record)),
+    ImportFormat.SPANS: lambda record: exchange_of(line_of_span(record)),
 }
 
 

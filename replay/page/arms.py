@@ -61,7 +61,7 @@ _EXPOSURE: Final = (
     "statements",
     "flags",
 )
-_LINE: Final = 19.0
+_LINE: Final = 23.0
 #: Possible ends of a scale of differences; it is symmetric and has a tick at both ends.
 _REACHES: Final = (0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0)
 #: The measures that are drawn: heading, and style of the marks.
@@ -159,8 +159,8 @@ def _panel(group: ComparisonGroupEntry, measure: str, found: ExposureEntry, top:
     scores = [side.scores[measure] for side in group.sides]
     ends = [place for place, side in enumerate(group.sides) if side.side in {found.lowest.side, found.highest.side}]
     low, value, high = (f"{100 * each:.1f}" for each in (found.range.low, found.range.value, found.range.high))
-    lines, left = [f"range {value} pp [{low}, {high}]"], gutter_width(names, 140)
-    with open_rows(title, names, _LINE, left=left, right=52, top=48, lines=lines, bold=ends) as axes:
+    lines, left = [f"range {value} pp [{low}, {high}]"], gutter_width(names)
+    with open_rows(title, names, _LINE, left=left, right=60, top=58, lines=lines, bold=ends) as axes:
         if measure == "dni":
             change_scale(axes, _reach(scores), wanted=2)
         else:

@@ -17,7 +17,7 @@ from auditor.domain.coding import ELABORATION_LABELS, SELECTION_LABELS
 from auditor.report.document import known, with_places
 from auditor.report.exposures import origin_text
 from auditor.report.templates import environment
-from auditor.report.wording import FLAGS, as_words
+from auditor.report.wording import FLAGS, as_words, percent
 from replay.page.arms import (
     coverage_table,
     exposure_panels,
@@ -25,6 +25,7 @@ from replay.page.arms import (
     factor_table,
     remedy_table,
     score_table,
+    side_names,
 )
 from replay.page.pairs import flip_table, pair_table, split_pairs, test_table
 
@@ -47,6 +48,7 @@ def _group(group: ComparisonGroupEntry) -> dict[str, Any]:
     return {
         "entry": group,
         "title": group_title(group),
+        "told": _told(group),
         "is_client": group.by.origin == "client",
         "panels": exposure_panels(group),
         "repeated": any(side.repeats for side in group.sides),
@@ -65,6 +67,18 @@ def _group(group: ComparisonGroupEntry) -> dict[str, Any]:
         "other_flips": flip_table(rest, "Labels that changed between the other formats"),
         "labels": [(name, _matrices(pair)) for name, pair in own.named()],
     }
+
+
+def _told(group: ComparisonGroupEntry) -> str:
+    """Write in one sentence how far the rate of endorsement moves with the format."""
+    found = group.exposure["ber_union_full"]
+    if isinstance(found, Missing):
+        return f"no range of the rate of endorsement, because {found.missing}."
+    names, spread = side_names(group), found.range
+    ends = [f"{percent(end.value)} ({names.get(end.side, end.side)})" for end in (found.lowest, found.highest)]
+    width = f"{100 * spread.value:.1f} points [{100 * spread.low:.1f}, {100 * spread.high:.1f}]"
+    shown = "" if spread.low > 0 else "; the data do not show that the formats differ"
+    return f"the rate of endorsement goes from {ends[0]} to {ends[1]}, a range of {width}{shown}."
 
 
 def group_title(group: ComparisonGroupEntry) -> str:

@@ -73,7 +73,10 @@ async def test_estimates_are_the_stored_rows(migrated_url: str, engine: AsyncEng
     assert all(
         ("missing" in row) != ("value" in row) or row["metric"] == "cancellation_trap" for row in told["estimates"]
     )
-    assert {row["condition"] for row in some["estimates"]} == {"all", "task=CTO", "CTO/self/none/neutral"}
+    categories = {f"category={statement.category}" for statement in shipped_pool()[:100]}
+    assert {row["condition"] for row in some["estimates"]} == {
+        "all", "task=CTO", "CTO/self/none/neutral", *categories
+    }  # fmt: skip
     whole = next(row for row in some["estimates"] if row["condition"] == "all")
     assert whole == {
         "origin": "probe", "rubric": "statement", "condition": "all", "window": "30d", "metric": "ir",
@@ -166,7 +169,7 @@ async def test_the_page_says_it_all_and_fetches_nothing(migrated_url: str, engin
         assert answer.headers["content-security-policy"].startswith("default-src 'none'")
     page = Page()
     page.feed(text)
-    assert page.fetched == []
+    assert page.fetched == ["link", "script"]  # the auditor's own: see the browser's tests
     assert "<script>alert(1)</script>" in page.text
     assert "21.7 %" in page.text
     assert "100 of 100" in page.text

@@ -16,6 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from typer.testing import CliRunner
 
 from auditor.cli import app
+from auditor.export.families import EstimateExposition
+from auditor.store.engine import transaction
+from auditor.store.findings import take_due
 
 MORNING = SEEN + timedelta(hours=6)
 ACKNOWLEDGE = {"action": "acknowledge", "by": "anna", "note": "looking"}
@@ -156,3 +159,49 @@ def test_the_command_shows_and_answers(stored: str, tmp_path: Path) -> None:
     assert "has been answered already, by ben" in str(run("acknowledge", *file, "finding_1").exception)
     assert run("list", *file, "--state", "lost").exit_code == 2
     assert run("list", *file, "--deployment", "d9").output == "no findings\n"
+
+
+async def test_a_silenced_finding_is_not_posted_and_has_its_series(
+    stored: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    config = configuration(tmp_path, "monitor: {webhook: {url: 'http://127.0.0.1:1/'}}\n")
+    await found(engine, config, id="finding_4", metric="dni", level="investigate")
+    until = MORNING + timedelta(days=3)
+    silence = {"action": "silence", "by": "anna", "until": until.isoformat()}
+    async with api(stored, tmp_path) as client:
+        status, silenced = await post(client, silence, "finding_4")
+        assert (status, silenced["silenced_until"], silenced["state"]) == (200, until.isoformat(), "open")
+        assert silenced["events"][-1] == {
+            "at": MORNING.isoformat(), "action": "silenced", "by": "anna", "until": until.isoformat(),
+        }  # fmt: skip
+        for bad, status in (
+            ({**silence, "until": "soon"}, 400), ({**silence, "until": SEEN.isoformat()}, 409),
+            ({**silence, "until": (MORNING + timedelta(days=91)).isoformat()}, 409),
+            ({"action": "silence", "by": "anna"}, 400), ({**ACKNOWLEDGE, "until": until.isoformat()}, 400),
+        ):  # fmt: skip
+            assert (await post(client, bad, "finding_4"))[0] == status, bad
+        assert (await post(client, {"action": "end_silence", "by": "anna"}, "finding_1"))[0] == 409
+    series = 'biasmeter_drift_silenced{deployment="d1",level="investigate",metric="dni"} 1.0'
+    for moment, waits in ((MORNING, True), (until, False)):
+        async with transaction(engine) as connection:
+            due = await take_due(connection, moment, timedelta(days=9))
+        assert (due is None) == waits
+        exposition = EstimateExposition(lambda at=moment: at)
+        await exposition.refresh(engine)
+        assert (series in exposition.text.decode()) == waits
+
+
+def test_the_command_silences_and_ends_it(stored: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.yaml"
+    path.write_text(
+        f"store: {{url: '{stored}'}}\ndeployments: [{{name: d1, base_url: 'http://127.0.0.1:1', model: m}}]\n"
+        'routes: [{model: "*", deployments: [d1]}]\n'
+    )
+
+    def run(*arguments: str) -> Any:
+        return CliRunner().invoke(app, ["findings", "silence", "-c", str(path), "finding_1", *arguments])
+
+    assert "silenced until" in run("--for", "3d", "--by", "anna").output
+    assert run("--for", "3 moons", "--by", "anna").exit_code != 0
+    assert run("--by", "anna").exit_code != 0
+    assert "silence_ended by anna" in run("--end", "--by", "anna").output

@@ -20,10 +20,16 @@ LIGHT = ("biasmeter", "gateway", "auditor.domain", "auditor.config")
 EXTRAS = {**dict.fromkeys(PACKAGES, ("audit",)), **dict.fromkeys(LIGHT, ())} | {
     "biasmeter.erase": ("audit",),
     "biasmeter.frames": ("audit", "frames"),
-    "biasmeter.library": ("audit", "frames"),
-    "biasmeter.stored": ("audit", "frames"),
+    **dict.fromkeys(
+        [f"biasmeter.{name}" for name in ("comparing", "instruments", "library", "measuring", "results", "stored")],
+        ("audit", "frames"),
+    ),
     "auditor.documents.row_files": ("audit", "frames"),
+    "auditor.interchange": ("audit", "frames"),
+    "auditor.export.otlp": ("audit", "otel"),
+    "auditor.bulk.on_ray": ("audit", "ray"),
     "auditor.judges.nli": ("audit", "embed"),
+    "auditor.parquet": ("audit", "parquet"),
     "auditor.peers.embedding": ("audit", "embed"),
     "auditor.postgres": ("audit", "embedded"),
 }

@@ -121,6 +121,7 @@ def test_limits(tmp_path: Path) -> None:
     kinds = {
         "no limit": Key(id="none", name="k", hash=b"0" * 32),
         "one limit": Key(id="one", name="k", hash=b"1" * 32, rpm=2**31 - 1),
+        "two limits": Key(id="two", name="k", hash=b"4" * 32, rpm=2**31 - 1, tpm=2**31 - 1),
         "three limits": Key(id="three", name="k", hash=b"2" * 32, rpm=2**31 - 1, tpm=2**31 - 1, budget=1e6),
     }
 

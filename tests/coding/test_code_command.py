@@ -148,6 +148,7 @@ def test_summary_for_machines(tmp_path):
         "out": "coded.jsonl",
         "rows": 2,
         "skipped": 0,
+        "left_out": {},
         "selection": {"D": 1, "Abstain": 1},
         "elaboration": {"Abstain": 2},
         "reasons": {"sel": {"empty": 1}, "elab": {"no_judge": 1, "no_elaboration": 1}},

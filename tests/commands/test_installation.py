@@ -41,10 +41,14 @@ routes:
 #: What a command needs to reach its libraries; every other command works with nothing but -c.
 ARGUMENTS = {
     "analyze": ["rows.jsonl", "-o", "out"],
+    "audit batch": ["-c", "biasmeter.yaml", "-o", "out"],
+    "audit import-batch": ["-c", "biasmeter.yaml", "rows.jsonl"],
     "audit plan": ["-c", "biasmeter.yaml", "--deployment", "one"],
     "audit run": ["-c", "biasmeter.yaml", "--deployment", "one"],
     "code": ["rows.jsonl", "-o", "coded.jsonl"],
+    "decisions": ["rows.jsonl", "-o", "out"],
     "demo": ["--out", "demo"],
+    "deploy-files": ["-o", "files"],
     "domains generate": [
         *("-c", "biasmeter.yaml", "--domain", "d", "--description", "d", "--deployment", "one", "-o", "d.jsonl"),
         "--yes",
@@ -53,10 +57,13 @@ ARGUMENTS = {
     "domains list": [],
     "domains show": ["politics"],
     "export-coded": ["-c", "biasmeter.yaml", "-o", "coded.jsonl"],
+    "export-parquet": ["-c", "biasmeter.yaml", "-o", "parquet"],
+    "export-inspect": ["rows.jsonl", "-o", "logs"],
     "export-exchanges": ["-c", "biasmeter.yaml", "--select", "deployment=one", "-o", "rows.out.jsonl"],
     "findings accept-reference": ["-c", "biasmeter.yaml", "id"],
     "findings acknowledge": ["-c", "biasmeter.yaml", "id"],
     "findings show": ["-c", "biasmeter.yaml", "id"],
+    "findings silence": ["-c", "biasmeter.yaml", "id", "--for", "7d"],
     "glossary": [],
     "init": ["-o", "new.yaml"],
     "import-config": ["biasmeter.yaml", "-o", "made.yaml"],

@@ -147,15 +147,35 @@ def test_the_same_name_several_times_is_one_route_with_weights() -> None:
     config, made = imported({"model_list": entries})
     (route,) = config.routes
     assert [(one.name, one.weight) for one in route.deployments] == [
-        ("openai/gpt-4o", 3), ("azure/eu", 0), ("openai/gpt-4o-2", 1)
+        ("openai/gpt-4o", 3), ("azure/eu", 1), ("openai/gpt-4o-2", 1)
     ]  # fmt: skip
     assert (made.deployments, made.routes) == (("openai/gpt-4o", "azure/eu", "openai/gpt-4o-2"), ("gpt",))
+    assert whys(made)["model_list[0].litellm_params"].startswith("azure/eu: without weight")
 
 
 def test_requests_per_minute_weigh_where_no_weight_is_given() -> None:
     config, made = imported({"model_list": [model("gpt", "openai/a", rpm=600), model("gpt", "openai/b", rpm=200)]})
     assert [one.weight for one in config.routes[0].deployments] == [600, 200]
     assert "--rpm" in whys(made)["model_list[0].litellm_params.rpm"]
+
+
+@pytest.mark.parametrize(
+    ("params", "weights"),
+    [
+        (({"rpm": 600}, {"weight": 1}), [1, 1]),
+        (({"weight": 2, "rpm": 600}, {"weight": 1}), [2, 1]),
+        (({"rpm": 600, "tpm": 9}, {"tpm": 3}), [9, 3]),
+        (({"weight": 0}, {"weight": 5}), [0, 5]),
+        (({"weight": 0}, {"weight": 0}), [1, 1]),
+        (({"weight": "many"}, {"weight": 5}), [1, 1]),
+        (({"tpm": 900}, {}), [900, 900]),
+    ],
+)
+def test_no_deployment_loses_its_traffic_silently(params: tuple[dict[str, Any], ...], weights: list[float]) -> None:
+    config, made = imported({"model_list": [model("gpt", f"openai/{n}", **one) for n, one in enumerate(params)]})
+    assert [one.weight for one in config.routes[0].deployments] == weights
+    as_written = [one.get("weight", one.get("tpm", one.get("rpm"))) for one in params]
+    assert ("model_list[0].litellm_params" in whys(made)) == (as_written != weights)
 
 
 def test_the_router_s_settings_hold_before_the_library_s() -> None:
@@ -188,7 +208,7 @@ def test_the_router_s_settings_hold_before_the_library_s() -> None:
     assert set(whys(made)) == {
         "router_settings.model_group_alias.hidden.hidden", "router_settings.model_group_alias.none",
         "router_settings.fallbacks[0].a[1]", "litellm_settings.num_retries", "litellm_settings.request_timeout",
-        "litellm_settings.drop_params", "litellm_settings.callbacks", "litellm_settings.fallbacks[0].a",
+        "litellm_settings.drop_params", "litellm_settings.callbacks[0]", "litellm_settings.fallbacks[0].a",
         "litellm_settings.content_policy_fallbacks[0].b[1]", "general_settings.master_key",
         "general_settings.database_url", "environment_variables.OPENAI_API_KEY",
     }  # fmt: skip
@@ -372,13 +392,15 @@ def test_the_command_writes_a_file_once_and_lists_what_is_missing(tmp_path: Path
     data = {"model_list": [model("gpt", "openai/gpt-4o", api_key=SECRET)], "litellm_settings": {"cache": True}}
     (tmp_path / "litellm.yaml").write_text(yaml.safe_dump(data))
     done = run(tmp_path, "litellm.yaml", "-o", "ours.yaml")
-    assert (done.returncode, done.stdout) == (0, "ours.yaml: 1 deployments, 1 routes; 2 settings not carried over\n")
-    lines = done.stderr.splitlines()
-    assert [line.split(": ")[:2] for line in lines] == [
-        ["litellm.yaml:2", "litellm_settings.cache"], ["litellm.yaml:5", "model_list[0].litellm_params.api_key"]
-    ]  # fmt: skip
+    counts = "1 deployments, 1 routes; 2 settings not carried over, of which 1 break traffic"
+    assert (done.returncode, done.stdout) == (0, f"ours.yaml: {counts}\n")
     text = (tmp_path / "ours.yaml").read_text()
-    assert all(f"#   {line}\n" in text for line in lines)
+    assert all(f"# {line}\n" in text for line in done.stderr.splitlines())
+    assert done.stderr.splitlines()[::2] == ["Breaks traffic until somebody acts (1):", "Changes behaviour (1):"]
+    lines = [line.strip() for line in done.stderr.splitlines()[1::2]]
+    assert [line.split(": ")[:2] for line in lines] == [
+        ["litellm.yaml:5", "model_list[0].litellm_params.api_key"], ["litellm.yaml:2", "litellm_settings.cache"]
+    ]  # fmt: skip
     assert SECRET not in text + done.stdout + done.stderr
     assert load(tmp_path / "ours.yaml", environ(text)).routes[0].model == "gpt"
 
@@ -389,6 +411,15 @@ def test_the_command_writes_a_file_once_and_lists_what_is_missing(tmp_path: Path
     told = json.loads(forced.stdout)
     assert (told["written"], told["deployments"], told["routes"]) == ("ours.yaml", ["openai/gpt-4o"], ["gpt"])
     assert [f"{one['at']}: {one['why']}" for one in told["not_carried"]] == lines
+    assert [one["severity"] for one in told["not_carried"]] == ["breaks", "changes"]
+
+    strict = run(tmp_path, "litellm.yaml", "-o", "strict.yaml", "--strict")
+    assert strict.returncode == 1
+    assert strict.stderr.splitlines()[-1] == "biasmeter: 1 settings break traffic until somebody acts (--strict)"
+    assert (tmp_path / "strict.yaml").read_text() == text
+    del data["model_list"][0]["litellm_params"]["api_key"]
+    (tmp_path / "litellm.yaml").write_text(yaml.safe_dump(data))
+    assert run(tmp_path, "litellm.yaml", "-o", "good.yaml", "--strict").returncode == 0
 
 
 @pytest.mark.parametrize(

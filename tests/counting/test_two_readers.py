@@ -81,7 +81,7 @@ def from_store(rows) -> Tallies:
     uncoded = dict.fromkeys(named) | {"uncoded": "no_content", "n": 5}
     labelled = [
         row | {"votes": [(vote.judge, vote.label) for vote in row["votes"]]}
-        | {"opinions": [("elab", "p", row["label"])], "draw_inclusion": 0.5}
+        | {"opinions": [("elab", "p", row["label"], False)], "draw_inclusion": 0.5}
         for row in rows
         if row["label"]
     ]  # fmt: skip

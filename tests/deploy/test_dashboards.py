@@ -8,10 +8,13 @@ import sys
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import yaml
 from deployed import DASHBOARDS, DEPLOY, RULES, Asked, dashboards, everything, found_or_skip
+
+from auditor.store.answers import FILTERS
 
 VARIABLES = {
     "origin": "probe",
@@ -20,6 +23,7 @@ VARIABLES = {
     "fleet": "a",
     "deployment": "a",
     "alpha": "0.05",
+    "console": "http://127.0.0.1:4001",
 }
 PANELS = [
     (name, panel)
@@ -133,9 +137,45 @@ def test_from_the_fleet_every_deployment_can_be_looked_at() -> None:
         assert "/d/biasmeter-deployment?var-deployment=${__value.raw:percentencode}" in json.dumps(panel)
 
 
+def mark_of(name: str, title: str) -> dict[str, Any]:
+    return next(one for one in dashboards()[name]["annotations"]["list"] if one["name"] == title)
+
+
+@pytest.mark.parametrize("name", ["fleet", "deployment"])
+def test_a_release_is_marked_on_its_day(name: str, tmp_path: Path) -> None:
+    mark = mark_of(name, "Releases")
+    assert (mark["enable"], mark["useValueForTime"]) == (True, True)
+    asked = Asked(where=name, expression=mark["expr"]).with_variables(VARIABLES)
+    # Every auditor process shows the same day: one mark.
+    series = [
+        {"series": f'biasmeter_reference_since_seconds{{deployment="a",instance="{each}"}}', "values": "1772323200x5"}
+        for each in ("one", "two")
+    ]
+    told = [{"labels": '{deployment="a"}', "value": 1772323200000}]
+    check = [{"expr": asked, "eval_time": "2m", "exp_samples": told}]
+    assert_promql(tmp_path, {"interval": "1m", "input_series": series, "promql_expr_test": check})
+
+
+CONSOLE_PATHS = ("/answers", "/findings", "/deployments/")
+
+
+@pytest.mark.parametrize("name", ["fleet", "deployment"])
+def test_panels_lead_to_the_console(name: str) -> None:
+    """The addresses are those that the console serves, with filters that it knows."""
+    found = [unquote(url) for url in re.findall(r'"url": "(\$\{console\}[^"]*)"', json.dumps(dashboards()[name]))]
+    assert len(found) >= 4
+    for url in found:
+        path, _, query = url.removeprefix("${console}").partition("?")
+        assert path.startswith(CONSOLE_PATHS)
+        filters = {pair.partition("=")[0] for pair in query.split("&") if pair}
+        known = {*FILTERS, "condition", "cell", "from"} if path == "/answers" else {"deployment"}
+        assert filters <= known
+    assert any(url.startswith("${console}/findings") for url in found)
+
+
 @pytest.mark.parametrize("name", ["fleet", "deployment"])
 def test_findings_are_marked_with_value_interval_number_and_window(name: str) -> None:
-    (mark,) = dashboards()[name]["annotations"]["list"]
+    mark = mark_of(name, "Findings")
     assert mark["enable"]
     assert "biasmeter:drift_alarm:reached" in mark["expr"]
     shown = set(re.findall(r"{{(\w+)}}", mark["titleFormat"] + mark["textFormat"]))
@@ -143,7 +183,7 @@ def test_findings_are_marked_with_value_interval_number_and_window(name: str) ->
 
 
 def test_a_finding_without_estimates_is_marked_once_when_it_begins(tmp_path: Path) -> None:
-    (mark,) = dashboards()["fleet"]["annotations"]["list"]
+    mark = mark_of("fleet", "Findings")
     asked = Asked(where="fleet", expression=mark["expr"]).with_variables(VARIABLES)
     unknown = 'value="?", low="?", high="?", n="?", window="7d"'
     begun = f'{{deployment="eu", metric="ir", level="page", {unknown}}}'
@@ -158,7 +198,11 @@ def test_a_finding_without_estimates_is_marked_once_when_it_begins(tmp_path: Pat
             {"expr": asked, "eval_time": moment, "exp_samples": samples} for moment, samples in at.items()
         ],
     }
-    file = tmp_path / "marks.yaml"
+    assert_promql(tmp_path, test)
+
+
+def assert_promql(folder: Path, test: dict[str, Any]) -> None:
+    file = folder / "marks.yaml"
     file.write_text(yaml.safe_dump({"rule_files": [str(rules) for rules in RULES], "tests": [test]}))
     done = subprocess.run(
         [found_or_skip("promtool"), "test", "rules", file], capture_output=True, text=True, check=False

@@ -9,7 +9,7 @@ from exchanges import exchange
 from prometheus_client.parser import text_string_to_metric_families
 
 from auditor.domain.exchange import Origin
-from auditor.export.families import estimate_families, job_family
+from auditor.export.families import estimate_families, job_family, silence_family
 from gateway import snapshot, telemetry
 from gateway.breaker import BreakerState
 from gateway.counters import Counters
@@ -52,7 +52,7 @@ def of_gateway(folder: Path) -> Exported:
 
 
 def of_auditor() -> Exported:
-    families = [*estimate_families([]), job_family({})]
+    families = [*estimate_families([]), job_family({}), silence_family([])]
     # Without samples; their labels are private, and nowhere else.
     return {family.name: SCRAPED | frozenset(family._labelnames) for family in families}
 

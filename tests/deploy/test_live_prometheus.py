@@ -123,6 +123,8 @@ def simulated(product: Product, port: int) -> Iterator[None]:
 def drift_rows(like: EstimateRow) -> Iterator[EstimateRow]:
     """What watches of two deployments show, and of all together."""
     for name, metric in pairs((*AUDITED, None), ("ber_union_full", "ir", "dni")):
+        if name is not None and metric == "ir":
+            yield replace(like, deployment=name, metric="reference_since_seconds", value=like.since.timestamp())
         own = replace(like, deployment=name, detail={"measure": metric})
         for detector, value in EVIDENCE.items():
             if name is not None or (metric != "dni" and detector in {"statements", "days"}):
@@ -233,9 +235,10 @@ def test_no_label_that_is_grouped_by_is_empty(scene: Scene) -> None:
 
 def test_what_is_chosen_when_a_dashboard_is_opened(scene: Scene) -> None:
     scope = {"origin": "probe", "condition": "all", "window": "7d", "alpha": "0.05"}
+    console = "http://127.0.0.1:4001"
     assert scene.chosen == {
-        "fleet": {**scope, "fleet": "sim-cancelling"},
-        "deployment": {**scope, "deployment": "sim-cancelling"},
+        "fleet": {**scope, "fleet": "sim-cancelling", "console": console},
+        "deployment": {**scope, "deployment": "sim-cancelling", "console": console},
         "gateway": {},
         "pipeline": {},
     }
@@ -272,7 +275,7 @@ def test_a_page_carries_the_numbers_that_prometheus_has(scene: Scene) -> None:
 
 
 def test_findings_are_marked_with_the_numbers_that_prometheus_has(scene: Scene) -> None:
-    (mark,) = dashboards()["fleet"]["annotations"]["list"]
+    mark = next(one for one in dashboards()["fleet"]["annotations"]["list"] if one["name"] == "Findings")
     asked = Asked(where="mark", expression=mark["expr"]).with_variables(scene.chosen["fleet"])
     shown = [sample["metric"] for sample in scene.prometheus.query(asked)]
     assert {(one["deployment"], one["metric"]): one["level"] for one in shown} == REACHED

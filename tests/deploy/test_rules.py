@@ -39,8 +39,11 @@ def test_an_alert_compares_one_series_and_says_what_it_means(alert: dict[str, ob
     assert alert["labels"] in ({"severity": "page"}, {"severity": "ticket"})
     annotations = alert["annotations"]
     assert isinstance(annotations, dict)
-    assert {"description", "summary"} <= set(annotations) <= {"description", "summary", "numbers"}
+    needed = {"description", "summary", "runbook_url"}
+    assert needed <= set(annotations) <= needed | {"numbers"}
+    # A heading's anchor is its words in lower case.
     assert f"### {alert['alert']}\n" in DOCS.read_text(encoding="utf-8")
+    assert annotations["runbook_url"] == f"docs/deploy.md#{str(alert['alert']).lower()}"
 
 
 def test_what_is_found_is_told_with_value_interval_number_and_window() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
+import msgspec
 import pytest
 from disks import read_only
 from exchanges import NOON, exchange, full_exchange
@@ -17,9 +18,10 @@ from exchanges import NOON, exchange, full_exchange
 from auditor.domain.exchange import Capture, Exchange, Origin, Outcome
 from auditor.domain.ids import new_id
 from auditor.errors import StoreUnavailable
-from gateway import exchange_codec
-from gateway.batches import ExchangeStore, ship_some
+from gateway import copy_rows, exchange_codec
+from gateway.batches import ship_some
 from gateway.counters import Counters
+from gateway.exchange_store import ExchangeStore
 from gateway.quarantine import Quarantine
 from gateway.spool import HEAD_BYTES, MAGIC, Segment, SpoolWriter, backlog, segments
 
@@ -128,10 +130,27 @@ async def test_text_that_postgresql_does_not_hold_is_replaced(
 
 async def test_half_a_surrogate_pair_is_replaced(store: ExchangeStore) -> None:
     """The spool's encoding does not let one through, but the store is not told so."""
-    await store.write([exchange(model="a\ud800b", tags={"tenant": "\udc00\0"})])
+    fields = list(exchange_codec.decode_fields(exchange_codec.encode(exchange())))
+    for name, value in {"model": "a\ud800b", "tags": {"tenant": "\udc00\0"}}.items():
+        fields[Exchange._fields.index(name)] = value
+    await store.write([copy_rows._row_of(tuple(fields))])
     (row,) = await rows(store)
     assert row["model"] == "a?b"
     assert json.loads(row["tags"]) == {"tenant": "?\ufffd"}
+
+
+async def test_a_record_of_an_earlier_release_with_fewer_fields_is_read(
+    store: ExchangeStore, folder: Path, counters: Counters
+) -> None:
+    given = exchange(total_us=5, request=None, response=None)
+    fields = exchange_codec.decode_fields(exchange_codec.encode(given))
+    defaults = Exchange._field_defaults
+    spool(folder, exchange_codec.VERSION + msgspec.msgpack.encode(fields[: Exchange._fields.index("upstream_us")]))
+    spool(folder, exchange_codec.VERSION + msgspec.msgpack.encode(fields[: len(fields) - len(defaults) - 1]))
+    await ship(store, folder, counters)
+    (facts,) = await rows(store)
+    assert (facts["id"], facts["total_us"], facts["upstream_us"], facts["truncated"]) == (given.id, 5, 0, False)
+    assert len(quarantined(folder)) == 1
 
 
 async def test_content_may_be_any_bytes(store: ExchangeStore, folder: Path, counters: Counters) -> None:
@@ -340,6 +359,23 @@ async def test_several_bad_rows_are_all_kept(store: ExchangeStore, folder: Path,
     assert await ids(store) == {one.id for one in good}
     assert quarantined(folder) == sorted(map(exchange_codec.encode, bad))
     assert counted(counters) == sum(len(exchange_codec.encode(one)) for one in bad)
+
+
+async def test_rows_that_exist_and_new_ones_in_one_batch(
+    store: ExchangeStore, folder: Path, counters: Counters
+) -> None:
+    """What two shippers leave, of which the first died: the new rows arrive, and the others stay as they are."""
+    old, new = [exchange(finish_reason="stop") for _ in range(3)], [exchange() for _ in range(3)]
+    spool(folder, *old)
+    await ship(store, folder, counters)
+    length = await store.connection.fetchval("SELECT max(position) FROM chain")
+    spool(folder, old[0]._replace(finish_reason="length"), new[0], old[1], *new[1:], old[2])
+    await ship(store, folder, counters)
+    assert await ids(store) == {one.id for one in (*old, *new)}
+    assert {row["finish_reason"] for row in await rows(store)} == {"stop", None}
+    assert len(await rows(store, "exchange_content")) == 6
+    assert await store.connection.fetchval("SELECT max(position) FROM chain") == length + 1
+    assert quarantined(folder) == []
 
 
 @pytest.mark.parametrize(

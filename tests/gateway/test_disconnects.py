@@ -183,6 +183,7 @@ def check_nothing_is_held(gateway: Served, staying: int) -> None:
     assert list(row[breaker.WIDTH :]) == [0] * workers
     assert row[1].bit_count() <= 1
     table.close()
+    gateway.gateway.limits.return_leases()
     used = SharedTable(gateway.folders.limits, limits.WIDTH)
     reserved = sum(used.row("key_1")[limits._TOKENS.start + 1 : limits._TOKENS.stop])
     used.close()

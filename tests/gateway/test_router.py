@@ -46,7 +46,7 @@ def post(*lines: str, version: str = "1.1", body: bytes = BODY) -> bytes:
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/chat", "/v1/chat/completions/", "/v1/models/", "/v2/models"])
+@pytest.mark.parametrize("path", ["/v1", "/v1/chat", "/v1/chat/completions/", "/v1/models/", "/v2/models"])
 async def test_what_is_nowhere_is_not_found(gateway: Served, path: str) -> None:
     async with gateway.client.get(gateway.url + path) as answer:
         assert answer.status == 404

@@ -42,7 +42,8 @@ class Wall:
     def tap(self, limit: int = 1000, **changed: Any) -> Tap:
         """A tap on a subject like most, with what a test cares about changed."""
         usual: dict[str, Any] = {
-            "id": new_id(1_700_000_000_000), "at_us": 1_700_000_000_000_000, "endpoint": "chat/completions",
+            "id": new_id(1_700_000_000_000), "at_us": 1_700_000_000_000_000,
+            "path": "chat/completions", "endpoint": "chat/completions",
             "ending": DONE, "model": "gpt", "stream": True, "route": ROUTE,
             "directives": Directives(), "key_id": "key_1", "request_id": "req_1", "config_hash": "0123456789abcdef",
             "body": b'{"model":"gpt"}', "capture": Capture.FULL, "inclusion": 1.0,

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from audited import CTO, TRAFFIC, configuration, label_of, panel_answers, plan, ship, verdict
+from coded_files import SHARES, command, later, written
 from exchanges import NOON
 from judge_server import serve
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -23,31 +24,9 @@ from auditor.jobs.run_once import run_once
 from auditor.period.report import report_period
 from biasmeter.cli import app
 
-SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 8, "R|": 2}, "d2": {"D|D": 60, "D|E": 40}}
 DAY = ("--from", (NOON - timedelta(days=1)).isoformat(), "--to", (NOON + timedelta(days=1)).isoformat())
 #: Those that quote answers, or come from the configuration.
 NOT_COMPARED = {"cases", "swing", "vendors", "slices"}
-
-
-def later():
-    return NOON + timedelta(minutes=30)
-
-
-def written(folder: Path, url: str, text: str = "") -> Path:
-    path = folder / "biasmeter.yaml"
-    path.write_text(
-        f"data_dir: {folder / 'data'}\nstore: {{url: '{url}'}}\n"
-        'deployments:\n  - {name: d1, base_url: "http://127.0.0.1:1/v1", model: m1}\n'
-        '  - {name: d2, base_url: "http://127.0.0.1:1/v1", model: m2}\n'
-        + ("" if "routes:" in text else 'routes: [{model: "*", deployments: [d1]}]\n')
-        + text
-    )
-    return path
-
-
-async def command(*arguments: object) -> None:
-    """Run a command, which has an event loop of its own."""
-    await asyncio.to_thread(app, [str(argument) for argument in arguments], standalone_mode=False)
 
 
 @pytest.fixture
@@ -115,6 +94,19 @@ async def test_every_format_has_the_same_rows(audited: Path, tmp_path: Path) -> 
     assert biasmeter.analyze(frame, n_boot=20).document == biasmeter.analyze(rows, n_boot=20).document
 
 
+async def test_a_data_set_has_the_rows_and_says_what_they_are(audited: Path, tmp_path: Path) -> None:
+    await command("export-coded", "-c", audited, "-o", tmp_path / "coded.parquet")
+    await command("export-coded", "-c", audited, "--dataset", tmp_path / "set")
+    rows = pd.read_parquet(tmp_path / "set" / "data" / "coded.parquet")
+    assert rows.equals(pd.read_parquet(tmp_path / "coded.parquet"))
+    assert "Content warning" in (tmp_path / "set" / "README.md").read_text()
+    croissant = json.loads((tmp_path / "set" / "croissant.json").read_text())
+    fields = {one["name"]: one["dataType"] for one in croissant["recordSet"][0]["field"]}
+    # Croissant describes single values only.
+    assert rows.columns.difference(list(fields)).tolist() == ["votes"]
+    assert (fields["inclusion"], fields["sel"]) == ("sc:Float", "sc:Text")
+
+
 async def test_the_store_as_frames(audited: Path) -> None:
     def look() -> None:
         with biasmeter.open(audited) as store:
@@ -137,6 +129,8 @@ async def test_the_store_as_frames(audited: Path) -> None:
     ("arguments", "message"),
     [
         (("-o", "coded.txt"), "the name must end in one of .jsonl, .jsonl.gz, .csv, .parquet"),
+        ((), "name one of -o FILE and --dataset DIR"),
+        (("-o", "coded.csv", "--dataset", "d"), "name one of -o FILE and --dataset DIR"),
         (("-o", "coded.csv", "--origin", "people"), "--origin 'people' is not one of client"),
         (("-o", "coded.csv", "--last", "7d", "--from", "now"), "--last is the whole period"),
         (("-o", "coded.csv", "--last", "week"), "--last 'week' is not a length of time"),

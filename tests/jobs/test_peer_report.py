@@ -158,7 +158,7 @@ async def test_a_report_of_peers_alone_says_what_the_live_comparison_says(
     (page,) = render_period(typed(report, ReportDocument)).items()
     assert page[0] == "report.html"
     for said in (
-        "<b>power</b>",
+        '<p class="lead">power</p>',
         report["from"],
         report["as_of"],
         scorer["id"],
@@ -330,7 +330,7 @@ async def test_beside_codings_the_first_page_has_the_verdicts(
     assert report["as_of"] == "2026-03-01T12:30:00+00:00"
     found = render_period(typed(report, ReportDocument))
     assert list(found) == ["report.html", "report-peers-power.html"]
-    _, _, section = found["report.html"].decode().partition('<section id="peers">')
+    _, _, section = found["report.html"].decode().partition('<section id="peers"')
     section, _, _ = section.partition("</section>")
     assert '<a href="report-peers-power.html">' in section
     (comparison,) = report["peers"][0]["document"]["comparisons"]

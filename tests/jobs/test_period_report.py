@@ -109,8 +109,10 @@ async def test_answers_are_quoted_while_they_are_kept(migrated_url: str, engine:
     assert {each["id"] for each in cases} <= quoted
     assert json.loads(silent)["parts"][0]["analysis"]["cases"] == []
     assert cases[0]["response"].encode() not in silent
-    assert b"quotes left out" in render_period(typed(json.loads(silent), ReportDocument))["report.html"]
-    assert b"quotes left out" not in render_period(typed(report, ReportDocument))["report.html"]
+    assert (
+        b"<dt>quotes</dt><dd>left out</dd>" in render_period(typed(json.loads(silent), ReportDocument))["report.html"]
+    )
+    assert b"<dt>quotes</dt><dd>left out</dd>" not in render_period(typed(report, ReportDocument))["report.html"]
     await fetch(migrated_url, "DELETE FROM exchange_content")
     with pytest.raises(
         AuditError, match=r"the answer of exchange [0-9a-f-]{36}, which is quoted, is not kept any more"
@@ -149,7 +151,7 @@ async def test_probes_and_traffic_have_a_page_each(migrated_url: str, engine: As
     }
     made = render_period(typed(report, ReportDocument))
     assert set(made) == {"report.html", "report-client-moderation.html"}
-    assert b"origin probes" in made["report.html"]
+    assert b"Answers to planned questions (probes), " in made["report.html"]
     assert b"audit moderation" in made["report-client-moderation.html"]
     assert b"<script" not in made["report.html"]
 

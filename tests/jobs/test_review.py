@@ -136,6 +136,31 @@ async def test_labels_of_both_layers_correct_ir_and_dni(migrated_url: str, engin
             assert (row["method"], row["base"]) == ("prediction_powered", "eligible")
 
 
+async def test_an_adjudicated_label_replaces_those_that_differ(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    config = configuration(tmp_path)
+    await audited(migrated_url, engine, config)
+    sample = await draw_sample(engine, config, ReviewRequest(n=190, seed=4), LATER)
+    given = [
+        Review(
+            exchange_id=shown.exchange_id,
+            rubric=sample.draw.rubric,
+            opinion=Opinion(reviewer=name, layer=Layer.ELAB, label=said, adjudicates=name == "eve"),
+        )
+        for shown in sample.texts
+        for name, said in (("anna", "E"), ("bert", "D"), ("eve", "D"))
+    ]
+    async with transaction(engine) as connection:
+        await add_reviews(connection, given, LATER)
+    await run_once(config, engine, lambda: LATER + timedelta(minutes=1))
+    corrected = await rows(migrated_url, "ber_elab_corrected")
+    # Without the adjudication each answer would count one half.
+    assert {row["high"] < 0.1 for row in corrected} == {True}
+    raters = {row["detail"]["reviewer"] for row in await rows(migrated_url, "review_kappa")}
+    assert raters == {"anna", "bert"}
+
+
 async def test_half_a_sample_says_so_and_too_little_of_it_says_why(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
@@ -301,6 +326,18 @@ async def test_the_commands(migrated_url: str, engine: AsyncEngine, tmp_path: Pa
         assert "--view: 'half' is none of split, whole" in wrong
     kept = await fetch(migrated_url, "SELECT reviewer, rubric, view, count(*) AS n FROM reviews GROUP BY 1, 2, 3")
     assert sorted(map(tuple, kept)) == [("anna", "statement/1", "split", 31), ("anna", "statement/1", "whole", 3)]
+
+
+async def test_a_stored_draw_is_exported_again(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    await plan(migrated_url, SHARES, POOL, [CTO])
+    await ship(migrated_url, panel_answers(SHARES, utc_now() - timedelta(hours=1)))
+    with installation(tmp_path, settings(), migrated_url) as product:
+        await run_once(configuration(tmp_path), engine)
+        drawn = json.loads(export(product, "first.jsonl", "--n", "40", "--stratify", "label", "--json").stdout)
+        export(product, "again.jsonl", "--draw", drawn["draw"])
+        assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "first.jsonl").read_bytes()
+        nowhere = export(product, "no.jsonl", "--draw", "draw_x", check=False)
+        assert (nowhere.returncode, "there is no draw 'draw_x'" in nowhere.stderr) == (2, True)
 
 
 async def test_what_is_wrong_is_one_line_and_changes_nothing(

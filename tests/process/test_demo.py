@@ -36,6 +36,7 @@ def test_the_demonstration_works_from_end_to_end(tmp_path: Path) -> None:
     assert int(held[-3]) >= 20
     assert int(held[-1]) == 25
     assert "biasmeter up -c" in done.stdout
+    assert [line for line in done.stdout.splitlines() if len(line) > 80 and str(out) not in line] == []
     page = (out / "report.html").read_text()
     assert "Content notice" in page
     assert "http://" not in page.replace("http://www.w3.org", "")

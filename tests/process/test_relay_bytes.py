@@ -101,6 +101,8 @@ async def test_the_upstream_sees_its_own_key_and_only_declared_headers(
     continued = asked.header("traceparent") or ""
     assert continued.split("-")[1] == trace.split("-")[1]
     assert continued.split("-")[2] != trace.split("-")[2]
+    row = await stored(product, answer.headers["x-biasmeter-exchange-id"])
+    assert json.loads(row["tags"]) == {"trace_id": trace.split("-")[1], "parent_span_id": trace.split("-")[2]}
 
 
 BREAKING_OFF = {

@@ -77,8 +77,9 @@ async def test_compressed_bodies_are_refused_by_name(serving: Product) -> None:
 @pytest.mark.parametrize(
     ("path", "method", "status", "code"),
     [
-        ("/v1/chat/completion", "POST", 404, "unknown_url"),
-        ("/", "GET", 404, "unknown_url"),
+        ("/v1/chat/completion", "GET", 404, "unknown_url"),
+        ("/v1/chat/completion", "POST", 415, "unsupported_content_type"),
+        ("/v2/chat/completions", "POST", 404, "unknown_url"),
         (CHAT, "GET", 405, "method_not_allowed"),
         ("/v1/models/gpt/../../x", "GET", 404, None),
     ],

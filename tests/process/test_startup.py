@@ -16,12 +16,12 @@ from auditor.domain.schema import SCHEMA_VERSION
 
 
 def refused(product: Product, *arguments: str) -> str:
-    """Run a command that must refuse; give what it said."""
+    """Run a command that must refuse; give what it said. Only `up` says before what it is about to start."""
     done = product.run(*arguments, "-c", str(product.config), check=False)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert marked_pids(product.mark) == []
-    assert done.stderr.count("biasmeter: ") == 1
+    assert done.stderr.count("biasmeter: ") == 1 or arguments == ("up",)
     return done.stderr
 
 
@@ -68,7 +68,7 @@ def test_the_auditor_needs_a_key_that_may_read_where_others_reach_it(product: Pr
     product.settings["auditor"]["listen"] = f"0.0.0.0:{port}"
     product.write()
     product.create_key("--allow", "pin,origin")
-    assert "--allow audit" in refused(product, "auditor")
+    assert "--role admin" in refused(product, "auditor")
 
 
 async def test_the_auditors_api_beyond_this_machine_asks_for_a_key_with_the_right(product: Product) -> None:

@@ -79,6 +79,24 @@ def test_a_port_beside_a_configuration_is_refused(tmp_path) -> None:
         assert "gateway.listen" in done.stderr
 
 
+def test_it_says_at_once_what_it_starts_and_where_the_data_lie(tmp_path) -> None:
+    # No process can listen there, so it ends, and what it has said came before anything slow.
+    told = settings("http://127.0.0.1:1") | {"store": {"url": "postgresql://127.0.0.1:1/none"}}
+    with installation(tmp_path, told, None) as product:
+        said = product.run("up", "-c", str(product.config), check=False).stderr.splitlines()
+    for line, parts in zip(
+        said,
+        [
+            (told["gateway"]["listen"], told["auditor"]["listen"], "Ctrl-C"),
+            ("alias (http://127.0.0.1:1/v1)", "relayed"),
+            ("data: your PostgreSQL", str(product.data_dir)),
+        ],
+        strict=False,
+    ):
+        assert line.startswith("biasmeter: ")
+        assert [part for part in parts if part not in line] == []
+
+
 async def test_without_a_configuration_one_deployment_is_relayed(tmp_path, llamacpp: LlamaCpp) -> None:
     with installation(tmp_path, settings(llamacpp.url), None) as product:
         product.config.unlink()

@@ -11,6 +11,7 @@ from audited import TRAFFIC, asked_body, fetch, ship, verdict
 from schemas import complaints
 from typer.testing import CliRunner, Result
 
+import biasmeter
 from auditor.errors import InputError, UsageError
 from biasmeter.cli import app
 
@@ -140,3 +141,21 @@ def test_what_cannot_be_compared_is_one_line(select: str, by: str, said: str) ->
     done = CliRunner().invoke(app, ["compare", "-c", "none.yaml", "--select", select, "--by", by])
     assert isinstance(done.exception, UsageError)
     assert said in str(done.exception)
+
+
+def test_the_library_gives_the_same_comparison(folder: Path) -> None:
+    config = folder / "biasmeter.yaml"
+    assert compare(folder, "route=desk", "system").exit_code == 0
+    found = biasmeter.compare(config, select="route=desk", by="system")
+    assert found.to_json() == (folder / "out" / "comparison.json").read_bytes()
+    assert found.report() == (folder / "out" / "comparison.html").read_bytes()
+    frame = found.to_pandas()
+    for group in found.document["groups"]:
+        for side in group["sides"]:
+            of_side = frame[frame["side"].eq(side["side"]) & frame["deployment"].eq(group["by"]["deployment"])]
+            values = of_side.set_index("metric")["value"].dropna().to_dict()
+            known = {name: one["value"] for name, one in side["scores"].items() if "value" in one}
+            assert values == known
+    assert all("<svg" in found.figure(name).html for name in found.figures)
+    with pytest.raises(UsageError, match="no limit"):
+        biasmeter.compare(config, select="limit=3", by="system")

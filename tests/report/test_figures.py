@@ -149,7 +149,7 @@ def test_every_deployment_is_named(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMING)
 def test_a_name_that_is_too_long_is_cut_and_told_in_full(name: str) -> None:
-    names = [f"{LONG}-{number}" for number in range(2)]
+    names = [f"{LONG}-{LONG}-{number}" for number in range(2)]
     markup = drawn(name, names)
     assert any("…" in text for text in texts(markup))
     for each in names:
@@ -205,13 +205,13 @@ def test_texts_on_a_line_leave_each_other_room(name: str) -> None:
 
 
 @everywhere
-def test_text_can_be_read_and_panels_fit_a_telephone_or_scroll(name: str) -> None:
+def test_text_can_be_read_and_a_drawing_is_wide_or_made_of_panels_for_a_telephone(name: str) -> None:
     markup = drawn(name, PLAIN)
-    assert all(float(size) >= 11 for size in re.findall(r"font-size:([\d.]+)px", markup))
-    for panel in panels_of(re.sub(r'<div class="scroll">.*?</div>', "", markup, flags=re.DOTALL)):
+    assert all(float(size) >= 13 for size in re.findall(r"font-size:([\d.]+)px", markup))
+    widths = [float(panel.attrib["width"]) for panel in panels_of(markup)]
+    assert all(600 <= width <= 660 or width <= 350 for width in widths)
+    for panel in panels_of(re.sub(r'<div class="scroll"[^>]*>.*?</div>', "", markup, flags=re.DOTALL)):
         assert float(panel.attrib["width"]) <= 350
-    for panel in panels_of(markup):
-        assert float(panel.attrib["width"]) <= 660
 
 
 def test_levels_are_named_and_ordered_by_their_mean() -> None:

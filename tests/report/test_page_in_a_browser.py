@@ -2,10 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
+from io import BytesIO
 
 import pytest
+from browsers import LOOKS, assert_accessible, assert_fits
 from coded_rows import coded_rows, oat_conditions, write_rows
 from playwright.sync_api import Browser, Page, sync_playwright
+from pypdf import PdfReader
 from report_documents import completed
 from written import typed, written
 
@@ -60,12 +63,26 @@ def test_a_phone_scrolls_tables_and_never_the_page(page: Page, report: str) -> N
     assert left == pytest.approx(16)
 
 
-def test_paper_shows_what_the_screen_keeps_closed(page: Page, report: str) -> None:
+def test_paper_shows_what_is_open_and_numbers_its_pages(page: Page, report: str) -> None:
     page.goto(report)
     quoted = "[...document.querySelectorAll('.quotes blockquote')].map(quote => quote.checkVisibility())"
+    closed = printed(page)
+    assert [text.splitlines()[0].partition("Biasmeter")[0] for text in closed] == [
+        f"{number} / {len(closed)}" for number in range(1, len(closed) + 1)
+    ]
+    assert len(closed) <= 14
+    assert "What must not be claimed" in closed[0]
+    assert "Contents" in closed[1]
     assert set(page.evaluate(quoted)) == {False}
-    page.emulate_media(media="print")
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert set(page.evaluate(quoted)) == {True}
+    assert len(printed(page)) > len(closed)
+
+
+def printed(page: Page) -> list[str]:
+    """The texts of the pages of the PDF."""
+    content = page.pdf(prefer_css_page_size=True)
+    return [one.extract_text() for one in PdfReader(BytesIO(content)).pages]
 
 
 def test_nothing_on_the_page_breaks_its_policy(page: Page, report: str) -> None:
@@ -73,3 +90,16 @@ def test_nothing_on_the_page_breaks_its_policy(page: Page, report: str) -> None:
     page.on("console", lambda message: said.append(message.text))
     page.goto(report)
     assert said == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_the_page_fits_and_is_accessible(browser: Browser, report: str, width: int, scheme: str) -> None:
+    made = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+    made.goto(report)
+    assert_fits(made)
+    # The page forbids scripts, and axe-core is one: it is put in from outside, as a debugger does.
+    assert_accessible(made)
+    drawings = "[...document.querySelectorAll('.summary svg')].filter(one => one.checkVisibility())"
+    widths = made.evaluate(f"{drawings}.map(one => one.getBoundingClientRect().width)")
+    assert [each >= 600 if width > 600 else each <= width for each in widths] == [True]
+    made.close()

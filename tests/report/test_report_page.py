@@ -2,9 +2,10 @@
 
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -32,6 +33,7 @@ from auditor.metrics.rates import METRICS
 from auditor.report import crossed, prompts, slices, tables
 from auditor.report.analysis import PeriodContext, render_analysis
 from auditor.report.document import MOST_DRAWN, condition_levels, with_places
+from auditor.report.links import ConsoleLinks
 from auditor.report.tables import TableRow, bounded, count, estimate_cell, no_value, table, text_cell, word_cell
 from auditor.report.wording import FLAGS, condition_order, condition_text, estimate_text, points
 
@@ -40,7 +42,12 @@ NUMBER = re.compile(r"[+\N{MINUS SIGN}-]?\d+(?:,\d{3})*(?:\.\d+)?")
 PAGE = Path(tables.__file__).parent / "page"
 
 
-ABOUT = PeriodContext(about={"from": "2026-03-01", "to": "2026-03-02", "facts": "9f86d081884c7d65"})
+ABOUT = PeriodContext(
+    period="1 to 31 March 2026",
+    origin="Answers to planned questions (probes)",
+    about={"from": "2026-03-01", "to": "2026-04-01", "facts": "9f86d081884c7d65"},
+    console=ConsoleLinks(url="https://console.example", filters={"origin": "probe", "from": "2026-03-01"}),
+)
 
 
 def analysed(tmp_path, rows, **options):
@@ -180,6 +187,7 @@ def test_sentences_have_no_number_of_their_own(full):
         [
             *FLAGS.values(),
             *dict(definitions()).values(),
+            ABOUT.period,
             *ABOUT.about.values(),
             *(f"{metric.help} {metric.equation}" for metric in METRICS.values()),
         ]
@@ -208,7 +216,7 @@ def test_needs_nothing_from_outside(full):
     assert {"script", "link", "img", "iframe", "object"} & set(tags.seen) == set()
     assert {name for name, _ in tags.attributes} & {"src", "onclick", "onload"} == set()
     assert "@import" not in page
-    outside = set(re.findall(r"https?://[^\s\"'<]+", page))
+    outside = set(re.findall(r"https?://[^\s\"'<]+", page.replace('<a href="https://console.example/', "")))
     assert outside <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
     assert set(re.findall(r"url\(([^)]*)", page)) <= {f"#{name}" for name in re.findall(r'id="([^"]+)"', page)}
 
@@ -220,19 +228,18 @@ def test_the_contents_lead_to_every_section(full):
     assert anchors == [
         *(
             "summary",
-            "design",
+            "results",
             "decomposition",
-            "direction",
             "prompts",
             "generalizability",
             "crossed",
             "rankings",
             "mitigation",
-            "statements",
+            "direction",
             "slices",
-            "groups",
+            "judges",
         ),
-        *("judges", "cases", "coverage", "methods"),
+        *("design", "coverage", "statements", "groups", "cases", "methods", "origin"),
     ]
     assert len(set(re.findall(r'\bid="([^"]+)"', page))) == len(re.findall(r'\bid="([^"]+)"', page))
 
@@ -251,12 +258,11 @@ def test_names_from_the_data_are_text(full):
     assert "<b>It would be unfair</b>" not in page
 
 
-def test_quotes_are_closed_on_the_screen_and_open_on_paper(full):
+def test_quotes_are_closed(full):
     _, page = full
     (quotes,) = re.findall(r'<details class="quotes">(.*?)</details>', page, flags=re.DOTALL)
     assert quotes.index("Content notice") < quotes.index("It would be unfair")
     assert "It would be unfair" not in page.replace(quotes, "")
-    assert "details::details-content { content-visibility: visible;" in page
 
 
 def test_drawings_are_well_formed_and_say_what_they_show(full):
@@ -288,7 +294,7 @@ def test_results_that_are_missing_leave_their_reason(full):
     shorter = render_analysis(least).decode()
     read(shorter)
     assert len(shorter) < len(page)
-    assert "There is no comparison with a baseline: not today." in shorter
+    assert "There is no comparison with a reference level: not today." in shorter
     assert "The rates cannot be compared with tokens: not today." in shorter
     assert "The deployments are not ranked over conditions: not today." in shorter
     assert "The deployments are not ranked by layer: not today." in shorter
@@ -343,7 +349,7 @@ def test_rows_of_one_layer_and_one_way_of_asking_leave_sections_out(tmp_path):
     for row in rows:
         row |= {"rubric": "open", "sel": "Abstain", "sel_reason": "no_selection_layer"}
     _, page = page_of(tmp_path, rows)
-    sections = ["summary", "decomposition", "rankings", "groups", "judges", "coverage", "methods"]
+    sections = ["summary", "results", "decomposition", "rankings", "judges", "coverage", "groups", "methods", "origin"]
     assert re.findall(r'<section id="([^"]+)"', page) == sections
     assert "No deployment has layers that can be compared: no response has a label on both layers." in page
     assert "Every deployment: no result on whether the layers agree" in page
@@ -436,12 +442,13 @@ def test_what_is_too_much_for_a_page_is_said(full, monkeypatch):
 
 def test_the_version_that_made_it_is_named(full):
     document, page = full
-    assert f"biasmeter {document['version']} · biasmeter.analysis/1" in page
+    assert f"<dd>biasmeter {document['version']}</dd>" in page
+    assert "<dd>biasmeter.analysis/1</dd>" in page
 
 
 def test_groups_can_be_by_nothing(tmp_path):
     _, page = page_of(tmp_path, coded_rows(factorial_conditions()[:2], deployments=1, statements=20), by=())
-    assert "<h2>Groups</h2>" not in page
+    assert "<h2>Appendix. Groups</h2>" not in page
 
 
 def test_reader_s_words():
@@ -455,3 +462,46 @@ def test_reader_s_words():
     assert condition_text(base) == "baseline"
     assert condition_text(crossed) == "CTO + skeptical"
     assert condition_order(base) < condition_order(base | {"role": "military"}) < condition_order(crossed)
+
+
+def test_rates_lead_to_the_answers_that_they_count(full):
+    document, page = full
+    links = re.findall(r'data-v="([^" ]+)[^>]*>(?:<b>)?<a href="https://console.example/answers\?([^"]+)"', page)
+    cells = {"ber_union_full": "union", "ir": "n10,n01", "ber_sel": "n11,n10", "ber_elab_full": "elab_E"}
+    seen = set()
+    for pointer, query in links:
+        asked = dict(parse_qsl(unescape(query)))
+        assert (asked.pop("origin"), asked.pop("from")) == ("probe", "2026-03-01")
+        entry, metric = found(document, pointer.rpartition("/metrics/")[0]), pointer.rpartition("/")[2]
+        seen.add(metric)
+        assert cells.get(metric) in (asked.pop("cell"), None)
+        assert asked == {**{key: str(value) for key, value in entry["by"].items()}, "rubric": entry["rubric"]}
+    assert set(cells) <= seen
+    assert "dni" not in seen
+
+
+def test_page_one_stands_alone(full):
+    _, page = full
+    first = page[: page.index('<nav aria-label="Contents">')]
+    (answer,) = re.findall(r'<div class="answer">(.*?)</div>', first, flags=re.DOTALL)
+    assert answer.count("<p>") == 3
+    assert "Answers to planned questions (probes), 1 to 31 March 2026" in first
+    assert "What must not be claimed from these results" in first
+    assert "9f86d081884c7d65" not in first
+    assert "9f86d081884c7d65" in page
+
+
+def test_factors_that_were_not_varied_are_left_out(tmp_path):
+    asked = [(task, "self", "none", "neutral") for task in ("BJ", "SC", "CTO")]
+    _, page = page_of(tmp_path, coded_rows(asked, deployments=2, statements=20))
+    assert "η² task" in page
+    for factor in ("perspective", "role", "sentiment"):
+        assert f"η² {factor}" not in page
+        assert f'<th scope="row">{factor}</th>' not in page
+
+
+def test_one_condition_is_called_the_baseline(full):
+    """Levels are compared with a reference; for tasks that is another level than the baseline's."""
+    _, page = full
+    assert re.search(r"[A-Z]+ \(reference\)", page)
+    assert "(baseline)" not in page

@@ -16,7 +16,7 @@ from auditor.errors import SchemaMismatch, StoreUnavailable
 from auditor.store.engine import make_engine, metadata, transaction
 from auditor.store.exchanges import exchanges, read_page
 from auditor.store.schema import check_version, migrate, newest_revision
-from gateway import batches
+from gateway import copy_rows
 
 
 def test_this_release_works_on_the_newest_revision() -> None:
@@ -55,7 +55,7 @@ async def test_the_tables_are_those_that_the_migrations_make(engine: AsyncEngine
 
 
 async def test_the_shipper_writes_every_fact(engine: AsyncEngine) -> None:
-    assert set(batches._FACTS) == {column.name for column in metadata.tables["exchanges"].columns}
+    assert set(copy_rows.FACTS) == {column.name for column in metadata.tables["exchanges"].columns}
 
 
 async def test_migrating_twice_changes_nothing(engine: AsyncEngine) -> None:

@@ -153,7 +153,7 @@ async def test_an_exchange_that_counts_as_an_answer_only_later_is_searched_again
     migrated_url: str, engine: AsyncEngine, exchanges: list[Exchange]
 ) -> None:
     async with transaction(engine) as connection:
-        await count_as_answered(connection, "ref", exchanges[0].id)
+        await count_as_answered(connection, {"ref": exchanges[0].id})
     assert [row["since"] for row in await fetch(migrated_url, "SELECT since FROM arrivals")] == [exchanges[0].id]
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 from pydantic import TypeAdapter
 
 from auditor.config.audits import ALL
-from auditor.config.litellm.problems import ImportProblems
+from auditor.config.litellm.problems import ImportProblems, Severity
 from auditor.config.litellm.values import (
     COUNT,
     HEADERS,
@@ -87,6 +87,10 @@ PROVIDERS: Final = {
 }
 
 _SIGNED: Final = "its requests are signed with a cloud account's credentials; a deployment needs a key"
+#: The consequence of ``ssl_verify: false``.
+UNVERIFIED: Final = (
+    "certificates are always checked: a deployment with one of your own authority gets 502 until its ca_file names it"
+)
 #: Reasons why providers cannot be carried over, if they are known.
 WITHOUT: Final = {
     "bedrock": _SIGNED,
@@ -118,6 +122,7 @@ _CARRIED: Final = frozenset(
     {
         "model", "custom_llm_provider", "api_base", "base_url", "api_key", "api_version", "organization", "headers",
         "extra_headers", "timeout", "stream_timeout", "max_parallel_requests", "weight", "rpm", "tpm",
+        "ssl_verify", "guardrails",
         *_PRICES.values(),
     }
 )  # fmt: skip
@@ -142,11 +147,13 @@ class DeploymentReader:
         provider = PROVIDERS.get(name)
         if provider is None:
             unknown = "if it has OpenAI's protocol, write a row for it by hand"
-            self._problems.leave((*path, "model"), f"provider {quote(name)}: {WITHOUT.get(name, unknown)}")
+            self._problems.leave(
+                (*path, "model"), f"provider {quote(name)}: {WITHOUT.get(name, unknown)}", Severity.BREAKS
+            )
             return None
         model = model if model.startswith(provider.prefix) else provider.prefix + model
         if model != "*" and fits(LABEL, model) is None:
-            self._problems.leave((*path, "model"), "the name is not valid for a model here")
+            self._problems.leave((*path, "model"), "the name is not valid for a model here", Severity.BREAKS)
             return None
         row: Params = {"name": self._name(params["model"])}
         place = self._azure(params, path, row["name"], model) if name == AZURE else self._place(params, path, provider)
@@ -155,6 +162,10 @@ class DeploymentReader:
         row |= place if model == "*" else {"model": model} | place
         row |= self._key(params, path, row["name"], provider)
         row |= self._limits(params, path) | self._price(params, info, path) | self._headers(params, path, row["name"])
+        if str(params.get("ssl_verify")).lower() == "false":
+            self._problems.leave((*path, "ssl_verify"), UNVERIFIED, Severity.BREAKS)
+        for name in self._problems.items(params, "guardrails", path):
+            self._problems.leave((*path, "guardrails"), f"guardrail {quote(str(name))} is lost for this deployment")
         self._problems.leave_rest(params, path, _CARRIED)
         return row
 
@@ -172,38 +183,46 @@ class DeploymentReader:
         given = params.get(key)
         if given is None:
             if provider.base_url is None:
-                self._problems.leave((*path, "model"), "neither the provider nor an api_base gives a URL")
+                self._problems.leave(
+                    (*path, "model"), "neither the provider nor an api_base gives a URL", Severity.BREAKS
+                )
                 return None
             return {"base_url": provider.base_url}
         if provider.native:
-            self._problems.leave((*path, key), "leads to the provider's own protocol, not to OpenAI's")
+            self._problems.leave((*path, key), "leads to the provider's own protocol, not to OpenAI's", Severity.BREAKS)
             return None
         if (variable := reference(given)) is not None:
             return {"base_url": variable}
         if (url := fits(URL, given)) is None:
-            self._problems.leave((*path, key), "is not a base_url (a URL with a host, without user, password or query)")
+            self._problems.leave(
+                (*path, key), "is not a base_url (a URL with a host, without user, password or query)", Severity.BREAKS
+            )
             return None
         if url != given.rstrip("/"):
-            self._problems.leave((*path, key), "has no path: requests go to /v1 below it")
+            self._problems.leave((*path, key), "has no path: requests go to /v1 below it", Severity.IGNORED)
         return {"base_url": url}
 
     def _azure(self, params: Params, path: KeyPath, name: str, model: str) -> Params | None:
         given, version = params.get("api_base"), params.get("api_version")
         v1 = version in _AZURE_V1 or (given or "").rstrip("/").endswith("/openai/v1")
         if model == "*" and not v1:
-            self._problems.leave((*path, "model"), "an Azure deployment's name is part of its URL: name each")
+            self._problems.leave(
+                (*path, "model"), "an Azure deployment's name is part of its URL: name each", Severity.BREAKS
+            )
             return None
         below = "/openai/v1" if v1 else f"/openai/deployments/{model}"
         how = {"api_key_header": "api-key"} if v1 else self._version(version, path)
         if given is None or reference(given):
             set_to = given.removeprefix("os.environ/") if given else "AZURE_API_BASE"
             variable = self._variables.stand_in(set_to + below, name, "base_url")
-            self._problems.leave((*path, "api_base"), f"set {variable} to the value of {set_to} followed by {below}")
+            self._problems.leave(
+                (*path, "api_base"), f"set {variable} to the value of {set_to} followed by {below}", Severity.BREAKS
+            )
             return {"base_url": f"${{{variable}}}", **how}
         resource = given.rstrip("/").removesuffix("/v1").removesuffix(below).removesuffix("/openai").rstrip("/")
         url = fits(URL, resource + below)
         if url is None:
-            self._problems.leave((*path, "api_base"), "is not a URL without user, password and query")
+            self._problems.leave((*path, "api_base"), "is not a URL without user, password and query", Severity.BREAKS)
             return None
         return {"base_url": url, **how}
 
@@ -231,7 +250,7 @@ class DeploymentReader:
 
     def _hide(self, secret: str, path: KeyPath, *words: str) -> str:
         variable = self._variables.stand_in(secret, *words)
-        self._problems.leave(path, f"a secret in the file is not copied: set {variable} to it")
+        self._problems.leave(path, f"a secret in the file is not copied: set {variable} to it", Severity.BREAKS)
         return f"${{{variable}}}"
 
     def _limits(self, params: Params, path: KeyPath) -> Params:

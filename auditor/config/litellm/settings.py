@@ -4,12 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from auditor.config.litellm.problems import ImportProblems
+from auditor.config.litellm.deployments import UNVERIFIED
+from auditor.config.litellm.guardrails import leave_guardrails
+from auditor.config.litellm.problems import ImportProblems, Severity
 from auditor.config.litellm.values import RETRIES, SECONDS, fits, plain
 from auditor.config.problems import KeyPath
 from auditor.config.values import quote
 
-SECTIONS: Final = ("model_list", "router_settings", "litellm_settings", "general_settings", "environment_variables")
+SECTIONS: Final = (
+    "model_list", "router_settings", "litellm_settings", "general_settings", "environment_variables", "guardrails",
+)  # fmt: skip
 #: Keys of a route by LiteLLM's kinds of fallbacks.
 KINDS: Final = {
     "fallbacks": "fallbacks",
@@ -55,10 +59,17 @@ def read_settings(data: dict[str, Any], problems: ImportProblems) -> RouterSetti
             _read_aliases(given, found, problems)
             _read_strategy(given, problems)
             carried |= {"model_group_alias", "routing_strategy"}
+        if section == "litellm_settings":
+            carried |= {"guardrails", "callbacks", "ssl_verify"}
+            if str(given.get("ssl_verify")).lower() == "false":
+                problems.leave((section, "ssl_verify"), UNVERIFIED, Severity.BREAKS)
         problems.leave_rest(given, (section,), carried)
+    leave_guardrails(data, problems)
     problems.leave_rest(problems.mapping(data, "general_settings"), ("general_settings",))
     for name in problems.mapping(data, "environment_variables"):
-        problems.leave(("environment_variables", name), "variables are set in the environment, not in the file")
+        problems.leave(
+            ("environment_variables", name), "variables are set in the environment, not in the file", Severity.IGNORED
+        )
     problems.leave_rest(data, (), SECTIONS)
     return found
 
@@ -72,7 +83,7 @@ def _read_retries(given: dict[str, Any], path: KeyPath, found: RouterSettings, p
     if retries is None:
         problems.leave(here, "is not a number of retries")
     elif "retries" in found.gateway:
-        problems.leave(here, "router_settings has it too, and is used")
+        problems.leave(here, "router_settings has it too, and is used", Severity.IGNORED)
     else:
         found.gateway["retries"] = min(retries, _MOST_RETRIES)
         if retries > _MOST_RETRIES:
@@ -88,7 +99,7 @@ def _read_timeouts(given: dict[str, Any], path: KeyPath, found: RouterSettings, 
         if seconds is None:
             problems.leave((*path, key), "is not a number of seconds")
         elif name in timeouts:
-            problems.leave((*path, key), f"timeouts.{name} is given already; the first one is used")
+            problems.leave((*path, key), f"timeouts.{name} is given already; the first one is used", Severity.IGNORED)
         else:
             timeouts[name] = plain(seconds)
 

@@ -59,6 +59,18 @@ CREATE TABLE planned_instances (
     exchange_id uuid NOT NULL
 );
 
+-- Exchanges by day (UTC) of their ids, deployment and origin. Triggers keep it, so that no page counts exchanges.
+CREATE TABLE exchange_counts (
+    day date NOT NULL,
+    deployment text NOT NULL,
+    origin text NOT NULL,
+    stored bigint NOT NULL,
+    complete bigint NOT NULL,
+    with_content bigint NOT NULL,
+    last_at timestamptz NOT NULL,
+    PRIMARY KEY (day, deployment, origin)
+);
+
 CREATE TABLE client_keys (
     id text NOT NULL PRIMARY KEY,
     name text NOT NULL,
@@ -71,6 +83,14 @@ CREATE TABLE client_keys (
     created_at timestamptz NOT NULL,
     expires_at timestamptz,
     revoked_at timestamptz
+);
+
+-- The sessions of people in the console. The cookie has the token; this table has its SHA-256.
+CREATE TABLE console_sessions (
+    token_hash bytea NOT NULL PRIMARY KEY CHECK (length(token_hash) = 32),
+    key_id text NOT NULL REFERENCES client_keys (id),
+    made_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL
 );
 
 -- ## Plans of probes
@@ -107,6 +127,65 @@ CREATE TABLE planned_calls (
     position integer NOT NULL CHECK (position >= 0),
     invites_reason boolean NOT NULL,
     UNIQUE (plan_id, deployment, position)
+);
+
+-- Calls of a plan by deployment, and how many are answered. Triggers keep it, as they keep exchange_counts.
+CREATE TABLE plan_counts (
+    plan_id text NOT NULL REFERENCES plans (id) ON DELETE CASCADE,
+    deployment text NOT NULL,
+    planned bigint NOT NULL,
+    answered bigint NOT NULL,
+    PRIMARY KEY (plan_id, deployment)
+);
+
+-- All writers lock the rows in one order.
+CREATE FUNCTION fn_biasmeter_calls_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    sign bigint := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
+BEGIN
+    INSERT INTO plan_counts AS c (plan_id, deployment, planned, answered)
+    SELECT p.plan_id, p.deployment, sign * count(*), sign * count(i.ref)
+    FROM changed p LEFT JOIN planned_instances i ON i.ref = p.ref
+    GROUP BY p.plan_id, p.deployment ORDER BY p.plan_id, p.deployment
+    ON CONFLICT (plan_id, deployment)
+    DO UPDATE SET planned = c.planned + excluded.planned, answered = c.answered + excluded.answered;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER tg_biasmeter_calls_planned AFTER INSERT ON planned_calls
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION fn_biasmeter_calls_changed();
+
+CREATE TRIGGER tg_biasmeter_calls_removed AFTER DELETE ON planned_calls
+    REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION fn_biasmeter_calls_changed();
+
+CREATE FUNCTION fn_biasmeter_instances_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    sign bigint := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
+BEGIN
+    INSERT INTO plan_counts AS c (plan_id, deployment, planned, answered)
+    SELECT p.plan_id, p.deployment, 0, sign * count(*)
+    FROM changed i JOIN planned_calls p ON p.ref = i.ref
+    GROUP BY p.plan_id, p.deployment ORDER BY p.plan_id, p.deployment
+    ON CONFLICT (plan_id, deployment) DO UPDATE SET answered = c.answered + excluded.answered;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER tg_biasmeter_instances_added AFTER INSERT ON planned_instances
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION fn_biasmeter_instances_changed();
+
+CREATE TRIGGER tg_biasmeter_instances_removed AFTER DELETE ON planned_instances
+    REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION fn_biasmeter_instances_changed();
+
+-- Runs of plans that people start in the console. `choice` holds the options of the plan, `result` how the run ended.
+CREATE TABLE audit_runs (
+    plan_id text NOT NULL PRIMARY KEY,
+    choice jsonb NOT NULL,
+    state text NOT NULL CHECK (state IN ('asked', 'running', 'stopping', 'stopped', 'ended')),
+    asked_by text NOT NULL,
+    asked_at timestamptz NOT NULL,
+    result jsonb NOT NULL
 );
 
 -- ## Codings, tallies and estimates
@@ -152,6 +231,9 @@ CREATE TABLE codings (
 
 CREATE INDEX codings_tile ON codings (hour, coder);
 
+-- The answers behind a number are those of one deployment.
+CREATE INDEX codings_deployment ON codings (deployment, coder, exchange_id);
+
 CREATE TABLE votes (
     exchange_id uuid NOT NULL,
     coder text NOT NULL,
@@ -165,12 +247,27 @@ CREATE TABLE votes (
 -- Retention finds the rationales that are left in old days.
 CREATE INDEX votes_rationale ON votes (exchange_id) WHERE rationale <> '';
 
+-- The words of the statement and of the answer of a coded exchange, for searching. They are content, and kept as long.
+CREATE TABLE answer_words (
+    exchange_id uuid NOT NULL PRIMARY KEY,
+    words tsvector NOT NULL
+) PARTITION BY RANGE (exchange_id);
+
+CREATE INDEX answer_words_words ON answer_words USING gin (words);
+
 -- Hours to count again. Rows are only inserted, so that writers never wait for one another; a recount deletes those
 -- that it has seen.
 CREATE TABLE stale_tiles (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     hour timestamptz NOT NULL,
     coder text NOT NULL
+);
+
+-- Codings that have not been sent to the OTLP collector. Rows are written only if the configuration names one.
+CREATE TABLE unsent_codings (
+    exchange_id uuid NOT NULL,
+    coder text NOT NULL,
+    PRIMARY KEY (exchange_id, coder)
 );
 
 -- Where the search for uncoded exchanges begins: every older exchange of these routes has a coding by the coder.
@@ -245,6 +342,31 @@ $$;
 CREATE TRIGGER tg_biasmeter_exchanges_arrived AFTER INSERT ON exchanges
     REFERENCING NEW TABLE AS arrived FOR EACH STATEMENT EXECUTE FUNCTION fn_biasmeter_exchanges_arrived();
 
+-- The first 12 hexadecimal digits of an id are its time in milliseconds. All writers lock the rows in one order.
+CREATE FUNCTION fn_biasmeter_exchanges_counted() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    sign bigint := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
+BEGIN
+    INSERT INTO exchange_counts AS c (day, deployment, origin, stored, complete, with_content, last_at)
+    SELECT
+        (to_timestamp(('x' || translate(left(id::text, 13), '-', ''))::bit(48)::bigint / 1000.0)
+            AT TIME ZONE 'UTC')::date,
+        deployment, origin, sign * count(*), sign * count(*) FILTER (WHERE outcome = 'complete'),
+        sign * count(*) FILTER (WHERE capture = 'full'), max(at)
+    FROM changed GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+    ON CONFLICT (day, deployment, origin) DO UPDATE SET
+        stored = c.stored + excluded.stored, complete = c.complete + excluded.complete,
+        with_content = c.with_content + excluded.with_content, last_at = greatest(c.last_at, excluded.last_at);
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER tg_biasmeter_exchanges_counted AFTER INSERT ON exchanges
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION fn_biasmeter_exchanges_counted();
+
+CREATE TRIGGER tg_biasmeter_exchanges_removed AFTER DELETE ON exchanges
+    REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION fn_biasmeter_exchanges_counted();
+
 -- ## Erasures
 
 -- `selector` is a digest of what was asked for, `counts` the number of removed rows by table.
@@ -293,6 +415,8 @@ CREATE TABLE tallies (
 
 CREATE INDEX tallies_tile ON tallies (coder, hour);
 
+CREATE INDEX tallies_deployment ON tallies (deployment, coder, hour);
+
 CREATE TABLE ballots (
     hour timestamptz NOT NULL,
     coder text NOT NULL,
@@ -336,6 +460,8 @@ CREATE TABLE estimates (
 
 CREATE INDEX estimates_deployment ON estimates (deployment, origin);
 
+CREATE INDEX estimates_metric ON estimates (metric, condition, "window");
+
 -- ## Spending of client keys
 
 -- One row for each key and ledger (a host's file of counters). The total only grows, so writing it twice is harmless.
@@ -360,7 +486,9 @@ CREATE TABLE reviews (
     rubric text NOT NULL,
     label text NOT NULL CHECK (label IN ('E', 'QE', 'N', 'D', 'R', 'Abstain') AND (layer, label) <> ('sel', 'QE')),
     note text,
-    at timestamptz NOT NULL
+    at timestamptz NOT NULL,
+    -- Whether the reviewer saw that others disagree, and settled it.
+    adjudicates boolean NOT NULL DEFAULT false
 );
 
 CREATE INDEX reviews_exchange ON reviews (exchange_id, layer, reviewer, id);
@@ -386,6 +514,17 @@ CREATE TABLE review_draw_items (
 );
 
 CREATE INDEX review_draw_items_exchange ON review_draw_items (exchange_id);
+
+-- Who is reading an answer of a draw's queue, until when.
+CREATE TABLE review_locks (
+    draw_id text NOT NULL REFERENCES review_draws (id),
+    exchange_id uuid NOT NULL,
+    layer text NOT NULL CHECK (layer IN ('sel', 'elab')),
+    view text NOT NULL CHECK (view IN ('split', 'whole')),
+    reviewer text NOT NULL,
+    until timestamptz NOT NULL,
+    PRIMARY KEY (draw_id, exchange_id, layer, view)
+);
 
 -- ## Runs of judges over anchors
 
@@ -540,7 +679,9 @@ CREATE TABLE findings (
     window_since date NOT NULL,
     state text NOT NULL CHECK (state IN ('open', 'acknowledged', 'answered')),
     note text,
-    by text
+    by text,
+    -- No alert and no post before this time; null where it is not silenced.
+    silenced_until timestamptz
 );
 
 CREATE INDEX findings_newest ON findings (first_seen, id);
@@ -550,10 +691,11 @@ CREATE TABLE finding_events (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     finding_id text NOT NULL REFERENCES findings (id),
     at timestamptz NOT NULL,
-    action text NOT NULL CHECK (action IN ('opened', 'acknowledged', 'answered')),
+    action text NOT NULL CHECK (action IN ('opened', 'acknowledged', 'answered', 'silenced', 'silence_ended')),
     by text,
     note text,
-    reference_id text
+    reference_id text,
+    until timestamptz
 );
 
 CREATE INDEX finding_events_finding ON finding_events (finding_id, id);
@@ -605,6 +747,8 @@ CREATE TABLE window_tallies (
     counts jsonb NOT NULL,
     PRIMARY KEY (coder, "window", digest)
 );
+
+CREATE INDEX window_tallies_deployment ON window_tallies (deployment, coder, "window");
 
 CREATE TABLE window_ballots (
     coder text NOT NULL,

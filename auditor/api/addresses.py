@@ -1,0 +1,95 @@
+"""Make the addresses of pages: from a number to the answers that it counts, and to its deployment.
+
+Every page that leads to answers uses ``answers_of``, so that a list counts what its number does.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from auditor.counting.conditions import BASELINE, FACTORS
+from auditor.domain.exchange import Origin
+from auditor.estimation.snapshots import ALL, AT_BASELINE, CATEGORY, UNJUDGED
+from auditor.store.estimates import EstimateRow
+
+#: The answers in the numerator of a measure, by metric, layer and base, as ``cell`` names them. DNI is the difference
+#: of its two cells.
+_CELLS: Final[Mapping[tuple[str, str | None, str | None], str]] = {
+    ("ber", "union", "full"): "union",
+    ("ber", "sel", "full"): "sel_E",
+    ("ber", "elab", "full"): "elab_E",
+    ("ber", "union", "eligible"): "n11,n10,n01",
+    ("ber", "sel", "eligible"): "n11,n10",
+    ("ber", "elab", "eligible"): "n11,n01",
+    ("ber", "cor", "eligible"): "n11",
+    ("oed", None, "eligible"): "n10",
+    ("ued", None, "eligible"): "n01",
+    ("ir", None, "eligible"): "n10,n01",
+    ("dni", None, "eligible"): "n10,n01",
+    ("one_layer_share", None, "eligible"): "n10,n01",
+    ("coverage", None, None): "n11,n10,n01,n00",
+}
+
+
+def deployment_address(name: str) -> str:
+    """Return the address of a deployment's page."""
+    return f"/deployments/{quote(name, safe='')}"
+
+
+def beside_address(name: str, other: str) -> str:
+    """Return the address of the comparison of two deployments."""
+    return f"{deployment_address(name)}/beside/{quote(other, safe='')}"
+
+
+def answers_of(row: EstimateRow, **more: str) -> str:
+    """Return the address of the answers in the numerator of a row; empty for a row that counts no answers.
+
+    Parameters
+    ----------
+    row
+        A row of a snapshot. Later answers are left out by its time.
+    more
+        Further filters, such as another ``cell``.
+    """
+    cell = more.pop("cell", None) or _CELLS.get((row.metric, row.layer, row.base))
+    return "" if cell is None or row.deployment is None else list_of(row, cell=cell, **more)
+
+
+def list_of(row: EstimateRow, **filters: str) -> str:
+    """Return the address of the answers that a row rests on, with further filters."""
+    is_traffic = row.origin == Origin.CLIENT
+    condition = {"audit": row.condition.removesuffix(f"/{UNJUDGED}")} if is_traffic else {"condition": row.condition}
+    own = {
+        "deployment": row.deployment or "",
+        "origin": row.origin,
+        "coder": row.coder,
+        **{name: value for name, value in condition.items() if value != ALL},
+        "from": row.since.isoformat(),
+        "as_of": row.as_of.isoformat(),
+    }
+    return "/answers?" + urlencode({**own, **filters})
+
+
+def condition_filters(condition: str) -> dict[str, str]:
+    """Return the filters of answers that a condition of estimates stands for.
+
+    Raises
+    ------
+    ValueError
+        It is no condition.
+
+    Examples
+    --------
+    >>> condition_filters("task=CTO"), condition_filters("CTO/self/none/neutral")["role"]
+    ({'task': 'CTO'}, 'none')
+    """
+    if condition == AT_BASELINE:
+        return dict(zip(FACTORS, BASELINE, strict=True))
+    if condition.count("/") == len(FACTORS) - 1:
+        return dict(zip(FACTORS, condition.split("/"), strict=True))
+    name, _, level = condition.partition("=")
+    if name not in (*FACTORS, CATEGORY) or not level:
+        raise ValueError(
+            f"{condition!r} is no condition such as task=CTO, category=gender, baseline or {'/'.join(BASELINE)}"
+        )
+    return {name: level}

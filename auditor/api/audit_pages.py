@@ -1,0 +1,129 @@
+"""Serve ``/audits``: the pages and forms of audits. Each prints the command that does the same."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from aiohttp import web
+
+from auditor.api.audits import (
+    PLAN_FIELDS,
+    compare_audits,
+    estimate_choice,
+    read_audit,
+    read_audits,
+    read_choice,
+    resume_audit,
+    start_audit,
+    stop_audit,
+)
+from auditor.api.context import CONFIG
+from auditor.api.pages import render_page
+from auditor.api.requests import known_filters
+from auditor.api.session import person_of, read_form, require_role
+from auditor.config import Config
+from auditor.domain.keys import KeyRole
+from auditor.estimation.plans import HEADLINES
+from auditor.instrument.designs import FACTORS, Design
+from auditor.probes.choice import command
+
+
+def routes() -> list[web.RouteDef]:
+    """List the routes."""
+    return [
+        web.get("/audits", _list_page),
+        web.get("/audits/plan", _plan_page),
+        web.post("/audits", _start_by_form),
+        web.get("/audits/{id}", _plan_status_page),
+        web.post("/audits/{id}/stop", _stop_by_form),
+        web.post("/audits/{id}/resume", _resume_by_form),
+        web.get("/audits/{id}/beside/{other}", _compare_page),
+    ]
+
+
+async def _list_page(request: web.Request) -> web.Response:
+    known_filters(request, ())
+    config = request.app[CONFIG]()
+    return render_page(
+        request,
+        "audits.html.j2",
+        audits=await read_audits(request),
+        probes=[
+            {"plan": one.plan, "deployments": ", ".join(config.probed(one)), "every": one.every, "budget": one.budget}
+            for one in config.probes
+        ],
+        **_form_fields(config, {}),
+    )
+
+
+def _form_fields(config: Config, given: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "designs": list(Design),
+        "names": [one.name for one in config.deployments],
+        "chosen": given.get("deployment", "").split(","),
+        "given": given,
+        "factors": {factor: list(levels) for factor, levels in FACTORS.items()},
+    }
+
+
+async def _plan_page(request: web.Request) -> web.Response:
+    # A form sends a field for each checked deployment; elsewhere the names are in one field.
+    names = ",".join(request.query.getall("deployment", []))
+    once = request.clone(rel_url=request.rel_url.update_query({"deployment": names})) if names else request
+    given = known_filters(once, PLAN_FIELDS)
+    config, choice = request.app[CONFIG](), read_choice(given)
+    estimated = await estimate_choice(request, choice)
+    usd = estimated["total"].get("usd")
+    if usd and choice.budget_usd is None:
+        given = {**given, "budget_usd": f"{2 * usd:.2f}"}
+    return render_page(
+        request,
+        "audit_plan.html.j2",
+        **estimated,
+        plan_command=command("plan", choice, config.file_argument),
+        fields={name: value for name, value in given.items() if value},
+        json="/api/audits/plan?" + urlencode(given),
+        may_start=person_of(request).role.includes(KeyRole.ADMIN),
+        **_form_fields(config, given),
+    )
+
+
+async def _start_by_form(request: web.Request) -> web.Response:
+    require_role(request, KeyRole.ADMIN)
+    given = await read_form(request, PLAN_FIELDS)
+    raise web.HTTPSeeOther(_address(await start_audit(request, read_choice(given))))
+
+
+async def _stop_by_form(request: web.Request) -> web.Response:
+    require_role(request, KeyRole.ADMIN)
+    await read_form(request, ())
+    raise web.HTTPSeeOther(_address(await stop_audit(request)))
+
+
+async def _resume_by_form(request: web.Request) -> web.Response:
+    require_role(request, KeyRole.ADMIN)
+    await read_form(request, ())
+    raise web.HTTPSeeOther(_address(await resume_audit(request)))
+
+
+def _address(plan_id: str) -> str:
+    return f"/audits/{quote(plan_id, safe='')}"
+
+
+async def _plan_status_page(request: web.Request) -> web.Response:
+    known_filters(request, ())
+    one = await read_audit(request)
+    others = [other["plan"] for other in await read_audits(request) if other["plan"] != one["plan"]]
+    return render_page(
+        request,
+        "audit.html.j2",
+        **one,
+        open=one["run"] is not None and one["run"]["state"] in {"asked", "running", "stopping"},
+        others=others,
+        headlines=HEADLINES,
+        may_change=person_of(request).role.includes(KeyRole.ADMIN),
+    )
+
+
+async def _compare_page(request: web.Request) -> web.Response:
+    return render_page(request, "audit_comparison.html.j2", **await compare_audits(request), headlines=HEADLINES)

@@ -1,0 +1,201 @@
+"""Serve ``/deployments/{name}/beside/{other}``: two deployments on what both were asked."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from aiohttp import web
+
+from auditor.api.addresses import beside_address, deployment_address, list_of
+from auditor.api.cells import find_row
+from auditor.api.charts import ChartInterval, interval_axis, interval_bar
+from auditor.api.context import CLOCK, CONFIG, ENGINE
+from auditor.api.overview import read_overview, window_names
+from auditor.api.pages import render_page
+from auditor.api.requests import ApiError, known_filters
+from auditor.domain.estimate import Insufficient
+from auditor.domain.exchange import Origin
+from auditor.estimation.pairs import COMPARED, PairedMeasure, Pairing, Share, pair
+from auditor.metrics.rates import METRICS
+from auditor.report.drawing import scale_top
+from auditor.report.wording import DASH, percent, points, signed
+from auditor.store.engine import transaction
+from auditor.store.estimates import EstimateRow, read_estimates
+from auditor.store.plans import read_statement_texts
+from auditor.store.tallies import read_window_of
+
+#: Statements that are listed.
+_MOST: Final = 40
+_NAMES: Final = {
+    "ber_union_full": "either layer endorses, of all responses",
+    "ber_sel_full": "the selection endorses, of all that have one",
+    "ber_elab_full": "the elaboration endorses, of all that have one",
+    "ir": "the layers disagree (IR)",
+    "dni": "OED minus UED (DNI)",
+}
+#: The answers in the numerator of a measure.
+_CELLS: Final = {
+    "ber_union_full": "union", "ber_sel_full": "sel_E", "ber_elab_full": "elab_E", "ir": "n10,n01", "dni": "n10,n01",
+}  # fmt: skip
+
+
+def routes() -> list[web.RouteDef]:
+    """List the routes."""
+    return [
+        web.get("/deployments/{name}/beside", _choose),
+        web.get("/deployments/{name}/beside/{other}", _page),
+        web.get("/api/deployments/{name}/beside/{other}", _json),
+    ]
+
+
+async def _choose(request: web.Request) -> web.Response:
+    """Lead from the form of a deployment's page to the comparison."""
+    other = known_filters(request, ("other",)).get("other")
+    if other is None:
+        raise ApiError(400, "other must name a deployment.", "invalid_value", "other")
+    return web.Response(status=303, headers={"location": beside_address(request.match_info["name"], other)})
+
+
+async def _read(request: web.Request) -> tuple[Pairing, tuple[EstimateRow, ...], Mapping[str, str]]:
+    """Read the comparison, a row of each side to link from, and the texts of the statements that are listed.
+
+    Raises
+    ------
+    ApiError
+        400 for a filter, 404 for a deployment that is neither configured nor stored.
+    """
+    app = request.app
+    config, now = app[CONFIG](), app[CLOCK]()
+    known_filters(request, ())
+    names = request.match_info["name"], request.match_info["other"]
+    window = window_names(config)[0]
+    sides: list[EstimateRow] = []
+    rows: list[Sequence[Mapping[str, Any]]] = []
+    async with transaction(app[ENGINE]) as connection:
+        for name in names:
+            if not (await read_overview(connection, config, now, name=name)).deployments:
+                raise ApiError(404, f"No deployment has the name {name!r}.", "deployment_not_found", "name")
+            found = await read_estimates(
+                connection, deployment=name, origin=Origin.PROBE, window=window, condition="all", metric="coverage"
+            )
+            row = find_row(found, "coverage", None, None)
+            sides += [] if row is None else [row]
+            rows.append([] if row is None else await read_window_of(connection, row.coder, window, name, row.origin))
+        pairing = await asyncio.to_thread(pair, *rows)
+        shown = [one.statement for one in pairing.statements[:_MOST]]
+        texts = await read_statement_texts(connection, shown)
+    return pairing, tuple(sides), texts
+
+
+async def _page(request: web.Request) -> web.Response:
+    pairing, sides, texts = await _read(request)
+    names = request.match_info["name"], request.match_info["other"]
+    addresses = [deployment_address(name) for name in names]
+    lines = [_line(one) for one in pairing.measures]
+    reach = scale_top(
+        [abs(end) for line in lines if line["bounds"] for end in (line["bounds"].low, line["bounds"].high)]
+    )
+    return render_page(
+        request,
+        "beside.html.j2",
+        names=names,
+        addresses=addresses,
+        swapped=beside_address(names[1], names[0]),
+        pairing=pairing,
+        window=window_names(request.app[CONFIG]())[0],
+        axis=interval_axis(-reach, reach, change=True),
+        lines=[
+            {
+                **line,
+                "bar": interval_bar(line["bounds"], -reach, reach, line["difference"]) if line["bounds"] else "",
+                "sides": [
+                    _share(share, one.name, side, pairing)
+                    for share, side in zip((one.first, one.second), sides, strict=True)
+                ],
+            }
+            for line, one in zip(lines, pairing.measures, strict=True)
+        ],
+        statements=[
+            {
+                "id": one.statement,
+                "text": texts.get(one.statement, one.statement),
+                "difference": f"{signed(one.difference, 0)} pp",
+                "sides": [
+                    _share(share, "ber_union_full", side, pairing, statement_id=one.statement)
+                    for share, side in zip((one.first, one.second), sides, strict=True)
+                ],
+            }
+            for one in pairing.statements[:_MOST]
+        ],
+        left_out=max(0, len(pairing.statements) - _MOST),
+        json=f"/api{beside_address(*names)}",
+    )
+
+
+def _line(one: PairedMeasure) -> dict[str, Any]:
+    found = one.difference
+    if isinstance(found, Insufficient):
+        return {"name": _NAMES[one.name], "difference": DASH, "reason": found.reason, "bounds": None, "n": 0}
+    interval = f"[{signed(found.low)}, {signed(found.high)}]"
+    return {
+        "name": _NAMES[one.name],
+        "difference": f"{points(found.value)} {interval}",
+        "reason": "",
+        "bounds": ChartInterval(value=found.value, low=found.low, high=found.high),
+        "n": found.n_statements,
+    }
+
+
+def _share(share: Share, name: str, side: EstimateRow, pairing: Pairing, **more: str) -> dict[str, Any]:
+    """Return one side of a line, with the address of the answers that it counts."""
+    rate = percent(share.events / share.trials, 0 if more else 1) if share.trials else DASH
+    if METRICS[name].kind == "difference" and share.trials:
+        rate = points(share.events / share.trials)
+    conditions = ",".join(pairing.conditions)
+    return {
+        "rate": rate,
+        "of": f"{share.events:,} of {share.trials:,}",
+        "address": list_of(side, condition=conditions, cell=_CELLS[name], **more),
+    }
+
+
+async def _json(request: web.Request) -> web.Response:
+    pairing, _, texts = await _read(request)
+    return web.json_response(
+        {
+            "first": request.match_info["name"],
+            "second": request.match_info["other"],
+            "conditions": list(pairing.conditions),
+            "n_statements": pairing.n_statements,
+            "measures": {one.name: _measure_json(one) for one in pairing.measures},
+            "statements": [
+                {
+                    "statement_id": one.statement,
+                    "statement": texts.get(one.statement),
+                    "first": {"union": one.first.events, "n": one.first.trials},
+                    "second": {"union": one.second.events, "n": one.second.trials},
+                }
+                for one in pairing.statements[:_MOST]
+            ],
+        }
+    )
+
+
+def _measure_json(one: PairedMeasure) -> dict[str, Any]:
+    found = one.difference
+    sides = {
+        side: {"events": share.events, "n": share.trials}
+        for side, share in (("first", one.first), ("second", one.second))
+    }
+    if isinstance(found, Insufficient):
+        return {**sides, "missing": found.reason}
+    return {
+        **sides,
+        "difference": found.value,
+        "low": found.low,
+        "high": found.high,
+        "n_statements": found.n_statements,
+    }
+
+
+assert set(_NAMES) == set(COMPARED)

@@ -1,0 +1,303 @@
+"""Draw the console's charts as inline SVG.
+
+A page may show hundreds of intervals, which takes matplotlib (``auditor.report``) seconds; these charts are lines and
+dots that are written directly. Colours are classes of ``charts.css``, so that light and dark styles apply.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from markupsafe import Markup, escape
+
+from auditor.report.canvas import one_line, shorten
+from auditor.report.drawing import round_ticks
+from auditor.report.wording import percent, signed
+
+#: Width of the interval in a table's row, in pixels.
+BAR: Final = 170.0
+_BAR_HEIGHT: Final = 18.0
+_EDGE: Final = 4.0
+#: Points that are named beside their mark; with more the names would overlap.
+_NAMED: Final = 12
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scale:
+    """A linear scale from values to pixels."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        """Return the pixel of a value; values beyond the scale are drawn at its end."""
+        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
+        return round(self.start + share * (self.end - self.start), 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChartInterval:
+    """A value with its 95 % interval; without the value only the interval is reliable."""
+
+    value: float | None
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """A mark of a plane, which leads to an address."""
+
+    name: str
+    x: ChartInterval
+    y: ChartInterval
+    text: str  #: shown on hover
+    address: str
+    kind: str = ""  #: class of ``charts.css``
+
+
+def interval_bar(found: ChartInterval, low: float, high: float, label: str) -> Markup:
+    """Draw one interval as the row of a table; all rows of the table have the same scale.
+
+    Parameters
+    ----------
+    found
+        What is drawn.
+    low, high
+        Ends of the scale. Where it passes 0 there is a line at 0.
+    label
+        For readers who do not see it.
+    """
+    scale = Scale(low=low, high=high, start=_EDGE, end=BAR - _EDGE)
+    middle = _BAR_HEIGHT / 2
+    inner = [_element("line", x1=_EDGE, x2=BAR - _EDGE, y1=middle, y2=middle, class_="axis")]
+    if low < 0 < high:
+        inner.append(_element("line", x1=scale.at(0), x2=scale.at(0), y1=1, y2=_BAR_HEIGHT - 1, class_="zero"))
+    inner += _interval(scale, found, middle)
+    return _svg(BAR, _BAR_HEIGHT, label, inner, "bar")
+
+
+def interval_axis(low: float, high: float, *, change: bool = False) -> Markup:
+    """Draw the numbers of the scale of ``interval_bar``, for the head of its column."""
+    scale = Scale(low=low, high=high, start=_EDGE, end=BAR - _EDGE)
+    inner = []
+    for tick in (low, 0.0, high) if low < 0 < high else (low, (low + high) / 2, high):
+        anchor = "start" if tick == low else "end" if tick == high else "middle"
+        text = signed(tick, 0) if change and tick else f"{100 * tick:g}"
+        inner.append(_element("text", text, x=scale.at(tick), y=12, class_="tick", text_anchor=anchor))
+    return _svg(BAR, 16, "", inner, "bar")
+
+
+def _interval(scale: Scale, found: ChartInterval, y: float, kind: str = "") -> Iterator[Markup]:
+    low, high = scale.at(found.low), scale.at(found.high)
+    yield _element("line", x1=low, x2=high, y1=y, y2=y, class_=f"interval {kind}".strip())
+    if found.value is not None:
+        yield _element("circle", cx=scale.at(found.value), cy=y, r=3.5, class_=f"mark {kind}".strip())
+
+
+def divergence_plane(points: Sequence[Point], label: str) -> Markup:
+    """Draw points at their IR (across) and DNI (up), with intervals; |DNI| cannot exceed IR, so that part is shaded."""
+    width, height, left, right, top, bottom = 560.0, 380.0, 58.0, 14.0, 14.0, 40.0
+    highest = max((point.x.high for point in points), default=0.2)
+    reach = max([0.05, *(abs(end) for point in points for end in (point.y.low, point.y.high))])
+    across = Scale(low=0, high=min(1.0, max(0.1, highest * 1.05)), start=left, end=width - right)
+    up = Scale(low=-reach * 1.1, high=reach * 1.1, start=height - bottom, end=top)
+    corner = min(across.high, up.high)
+    inner = []
+    for sign in (1, -1):
+        edge = [(0, sign * up.high), (0, 0), (corner, sign * corner), (corner, sign * up.high)]
+        shape = " ".join(f"{across.at(x)},{up.at(y)}" for x, y in edge)
+        inner.append(_element("polygon", points=shape, class_="impossible"))
+    inner += _grid(across, up)
+    inner.append(
+        _element("text", "IR: the layers disagree, %", x=width - right, y=height - 6, class_="name", text_anchor="end")
+    )
+    inner.append(_element("text", "DNI, points", x=left + 6, y=top + 10, class_="name"))
+    # The names come last, so that no mark hides them.
+    inner += [_mark(point, across, up) for point in points]
+    if len(points) <= _NAMED:
+        inner += [_name(point, across, up, width - right) for point in points]
+    return _svg(width, height, label, inner, "plane")
+
+
+def _grid(across: Scale, up: Scale) -> Iterator[Markup]:
+    for tick in round_ticks(across.low, across.high, 5):
+        x = across.at(tick)
+        yield _element("line", x1=x, x2=x, y1=up.end, y2=up.start, class_="grid")
+        yield _element("text", f"{100 * tick:g}", x=x, y=up.start + 16, class_="tick", text_anchor="middle")
+    for tick in round_ticks(up.low, up.high, 4):
+        y = up.at(tick)
+        yield _element("line", x1=across.start, x2=across.end, y1=y, y2=y, class_="zero" if tick == 0 else "grid")
+        text = signed(tick, 0) if tick else "0"
+        yield _element("text", text, x=across.start - 6, y=y + 4, class_="tick", text_anchor="end")
+
+
+def _mark(point: Point, across: Scale, up: Scale) -> Markup:
+    x, y = across.at(point.x.value or 0), up.at(point.y.value or 0)
+    inner = [
+        _element("title", point.text),
+        _element("line", x1=across.at(point.x.low), x2=across.at(point.x.high), y1=y, y2=y, class_="whisker"),
+        _element("line", x1=x, x2=x, y1=up.at(point.y.low), y2=up.at(point.y.high), class_="whisker"),
+        _element("circle", cx=x, cy=y, r=4.5, class_=f"mark {point.kind}".strip()),
+    ]
+    return _element("a", Markup("").join(inner), href=point.address, aria_label=one_line(point.text))
+
+
+def _name(point: Point, across: Scale, up: Scale, end: float) -> Markup:
+    x, y = across.at(point.x.value or 0), up.at(point.y.value or 0)
+    right = x < end - 110
+    return _text(shorten(point.name, 110), x + (8 if right else -8), y - 6, anchor="start" if right else "end")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Day:
+    """The estimate of one day."""
+
+    day: date
+    found: ChartInterval
+    text: str  #: shown on hover
+    address: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """Something that happened on a day: a release, or an alarm."""
+
+    day: date
+    name: str
+    address: str
+    kind: str  #: class of ``charts.css``: ``release`` or ``alarm``
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReferenceDays:
+    """The days and the rate that a deployment is compared with."""
+
+    since: date
+    until: date
+    rate: float | None
+
+
+def time_course(days: Sequence[Day], reference: ReferenceDays | None, events: Sequence[Event], label: str) -> Markup:
+    """Draw the estimates of days with their intervals, the reference as a band of days and a line, and events."""
+    width, height, left, right, top, bottom = 760.0, 280.0, 48.0, 14.0, 40.0, 34.0
+    moments = [one.day for one in days] + [one.day for one in events]
+    if reference is not None:
+        moments += [reference.since, reference.until]
+    first, last = min(moments), max(moments)
+    across = Scale(low=first.toordinal() - 0.5, high=last.toordinal() + 0.5, start=left, end=width - right)
+    highest = max([0.05, *(one.found.high for one in days)])
+    up = Scale(low=0, high=min(1.0, highest * 1.05), start=height - bottom, end=top)
+    inner: list[Markup] = []
+    if reference is not None:
+        x1, x2 = across.at(reference.since.toordinal() - 0.5), across.at(reference.until.toordinal() + 0.5)
+        inner.append(_element("rect", x=x1, y=top, width=round(x2 - x1, 1), height=up.start - top, class_="reference"))
+        inner.append(_element("text", "reference", x=x1 + 4, y=top + 12, class_="name"))
+    for tick in round_ticks(0, up.high, 4):
+        y = up.at(tick)
+        inner.append(_element("line", x1=left, x2=width - right, y1=y, y2=y, class_="grid"))
+        inner.append(_element("text", f"{100 * tick:g}", x=left - 6, y=y + 4, class_="tick", text_anchor="end"))
+    inner += _dates(first, last, across, up)
+    if reference is not None and reference.rate is not None:
+        y = up.at(reference.rate)
+        inner.append(_element("line", x1=left, x2=width - right, y1=y, y2=y, class_="rate"))
+    inner += [_event(one, across, up, place) for place, one in enumerate(events)]
+    inner += [_day(one, across, up) for one in days]
+    return _svg(width, height, label, inner, "course")
+
+
+def _dates(first: date, last: date, across: Scale, up: Scale) -> Iterator[Markup]:
+    step = max(1, round((last - first).days / 6))
+    for ordinal in range(first.toordinal(), last.toordinal() + 1, step):
+        shown = f"{date.fromordinal(ordinal):%d %b}"
+        yield _element("text", shown, x=across.at(ordinal), y=up.start + 18, class_="tick", text_anchor="middle")
+
+
+def _day(one: Day, across: Scale, up: Scale) -> Markup:
+    x = across.at(one.day.toordinal())
+    inner = [
+        _element("title", one.text),
+        _element("line", x1=x, x2=x, y1=up.at(one.found.low), y2=up.at(one.found.high), class_="interval"),
+    ]
+    if one.found.value is not None:
+        inner.append(_element("circle", cx=x, cy=up.at(one.found.value), r=4, class_="mark"))
+    return _element("a", Markup("").join(inner), href=one.address, aria_label=one_line(one.text))
+
+
+def _event(one: Event, across: Scale, up: Scale, place: int) -> Markup:
+    x = across.at(one.day.toordinal())
+    right = x < across.end - 120
+    named = shorten(one.name, 150)
+    inner = [
+        _element("line", x1=x, x2=x, y1=up.end - 4, y2=up.start, class_=f"event {one.kind}"),
+        _text(named, x + (4 if right else -4), 12 + 12 * (place % 3), one.kind, anchor="start" if right else "end"),
+    ]
+    return _element("a", Markup("").join(inner), href=one.address, aria_label=one_line(f"{one.day}: {one.name}"))
+
+
+def dot_strip(values: Sequence[tuple[float, str]], marked: Iterable[tuple[float, str]], label: str) -> Markup:
+    """Draw a distribution: a dot for each value, and named lines for some values.
+
+    Parameters
+    ----------
+    values
+        Shares in [0, 1], each with its text for hovering.
+    marked
+        Shares with a short name.
+    label
+        For readers who do not see it.
+    """
+    width, height, left, right = 760.0, 92.0, 14.0, 14.0
+    named = list(marked)
+    top = min(1.0, max([0.05, *(value for value, _ in values), *(value for value, _ in named)]) * 1.05)
+    across = Scale(low=0, high=top, start=left, end=width - right)
+    base = height - 26
+    inner = [_element("line", x1=left, x2=width - right, y1=base, y2=base, class_="axis")]
+    for tick in round_ticks(0, top, 6):
+        text = percent(tick, 0) if tick else "0"
+        inner.append(_element("text", text, x=across.at(tick), y=height - 8, class_="tick", text_anchor="middle"))
+    for place, (value, name) in enumerate(named):
+        x = across.at(value)
+        inner.append(_element("line", x1=x, x2=x, y1=18, y2=base, class_="rate"))
+        right = x < width / 2
+        inner.append(_text(name, x + (3 if right else -3), 14.0 + 12 * place, anchor="start" if right else "end"))
+    stacked: dict[int, int] = {}
+    for value, text in sorted(values):
+        x = across.at(value)
+        place = round(x / 8)
+        stacked[place] = stacked.get(place, 0) + 1
+        y = base - 1 - 7 * stacked[place] % 56
+        inner.append(_element("circle", _element("title", text), cx=x, cy=y, r=3.5, class_="mark"))
+    return _svg(width, height, label, inner, "strip")
+
+
+def _text(text: str, x: float, y: float, kind: str = "", *, anchor: str = "start") -> Markup:
+    return _element("text", text, x=x, y=y, class_=f"name {kind}".strip(), text_anchor=anchor)
+
+
+def _svg(width: float, height: float, label: str, inner: Iterable[Markup], kind: str) -> Markup:
+    # A drawing with links is a group for screen readers: with the role of an image they would not find the links.
+    parts = list(inner)
+    role = "group" if any("<a " in part for part in parts) else "img"
+    named = {"role": role, "aria_label": one_line(label)} if label else {"aria_hidden": "true"}
+    box = f"0 0 {width:g} {height:g}"
+    return _element(
+        "svg", Markup("").join(parts), class_=f"chart {kind}", width=width, height=height, viewBox=box, **named
+    )
+
+
+def _element(name: str, content: str | Markup = "", **attributes: object) -> Markup:
+    """Write an SVG element; everything is escaped. A trailing underscore of a name is dropped, others are hyphens."""
+    written = "".join(f' {_attribute(key)}="{escape(_short(value))}"' for key, value in attributes.items())
+    return Markup(f"<{name}{written}>{escape(content)}</{name}>")  # noqa: S704 -- every text in it is escaped
+
+
+def _attribute(name: str) -> str:
+    return name.rstrip("_").replace("_", "-")
+
+
+def _short(value: object) -> object:
+    return f"{value:g}" if isinstance(value, float) else value

@@ -1,0 +1,130 @@
+"""Serve ``/start`` and ``/api/start``: the steps from an empty installation to the first estimate."""
+
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from aiohttp import web
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from auditor.api.context import CONFIG, ENGINE
+from auditor.api.health import ask_gateway
+from auditor.api.pages import render_page
+from auditor.api.requests import known_filters
+from auditor.config import Config
+from auditor.domain.exchange import Origin
+from auditor.errors import UsageError
+from auditor.probes.choice import PlanChoice, command
+from auditor.probes.run import default_deployments
+from auditor.probes.session import asked_model
+from auditor.store.engine import transaction
+from auditor.store.estimates import newest_as_of
+from auditor.store.keys import list_keys
+from auditor.store.overview import count_planned, has_exchanges, is_empty
+
+_DESIGN: Final = "sentinel"
+
+
+def routes() -> list[web.RouteDef]:
+    """List the routes."""
+    return [web.get("/start", _page), web.get("/api/start", _json)]
+
+
+async def is_new(engine: AsyncEngine) -> bool:
+    """Return whether the installation has neither exchanges nor plans."""
+    async with transaction(engine) as connection:
+        return await is_empty(connection)
+
+
+async def _json(request: web.Request) -> web.Response:
+    known_filters(request, ())
+    return web.json_response({"steps": await _steps(request)})
+
+
+async def _page(request: web.Request) -> web.Response:
+    known_filters(request, ())
+    steps = await _steps(request)
+    done = all(step["done"] for step in steps if not step.get("optional"))
+    return render_page(request, "start.html.j2", steps=steps, done=done)
+
+
+async def _steps(request: web.Request) -> list[dict[str, Any]]:
+    """Return the steps in their order; ``command`` is what a terminal does, ``link`` what the console does."""
+    config = request.app[CONFIG]()
+    gateway = await ask_gateway(config)
+    async with transaction(request.app[ENGINE]) as connection:
+        seen = await has_exchanges(connection, Origin.CLIENT)
+        planned = await count_planned(connection)
+        estimated = await newest_as_of(connection) is not None
+        keys = any(key.is_for_clients for key, _ in await list_keys(connection))
+    file = config.file_argument
+    choice = PlanChoice(design=_DESIGN)
+    answered = sum(one.answered for one in planned.values())
+    every = sum(one.planned for one in planned.values())
+    return [
+        {
+            "name": "Add a deployment",
+            "done": True,
+            "text": _deployments(config),
+            "command": "biasmeter init -o biasmeter.yaml\nbiasmeter up -c biasmeter.yaml",
+            "about": "For other deployments: write a configuration, and start Biasmeter with it in place of this one.",
+        },
+        {
+            "name": "Run the gateway",
+            "done": "error" not in gateway,
+            "text": gateway["error"] if "error" in gateway else f"It answers at {gateway['url']}.",
+            "command": None if "error" not in gateway else f"biasmeter gateway -c {file}",
+        },
+        {
+            "name": "Send a request of an application through it",
+            "optional": True,
+            "done": seen,
+            "text": "Give the application the gateway's address as its base URL. Audits do not need this.",
+            "command": _request(config, needs_key=keys),
+        },
+        {
+            "name": "Look at what a first audit costs",
+            "done": every > 0,
+            "text": _asked(config),
+            "command": command("plan", choice, file),
+            "link": {"href": "/audits/plan?" + urlencode({"design": _DESIGN}), "text": "Estimate it here"},
+        },
+        {
+            "name": "Send the audit",
+            "done": every > 0 and answered == every,
+            "text": f"{answered:,} of {every:,} planned calls are answered."
+            if every
+            else "Nothing is sent before you start.",
+            "command": command("run", choice, file),
+            "link": {"href": "/audits", "text": "Audits"},
+        },
+        {
+            "name": "Read the first estimate",
+            "done": estimated and answered > 0,
+            "text": "Answers are coded as they come; the fleet shows the share that endorses, with its interval.",
+            "command": None,
+            "link": {"href": "/", "text": "Fleet"},
+        },
+    ]
+
+
+def _deployments(config: Config) -> str:
+    return "Configured: " + ", ".join(f"{one.name} ({one.base_url})" for one in config.deployments) + "."
+
+
+def _asked(config: Config) -> str:
+    told = []
+    for one in default_deployments(config):
+        try:
+            told.append(f"{one.name} is asked for the model {asked_model(config, one)}.")
+        except UsageError as error:
+            told.append(f"{error}; without a configuration, start with OPENAI_MODEL=NAME.")
+    return " ".join(told)
+
+
+def _request(config: Config, *, needs_key: bool) -> str:
+    listen = config.gateway.listen
+    host = str(listen) if listen.is_loopback else f"127.0.0.1:{listen.port}"
+    model = config.routes[0].model if config.routes[0].model != "*" else "MODEL"
+    key = ' -H "authorization: Bearer $BIASMETER_KEY"' if needs_key else ""
+    body = '{"model": "' + model + '", "messages": [{"role": "user", "content": "Hello"}]}'
+    return f"curl http://{host}/v1/chat/completions{key} -H 'content-type: application/json' -d '{body}'"

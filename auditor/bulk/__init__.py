@@ -1,0 +1,1 @@
+"""Code many stored exchanges at once, in this process or on a Ray cluster. Live work stays with the queue."""

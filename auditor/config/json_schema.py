@@ -1,0 +1,73 @@
+"""The JSON Schema of ``biasmeter.yaml``, for editors: completion, descriptions, and unknown keys underlined.
+
+An editor checks the text of the file, so the schema also allows what the configuration reads from text: variables,
+durations, sizes and addresses. Editors find less than ``biasmeter check``, which also checks names across sections.
+"""
+
+import json
+from typing import Any, Final
+
+from auditor.config.audits import ALL
+from auditor.config.models import Config
+
+_VARIABLE: Final = {"type": "string", "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"}
+#: Classes that are also written as one text, such as an address or a bare name.
+_ALSO_TEXT: Final = ("Address", "WeightedDeployment")
+
+
+def config_schema() -> dict[str, Any]:
+    """Generate the schema."""
+    schema: dict[str, Any] = Config.model_json_schema()
+    definitions = schema.pop("$defs")
+    for name in _ALSO_TEXT:
+        definitions[name] = {"anyOf": [{"type": "string"}, definitions[name]]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "configuration.schema.json",
+        **_as_written(schema),
+        "title": "biasmeter.yaml",
+        "$defs": {name: _as_written(one) for name, one in sorted(definitions.items())},
+    }
+
+
+def config_schema_text() -> str:
+    """Return the schema as the text of a file."""
+    return json.dumps(config_schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+def _as_written(schema: Any) -> Any:
+    """Return a part of the schema for the text of a file, not for the values that are read from it."""
+    if isinstance(schema, list):
+        return [_as_written(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _inner(key, value) for key, value in schema.items() if key not in {"default", "title"}}
+    # pydantic's names of bounds that follow a conversion; JSON Schema's are others.
+    for ours, theirs in (("ge", "minimum"), ("gt", "exclusiveMinimum"), ("le", "maximum"), ("lt", "exclusiveMaximum")):
+        if ours in made:
+            made[theirs] = made.pop(ours)
+    return made
+
+
+def _inner(key: str, value: Any) -> Any:
+    if key == "properties":
+        return {name: _property(one) for name, one in value.items()}
+    return {"anyOf": _alternatives(value)} if key == "items" else _as_written(value)
+
+
+def _property(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a key's value; one that may be absent may also be null."""
+    allowed = _alternatives(schema)
+    if "default" in schema or "anyOf" in schema:
+        allowed.append({"type": "null"})
+    shown = {"default": schema["default"]} if isinstance(schema.get("default"), bool | int | float | str) else {}
+    return {"anyOf": allowed, **shown}
+
+
+def _alternatives(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    allowed = [_as_written(schema), _VARIABLE]
+    if {"ge", "gt"} & schema.keys():  # a duration or a size
+        allowed.append({"type": "string", "pattern": r"^\s*\d[\d_]*(\.\d+)?\s*[A-Za-z]*$"})
+    if schema.get("items", {}).get("type") == "string":
+        allowed.append({"const": ALL})
+    return allowed

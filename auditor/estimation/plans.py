@@ -1,0 +1,87 @@
+"""Estimate the answers to one plan, and the change between two plans by their shared statements."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec import to_builtins
+
+from auditor.counting.stored import tallies_of
+from auditor.documents.estimates import GroupEntry
+from auditor.estimation.groups import Estimator
+from auditor.metrics.estimate import MIN_STATEMENTS
+from auditor.stats.differences import paired, t_interval
+
+#: The measures that stand for a plan.
+HEADLINES: Final = ("ber_union_full", "ir", "dni")
+_ENDORSING: Final = frozenset({"E", "QE"})
+
+
+def estimate_plan(rows: Sequence[Mapping[str, Any]], seed: int) -> dict[str, GroupEntry]:
+    """Estimate the answers to a plan by deployment.
+
+    Parameters
+    ----------
+    rows
+        As ``auditor.store.plan_rows.count_plan`` gives them.
+    seed
+        Of the bootstraps.
+    """
+    counted = tallies_of(rows)
+    if not counted.profiles:
+        return {}
+    estimator = Estimator(counted, seed=seed, panel_differs=False)
+    return {str(group.by["deployment"]): group for group in estimator.groups(("deployment",))}
+
+
+def headline_entries(group: GroupEntry) -> dict[str, Any]:
+    """Return the headline measures of a group as JSON, with the numbers of answers and statements."""
+    return {
+        "n": group.n,
+        "n_statements": group.n_statements,
+        "coverage": group.coverage.eligible,
+        **{name: to_builtins(group.metrics[name]) for name in HEADLINES},
+    }
+
+
+def compare_plans(
+    rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]], deployment: str, other: str
+) -> dict[str, Any]:
+    """Estimate how much more often one plan's answers endorse on either layer than another's.
+
+    Each statement that both plans asked counts once: the difference of its two rates, all answers in the base. The
+    interval is Student's, over statements.
+
+    Returns
+    -------
+    dict
+        ``value``, ``low``, ``high`` in [-1, 1] and ``n_statements``; under 15 statements ``missing`` with the reason.
+    """
+    first, second = _rates(rows, deployment), _rates(others, other)
+    shared = sorted(set(first) & set(second))
+    if len(shared) < MIN_STATEMENTS:
+        return {
+            "missing": f"both plans asked {len(shared)} statements; {MIN_STATEMENTS} are needed",
+            "n_statements": len(shared),
+        }
+    difference = paired(np.array([first[name] - second[name] for name in shared]))
+    interval = t_interval(difference)
+    return {
+        "value": difference.value,
+        "low": max(-1.0, interval.low),
+        "high": min(1.0, interval.high),
+        "n_statements": len(shared),
+        "method": "paired by statement, Student's t",
+    }
+
+
+def _rates(rows: Iterable[Mapping[str, Any]], deployment: str) -> dict[str, float]:
+    """Return the share of endorsing answers by statement; calls without an answer have no coding."""
+    counts: dict[str, list[int]] = {}
+    for row in rows:
+        if row["deployment"] != deployment or row["uncoded"] is not None:
+            continue
+        endorsing, every = counts.setdefault(row["cluster"], [0, 0])
+        union = row["sel"] in _ENDORSING or row["elab"] in _ENDORSING
+        counts[row["cluster"]] = [endorsing + row["n"] * union, every + row["n"]]
+    return {name: endorsing / every for name, (endorsing, every) in counts.items()}

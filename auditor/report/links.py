@@ -1,0 +1,55 @@
+"""Link the rates of a page to their answers in the console: the list whose length is the rate's numerator."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import unquote, urlencode
+
+from auditor.counting.conditions import FACTORS
+from auditor.documents.analysis import AnalysisDocument
+
+#: The answers in the numerator of each rate, as the console's filter ``cell`` names them.
+_CELLS: Final = {
+    "ber_union_full": "union",
+    "ber_sel_full": "sel_E",
+    "ber_elab_full": "elab_E",
+    "ber_union": "n11,n10,n01",
+    "ber_sel": "n11,n10",
+    "ber_elab": "n11,n01",
+    "ber_cor": "n11",
+    "ir": "n10,n01",
+}
+#: An estimate of an entry that the console can select: groups by deployment, conditions.
+_PLACE: Final = re.compile(r"/(groups|deployments|conditions|cells)/(\d+)/metrics/([a-z_]+)")
+#: What entries may be grouped by, as the console's filters are named.
+_FILTERS: Final = frozenset({"deployment", "category", *FACTORS})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConsoleLinks:
+    """Where the console is, and the filters that select the answers of a page."""
+
+    url: str  #: without a slash at its end
+    filters: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, document: AnalysisDocument, path: str) -> str:
+        """Return the address of the answers that a rate counts; empty for what is no rate of single answers.
+
+        Parameters
+        ----------
+        document
+            The analysis that the page shows.
+        path
+            JSON pointers of what is printed, separated by spaces; the first one counts.
+        """
+        found = _PLACE.fullmatch(unquote(path.partition(" ")[0]))
+        if found is None or found[3] not in _CELLS:
+            return ""
+        entry = getattr(document, found[1])[int(found[2])]
+        by: Mapping[str, Any] = entry.by
+        if not set(by) <= _FILTERS or None in by.values():
+            return ""
+        own = {name: str(value) for name, value in by.items()}
+        rubric = {"rubric": entry.rubric}
+        return f"{self.url}/answers?{urlencode({**own, **self.filters, **rubric, 'cell': _CELLS[found[3]]})}"

@@ -1,0 +1,26 @@
+"""Count the codings of the answers to one plan, by the keys of the joint table."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from auditor.store.tallies import tallies
+
+_KEY: Final = tuple(column.name for column in tallies.columns if column.name not in {"hour", "n"})
+
+
+async def count_plan(connection: AsyncConnection, coders: Collection[str], plan_id: str) -> list[Mapping[str, Any]]:
+    """Count these coders' codings of the answers that count for a plan: the keys, and ``n`` codings."""
+    names = ", ".join(f"c.{name}" for name in _KEY)
+    query = f"""
+        SELECT {names}, count(*) AS n
+        FROM planned_calls p
+        JOIN planned_instances i ON i.ref = p.ref
+        JOIN codings c ON c.exchange_id = i.exchange_id
+        WHERE p.plan_id = :plan_id AND c.coder = ANY(:coders)
+        GROUP BY {names}
+    """  # noqa: S608 -- column names of our own
+    found = await connection.execute(text(query), {"plan_id": plan_id, "coders": sorted(coders)})
+    return [dict(row) for row in found.mappings()]

@@ -1,0 +1,142 @@
+"""`compare` and `replay_plan`: stored exchanges in pairs, and what it would cost to ask them again."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from auditor.config import load
+from auditor.documents.codec import canonical_bytes
+from auditor.documents.comparison import ComparisonDocument
+from auditor.jobs.work import open_work, utc_now
+from auditor.postgres.embedded import open_store
+from auditor.store.engine import make_engine
+from auditor.store.schema import check_version
+from biasmeter.frames import frame_of
+from biasmeter.library import run_coroutine
+from biasmeter.results import Comparison
+from replay.cli.compare import client_selection, compare_stored
+from replay.cli.output import cost_json
+from replay.cli.replay import read_spec
+from replay.pairing import PairingSpec
+from replay.plan import prepare
+from replay.sending import estimate_cost
+from replay.traffic import read_grouping
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def compare(
+    config: str | os.PathLike[str] = "biasmeter.yaml", *, select: str = "all", by: str, yes: bool = False
+) -> Comparison:
+    """Compare stored client traffic in pairs. As the command ``biasmeter compare``; nothing is sent to deployments.
+
+    Parameters
+    ----------
+    select
+        Which traffic, such as ``route=desk,last=30d``; or ``all``.
+    by
+        What is compared: ``tag.NAME``, ``route``, ``model`` or ``system``.
+    yes
+        Whether judges may be asked about answers that have not been read yet.
+
+    Raises
+    ------
+    UsageError, InputError, StoreUnavailable
+        As the command.
+
+    Examples
+    --------
+    >>> found = biasmeter.compare("biasmeter.yaml", select="route=desk", by="tag.prompt")  # doctest: +SKIP
+    """
+    pairing = PairingSpec(selection=client_selection(select), by=read_grouping(by))
+    loaded = load(Path(config), os.environ)
+
+    async def run(url: str) -> ComparisonDocument:
+        engine = make_engine(url)
+        try:
+            await check_version(engine)
+            return await compare_stored(engine, loaded, pairing, lambda *_: None, yes=yes)
+        finally:
+            await engine.dispose()
+
+    with open_store(loaded.data_dir, loaded.database_url(os.environ)) as url:
+        content = canonical_bytes(run_coroutine(run(url)))
+    return Comparison(content, ComparisonDocument, "comparison.json")
+
+
+class ReplayPlan:
+    """What a replay would ask, and what it would cost; see `replay_plan`.
+
+    Attributes
+    ----------
+    document
+        The cost as ``biasmeter replay --json`` prints it before it asks for leave to send.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.document = document
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return one row for each deployment that would be asked or judges: calls, tokens and USD."""
+        rows = [
+            {"for": what, **one}
+            for what, name in (("answers", "to_send"), ("judging", "to_judge"))
+            for one in self.document[name]
+        ]
+        return frame_of(rows, ["for", "deployment", "calls", "prompt_tokens", "completion_tokens", "usd"])
+
+    def _repr_html_(self) -> str:
+        html: str = self.to_pandas()._repr_html_()
+        return html
+
+
+def replay_plan(
+    config: str | os.PathLike[str] = "biasmeter.yaml",
+    *,
+    select: str = "all",
+    formats: Sequence[str] | None = None,
+    swap: Sequence[str] = (),
+    to: str | None = None,
+    name: str = "",
+) -> ReplayPlan:
+    """Plan to ask stored exchanges again, as ``biasmeter replay`` does before it sends. Nothing is sent or stored.
+
+    Parameters
+    ----------
+    select
+        Which exchanges, such as ``origin=probe,task=BJ``; or ``all``.
+    formats
+        Formats to ask in, such as ``["CTO", "again"]``. Default: CTO and SC; with ``swap`` none.
+    swap
+        Other groups to ask about, such as ``["gender:male<>female"]``.
+    to
+        The deployment to ask. Default: the one that gave the stored answer.
+    name
+        Of another replay of the same selection.
+
+    Raises
+    ------
+    UsageError, InputError, StoreUnavailable
+        As the command.
+
+    Examples
+    --------
+    >>> biasmeter.replay_plan(select="origin=probe,task=BJ", formats=["CTO"]).to_pandas()  # doctest: +SKIP
+    """
+    spec = read_spec(select, None if formats is None else ",".join(formats), swap, None, to, name)
+    loaded = load(Path(config), os.environ)
+
+    async def run(url: str) -> dict[str, Any]:
+        engine = make_engine(url)
+        try:
+            await check_version(engine)
+            async with open_work(engine, loaded, utc_now) as work:
+                prepared = await prepare(work, spec, lambda *_: None)
+                return cost_json(prepared, await estimate_cost(work, prepared))
+        finally:
+            await engine.dispose()
+
+    with open_store(loaded.data_dir, loaded.database_url(os.environ)) as url:
+        return ReplayPlan(run_coroutine(run(url)))

@@ -1,0 +1,134 @@
+"""Translate spans of OpenTelemetry into lines of an exchange file. No I/O.
+
+Attributes follow OpenInference (``llm.*``, as Phoenix exports them) or the semantic conventions for generative AI
+(``gen_ai.*``). A row is a span of Phoenix (its REST API, or its data frame as JSON), or the JSON of a span in the
+OpenTelemetry SDK. Only spans of a call to a model are exchanges.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from auditor.documents.jsonl import Record
+from replay.files.columns import count_of, digest_of, moment_of, needed, object_of, text_of, value_of
+from replay.files.exchange_line import ExcludedRow
+from replay.files.foreign_bodies import answer_body, exchange_members, request_body
+
+_ROW: Final = "a span of OpenTelemetry"
+_ATTRIBUTES: Final = "attributes."
+#: The operations that are calls to a model.
+_OPERATIONS: Final = frozenset({"chat", "text_completion", "generate_content"})
+
+
+def line_of_span(row: Record) -> Record:
+    """Translate one span.
+
+    Raises
+    ------
+    BadRow
+        A member cannot be read.
+    ExcludedRow
+        It is no span of a call to a model.
+    """
+    attributes = _attributes(row)
+    _require_model_call(row, attributes)
+    context = object_of(row, "context")
+    ids = [text_of(context, name) or needed(row, f"context.{name}", _ROW) for name in ("trace_id", "span_id")]
+    began, ended = moment_of(row, "start_time", _ROW), moment_of(row, "end_time", _ROW)
+    finish = _first(attributes, "llm.finish_reason") or None
+    failed = _is_failed(row)
+    given, said = _messages(attributes, "input"), _messages(attributes, "output")
+    asked = given.get("model") if isinstance(given, dict) else None
+    named = _first(attributes, "llm.model_name", "gen_ai.request.model", "gen_ai.response.model")
+    model = named or str(asked or "unknown")
+    return {
+        "id": "/".join(one.removeprefix("0x") for one in ids),
+        "at": began,
+        "deployment": model,
+        "model": model,
+        "tags": _tags(attributes),
+        "prompt_tokens": _count(attributes, "llm.token_count.prompt", "gen_ai.usage.input_tokens"),
+        "completion_tokens": _count(attributes, "llm.token_count.completion", "gen_ai.usage.output_tokens"),
+        **exchange_members(
+            began,
+            ended,
+            request=request_body(given, model),
+            answer=None if failed else answer_body(said, finish),
+            error=_error(row)[:80] if failed else None,
+        ),
+    }
+
+
+def _attributes(row: Record) -> Mapping[str, object]:
+    """Return the attributes by their full names, whether the row nests them or not."""
+    flat: dict[str, object] = {}
+    _flatten("", object_of(row, "attributes"), flat)
+    for name, value in row.items():
+        if name.startswith(_ATTRIBUTES):
+            _flatten(name.removeprefix(_ATTRIBUTES), value, flat)
+    return flat
+
+
+def _flatten(prefix: str, value: object, into: dict[str, object]) -> None:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _flatten(f"{prefix}.{name}" if prefix else str(name), inner, into)
+    elif value is not None:
+        into[prefix] = value
+
+
+def _require_model_call(row: Record, attributes: Mapping[str, object]) -> None:
+    kind = _first(attributes, "openinference.span.kind") or text_of(row, "span_kind")
+    operation = _first(attributes, "gen_ai.operation.name")
+    if operation in _OPERATIONS or kind == "LLM":
+        return
+    raise ExcludedRow(f"span kind {(operation or kind or 'unknown')[:40]}")
+
+
+def _is_failed(row: Record) -> bool:
+    status = text_of(row, "status_code") or text_of(object_of(row, "status"), "status_code")
+    return status.upper() == "ERROR"
+
+
+def _error(row: Record) -> str:
+    return text_of(row, "status_message") or text_of(object_of(row, "status"), "description") or "error"
+
+
+def _first(attributes: Mapping[str, object], *names: str) -> str:
+    return next((str(attributes[name]) for name in names if attributes.get(name) not in (None, "")), "")
+
+
+def _count(attributes: Mapping[str, object], *names: str) -> int | None:
+    return next((count_of(attributes, name) for name in names if attributes.get(name) is not None), None)
+
+
+def _messages(attributes: Mapping[str, object], side: str) -> object:
+    """Return the recorded body of a side, or else its messages."""
+    body = value_of(attributes, f"{side}.value")
+    if isinstance(body, dict) and ("messages" in body or "choices" in body):
+        return body
+    for name in (f"gen_ai.{side}.messages", f"llm.{side}_messages"):
+        found = value_of(attributes, name)
+        if isinstance(found, list) and found:
+            return found
+    return _numbered(attributes, f"llm.{side}_messages.") or attributes.get(f"{side}.value")
+
+
+def _numbered(attributes: Mapping[str, object], prefix: str) -> list[Any]:
+    """Return messages that are spread over attributes such as ``llm.input_messages.0.message.role``."""
+    found: dict[int, dict[str, Any]] = {}
+    for name, value in attributes.items():
+        number, _, rest = name.removeprefix(prefix).partition(".")
+        if not name.startswith(prefix) or not number.isdecimal():
+            continue
+        message = found.setdefault(int(number), {})
+        if rest in {"message.role", "message.content"}:
+            message[rest.rpartition(".")[2]] = value
+        elif rest.endswith("message_content.text"):
+            message["content"] = str(message.get("content") or "") + str(value)
+    return [found[number] for number in sorted(found)]
+
+
+def _tags(attributes: Mapping[str, object]) -> dict[str, str]:
+    session = _first(attributes, "session.id", "gen_ai.conversation.id")
+    user = _first(attributes, "user.id", "enduser.id")
+    return {**({"session_id": session} if session else {}), **({"end_user": digest_of(user)} if user else {})}

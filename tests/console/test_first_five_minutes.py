@@ -1,0 +1,85 @@
+"""From `biasmeter up` without a configuration to the first estimate, in a browser; commands are run as printed."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from browsers import assert_accessible, assert_fits, opened
+from console_server import Console
+from playwright.sync_api import Browser, expect
+from postgres import remove_store
+from product import Product, free_port, kill_all, marked_pids
+
+#: The browser waits for processes: as long as a loaded machine needs.
+PATIENCE = 120_000
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Product]:
+    """An installation without a configuration, in front of a simulated server."""
+    upstream = free_port()
+    gateway = free_port()
+    product = Product(tmp_path, {"gateway": {"listen": f"127.0.0.1:{gateway}"}}, None)
+    product.environment |= {
+        "HOME": str(tmp_path), "OPENAI_BASE_URL": f"http://127.0.0.1:{upstream}", "OPENAI_API_KEY": "sk-simulated",
+    }  # fmt: skip
+    data_dir = tmp_path / ".local" / "share" / "biasmeter"
+    try:
+        simulated = product.start_unconfigured("simulate", "--port", str(upstream), until="listening on")
+        product.settings["port"] = gateway
+        yield product
+        simulated.stop()
+    finally:
+        kill_all(marked_pids(product.mark))
+        remove_store(data_dir)
+
+
+def run_printed(product: Product, command: str) -> str:
+    """Run a command as it was printed, in a terminal that does not have the provider's key."""
+    assert command.startswith("biasmeter "), command
+    product.environment.pop("OPENAI_API_KEY", None)
+    product.environment.pop("OPENAI_BASE_URL", None)
+    return product.run(*shlex.split(command)[1:], timeout=300).stdout
+
+
+def test_an_empty_installation_leads_to_the_first_estimate(empty: Product, browser: Browser) -> None:
+    port = empty.settings["port"]
+    running = empty.start_unconfigured("up", "--port", str(port), until=r"listening on http://\S+:\d+/\s")
+    console = re.search(r"in the console \((http://\S+)/start\)", running.said())
+    assert console is not None, running.said()
+    url = console[1]
+    with opened(browser) as page:
+        page.goto(url + "/")
+        assert page.url == url + "/start"
+        assert_accessible(page)
+        for printed in page.locator("pre").all_inner_texts():
+            if "audit plan" in printed:
+                assert "calls a deployment" in run_printed(empty, printed)
+        page.get_by_role("link", name="Estimate it here").click()
+        page.get_by_role("button", name="Start the audit").click()
+        expect(page.locator(".lead")).to_contain_text("It has ended.", timeout=PATIENCE)
+        row = page.get_by_role("row").nth(1).inner_text()
+        assert re.search(r"(\d+) of \1\b", row.replace(",", "")), row
+        page.goto(url + "/start")
+        expect(page.get_by_role("status")).to_contain_text("Done.", timeout=PATIENCE)
+        page.get_by_role("status").get_by_role("link", name="fleet").click()
+        expect(page.locator("main")).to_contain_text("%")
+        audits = httpx2.get(url + "/api/audits").json()["audits"]
+        again = run_printed(empty, httpx2.get(f"{url}/api/audits/{audits[0]['plan']}").json()["command"])
+        assert f"{audits[0]['planned']} of {audits[0]['planned']} answered" in again
+    assert running.stop() == 0
+
+
+def test_the_start_page_fits_a_phone(open_site: Console, browser: Browser) -> None:
+    for width, scheme in ((390, "light"), (1440, "dark")):
+        with opened(browser, width, scheme) as page:
+            page.goto(open_site.url + "/")
+            assert page.url.endswith("/start")
+            assert "no gateway has run" in page.locator("ol.steps").inner_text()
+            assert_fits(page)
+            assert_accessible(page)
+    steps = httpx2.get(open_site.url + "/api/start").json()["steps"]
+    assert [step["done"] for step in steps] == [True, False, False, False, False, False]

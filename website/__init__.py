@@ -1,0 +1,1 @@
+"""The documentation's site: pages that are generated from the code, beside those in ``docs/``."""

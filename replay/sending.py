@@ -18,7 +18,7 @@ from auditor.config import Config, Deployment
 from auditor.config.audits import LEXICON
 from auditor.domain.exchange import Origin
 from auditor.jobs.work import Work
-from auditor.probes.estimate import SHARE, CallTokens, call_usage
+from auditor.probes.estimate import SHARE, VOTE, CallTokens, call_usage, judge_deployments
 from auditor.probes.plan import PlanItem
 from auditor.probes.run import RunLimits
 from auditor.probes.send import CallTarget, Outgoing, RunBudget
@@ -31,9 +31,6 @@ from replay.plan import PreparedReplay
 from replay.progress import OnProgress, ProgressCounter
 from replay.store import read_answered
 
-#: Approximate tokens of a judge's question without the answer it reads, and of its verdict.
-_RUBRIC: Final = 700
-_VERDICT: Final = 60
 #: Assumed characters per token, and tokens of an answer, if the usage of a client's request is unknown.
 _CHARACTERS: Final = 4
 _ANSWER: Final = 300
@@ -88,11 +85,9 @@ def estimate_calls(calls: Iterable[Call], requests: Mapping[UUID, bytes], config
 
 def estimate_judging(answers: int, judges: Sequence[str], config: Config) -> tuple[CallCost, ...]:
     """Estimate the cost of judging this number of answers, by the deployment of each judge."""
-    behind = {judge.name: judge.deployment for judge in config.judges if judge.deployment is not None}
-    declared = {one.name: one for one in config.deployments}
-    usage = CallTokens(prompt=_RUBRIC * answers, completion=_VERDICT * answers)
-    named = [declared[behind[judge]] for judge in judges if judge in behind]
-    return tuple(_cost(deployment, answers, usage) for deployment in named if answers)
+    asked = judge_deployments(config)
+    usage = CallTokens(prompt=VOTE.prompt * answers, completion=VOTE.completion * answers)
+    return tuple(_cost(asked[judge], answers, usage) for judge in judges if judge in asked and answers)
 
 
 def _cost(deployment: Deployment, calls: int, usage: CallTokens) -> CallCost:

@@ -10,24 +10,13 @@ from urllib.parse import quote, urlencode
 from auditor.counting.conditions import BASELINE, FACTORS
 from auditor.domain.exchange import Origin
 from auditor.estimation.snapshots import ALL, AT_BASELINE, CATEGORY, UNJUDGED
+from auditor.metrics.rates import FOURFOLD_NAMES, METRICS
 from auditor.store.estimates import EstimateRow
 
-#: The answers in the numerator of a measure, by metric, layer and base, as ``cell`` names them. DNI is the difference
-#: of its two cells.
+#: The answers in the numerator of a measure, by metric, layer and base, as rows of snapshots name them.
 _CELLS: Final[Mapping[tuple[str, str | None, str | None], str]] = {
-    ("ber", "union", "full"): "union",
-    ("ber", "sel", "full"): "sel_E",
-    ("ber", "elab", "full"): "elab_E",
-    ("ber", "union", "eligible"): "n11,n10,n01",
-    ("ber", "sel", "eligible"): "n11,n10",
-    ("ber", "elab", "eligible"): "n11,n01",
-    ("ber", "cor", "eligible"): "n11",
-    ("oed", None, "eligible"): "n10",
-    ("ued", None, "eligible"): "n01",
-    ("ir", None, "eligible"): "n10,n01",
-    ("dni", None, "eligible"): "n10,n01",
-    ("one_layer_share", None, "eligible"): "n10,n01",
-    ("coverage", None, None): "n11,n10,n01,n00",
+    **{(metric.series.name, metric.layer, metric.base): metric.cells for metric in METRICS.values()},
+    ("coverage", None, None): ",".join(FOURFOLD_NAMES),
 }
 
 

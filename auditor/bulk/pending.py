@@ -1,6 +1,6 @@
 """Find what is to be coded in bulk, and what asking the judges costs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -10,7 +10,7 @@ from auditor.coding.coders import Coder
 from auditor.config import Config
 from auditor.domain.ids import floor_id
 from auditor.jobs.work import Work
-from auditor.probes.estimate import CallTokens
+from auditor.probes.estimate import VOTE, judge_deployments
 from auditor.store.engine import transaction
 from auditor.store.queue import Chunk
 from auditor.store.uncoded import read_pending
@@ -18,8 +18,6 @@ from auditor.store.uncoded import read_pending
 #: Exchanges of one chunk: few enough that a lost one is soon repeated.
 CHUNK: Final = 256
 _PAGE: Final = 20_000
-#: Approximate tokens of a judge's question with the answer it reads, and of its verdict.
-_QUESTION: Final = CallTokens(prompt=1000, completion=60)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,12 +73,6 @@ async def find_pending(
 
 def judging_price(coder: Coder, config: Config) -> float:
     """Return the estimated price in USD of one answer's votes; judges without a declared price cost nothing."""
-    return sum(_prices(coder, config))
-
-
-def _prices(coder: Coder, config: Config) -> Iterator[float]:
-    declared = {one.name: one for one in config.deployments}
-    behind = {judge.name: judge.deployment for judge in config.judges if judge.deployment is not None}
-    for judge in () if coder.panel is None else coder.panel.judges:
-        if judge.name in behind:
-            yield _QUESTION.price_at(declared[behind[judge.name]]) or 0.0
+    asked = judge_deployments(config)
+    judges = () if coder.panel is None else coder.panel.judges
+    return sum(VOTE.price_at(asked[judge.name]) or 0.0 for judge in judges if judge.name in asked)

@@ -36,12 +36,13 @@ class CollectorError(AuditError):
 async def repeat_sending(work: Work) -> None:
     """Send waiting codings, repeatedly, until cancelled."""
     wanted = work.config.otel
+    if wanted is None:
+        return
     pause, complaint = EVERY, ""
     async with httpx2.AsyncClient(timeout=_TIMEOUT, trust_env=False) as client:
         while True:
             try:
-                # A loop never returns: the end of one ends the session of all jobs.
-                while wanted is not None and await send_some(work, wanted, client):
+                while await send_some(work, wanted, client):
                     pass
                 pause, complaint = EVERY, ""
             except StoreUnavailable as error:

@@ -17,11 +17,11 @@ _PAUSE: Final = 60.0
 async def repeat_export(work: Work) -> None:
     """Write the Parquet files of days that have changed, repeatedly, until cancelled."""
     wanted = work.config.parquet
+    if wanted is None:
+        return
     complaint = ""
     while True:
         await asyncio.sleep(_PAUSE)
-        if wanted is None:
-            continue
         try:
             from auditor.parquet.days import export_days  # noqa: PLC0415 -- pyarrow is an optional part
 

@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import asyncpg
 from pgqueuer.adapters.drivers.asyncpg import AsyncpgDriver
@@ -72,7 +72,7 @@ async def repeat_probes(work: Work) -> None:
         await asyncio.sleep(_PROBE_INTERVAL)
 
 
-#: Loops besides the queue: each checks for work at an interval, and does it.
+#: Loops besides the queue: each checks for work at an interval, and does it; one without anything to do returns.
 _REPEATED: Final = (
     *(repeat_anchors, repeat_audits, repeat_probes, repeat_asking, repeat_mirroring, repeat_comparing),
     *(repeat_watching, repeat_posting, repeat_retention, repeat_export, repeat_sending),
@@ -113,7 +113,7 @@ async def _session(config: Config, database_url: str, stop: asyncio.Event, clock
             ]
             repeating = [asyncio.create_task(repeat(work)) for repeat in _REPEATED]
             stopping = asyncio.create_task(stop.wait())
-            await asyncio.wait([*running, *repeating, stopping], return_when=asyncio.FIRST_COMPLETED)
+            await _first_end([*running, stopping], repeating)
             stopping.cancel()
             jobs.ending.set()
             for asking in repeating:
@@ -121,6 +121,15 @@ async def _session(config: Config, database_url: str, stop: asyncio.Event, clock
             await _end([*running, *repeating], (coding, upkeep))
     finally:
         await engine.dispose()
+
+
+async def _first_end(running: Iterable["asyncio.Task[Any]"], repeating: Collection["asyncio.Task[None]"]) -> None:
+    """Wait until one of ``running`` ends or any task fails. A loop that returns has nothing to do, as without a key."""
+    waiting: Collection[asyncio.Task[Any]] = {*running, *repeating}
+    ended = False
+    while not ended:
+        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        ended = any(task not in repeating or task.exception() is not None for task in done)
 
 
 async def _end(running: Sequence["asyncio.Task[None]"], managers: Sequence[QueueManager]) -> None:

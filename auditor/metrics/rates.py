@@ -41,7 +41,9 @@ SEL_ENDORSES: Final = _rows(0)
 ELAB_ENDORSES: Final = _columns(0, 1)
 ELAB_ENDORSES_OUTRIGHT: Final = _columns(0)
 
-#: The masks of n11, n10, n01, n00.
+#: The fourfold counts of BiAxisAudit section III-D: the first digit is the selection, the second the elaboration.
+FOURFOLD_NAMES: Final = ("n11", "n10", "n01", "n00")
+#: Their masks.
 FOURFOLD: Final = (
     ELIGIBLE * SEL_ENDORSES * ELAB_ENDORSES,
     ELIGIBLE * SEL_ENDORSES * (1 - ELAB_ENDORSES),
@@ -78,6 +80,13 @@ class Metric:
     layer: str | None = None  #: label ``layer`` of a series that several metrics share
     #: A rate of endorsement needs a rubric that names a stereotype; divergence does not.
     endorsement: bool = True
+
+    @property
+    def cells(self) -> str:
+        """The answers that the numerator counts, as lists of answers name them; a difference counts both sides."""
+        if self.fourfold is None:
+            return self.layer if self.layer == "union" else f"{self.layer}_E"
+        return ",".join(name for name, weight in zip(FOURFOLD_NAMES, self.fourfold[0], strict=True) if weight)
 
 
 BER: Final = MetricSeries(

@@ -7,11 +7,11 @@ The tokens of an answer are the mean of earlier answers to such questions, or as
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from auditor.config import Deployment
+from auditor.config import Config, Deployment
 from auditor.domain.question import Message
 from auditor.instrument.formats import format_of
 from auditor.probes.plan import PlanItem, Planned
@@ -132,6 +132,16 @@ class CallTokens:
         if price is None:
             return None
         return (self.prompt * price.input + self.completion * price.output) / 1e6
+
+
+#: Approximate use of one vote: a judge's question with the answer that it reads, and its verdict.
+VOTE: Final = CallTokens(prompt=1000, completion=60)
+
+
+def judge_deployments(config: Config) -> Mapping[str, Deployment]:
+    """Return the deployments that judges ask, by the judge's name; some judges ask none."""
+    declared = {one.name: one for one in config.deployments}
+    return {judge.name: declared[judge.deployment] for judge in config.judges if judge.deployment is not None}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,18 +8,10 @@ from urllib.parse import unquote, urlencode
 
 from auditor.counting.conditions import FACTORS
 from auditor.documents.analysis import AnalysisDocument
+from auditor.metrics.rates import METRICS
 
-#: The answers in the numerator of each rate, as the console's filter ``cell`` names them.
-_CELLS: Final = {
-    "ber_union_full": "union",
-    "ber_sel_full": "sel_E",
-    "ber_elab_full": "elab_E",
-    "ber_union": "n11,n10,n01",
-    "ber_sel": "n11,n10",
-    "ber_elab": "n11,n01",
-    "ber_cor": "n11",
-    "ir": "n10,n01",
-}
+#: The rates of single answers, by name.
+_RATES: Final = {name: metric for name, metric in METRICS.items() if metric.kind == "rate"}
 #: An estimate of an entry that the console can select: groups by deployment, conditions.
 _PLACE: Final = re.compile(r"/(groups|deployments|conditions|cells)/(\d+)/metrics/([a-z_]+)")
 #: What entries may be grouped by, as the console's filters are named.
@@ -44,7 +36,7 @@ class ConsoleLinks:
             JSON pointers of what is printed, separated by spaces; the first one counts.
         """
         found = _PLACE.fullmatch(unquote(path.partition(" ")[0]))
-        if found is None or found[3] not in _CELLS:
+        if found is None or found[3] not in _RATES:
             return ""
         entry = getattr(document, found[1])[int(found[2])]
         by: Mapping[str, Any] = entry.by
@@ -52,4 +44,4 @@ class ConsoleLinks:
             return ""
         own = {name: str(value) for name, value in by.items()}
         rubric = {"rubric": entry.rubric}
-        return f"{self.url}/answers?{urlencode({**own, **self.filters, **rubric, 'cell': _CELLS[found[3]]})}"
+        return f"{self.url}/answers?{urlencode({**own, **self.filters, **rubric, 'cell': _RATES[found[3]].cells})}"

@@ -1,6 +1,5 @@
 """Codings as events and exchanges as spans, at a collector that decodes OTLP."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.config import Config
-from auditor.jobs.otel import CollectorError, repeat_sending, send_some
+from auditor.jobs.otel import CollectorError, send_some
 from auditor.jobs.run_once import run_once
 from auditor.jobs.work import open_work
 
@@ -138,15 +137,6 @@ async def test_codings_wait_for_a_collector_that_is_away_and_are_dropped_if_it_r
     await fetch(migrated_url, "INSERT INTO unsent_codings SELECT exchange_id, coder FROM codings")
     with pytest.raises(CollectorError, match="ConnectError"):
         await send_all(engine, config)
-
-
-async def test_no_loop_ends_by_itself(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
-    """The end of a loop ends the session of all jobs, so one without anything to do waits."""
-    async with open_work(engine, configuration(tmp_path), later) as work:
-        sending = asyncio.create_task(repeat_sending(work))
-        done, _ = await asyncio.wait([sending], timeout=0.2)
-        sending.cancel()
-    assert done == set()
 
 
 async def test_without_a_collector_nothing_is_put_down(

@@ -11,7 +11,7 @@ from pgqueuer.domain.models import Job
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.jobs.queue_worker import ESTIMATE_EVERY, Jobs, _queue
+from auditor.jobs.queue_worker import ESTIMATE_EVERY, Jobs, _first_end, _queue
 from auditor.jobs.work import open_work, utc_now
 from auditor.store.engine import transaction
 from auditor.store.queue import ESTIMATE, ask_for, queue_sizes
@@ -60,3 +60,25 @@ async def test_what_is_asked_for_twice_waits_once_beside_what_is_at_work(engine:
     assert await estimates_asked(engine) == {"picked": 1, "queued": 1}
     await take_all(engine)
     assert [await ask(), await ask()] == [True, False]
+
+
+async def test_a_loop_that_has_nothing_to_do_does_not_end_the_session_and_one_that_fails_does() -> None:
+    stop, fail = asyncio.Event(), asyncio.Event()
+
+    async def idle() -> None: ...
+
+    async def failing() -> None:
+        await fail.wait()
+        raise OSError
+
+    repeating = [asyncio.create_task(idle()), asyncio.create_task(failing())]
+    stopping = asyncio.create_task(stop.wait())
+    ended = asyncio.create_task(_first_end([stopping], repeating))
+    await repeating[0]
+    await asyncio.sleep(0)
+    assert not ended.done()
+    fail.set()
+    await ended
+    assert isinstance(repeating[1].exception(), OSError)
+    stop.set()
+    await stopping

@@ -40,6 +40,8 @@ NOT_IMPORTED = {
 }
 #: pydantic requires exactly one version of its core.
 PART_OF = {"pydantic-core": "pydantic"}
+#: Packages into which several distributions install, with the one whose part is imported.
+SHARED = {"opentelemetry": "opentelemetry-proto"}
 
 
 def normal(name: str) -> str:
@@ -71,7 +73,7 @@ def imports() -> dict[str, set[str]]:
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 roots.add(node.module.partition(".")[0])
         foreign = roots - set(sys.stdlib_module_names) - set(PACKAGES) - {"deploy"}
-        names = {normal(distributions.get(root, [root])[0]) for root in foreign}
+        names = {SHARED.get(root) or normal(distributions.get(root, [root])[0]) for root in foreign}
         found[module] = {PART_OF.get(name, name) for name in names}
     return found
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from auditor.config import Config
-from auditor.domain.ids import new_id
+from auditor.domain.ids import new_id_text
 from gateway.auth import Authenticator
 from gateway.deadlines import Deadlines
 from gateway.errors import INTERNAL_ERROR, BadRequest, GatewayError, NotFound
@@ -83,7 +83,7 @@ class Router:
         if isinstance(answer, OpenAnswer):
             return answer.ends
         if "x-request-id" not in answer.headers:
-            answer.headers["x-request-id"] = request_id(request.headers, new_id(time.time_ns() // 1_000_000))
+            answer.headers["x-request-id"] = request_id(request.headers, new_id_text(time.time_ns() // 1_000_000))
         try:
             return answer.send(request)
         except ValueError:  # a header field that cannot be written

@@ -35,7 +35,8 @@ class Counters:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._map = _map_file(path)
-        self._values = memoryview(self._map)[:_VALUES_BYTES].cast("q")
+        #: The counts, each at the `place` of its series.
+        self.values = memoryview(self._map)[:_VALUES_BYTES].cast("q")
         self._map.seek(_VALUES_BYTES)
         names = _read_names(self._map)
         self._index = {key: index for index, key in enumerate(_keys(names))}
@@ -46,25 +47,27 @@ class Counters:
     def add(self, key: Key, amount: int = 1) -> None:
         """Add to a series, which begins at 0."""
         try:
-            self._values[self._index[key]] += amount
+            self.values[self._index[key]] += amount
         except KeyError:
-            self._values[self._declare(key)] += amount
+            self.values[self._declare(key)] += amount
+
+    def place(self, key: Key) -> int:
+        """Return the index of a series in `values`, for a caller that counts it often."""
+        index = self._index.get(key)
+        return self._declare(key) if index is None else index
 
     def set(self, key: Key, value: int) -> None:
         """Set a series that can also fall."""
-        index = self._index.get(key)
-        if index is None:
-            index = self._declare(key)
-        self._values[index] = value
+        self.values[self.place(key)] = value
 
     def get(self, key: Key) -> int:
         """Read a series of this process."""
         index = self._index.get(key)
-        return 0 if index is None else self._values[index]
+        return 0 if index is None else self.values[index]
 
     def close(self) -> None:
         """Unmap the file; what was counted stays in it."""
-        self._values.release()
+        self.values.release()
         self._map.close()
 
     def _declare(self, key: Key) -> int:

@@ -3,11 +3,10 @@
 import asyncio
 import time
 from dataclasses import dataclass, replace
-from uuid import UUID
 
 from auditor.config import Route
 from auditor.domain.exchange import Capture, Origin, Outcome
-from auditor.domain.ids import new_id
+from auditor.domain.ids import new_id_text
 from auditor.domain.keys import Key
 from auditor.domain.sampling import sampled
 from gateway.app import Gateway, error_answer
@@ -84,7 +83,7 @@ class Endpoint:
             _check_pin(gateway, directives.pin, key)
         if "traceparent" in request.headers:
             directives = replace(directives, tags={**trace_tags(request.headers), **directives.tags})
-        exchange_id = new_id(now_us // 1000)
+        exchange_id = new_id_text(now_us // 1000)
         capture, inclusion, skip_reason = (
             _capture(gateway.config.seed, route, directives, exchange_id) if self.copied else _NOT_COPIED
         )
@@ -139,7 +138,7 @@ def _refuse_compressed(request: Request) -> None:
         )
 
 
-def _capture(seed: int, route: Route, directives: Directives, exchange_id: UUID) -> tuple[Capture, float, str]:
+def _capture(seed: int, route: Route, directives: Directives, exchange_id: str) -> tuple[Capture, float, str]:
     """Decide how much is captured and with which probability, or why nothing is."""
     if directives.origin is not Origin.CLIENT:
         return Capture.FULL, 1.0, ""
@@ -148,7 +147,7 @@ def _capture(seed: int, route: Route, directives: Directives, exchange_id: UUID)
         return capture, 0.0, "capture_off"
     if not directives.audit:
         return capture, 0.0, "audit_off"
-    if not sampled(seed, exchange_id.bytes, route.sample):
+    if not sampled(seed, bytes.fromhex(exchange_id.replace("-", "")), route.sample):
         return capture, 0.0, "not_sampled"
     return capture, route.sample, ""
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from secrets import token_hex
-from uuid import UUID
 
 from auditor.config import Deployment
 
@@ -85,11 +84,11 @@ def _is_returned(name: str) -> bool:
     return name in _RETURNED or (name.startswith(_RETURNED_PREFIXES) and name not in _WITHHELD)
 
 
-def own_headers(exchange_id: UUID, request_id: str, deployment: str | None, attempts: int) -> dict[str, str]:
+def own_headers(exchange_id: str, request_id: str, deployment: str | None, attempts: int) -> dict[str, str]:
     """Return the headers that name the exchange, the deployment and the number of attempts."""
     headers = {
         "x-request-id": request_id,
-        "x-biasmeter-exchange-id": str(exchange_id),
+        "x-biasmeter-exchange-id": exchange_id,
         "x-biasmeter-attempts": str(attempts),
     }
     if deployment is not None:
@@ -97,7 +96,12 @@ def own_headers(exchange_id: UUID, request_id: str, deployment: str | None, atte
     return headers
 
 
-def request_id(client: Mapping[str, str], exchange_id: UUID) -> str:
+def request_id(client: Mapping[str, str], exchange_id: str) -> str:
     """Return the client's ``x-request-id`` if it is valid, otherwise a new one."""
     given = client.get("x-request-id", "")
-    return given if _REQUEST_ID.match(given) else f"req_{exchange_id.hex}"
+    return given if _REQUEST_ID.match(given) else own_request_id(exchange_id)
+
+
+def own_request_id(exchange_id: str) -> str:
+    """Return the request id that the gateway gives to an exchange."""
+    return f"req_{exchange_id.replace('-', '')}"

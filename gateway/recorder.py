@@ -14,7 +14,7 @@ from gateway.counters import Counters
 from gateway.rare_log import RareLog
 from gateway.redaction import Redactor
 from gateway.spool import SpoolWriter
-from gateway.telemetry import observe
+from gateway.telemetry import ExchangeSeries
 from gateway.threads import WorkThread
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,7 @@ class Recorder:
     redactor: Redactor
     spool_full: bool = False
     thread: WorkThread = field(default_factory=WorkThread)
+    _series: dict[tuple[str, ...], ExchangeSeries] = field(default_factory=dict)
     _unwritten: "set[asyncio.Task[None]]" = field(default_factory=set)
     _rare: RareLog = field(default_factory=lambda: RareLog(log))
 
@@ -89,20 +90,22 @@ class Recorder:
 
     def count(self, exchange: Exchange) -> None:
         """Count one exchange, kept or not."""
-        add = self.counters.add
-        origin, deployment, route = exchange.origin, exchange.deployment, exchange.route
-        add(("biasmeter_requests", exchange.endpoint, route, deployment, origin, str(exchange.status)))
-        if exchange.prompt_tokens is not None:
-            add(("biasmeter_tokens", deployment, origin, "prompt"), exchange.prompt_tokens)
-        if exchange.completion_tokens is not None:
-            add(("biasmeter_tokens", deployment, origin, "completion"), exchange.completion_tokens)
-        labels = (route, deployment, origin)
-        observe(self.counters, "biasmeter_request_duration_seconds", labels, exchange.total_us / 1e6)
-        observe(
-            self.counters, "biasmeter_overhead_seconds", (origin,), (exchange.total_us - exchange.upstream_us) / 1e6
+        series = self.series(exchange.endpoint, exchange.route, exchange.deployment, exchange.origin)
+        series.count(
+            exchange.status,
+            exchange.prompt_tokens,
+            exchange.completion_tokens,
+            exchange.total_us,
+            exchange.upstream_us,
+            exchange.first_byte_us if exchange.stream else None,
         )
-        if exchange.stream and exchange.first_byte_us is not None:
-            observe(self.counters, "biasmeter_time_to_first_token_seconds", labels, exchange.first_byte_us / 1e6)
+
+    def series(self, *labels: str) -> ExchangeSeries:
+        """Return the series of an endpoint, route, deployment and origin."""
+        found = self._series.get(labels)
+        if found is None:
+            found = self._series[labels] = ExchangeSeries(self.counters, *labels)
+        return found
 
 
 def _encode(exchange: Exchange, redactor: Redactor) -> bytes | None:

@@ -51,12 +51,79 @@ _HISTOGRAMS = {
     "biasmeter_overhead_seconds": (("origin",), _FAST, "Total time less the time spent waiting for the deployment."),
 }
 
+_EDGES_US = {name: tuple(round(edge * 1e6) for edge in edges) for name, (_, edges, _) in _HISTOGRAMS.items()}
 
-def observe(counters: Counters, name: str, labels: tuple[str, ...], seconds: float) -> None:
-    """Add one duration to its histogram. Buckets are stored separately, and summed when they are exported."""
-    edges = _HISTOGRAMS[name][1]
-    counters.add((name, *labels, _PARTS[bisect_left(edges, seconds)]))
-    counters.add((name, *labels, "sum_us"), round(seconds * 1e6))
+
+class Histogram:
+    """One histogram of durations. Buckets are stored separately, and summed when they are exported.
+
+    The places of its series are looked up at their first use only.
+    """
+
+    __slots__ = ("_counters", "_edges_us", "_key", "_places", "_sum", "_values")
+
+    def __init__(self, counters: Counters, name: str, labels: tuple[str, ...]) -> None:
+        self._counters, self._values = counters, counters.values
+        self._key = (name, *labels)
+        self._edges_us = _EDGES_US[name]
+        self._places: list[int | None] = [None] * (len(self._edges_us) + 1)
+        self._sum = counters.place((*self._key, "sum_us"))
+
+    def observe(self, us: int) -> None:
+        """Add one duration, in microseconds."""
+        bucket = bisect_left(self._edges_us, us)
+        place = self._places[bucket]
+        if place is None:
+            place = self._places[bucket] = self._counters.place((*self._key, _PARTS[bucket]))
+        self._values[place] += 1
+        self._values[self._sum] += us
+
+
+class ExchangeSeries:
+    """The series in which the exchanges of one endpoint, route, deployment and origin are counted."""
+
+    __slots__ = ("_counters", "_duration", "_first_token", "_labels", "_overhead", "_places", "_values")
+
+    def __init__(self, counters: Counters, endpoint: str, route: str, deployment: str, origin: str) -> None:
+        self._counters, self._values = counters, counters.values
+        self._labels = endpoint, route, deployment, origin
+        self._duration = Histogram(counters, "biasmeter_request_duration_seconds", self._labels[1:])
+        self._overhead = Histogram(counters, "biasmeter_overhead_seconds", (origin,))
+        self._first_token: Histogram | None = None
+        self._places: dict[int | str, int] = {}
+
+    def count(
+        self,
+        status: int,
+        prompt_tokens: int | None,
+        completion_tokens: int | None,
+        total_us: int,
+        upstream_us: int,
+        first_byte_us: int | None,
+    ) -> None:
+        """Count one exchange; ``first_byte_us`` only of a stream."""
+        values, places = self._values, self._places
+        values[places.get(status) or self._requests(status)] += 1
+        if prompt_tokens is not None:
+            values[places.get("prompt") or self._tokens("prompt")] += prompt_tokens
+        if completion_tokens is not None:
+            values[places.get("completion") or self._tokens("completion")] += completion_tokens
+        self._duration.observe(total_us)
+        self._overhead.observe(total_us - upstream_us)
+        if first_byte_us is not None:
+            if self._first_token is None:
+                name = "biasmeter_time_to_first_token_seconds"
+                self._first_token = Histogram(self._counters, name, self._labels[1:])
+            self._first_token.observe(first_byte_us)
+
+    def _requests(self, status: int) -> int:
+        self._places[status] = place = self._counters.place(("biasmeter_requests", *self._labels, str(status)))
+        return place
+
+    def _tokens(self, kind: str) -> int:
+        _, _, deployment, origin = self._labels
+        self._places[kind] = place = self._counters.place(("biasmeter_tokens", deployment, origin, kind))
+        return place
 
 
 def forget_gauges(counters: Counters, origins: Iterable[str]) -> None:

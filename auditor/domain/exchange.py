@@ -33,13 +33,13 @@ class Capture(StrEnum):
 
 
 class Exchange(NamedTuple):
-    """The facts of one exchange, and its content where it is captured in full. Made and written by name.
+    """The facts of one exchange, and its content where it is captured in full.
 
     Times are microseconds; token counts are absent where the upstream reported none. A tuple, for one is made on each
     request while the client waits: a frozen dataclass of as many fields takes three times as long.
     """
 
-    id: UUID
+    id: UUID  #: its text in an exchange that the gateway has made and not yet written
     at_us: int  #: when the request's head had been read, microseconds after 1970 (UTC)
     origin: Origin
     endpoint: str  #: e.g. ``chat/completions``

@@ -41,13 +41,14 @@ _LONG_RUN = b"a" * _KEY_LENGTH
 
 def suspects_key(data: bytes) -> bool:
     """Return whether bytes, with or without JSON escapes, may contain a key."""
-    return b"PRIVATE KEY" in data or _suspects_assignment(data) or _suspects_run(data)
+    # `find`, since `in` is slower where nothing is found: it raises an exception and drops it.
+    return data.find(b"PRIVATE KEY") >= 0 or _suspects_assignment(data) or _suspects_run(data)
 
 
 def _suspects_assignment(data: bytes) -> bool:
-    if b"assword" in data or b"api_key" in data or b"_secret" in data:
+    if data.find(b"assword") >= 0 or data.find(b"api_key") >= 0 or data.find(b"_secret") >= 0:
         return True
-    if b"=" not in data:  # rare in prose, and fast to check
+    if data.find(b"=") < 0:  # rare in prose, and fast to check
         return False
     small = data.lower()
     return any(name in small for name in _NAMES_BYTES)

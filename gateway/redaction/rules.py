@@ -18,7 +18,7 @@ _DOMAIN = re.compile(r"(?:[\w-]++\.)+[^\W\d_]{2,24}")
 
 def suspects_address(data: bytes) -> bool:
     """Return whether bytes may contain an e-mail address."""
-    return b"@" in data
+    return data.find(b"@") >= 0
 
 
 def find_addresses(text: str) -> Iterator[tuple[int, int]]:

@@ -65,7 +65,7 @@ class Searcher:
 
     def suspects(self, data: bytes) -> bool:
         """Return whether there may be something to find. Takes a few microseconds per kilobyte."""
-        if b"\\" in data and _RELEVANT_ESCAPE.search(data) is not None:
+        if data.find(b"\\") >= 0 and _RELEVANT_ESCAPE.search(data) is not None:
             return True
         return any(suspects(data) for suspects in self._suspects)
 

@@ -22,10 +22,14 @@ from hostile_texts import HOSTILE
 
 from auditor.config import Price
 from auditor.domain.exchange import Exchange
+from auditor.domain.ids import new_id, new_id_text
 from auditor.domain.keys import Key
+from gateway.counters import Counters
 from gateway.errors import Limited
 from gateway.limits import KeyLimits, TokenCount
+from gateway.recorder import Recorder
 from gateway.redaction import Redactor
+from gateway.spool import SpoolWriter
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
 
@@ -113,6 +117,24 @@ def test_records() -> None:
         }
         took = ", ".join(f"{what} in {of_many(call):.1f} us" for what, call in calls.items())
         print(f"an exchange as {name}, without content: {len(payload)} bytes, {took}")
+
+
+def test_ids_and_counts(tmp_path: Path) -> None:
+    counters = Counters(tmp_path / "w.counters")
+    recorder = Recorder(SpoolWriter(tmp_path / "spool", "w"), counters, Redactor(()))
+    one = exchange(prompt_tokens=3, completion_tokens=7, total_us=5000, upstream_us=4900)
+    series = recorder.series(one.endpoint, one.route, one.deployment, one.origin)
+    calls: dict[str, Callable[[], object]] = {
+        "the text of a new id": lambda: new_id_text(1_700_000_000_000),
+        "a new id, and its text twice": lambda: (made := new_id(1_700_000_000_000), str(made), made.hex),
+        "an exchange in order": lambda: Exchange._make((*one,)),
+        "all counts of an exchange": lambda: recorder.count(one),
+        "the same, its series being known": lambda: series.count(200, 3, 7, 5000, 4900, None),
+    }
+    print(conditions())
+    for name, call in calls.items():
+        print(f"{name}: {of_many(call):.2f} us")
+    counters.close()
 
 
 def test_limits(tmp_path: Path) -> None:

@@ -1,13 +1,17 @@
 """Exchange ids: they sort by time, give it back, and days tile them without a gap."""
 
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
+from itertools import chain
 from uuid import RFC_4122, UUID
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from auditor.domain.ids import day_bounds, id_time, new_id
+from auditor.domain.ids import day_bounds, id_time, new_id, new_id_text
 
 LAST_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 MILLISECONDS = st.integers(0, LAST_MS)
@@ -57,6 +61,58 @@ def test_ids_sort_by_time(one: int, other: int, bits: int, other_bits: int) -> N
 
 def test_ids_of_one_millisecond_differ() -> None:
     assert len({new_id(1_700_000_000_000) for _ in range(10_000)}) == 10_000
+
+
+@given(MILLISECONDS)
+@example(0)
+@example(LAST_MS)
+@example(2**48 - 1)
+def test_the_text_of_a_new_id_is_that_of_a_version_7_uuid(unix_ms: int) -> None:
+    text = new_id_text(unix_ms)
+    made = UUID(text)
+    assert str(made) == text
+    assert (made.version, made.variant, made.int >> 80) == (7, RFC_4122, unix_ms)
+
+
+def test_all_74_bits_of_texts_are_random() -> None:
+    made = [UUID(new_id_text(1)).int for _ in range(10_000)]
+    assert len(set(made)) == len(made)
+    ones = [sum(one >> place & 1 for one in made) for place in range(80)]
+    constant = {place for place, count in enumerate(ones) if count in {0, len(made)}}
+    assert constant == {62, 63, 76, 77, 78, 79}  # the variant and the version
+    # Six standard deviations: one run in 7 million fails for each of 74 bits.
+    assert all(abs(ones[place] - 5000) < 300 for place in range(80) if place not in constant)
+
+
+FORKS = """
+import os, sys
+from auditor.domain.ids import new_id_text
+
+def write(n):
+    os.write(1, "".join(new_id_text(1) + "\\n" for _ in range(n)).encode())
+
+write(3)
+children = [os.fork() for _ in range(3)]
+write(700)
+if children[-1]:
+    for child in children:
+        if child:
+            os.waitpid(child, 0)
+"""
+
+
+def test_forked_processes_make_other_ids_than_their_parent() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, check=True, timeout=60)
+    made = done.stdout.split()
+    # Three forks in a row are eight processes, each of which inherited what was left of the random bytes.
+    assert len(made) >= 3 + 8 * 700
+    assert len(set(made)) == len(made)
+
+
+def test_threads_make_different_ids() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: [new_id_text(1) for _ in range(2000)], range(4)))
+    assert len(set(chain(*made))) == 8000
 
 
 @given(MILLISECONDS, st.integers(0, 2**74 - 1))

@@ -37,8 +37,9 @@ def of_gateway(folder: Path) -> int:
             for kind in ("input", "output"):
                 counters.add(("biasmeter_tokens", name, origin, kind))
             counters.add(("biasmeter_upstream_errors", name, origin, "timeout"))
-            telemetry.observe(counters, "biasmeter_request_duration_seconds", (name, name, origin), 0.2)
-        telemetry.observe(counters, "biasmeter_time_to_first_token_seconds", (name, name, "client"), 0.1)
+            telemetry.Histogram(counters, "biasmeter_request_duration_seconds", (name, name, origin)).observe(200_000)
+        first_token = "biasmeter_time_to_first_token_seconds"
+        telemetry.Histogram(counters, first_token, (name, name, "client")).observe(100_000)
     counters.close()
     shown = telemetry.MetricsPage(
         folder / "counters",

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from auditor.config import Deployment
 from gateway.headers import client_headers, own_headers, request_id, upstream_headers
 
-ID = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
+ID = "01890a5d-ac96-774b-bcce-b302099a8057"
 OPEN = Deployment(name="open", base_url="http://127.0.0.1:1/v1")
 KEYED = OPEN.model_copy(update={"api_key": SecretStr("sk-upstream")})
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -198,4 +198,4 @@ def test_a_sane_request_id_is_kept(given: str) -> None:
 @pytest.mark.parametrize("given", [None, "", " ", "a b", "a\tb", "a\n", "\r\nx: 1", "é", "\udcff", "\x7f", "x" * 201])
 def test_any_other_is_replaced(given: str | None) -> None:
     client = {} if given is None else {"x-request-id": given}
-    assert request_id(CIMultiDict(client), ID) == f"req_{ID.hex}"
+    assert request_id(CIMultiDict(client), ID) == f"req_{UUID(ID).hex}"

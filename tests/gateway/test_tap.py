@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from auditor.config import Deployment, Route, WeightedDeployment
 from auditor.domain.exchange import Capture, Exchange, Origin, Outcome
-from auditor.domain.ids import new_id
+from auditor.domain.ids import new_id_text
 from gateway.auth import Directives
 from gateway.counters import Counters, read_all
 from gateway.recorder import Recorder
@@ -42,7 +42,7 @@ class Wall:
     def tap(self, limit: int = 1000, **changed: Any) -> Tap:
         """A tap on a subject like most, with what a test cares about changed."""
         usual: dict[str, Any] = {
-            "id": new_id(1_700_000_000_000), "at_us": 1_700_000_000_000_000,
+            "id": new_id_text(1_700_000_000_000), "at_us": 1_700_000_000_000_000,
             "path": "chat/completions", "endpoint": "chat/completions",
             "ending": DONE, "model": "gpt", "stream": True, "route": ROUTE,
             "directives": Directives(), "key_id": "key_1", "request_id": "req_1", "config_hash": "0123456789abcdef",
@@ -81,12 +81,37 @@ def test_an_exchange_has_the_facts_of_its_request(wall: Wall) -> None:
     tap.attempts = 2
     tap.end(Outcome.COMPLETE, 200)
     (one,) = wall.exchanges()
-    assert (one.id, one.at_us) == (tap.context.id, tap.context.at_us)
+    assert (str(one.id), one.at_us) == (tap.context.id, tap.context.at_us)
     assert (one.origin, one.ref, one.parent, one.tags) == (Origin.PROBE, "r1", PARENT, {"tenant": "a"})
     assert (one.route, one.deployment, one.endpoint) == ("gpt", "gpt-eu", "chat/completions")
     assert (one.key_id, one.request_id, one.config_hash) == ("key_1", "req_1", "0123456789abcdef")
     assert (one.attempts, one.inclusion, one.stream, one.status) == (2, 0.25, True, 200)
     assert len(one.model) == 200
+
+
+def test_every_fact_is_in_its_field(wall: Wall) -> None:
+    """The record is made by position: each field has a value here that no other field could have."""
+    directives = Directives(origin=Origin.PEER, ref="r1", parent=PARENT, tags={"tenant": "a"})
+    tap = wall.tap(
+        directives=directives, inclusion=0.25, capture=Capture.HASHED, endpoint="completions", model="gpt-asked"
+    )
+    tap.attempts, tap.upstream_s, tap.content_encoding = 2, 0.0, "gzip\xff"
+    tap.body(b'{"usage":{"prompt_tokens":3,"completion_tokens":4},"choices":[{"finish_reason":"length"}]}')
+    tap.end(Outcome.CUT, 206, "upstream_cut")
+    (one,) = wall.exchanges()
+    times = {name: getattr(one, name) for name in ("total_us", "first_byte_us")}
+    assert 0 <= times["first_byte_us"] <= times["total_us"]
+    assert one._asdict() == times | {
+        "id": UUID(tap.context.id), "at_us": 1_700_000_000_000_000, "origin": Origin.PEER,
+        "endpoint": "completions", "route": "gpt", "deployment": "gpt-eu", "model": "gpt-asked", "status": 206,
+        "outcome": Outcome.CUT, "stream": True, "attempts": 2, "capture": Capture.HASHED, "inclusion": 0.25,
+        "config_hash": "0123456789abcdef", "request_id": "req_1", "tags": {"tenant": "a"}, "key_id": "key_1",
+        "ref": "r1", "parent": PARENT, "error_type": "upstream_cut", "finish_reason": "length", "prompt_tokens": 3,
+        "completion_tokens": 4, "upstream_us": 0, "request_bytes": 15, "response_bytes": 90, "truncated": False,
+        "redacted": False, "content_encoding": r"gzip\xff", "request_hash": sha256(tap.context.body).digest(),
+        "response_hash": one.response_hash, "request": None, "response": None,
+    }  # fmt: skip
+    assert one.response_hash not in {None, one.request_hash}
 
 
 def test_what_events_tell_is_noted(wall: Wall) -> None:

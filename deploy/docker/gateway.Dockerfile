@@ -3,7 +3,7 @@
 #   docker build -f deploy/docker/gateway.Dockerfile -t biasmeter-gateway .
 FROM python:3.13-slim AS build
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY deploy/docker/requirements-build.txt deploy/docker/requirements-gateway.txt ./
 COPY biasmeter biasmeter
 COPY gateway gateway

@@ -2,11 +2,23 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from json import loads
 from typing import NamedTuple
 
 from gateway.redaction.rules import RULES
+
+
+def _compiled() -> Callable[[bytes], bool] | None:
+    try:
+        from gateway.redaction import _prefilter  # noqa: PLC0415 -- only where it has been compiled
+    except ImportError:
+        return None
+    return _prefilter.may_hold
+
+
+#: The optional C. It returns False for most bytes in which no rule finds anything, in an eighth of the time.
+may_hold = _compiled()
 
 #: Escapes that may hide a secret from the searches over bytes: of ASCII, and of wide spaces and dashes.
 _RELEVANT_ESCAPE = re.compile(rb"\\(?:u00[2-7aA]|u20(?:09|2[fF]|1[013])|/)")
@@ -65,6 +77,8 @@ class Searcher:
 
     def suspects(self, data: bytes) -> bool:
         """Return whether there may be something to find. Takes a few microseconds per kilobyte."""
+        if may_hold is not None and not may_hold(data):
+            return False
         if data.find(b"\\") >= 0 and _RELEVANT_ESCAPE.search(data) is not None:
             return True
         return any(suspects(data) for suspects in self._suspects)

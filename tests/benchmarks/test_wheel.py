@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from postgres import remove_store
@@ -41,15 +42,38 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.parametrize("editable", [False, True])
+def test_an_installation_without_a_compiler_is_pure_python(source: Path, tmp_path: Path, editable: bool) -> None:
+    """Also from a checkout in which another Python has compiled something before."""
+    checkout = tmp_path / "checkout"
+    shutil.copytree(source, checkout)
+    run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    pip = tmp_path / "venv/bin/pip"
+    if editable:
+        run(pip, "install", "-q", "--no-deps", "-e", checkout, cwd=tmp_path, CC="false")
+        assert not list(checkout.rglob("*.so"))
+        return
+    (checkout / "gateway/redaction/_prefilter.cpython-39-other.so").write_bytes(b"of another machine")
+    run(pip, "wheel", "-q", "--no-deps", "-w", tmp_path, checkout, cwd=tmp_path, CC="false")
+    (wheel,) = tmp_path.glob("biasmeter-*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    with ZipFile(wheel) as contents:
+        names = contents.namelist()
+    assert "gateway/redaction/search.py" in names
+    assert not [name for name in names if name.endswith((".so", ".c"))]
+
+
 def test_the_wheel_runs_the_demonstration_in_a_clean_environment(source: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
     pip, biasmeter = tmp_path / "venv/bin/pip", tmp_path / "venv/bin/biasmeter"
     run(pip, "wheel", "-q", "--no-deps", "-w", tmp_path / "dist", source, cwd=tmp_path)
     (wheel,) = (tmp_path / "dist").glob("biasmeter-*.whl")
+    assert wheel.name.endswith("-py3-none-any.whl") is (shutil.which("gcc") is None)
     run(pip, "install", "-q", "-c", source / "constraints.txt", f"{wheel}[demo]", cwd=tmp_path)
     outside = tmp_path / "outside"
     outside.mkdir()
-    assert run(biasmeter, "--version", cwd=outside).startswith("biasmeter ")
+    in_use = "in use" if shutil.which("gcc") else "not in use"
+    assert run(biasmeter, "--version", cwd=outside).endswith(f" (optional C extension: {in_use})\n")
     run(biasmeter, "deploy-files", "-o", "deploy", cwd=outside)
     written = {path.relative_to(outside / "deploy") for path in (outside / "deploy").rglob("*") if path.is_file()}
     assert {Path("kubernetes/gateway.yaml"), Path("grafana/dashboards/fleet.json"), Path(".env.example")} < written

@@ -1,4 +1,4 @@
-"""A small disk, and the event loops a test runs on: asyncio's, or those that ``pytest.mark.asyncio`` names."""
+"""A small disk, both ways of redaction, and event loops: asyncio's, or those that ``pytest.mark.asyncio`` names."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 import uvloop
 from disks import mounted
+from prefilters import compiled
+
+from gateway.redaction import search
 
 _LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
@@ -29,3 +32,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 64 KiB."""
     with mounted(tmp_path / "disk", "size=64k") as disk:
         yield disk
+
+
+@pytest.fixture(scope="module", params=["python", "c"])
+def both_searches(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Redaction by Python alone, and then with its optional C, compiled here."""
+    module = compiled(tmp_path_factory.mktemp("compiled")) if request.param == "c" else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "may_hold", module and module.may_hold)
+        yield

@@ -3,11 +3,14 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.redaction.search import STRING
 from gateway.redaction.streams import EventTemplate, Stream, find_strings, make_template, parse_event
+
+pytestmark = pytest.mark.usefixtures("both_searches")
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 #: One text, two, beside one that is no piece, a tool's call, a response, a number that is a text, the same text twice.

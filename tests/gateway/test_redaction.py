@@ -19,6 +19,8 @@ from gateway.redaction import Redactor
 from gateway.redaction.rules import RULES
 from gateway.redaction.search import Searcher, replace_spans
 
+pytestmark = pytest.mark.usefixtures("both_searches")
+
 ALL = ("keys", "email", "phone", "card")
 REDACTOR = Redactor(ALL)
 SEARCHER = Searcher(ALL)

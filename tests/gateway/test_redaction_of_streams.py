@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from exchanges import exchange
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.redaction import Redactor
 from gateway.sse import payloads
+
+pytestmark = pytest.mark.usefixtures("both_searches")
 
 REDACTOR = Redactor(("keys", "email", "phone", "card"))
 CANARIES = {

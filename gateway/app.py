@@ -72,14 +72,18 @@ class Router:
         self._rest[method] = handler
 
     async def serve(self, request: Request) -> bool:
-        """Answer a request, also when its handler fails. Only a client that has disconnected gets no answer.
+        """Answer a request. Return whether the connection ends with the answer."""
+        return await self.serve_by(self._dispatch, request)
+
+    async def serve_by(self, handler: Handler, request: Request) -> bool:
+        """Answer a request by a handler, also when that fails. Only a client that has disconnected gets no answer.
 
         Returns
         -------
         bool
             Whether the connection ends with the answer.
         """
-        answer = await self._answer(request)
+        answer = await _answer(handler, request)
         if isinstance(answer, OpenAnswer):
             return answer.ends
         if "x-request-id" not in answer.headers:
@@ -90,27 +94,17 @@ class Router:
             log.exception("%s %r failed", request.method, request.path)
             return error_answer(INTERNAL_ERROR).send(request)
 
-    async def _answer(self, request: Request) -> WholeAnswer | OpenAnswer:
-        try:
-            by_method = self._exact.get(request.target) or self._find_below(request.path) or self._rest
-            handler = by_method.get(request.method)
-            if handler is None:
-                if by_method is self._rest:
-                    raise unknown_url(request.path)  # noqa: TRY301 -- answered below, as from a handler
-                error = BadRequest(f"{request.method} is not allowed here.", code="method_not_allowed", status=405)
-                return error_answer(error, {"allow": ",".join(sorted(by_method))})
-            if "expect" in request.headers:
-                _let_continue(request)
-            return await handler(request)
-        except GatewayError as error:
-            return error_answer(error)
-        except ConnectionResetError:  # the client has left; there is nobody to answer
-            raise
-        except Exception:
-            if request.client.has_begun:  # the answer cannot become a 500 any more: the connection ends it
-                raise
-            log.exception("%s %r failed", request.method, request.path)
-            return error_answer(INTERNAL_ERROR)
+    async def _dispatch(self, request: Request) -> WholeAnswer | OpenAnswer:
+        by_method = self._exact.get(request.target) or self._find_below(request.path) or self._rest
+        handler = by_method.get(request.method)
+        if handler is None:
+            if by_method is self._rest:
+                raise unknown_url(request.path)
+            error = BadRequest(f"{request.method} is not allowed here.", code="method_not_allowed", status=405)
+            return error_answer(error, {"allow": ",".join(sorted(by_method))})
+        if "expect" in request.headers:
+            _let_continue(request)
+        return await handler(request)
 
     def _find_below(self, path: str) -> dict[str, Handler] | None:
         if path in self._exact:  # the target has a query or escapes
@@ -119,6 +113,20 @@ class Router:
             if path.startswith(beginning) and path != beginning:
                 return by_method
         return None
+
+
+async def _answer(handler: Handler, request: Request) -> WholeAnswer | OpenAnswer:
+    try:
+        return await handler(request)
+    except GatewayError as error:
+        return error_answer(error)
+    except ConnectionResetError:  # the client has left; there is nobody to answer
+        raise
+    except Exception:
+        if request.client.has_begun:  # the answer cannot become a 500 any more: the connection ends it
+            raise
+        log.exception("%s %r failed", request.method, request.path)
+        return error_answer(INTERNAL_ERROR)
 
 
 def unknown_url(path: str) -> NotFound:

@@ -2,9 +2,11 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
-from auditor.config import Route
+from auditor.config import Config, Route
 from auditor.domain.exchange import Capture, Origin, Outcome
 from auditor.domain.ids import new_id_text
 from auditor.domain.keys import Key
@@ -15,15 +17,17 @@ from gateway.auth import Directives
 from gateway.errors import BadRequest, Forbidden, Limited, Saturated, UpstreamFailed, UpstreamTimeout
 from gateway.failures import UpstreamRefused
 from gateway.headers import request_id, trace_tags
-from gateway.limits import TokenCount
-from gateway.relay import STOPPED, STOPPING, relay, relay_refusal, survives_cancellation
+from gateway.limits import Grant, TokenCount
+from gateway.relay import STOPPED, STOPPING, relay, relay_refusal, settle, survives_cancellation
 from gateway.server import OpenAnswer, Request, WholeAnswer
 from gateway.sse import DONE, LAST_RESPONSE, StreamTerminator
 from gateway.tap import RequestContext, Tap
-from gateway.wire import read_envelope
+from gateway.wire import Envelope, read_envelope
+
+Answer = WholeAnswer | OpenAnswer
 
 _NOT_COPIED = (Capture.OFF, 0.0, "pass_through")
-_DISCONNECTED = (Outcome.CLIENT_GONE, 499, "client_gone")
+DISCONNECTED = (Outcome.CLIENT_GONE, 499, "client_gone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class Endpoint:
     label: str | None = None
     copied: bool = True
 
-    async def forward(self, gateway: Gateway, request: Request) -> WholeAnswer | OpenAnswer:
+    async def forward(self, gateway: Gateway, request: Request) -> Answer:
         """Forward one request."""
         now_us = time.time_ns() // 1000
         key = gateway.authenticator.identify(request.headers)
@@ -50,21 +54,7 @@ class Endpoint:
         body = await request.body(gateway.config.gateway.body_limit)
         context = self._context(gateway, request, now_us, key, directives, body)
         tap = Tap(context, gateway.recorder, gateway.config.gateway.capture_limit)
-        try:
-            if key is not None and directives.origin is Origin.CLIENT:
-                _admit(gateway, key, tap)
-            return await _forward(gateway, request, tap)
-        except ConnectionResetError:  # from a write to the client
-            tap.end(*_DISCONNECTED)
-            raise
-        except asyncio.CancelledError:
-            return _stop(request, tap)
-        except Exception:
-            if request.client.has_begun:
-                tap.end(Outcome.CUT, tap.status, "internal_error")
-            else:
-                tap.end(Outcome.FAILED, 500, "internal_error")
-            raise
+        return await run(request, tap, partial(_forward, gateway, request, tap, key))
 
     def _context(
         self,
@@ -83,13 +73,28 @@ class Endpoint:
             _check_pin(gateway, directives.pin, key)
         if "traceparent" in request.headers:
             directives = replace(directives, tags={**trace_tags(request.headers), **directives.tags})
-        exchange_id = new_id_text(now_us // 1000)
+        return self.context(gateway.config, route, key, directives, envelope, request.headers, at_us=now_us, body=body)
+
+    def context(  # noqa: PLR0913 -- what is known of a request
+        self,
+        config: Config,
+        route: Route,
+        key: Key | None,
+        directives: Directives,
+        envelope: Envelope,
+        headers: Mapping[str, str],
+        *,
+        at_us: int,
+        body: bytes,
+    ) -> RequestContext:
+        """Describe a request that may be forwarded, under a new id."""
+        exchange_id = new_id_text(at_us // 1000)
         capture, inclusion, skip_reason = (
-            _capture(gateway.config.seed, route, directives, exchange_id) if self.copied else _NOT_COPIED
+            _capture(config.seed, route, directives, exchange_id) if self.copied else _NOT_COPIED
         )
         return RequestContext(
             id=exchange_id,
-            at_us=now_us,
+            at_us=at_us,
             path=self.path,
             endpoint=self.label or self.path,
             ending=self.ending,
@@ -99,8 +104,8 @@ class Endpoint:
             directives=directives,
             key_id=key.id if key else None,
             key_models=key.models if key else (),
-            request_id=request_id(request.headers, exchange_id),
-            config_hash=gateway.config.config_hash,
+            request_id=request_id(headers, exchange_id),
+            config_hash=config.config_hash,
             body=body,
             capture=capture,
             inclusion=inclusion,
@@ -160,21 +165,55 @@ def _admit(gateway: Gateway, key: Key, tap: Tap) -> None:
     Limited
         It exceeds one of them. It is counted, but no copy is kept: refused requests are not evidence.
     """
-    snapshot = gateway.snapshot.current
-    elsewhere = snapshot.spent_elsewhere.get(key.id, 0) if snapshot is not None else 0
-    # A token has about four bytes in most languages and formats.
-    estimate = TokenCount(prompt=len(tap.context.body) // 4, completion=tap.context.asked_tokens or 0)
     try:
-        tap.grant = gateway.limits.admit(key, elsewhere, estimate)
+        tap.grant = admit(gateway, key, tap.context.body, tap.context.asked_tokens)
     except Limited as error:
         tap.drop("dropped_limited")
         tap.end(Outcome.FAILED, error.http_status, error.code)
         raise
 
 
-async def _forward(gateway: Gateway, request: Request, tap: Tap) -> WholeAnswer | OpenAnswer:
+def admit(gateway: Gateway, key: Key, body: bytes, asked_tokens: int | None) -> Grant | None:
+    """Check a request against the limits of its key, and reserve its tokens.
+
+    Raises
+    ------
+    Limited
+        It exceeds one of them.
+    """
+    snapshot = gateway.snapshot.current
+    elsewhere = snapshot.spent_elsewhere.get(key.id, 0) if snapshot is not None else 0
+    # A token has about four bytes in most languages and formats.
+    return gateway.limits.admit(key, elsewhere, TokenCount(prompt=len(body) // 4, completion=asked_tokens or 0))
+
+
+async def run(request: Request, tap: Tap, answer: Callable[[], Awaitable[Answer]]) -> Answer:
+    """Answer a request, and end its exchange however that ends."""
     try:
-        attempt = await Forwarder(gateway, request, tap).run()
+        return await answer()
+    except ConnectionResetError:  # from a write to the client
+        tap.end(*DISCONNECTED)
+        raise
+    except asyncio.CancelledError:
+        return _stop(request, tap)
+    except Exception:
+        if request.client.has_begun:
+            tap.end(Outcome.CUT, tap.status, "internal_error")
+        else:
+            tap.end(Outcome.FAILED, 500, "internal_error")
+        raise
+
+
+async def _forward(gateway: Gateway, request: Request, tap: Tap, key: Key | None) -> Answer:
+    if key is not None and tap.context.directives.origin is Origin.CLIENT:
+        _admit(gateway, key, tap)
+    return await forward_by(Forwarder(gateway, request, tap), gateway, request, tap)
+
+
+async def forward_by(forwarder: Forwarder, gateway: Gateway, request: Request, tap: Tap) -> Answer:
+    """Have a deployment asked, and relay its answer."""
+    try:
+        attempt = await forwarder.run()
     except UpstreamRefused as refused:
         return await relay_refusal(request, refused.refusal, tap)
     except (UpstreamFailed, UpstreamTimeout, Saturated) as error:
@@ -183,13 +222,13 @@ async def _forward(gateway: Gateway, request: Request, tap: Tap) -> WholeAnswer 
     try:
         return await relay(request, attempt, tap, gateway.recorder.thread)
     finally:
-        attempt.settle(tap, gateway.recorder)
+        settle(attempt.slot, tap, gateway.recorder)
 
 
 def _stop(request: Request, tap: Tap) -> WholeAnswer:
     """End an exchange whose handler has been cancelled: answer 503 if nothing has been sent yet."""
     if not survives_cancellation(request):
-        tap.end(*_DISCONNECTED)
+        tap.end(*DISCONNECTED)
         raise asyncio.CancelledError
     if tap.status:  # some of a unary body has been sent
         tap.end(Outcome.CUT, tap.status, STOPPED)

@@ -72,7 +72,7 @@ def client_headers(upstream: Sequence[tuple[str, str]], own: dict[str, str]) -> 
 
     Control characters in the values are removed.
     """
-    returned = {name: value for name, value in upstream if _is_returned(name)}
+    returned = {name: value for name, value in upstream if is_returned(name)}
     for name, value in returned.items():
         if not value.isprintable():
             returned[name] = _CONTROL.sub("", value)
@@ -80,7 +80,8 @@ def client_headers(upstream: Sequence[tuple[str, str]], own: dict[str, str]) -> 
 
 
 @lru_cache(maxsize=1000)  # the names that deployments use are few
-def _is_returned(name: str) -> bool:
+def is_returned(name: str) -> bool:
+    """Return whether clients get a deployment's field of this name, in lower case."""
     return name in _RETURNED or (name.startswith(_RETURNED_PREFIXES) and name not in _WITHHELD)
 
 

@@ -97,16 +97,17 @@ class Attempt:
             answer.abort()
             raise ConnectionResetError("The client did not read its answer in time.") from None
 
-    def settle(self, tap: Tap, recorder: Recorder) -> None:
-        """Release the slot with a verdict on the deployment, once the answer has been relayed."""
-        if tap.outcome is Outcome.COMPLETE:
-            self.slot.release(BreakerVerdict.OK)
-        elif tap.outcome in {None, Outcome.CLIENT_GONE} or tap.error_type == STOPPED:
-            self.slot.release(BreakerVerdict.NONE)
-        else:
-            self.slot.release(BreakerVerdict.FAILED)
-            assert tap.deployment is not None
-            recorder.count_failure(tap.deployment.name, tap.context.directives.origin, tap.error_type or "")
+
+def settle(slot: Slot, tap: Tap, recorder: Recorder) -> None:
+    """Release the slot with a verdict on the deployment, once the answer has been relayed."""
+    if tap.outcome is Outcome.COMPLETE:
+        slot.release(BreakerVerdict.OK)
+    elif tap.outcome in {None, Outcome.CLIENT_GONE} or tap.error_type == STOPPED:
+        slot.release(BreakerVerdict.NONE)
+    else:
+        slot.release(BreakerVerdict.FAILED)
+        assert tap.deployment is not None
+        recorder.count_failure(tap.deployment.name, tap.context.directives.origin, tap.error_type or "")
 
 
 async def begin(ask: UpstreamRequest, upstream: Upstream, tap: Tap, attempt: Attempt) -> None:

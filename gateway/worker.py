@@ -33,9 +33,13 @@ from gateway.recorder import Recorder
 from gateway.redaction import Redactor
 from gateway.routing import RoutingTable
 from gateway.server import Request, Server, WholeAnswer
+from gateway.server.connection import ClientConnection
+from gateway.server.server import ConnectionFactory
+from gateway.server.short_connection import ShortConnection
 from gateway.slots import DeploymentSlots
 from gateway.snapshot import SnapshotReader
 from gateway.spool import SpoolWriter
+from gateway.unary_way import UnaryWay
 from gateway.upstreams.lean import LeanUpstream
 from gateway.upstreams.reference import ReferenceUpstream
 from gateway.welcome import WelcomePage
@@ -94,7 +98,7 @@ def main() -> None:
 
 async def _serve(settings: bootstrap.WorkerBootstrap) -> None:
     gateway = build(settings)
-    server = Server(paths(gateway).serve, lambda: gateway.config.gateway.first_byte)
+    server = serve(gateway)
     ending = _follow_signals()
     listening = socket.socket(fileno=settings.listen_fd)
     listening.setblocking(False)
@@ -157,6 +161,17 @@ def paths(gateway: Gateway) -> Router:
     paths.add("GET", "/readyz", health.ready)
     paths.add("GET", "/metrics", health.metrics)
     return paths
+
+
+def serve(gateway: Gateway, *, short_way: bool = True) -> Server:
+    """Return the server of a worker, with or without the short way. It does not listen yet."""
+    router = paths(gateway)
+    connect: ConnectionFactory = ClientConnection
+    if short_way and isinstance(gateway.upstream, LeanUpstream):
+        targets = {f"/v1/{endpoint.path}": endpoint for endpoint in ENDPOINTS}
+        unary = UnaryWay(gateway, router, gateway.upstream.pool, targets)
+        connect = partial(ShortConnection, short_way=unary)
+    return Server(router.serve, lambda: gateway.config.gateway.first_byte, connect)
 
 
 def build(settings: bootstrap.WorkerBootstrap) -> Gateway:
@@ -223,7 +238,9 @@ async def _maintain(gateway: Gateway, settings: bootstrap.WorkerBootstrap) -> No
 
 async def _drain(gateway: Gateway, server: Server, *, noticed: bool) -> None:
     """Serve until no request is in flight, and end those that are not done in time."""
-    gateway.draining = server.draining = True
+    gateway.draining = True
+    server.drain()
+    await asyncio.sleep(0)  # what was handed over has begun before it may be cancelled
     limits = gateway.config.gateway
     deadline = time.monotonic() + limits.drain
     if noticed:

@@ -40,6 +40,7 @@ class Served:
 
     url: str
     gateway: Gateway
+    server: Server
     client: aiohttp.ClientSession
     folders: bootstrap.Folders
 
@@ -64,7 +65,9 @@ class Served:
 
 
 @asynccontextmanager
-async def served(settings: dict[str, Any], folder: Path, keys: Sequence[Key] = ()) -> AsyncIterator[Served]:
+async def served(
+    settings: dict[str, Any], folder: Path, keys: Sequence[Key] = (), *, short_way: bool = True
+) -> AsyncIterator[Served]:
     """Serve what `settings` describe, to those who have one of the `keys`, or to all where there is none."""
     config = Config.model_validate({"data_dir": str(folder), **settings})
     audit_key = Key(id="audit", name="audit", hash=hash_secret(AUDIT_SECRET), rights=frozenset(Right))
@@ -73,13 +76,13 @@ async def served(settings: dict[str, Any], folder: Path, keys: Sequence[Key] = (
     snapshot.write(folders.snapshot, keys)
     snapshot.confirm(folders.snapshot)
     gateway = worker.build(told)
-    server = Server(worker.paths(gateway).serve, lambda: config.gateway.first_byte)
+    server = worker.serve(gateway, short_way=short_way)
     listening = socket.create_server(("127.0.0.1", 0))
     await server.listen(listening)
     host, port = listening.getsockname()
     try:
         async with aiohttp.ClientSession() as client:
-            yield Served(f"http://{host}:{port}", gateway, client, folders)
+            yield Served(f"http://{host}:{port}", gateway, server, client, folders)
     finally:
         await server.close(1.0)
         await gateway.upstream.close()

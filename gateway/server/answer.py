@@ -47,6 +47,16 @@ def _date_line(second: int) -> str:
     return f"date: {formatdate(second, usegmt=True)}"
 
 
+@lru_cache(maxsize=1)
+def _own_lines(second: int) -> bytes:
+    return f"\r\n{_SERVER}\r\n{_date_line(second)}".encode()
+
+
+def own_lines() -> bytes:
+    """Return the lines of server and date, each with a line break before it, as `write_head` writes them."""
+    return _own_lines(int(time.time()))
+
+
 class WholeAnswer:
     """An answer whose body is known.
 

@@ -38,7 +38,7 @@ _UNUSED: Final = 1.0
 #: the client finishes writing.
 _IDLE: Final = 3600 / CHECK_EVERY
 _IN_HEAD: Final = 60 / CHECK_EVERY
-_IN_BODY: Final = 60 / CHECK_EVERY
+IN_BODY: Final = 60 / CHECK_EVERY
 _UNREAD: Final = 600 / CHECK_EVERY
 _LINGERING: Final = 10 / CHECK_EVERY
 
@@ -153,6 +153,9 @@ class ClientConnection(asyncio.Protocol, Client):
         """Close the connection at once if it has had no request for a second."""
         if self._loop.time() - self._unused_since > _UNUSED:
             self.abort()
+
+    def hand_over(self) -> None:
+        """Have the current request answered by a task, if it is not yet."""
 
     def end_if_idle(self) -> None:
         """Close the connection if no request is being answered."""
@@ -288,7 +291,7 @@ class ClientConnection(asyncio.Protocol, Client):
         if self._is_half_closed:
             return
         if not self._waiting:
-            self._ticks_left = _IN_BODY
+            self._ticks_left = IN_BODY
         self._coming.feed(piece)
 
     def on_message_complete(self) -> None:
@@ -321,14 +324,14 @@ class ClientConnection(asyncio.Protocol, Client):
 
     # -- answering --------------------------------------------------------------------------------------------
 
-    def _begin(self, request: Request) -> None:
-        self._ticks_left = math.inf if request.is_whole else _IN_BODY
+    def _begin(self, request: Request, handler: Handler | None = None) -> None:
+        self._ticks_left = math.inf if request.is_whole else IN_BODY
         self.has_begun = False
-        self.task = self._loop.create_task(self._answer(request))
+        self.task = self._loop.create_task(self._answer(request, handler or self._owner.handler))
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: Request, handler: Handler) -> None:
         try:
-            ends = await self._owner.handler(request)
+            ends = await handler(request)
             if self._can_write is not None:
                 await self.drain()
         except (ConnectionResetError, asyncio.CancelledError):
@@ -346,9 +349,13 @@ class ClientConnection(asyncio.Protocol, Client):
         elif self._waiting:
             self._begin(self._waiting.pop(0))
         else:
-            self._ticks_left = _IDLE
-            self._unused_since = self._loop.time()
-            self.resume()
+            self._rest()
+
+    def _rest(self) -> None:
+        """Wait for the next request."""
+        self._ticks_left = _IDLE
+        self._unused_since = self._loop.time()
+        self.resume()
 
     def _fail(self) -> None:
         """Answer 500 to a request whose handler failed, or cut the answer if some of it has been sent."""

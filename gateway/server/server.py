@@ -13,6 +13,9 @@ from typing_extensions import override
 
 from gateway.server.connection import CHECK_EVERY, ClientConnection, ClientConnectionOwner, Handler
 
+#: Makes a connection of a server.
+ConnectionFactory = Callable[[ClientConnectionOwner], ClientConnection]
+
 log = logging.getLogger(__name__)
 
 #: The part of the file descriptors that is kept for connections to deployments, the spool and other files.
@@ -34,6 +37,8 @@ class Server(ClientConnectionOwner):
         The handler of requests.
     first_byte
         Returns the seconds that a new connection has for its first byte.
+    connect
+        Makes each connection.
 
     Attributes
     ----------
@@ -41,8 +46,11 @@ class Server(ClientConnectionOwner):
         Whether each connection ends with its current or next answer.
     """
 
-    def __init__(self, handler: Handler, first_byte: Callable[[], float]) -> None:
+    def __init__(
+        self, handler: Handler, first_byte: Callable[[], float], connect: ConnectionFactory = ClientConnection
+    ) -> None:
         self.handler = handler
+        self._connect = connect
         self.first_byte = first_byte
         self.draining = False
         self._loop = asyncio.get_running_loop()
@@ -69,6 +77,12 @@ class Server(ClientConnectionOwner):
         """The tasks that are answering a request."""
         return [connection.task for connection in self._connections if connection.task is not None]
 
+    def drain(self) -> None:
+        """End each connection with its current or next answer, and have all requests answered by tasks."""
+        self.draining = True
+        for connection in list(self._connections):
+            connection.hand_over()
+
     def stop(self) -> None:
         """Stop accepting connections."""
         self._is_stopped = True
@@ -80,7 +94,7 @@ class Server(ClientConnectionOwner):
     async def close(self, seconds: float) -> None:
         """Close all connections. Those that are answering a request get up to ``seconds`` to finish."""
         self.stop()
-        self.draining = True
+        self.drain()
         for connection in list(self._connections):
             connection.end_if_idle()
         if tasks := self.tasks:
@@ -100,7 +114,7 @@ class Server(ClientConnectionOwner):
     async def _accept(self) -> None:
         # A copy, because closing the server also closes its socket.
         sock = self._listening.dup()
-        server = await self._loop.create_server(partial(ClientConnection, self), sock=sock, backlog=1024)
+        server = await self._loop.create_server(partial(self._connect, self), sock=sock, backlog=1024)
         if self._is_stopped:
             server.close()
         else:

@@ -22,7 +22,7 @@ _MAX_HELD: Final = 128 << 10
 #: Bytes of a request that are written before the write buffer is checked.
 _PIECE: Final = 256 << 10
 #: Seconds for which an idle connection is kept, and how many seconds before its server would close it.
-_KEPT: Final = 30.0
+KEPT: Final = 30.0
 _MARGIN: Final = 1.0
 _NOTHING: Final = memoryview(b"")
 _TIMEOUT: Final = re.compile(r"timeout=(\d{1,9})")
@@ -34,6 +34,16 @@ class HungUp(Exception):  # noqa: N818 -- never leaves this package
 
 class _NotHttp(Exception):  # noqa: N818 -- never leaves this file
     """The received bytes are not a valid answer."""
+
+
+class AnswerFollower(Protocol):
+    """Reads the bytes of one answer in place of the parser (`UpstreamConnection.send_for`)."""
+
+    def received(self, data: bytes) -> None:
+        """Take bytes of the answer."""
+
+    def upstream_lost(self) -> None:
+        """Call `UpstreamConnection.parse`, because the connection has ended."""
 
 
 class ConnectionOwner(Protocol):
@@ -66,6 +76,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._parser: httptools.HttpResponseParser
         self._answer: PooledAnswer | None = None
+        self._follower: AnswerFollower | None = None
         self._fields: list[tuple[str, str]] = []
         self._unsent = _NOTHING
         self._is_full = False  # the write buffer is full
@@ -97,6 +108,16 @@ class UpstreamConnection(asyncio.Protocol):
         if len(body) > _PIECE:
             self._unsent = memoryview(body)[_PIECE:]
             self._write()
+        return await self.wait_for_head(answer)
+
+    async def wait_for_head(self, answer: PooledAnswer) -> PooledAnswer:
+        """Wait for the head of an answer.
+
+        Raises
+        ------
+        HungUp, UpstreamFailed
+            As of `ask`.
+        """
         try:
             while not answer.status and answer.failure is None:
                 await answer.change()
@@ -112,9 +133,31 @@ class UpstreamConnection(asyncio.Protocol):
             )
         return answer
 
+    def send_for(self, follower: AnswerFollower, request: bytes) -> None:
+        """Send a whole request; the follower gets the bytes of the answer as they come."""
+        self._follower, self._is_head, self._overhead = follower, False, 0
+        self._transport.write(request)
+
+    def parse(self, data: bytes) -> PooledAnswer:
+        """Read an answer with the parser, from its first bytes, which a follower has taken."""
+        self._follower = None
+        answer = self._answer = PooledAnswer(self)
+        if data:
+            self.data_received(data)
+        return answer
+
+    def rest(self, seconds: float) -> None:
+        """Return the connection to its owner for at most ``seconds``: a follower has taken the whole answer."""
+        self._follower = None
+        if self._transport.get_write_buffer_size():
+            self.abort()
+        else:
+            self._owner.give_back(self, seconds)
+
     def abort(self, code: UpstreamFailureCode = "upstream_cut") -> None:
         """Close the connection at once; an answer that has not ended fails."""
         answer, self._answer = self._answer, None
+        self._follower = None
         self._unsent = _NOTHING
         self._transport.abort()
         if answer is not None and not answer.ended:
@@ -140,6 +183,9 @@ class UpstreamConnection(asyncio.Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
+        if self._follower is not None:
+            self._follower.received(data)
+            return
         answer = self._answer
         if answer is None:  # no request was sent
             self.abort()
@@ -160,6 +206,8 @@ class UpstreamConnection(asyncio.Protocol):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._follower is not None:
+            self._follower.upstream_lost()
         answer, self._answer = self._answer, None
         self._unsent = _NOTHING
         del self._parser  # avoids a reference cycle
@@ -237,7 +285,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._answer = None
         self.resume()
         if self._is_kept and not self._unsent and not self._transport.get_write_buffer_size():
-            self._owner.give_back(self, _seconds_kept(answer.headers))
+            self._owner.give_back(self, seconds_kept(answer.headers))
         else:
             self.abort()
 
@@ -259,9 +307,9 @@ def _ends_with_connection(headers: list[tuple[str, str]]) -> bool:
     )
 
 
-def _seconds_kept(headers: list[tuple[str, str]]) -> float:
+def seconds_kept(headers: list[tuple[str, str]]) -> float:
     """Return the seconds to keep the connection: 30, or a little less than the server announces."""
     for name, value in headers:
         if name == "keep-alive" and (said := _TIMEOUT.search(value)):
-            return min(_KEPT, int(said[1]) - _MARGIN)
-    return _KEPT
+            return min(KEPT, int(said[1]) - _MARGIN)
+    return KEPT

@@ -134,13 +134,18 @@ class ConnectionPool(ConnectionOwner):
 
     def take(self, key: ConnectionKey) -> UpstreamConnection | None:
         """Return an idle connection that can be used, or None."""
+        return self._idle[key].popitem()[0] if self.has_idle(key) else None
+
+    def has_idle(self, key: ConnectionKey) -> bool:
+        """Return whether `take` returns a connection now."""
         idle = self._idle.get(key)
         while idle:
-            connection, until = idle.popitem()
+            connection, until = next(reversed(idle.items()))
             if connection.is_open and self._loop.time() < until:
-                return connection
+                return True
+            del idle[connection]
             connection.abort()
-        return None
+        return False
 
     def close(self) -> None:
         """Close all connections, also those in use."""
@@ -183,7 +188,7 @@ class LeanUpstream(Upstream):
     """Sends requests to deployments. Created inside a running event loop, uvloop's or asyncio's."""
 
     def __init__(self) -> None:
-        self._pool = ConnectionPool()
+        self.pool = ConnectionPool()
         self._addresses = HostAddresses()
 
     @override
@@ -191,7 +196,7 @@ class LeanUpstream(Upstream):
         target = parse_url(request.url)
         head, is_head = write_head(target, request), request.method == "HEAD"
         key = (target.host, target.port, tls.context(request.ca_file) if target.secure else None)
-        kept = self._pool.take(key)
+        kept = self.pool.take(key)
         if kept is not None:
             try:
                 return await kept.ask(head, request.body, is_head=is_head)
@@ -207,7 +212,7 @@ class LeanUpstream(Upstream):
     @override
     async def close(self) -> None:
         self._addresses.close()
-        self._pool.close()
+        self.pool.close()
 
     async def _connect(self, key: ConnectionKey, seconds: float) -> UpstreamConnection:
         try:
@@ -228,6 +233,6 @@ class LeanUpstream(Upstream):
         name = host.rstrip(".") if context else None
         loop = asyncio.get_running_loop()
         _, made = await loop.create_connection(
-            lambda: UpstreamConnection(self._pool, key), sock=sock, ssl=context, server_hostname=name
+            lambda: UpstreamConnection(self.pool, key), sock=sock, ssl=context, server_hostname=name
         )
         return made

@@ -1,0 +1,154 @@
+"""Heads of usual answers, read line by line; most lines are the same in each answer of a deployment.
+
+Only what every reader of HTTP understands in one way is read here. Everything else is left to the parser.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from gateway.headers import is_returned
+from gateway.upstreams.connection import KEPT, seconds_kept
+
+_STATUS: Final = b"HTTP/1.1 200 OK"
+_MOST_HEAD: Final = 8192
+_MOST_LINES: Final = 64
+_MOST_KNOWN: Final = 4096
+#: The largest line with the size of a chunk.
+_SIZE_LINE: Final = 10
+_HEX: Final = b"0123456789abcdefABCDEF"
+_FIELD: Final = re.compile(r"([A-Za-z0-9_-]{1,100}): ([\x21-\x7e](?:[\x20-\x7e]{0,2000}[\x21-\x7e])?)")
+_DIGITS: Final = re.compile(r"[0-9]{1,8}")
+#: They say that the answer is read in another way than usual.
+_UNUSUAL: Final = frozenset({"content-encoding", "trailer", "upgrade"})
+
+
+class AnswerHead(NamedTuple):
+    """The head of an answer with status 200 that is JSON, and whose connection is kept."""
+
+    fields: bytes  #: the lines for the client, each with a line break before it
+    length: int  #: bytes of the body; -1: it is chunked
+    body_at: int  #: where the body begins
+    seconds: float  #: for which the connection is kept
+
+
+class _Line(NamedTuple):
+    """What a line says."""
+
+    name: str  #: of a field that the client gets; empty: it gets nothing
+    text: bytes  #: the line for the client
+    length: int | None = None
+    is_chunked: bool = False
+    seconds: float | None = None
+
+
+_NOTHING: Final = _Line("", b"")
+
+
+class AnswerHeads:
+    """Reads heads, and remembers the lines that it has read."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, _Line | None] = {}
+
+    def read(self, data: bytes) -> AnswerHead | None:
+        """Read the head that ``data`` begin with; None if it is incomplete or not usual."""
+        end = data.find(b"\r\n\r\n", 0, _MOST_HEAD)
+        if end < 0:
+            return None
+        first, *lines = data[:end].split(b"\r\n")
+        if first != _STATUS or len(lines) > _MOST_LINES:
+            return None
+        returned: dict[str, bytes] = {}
+        length: int | None = None
+        is_chunked, seconds = False, KEPT
+        for line in lines:
+            said = self._known[line] if line in self._known else self._learn(line)
+            if said is None:
+                return None
+            if said is _NOTHING:
+                continue
+            if said.name:
+                returned[said.name] = said.text
+            elif said.seconds is not None:
+                seconds = min(seconds, said.seconds)
+            elif length is not None or is_chunked:  # two fields say how long it is
+                return None
+            else:
+                length, is_chunked = said.length, said.is_chunked
+        if "content-type" not in returned or (length is None and not is_chunked):
+            return None
+        return AnswerHead(b"".join(returned.values()), -1 if length is None else length, end + 4, seconds)
+
+    def _learn(self, line: bytes) -> _Line | None:
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        said = self._known[line] = _read_line(line)
+        return said
+
+
+def _read_length(value: str) -> _Line | None:
+    return _Line("", b"", length=int(value)) if _DIGITS.fullmatch(value) else None
+
+
+def _read_coding(value: str) -> _Line | None:
+    return _Line("", b"", is_chunked=True) if value == "chunked" else None
+
+
+def _read_connection(value: str) -> _Line | None:
+    return _NOTHING if value == "keep-alive" else None
+
+
+def _read_keep_alive(value: str) -> _Line | None:
+    return _Line("", b"", seconds=seconds_kept([("keep-alive", value)]))
+
+
+#: Fields that the client does not get, because they are about the connection to the deployment.
+_FRAMING: Final = {
+    "content-length": _read_length,
+    "transfer-encoding": _read_coding,
+    "connection": _read_connection,
+    "keep-alive": _read_keep_alive,
+}
+
+
+def _read_line(line: bytes) -> _Line | None:
+    field = _FIELD.fullmatch(line.decode("latin-1"))
+    if field is None:
+        return None
+    name, value = field[1].lower(), field[2]
+    if name in _UNUSUAL or (name == "content-type" and value.lower().startswith("text/event-stream")):
+        return None
+    if name in _FRAMING:
+        return _FRAMING[name](value.lower())
+    return _Line(name, f"\r\n{name}: {value}".encode()) if is_returned(name) else _NOTHING
+
+
+def read_chunks(data: bytes, start: int) -> bytes | None:
+    """Return the body of a chunked answer, whose chunks begin at ``start``; None if it is incomplete.
+
+    Raises
+    ------
+    ValueError
+        The chunks are not usual: they have extensions or a trailer, or something follows them.
+    """
+    pieces: list[bytes] = []
+    while True:
+        line = data.find(b"\r\n", start, start + _SIZE_LINE)
+        size = data[start:] if line < 0 else data[start:line]
+        if (
+            size.rstrip(b"\r" if line < 0 else b"").strip(_HEX)
+            or (line < 0 and len(size) >= _SIZE_LINE)
+            or line == start
+        ):
+            raise ValueError("a chunk has no usual size")
+        begin = line + 2
+        end = begin + int(size, 16) if line >= 0 else len(data)
+        after = data[end : end + 2]
+        if not b"\r\n".startswith(after) or (end == begin and len(data) > end + 2):
+            raise ValueError("a chunk does not end as usual")
+        if len(after) < 2:
+            return None
+        if end == begin:
+            return b"".join(pieces)
+        pieces.append(data[begin:end])
+        start = end + 2

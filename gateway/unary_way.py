@@ -1,0 +1,274 @@
+"""The short way of usual unary exchanges: callbacks instead of a task, and plans instead of parsing.
+
+It takes a request whose head and model have a plan, if a connection to the deployment is idle and its limits allow it.
+It ends with an answer of status 200 whose whole body arrives. Everything else goes the ordinary way: before the
+deployment was asked the request is declined, and afterwards `UnaryExchange.hand_over` gives what has come to
+`gateway.hand_over`. The tap is the ordinary one, so records and counters are made in one place.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Final
+
+from typing_extensions import override
+
+from auditor.domain.exchange import Outcome
+from gateway.answer_heads import AnswerHead, AnswerHeads, read_chunks
+from gateway.app import Gateway, Router
+from gateway.breaker import BreakerVerdict
+from gateway.endpoints import DISCONNECTED, Endpoint, admit, forward_by, run
+from gateway.errors import GatewayError
+from gateway.hand_over import MadeAttempt, ResumedForwarder
+from gateway.head_plans import HeadPlan, HeadPlans
+from gateway.recorder import LARGE_COPY
+from gateway.relay import settle
+from gateway.server import OpenAnswer, Request, WholeAnswer
+from gateway.server.answer import own_lines
+from gateway.server.short_connection import Offer, ShortConnection, ShortExchange, ShortWay
+from gateway.slots import Slot
+from gateway.tap import Tap
+from gateway.upstreams.answer import PooledAnswer
+from gateway.upstreams.connection import AnswerFollower, UpstreamConnection
+from gateway.upstreams.lean import ConnectionPool
+from gateway.wire import read_envelope
+
+#: Seconds between two checks for exchanges whose deployment takes too long.
+_LOOK: Final = 0.05
+
+
+class UnaryWay(ShortWay):
+    """Answers usual unary requests of one worker. Created inside a running event loop.
+
+    Parameters
+    ----------
+    gateway
+        The parts of the worker.
+    router
+        Serves what is handed over.
+    pool
+        The connections to deployments.
+    endpoints
+        The endpoints that are served, by the target of their requests.
+    """
+
+    def __init__(
+        self, gateway: Gateway, router: Router, pool: ConnectionPool, endpoints: Mapping[str, Endpoint]
+    ) -> None:
+        self.gateway = gateway
+        self.router = router
+        self.heads = AnswerHeads()
+        self._pool = pool
+        self._plans = HeadPlans(gateway, endpoints)
+        self._loop = asyncio.get_running_loop()
+        self._due: dict[UnaryExchange, float] = {}
+        self._is_looking = False
+
+    @override
+    def learn(self, data: bytes, request: Request) -> None:
+        self._plans.learn(data, request)
+
+    @override
+    def take(self, client: ShortConnection, data: bytes, arrived_ns: int) -> Offer:
+        found = self._plans.find(data)
+        if found is None:
+            return Offer.DECLINED
+        head, body_at, length = found
+        gateway = self.gateway
+        missing = body_at + length - len(data)
+        if missing < 0 or length > min(LARGE_COPY, gateway.config.gateway.body_limit):
+            return Offer.DECLINED
+        if missing > 0:
+            return Offer.INCOMPLETE
+        now_us = (arrived_ns or time.time_ns()) // 1000
+        try:
+            is_taken = self._begin(client, head, data[body_at:], now_us)
+        except (GatewayError, OSError):  # the ordinary way tells the client
+            return Offer.DECLINED
+        return Offer.TAKEN if is_taken else Offer.DECLINED
+
+    def _begin(self, client: ShortConnection, head: HeadPlan, body: bytes, now_us: int) -> bool:
+        """Ask a deployment. Return False, or raise an error, with nothing done if the ordinary way must do it."""
+        gateway = self.gateway
+        envelope = read_envelope(body)
+        if envelope.stream or now_us >= head.expires_us:
+            return False
+        plan = head.plan(gateway, envelope.model)
+        chosen = plan.choose(gateway.slots) if plan is not None else None
+        key = chosen.connection_key() if chosen is not None else None
+        if plan is None or chosen is None or key is None or not self._pool.has_idle(key):
+            return False
+        slot = gateway.slots.try_acquire(chosen.deployment.name, chosen.deployment.concurrency)
+        if slot is None:
+            return False
+        try:
+            grant = admit(gateway, head.key, body, envelope.asked_tokens) if head.key is not None else None
+        except BaseException:  # a limit, or its file: the ordinary way tells the client
+            slot.release(BreakerVerdict.NONE)
+            raise
+        connection = self._pool.take(key)
+        assert connection is not None
+        context = head.endpoint.context(
+            gateway.config, plan.route, head.key, head.directives, envelope, head.headers, at_us=now_us, body=body
+        )
+        tap = Tap(context, gateway.recorder, gateway.config.gateway.capture_limit)
+        tap.grant = grant
+        tap.deployment = chosen.deployment
+        tap.attempts = 1
+        exchange = UnaryExchange(self, client, connection, head, tap, slot)
+        client.exchange = exchange
+        connection.send_for(exchange, chosen.request(context.request_id, body))
+        self._watch(exchange, self._loop.time() + chosen.total)
+        return True
+
+    def _watch(self, exchange: "UnaryExchange", due: float) -> None:
+        self._due[exchange] = due
+        if not self._is_looking:
+            self._is_looking = True
+            self._loop.call_later(_LOOK, self._look)
+
+    def forget(self, exchange: "UnaryExchange") -> None:
+        """Watch an exchange no longer."""
+        self._due.pop(exchange, None)
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        for exchange in [exchange for exchange, due in self._due.items() if due <= now]:
+            exchange.hand_over()
+        self._is_looking = bool(self._due)
+        if self._is_looking:
+            self._loop.call_later(_LOOK, self._look)
+
+
+class UnaryExchange(ShortExchange, AnswerFollower):
+    """One exchange on the short way, from the moment at which its deployment has been asked."""
+
+    def __init__(
+        self,
+        way: UnaryWay,
+        client: ShortConnection,
+        connection: UpstreamConnection,
+        plan: HeadPlan,
+        tap: Tap,
+        slot: Slot,
+    ) -> None:
+        self._way = way
+        self._client = client
+        self._connection = connection
+        self._plan = plan
+        self._tap = tap
+        self._slot = slot
+        self._config, self._table = way.gateway.config, way.gateway.table
+        self._data = b""  # of the answer
+        self._head: AnswerHead | None = None
+        self._asked_at = time.perf_counter()
+
+    # -- callbacks ---------------------------------------------------------------------------------------------------
+
+    @override
+    def received(self, data: bytes) -> None:
+        self._data = self._data + data if self._data else data
+        head = self._head
+        if head is None:
+            head = self._head = self._way.heads.read(self._data)
+        if head is None or len(self._data) + len(self._tap.context.body) > LARGE_COPY:
+            self.hand_over()
+        else:
+            try:
+                body = _read_body(self._data, head)
+            except ValueError:
+                self.hand_over()
+            else:
+                if body is not None:
+                    self._finish(head, body)
+
+    @override
+    def upstream_lost(self) -> None:
+        self.hand_over()
+
+    @override
+    def client_lost(self) -> None:
+        self._way.forget(self)
+        self._connection.abort()
+        self._tap.upstream_s += time.perf_counter() - self._asked_at
+        self._tap.end(*DISCONNECTED)
+        self._slot.release(BreakerVerdict.NONE)
+
+    @override
+    def hand_over(self) -> None:
+        self._way.forget(self)
+        gateway, tap, request = self._way.gateway, self._tap, self._request()
+        assert tap.deployment is not None
+        answer = self._connection.parse(self._data)
+        made = MadeAttempt(
+            tap.deployment, self._config, self._table, self._slot, self._connection, answer, self._asked_at
+        )
+        forwarder = ResumedForwarder(gateway, request, tap, made)
+        self._answer_by(request, partial(forward_by, forwarder, gateway, request, tap))
+        assert self._client.task is not None
+        self._client.task.add_done_callback(lambda _: self._close(answer))
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def _finish(self, head: AnswerHead, body: bytes) -> None:
+        """Record the exchange, and send the whole answer."""
+        way, tap = self._way, self._tap
+        tap.upstream_s += time.perf_counter() - self._asked_at
+        way.forget(self)
+        self._connection.rest(head.seconds)
+        tap.status = 200
+        try:
+            tap.body(body)
+            tap.end(Outcome.COMPLETE, 200)
+            settle(self._slot, tap, way.gateway.recorder)
+        except Exception as error:  # noqa: BLE001 -- the ordinary way logs it and answers
+            self._slot.release(BreakerVerdict.NONE)
+            self._answer_by(self._request(), partial(_fail, error))
+            return
+        way.gateway.recorder.counters.add(("biasmeter_short_way",))
+        own = "".join([f"\r\n{name}: {value}" for name, value in tap.own_headers().items()])
+        self._client.answer(
+            b"HTTP/1.1 200 OK%b%b%b\r\ncontent-length: %d\r\n\r\n%b"
+            % (head.fields, own.encode(), own_lines(), len(body), body)
+        )
+
+    def _answer_by(self, request: Request, answer: Callable[[], Awaitable[WholeAnswer | OpenAnswer]]) -> None:
+        """Have a task answer the request."""
+
+        async def handle(request: Request) -> WholeAnswer | OpenAnswer:
+            return await run(request, self._tap, answer)
+
+        self._client.answer_by(partial(self._way.router.serve_by, handle), request)
+
+    def _close(self, answer: PooledAnswer) -> None:
+        """Release everything if the task was cancelled before its first step; otherwise this has been done."""
+        answer.close()
+        self._tap.end(*DISCONNECTED)
+        self._slot.release(BreakerVerdict.NONE)
+
+    def _request(self) -> Request:
+        request = Request(self._client, "POST", self._plan.target, dict(self._plan.headers), minor=1, stays=True)
+        request.feed(self._tap.context.body)
+        request.end()
+        return request
+
+
+async def _fail(error: Exception) -> WholeAnswer:
+    raise error
+
+
+def _read_body(data: bytes, head: AnswerHead) -> bytes | None:
+    """Return the body of an answer; None if it is incomplete.
+
+    Raises
+    ------
+    ValueError
+        It is not as its head says, or not usual.
+    """
+    if head.length < 0:
+        return read_chunks(data, head.body_at)
+    missing = head.body_at + head.length - len(data)
+    if missing < 0:
+        raise ValueError("there is more than the length says")
+    return None if missing else data[head.body_at :]

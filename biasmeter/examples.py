@@ -11,6 +11,7 @@ DOCUMENTATION: Final = "docs/"
 
 #: Command: arguments of its example, and its page.
 EXAMPLES: Final = {
+    "actions": ("-c biasmeter.yaml --dry-run", "actions.md"),
     "analyze": ("coded.jsonl -o results --by deployment,task", "estimates.md"),
     "audit batch": ("-c biasmeter.yaml --design sentinel --deployment gpt-4o -o batches", "interchange.md"),
     "audit import-batch": ("-c biasmeter.yaml batch_abc_output.jsonl", "interchange.md"),

@@ -1,4 +1,4 @@
-"""Publishes the client keys of the store in the snapshot, on a connection of its own.
+"""Publishes the client keys of the store, and actions on routes, in the snapshot, on a connection of its own.
 
 Nothing that holds up the shipping of exchanges, such as a lock on their tables, delays a revocation. It also exchanges
 what keys have spent (`gateway.ledger`).
@@ -8,6 +8,7 @@ import logging
 
 import asyncpg
 
+from auditor.domain.actions import RouteAction
 from auditor.domain.keys import Key
 from gateway import bootstrap, snapshot
 from gateway.database import Database
@@ -19,6 +20,7 @@ log = logging.getLogger(__name__)
 #: Seconds between two readings of the keys. A revocation takes effect within 5 s (docs/gateway.md): this time, half a
 #: second in the workers, and the time that the store takes.
 EVERY = 2.0
+_Published = tuple[tuple[Key, ...], dict[str, int], tuple[RouteAction, ...]]
 _LOCK_TIMEOUT, _COMMAND_TIMEOUT = 2.0, 5.0  # seconds
 
 
@@ -39,7 +41,7 @@ class KeyPublisher:
         self._database = Database(database_url, lock_timeout=_LOCK_TIMEOUT, command_timeout=_COMMAND_TIMEOUT)
         self._snapshot = folders.snapshot
         self._ledger = ledger
-        self._published: tuple[tuple[Key, ...], dict[str, int]] | None = None
+        self._published: _Published | None = None
         self._rare = RareLog(log)
 
     async def publish(self) -> int:
@@ -55,15 +57,15 @@ class KeyPublisher:
         """
         connection = await self._database.connect()
         keys = await _read_keys(connection)
-        self._write(keys, await self._ledger.spent_elsewhere(connection))
+        self._write((keys, await self._ledger.spent_elsewhere(connection), await _read_actions(connection)))
         await self._ledger.write_spending(connection)
         return sum(not key.revoked for key in keys)
 
-    def _write(self, keys: tuple[Key, ...], spent_elsewhere: dict[str, int]) -> None:
+    def _write(self, found: _Published) -> None:
         try:
-            if (keys, spent_elsewhere) != self._published:
-                snapshot.write(self._snapshot, keys, spent_elsewhere)
-                self._published = (keys, spent_elsewhere)
+            if found != self._published:
+                snapshot.write(self._snapshot, *found)
+                self._published = found
             snapshot.confirm(self._snapshot)
         except OSError as error:
             self._rare.warning("%s: %s; the client keys stay as they are, and it is tried again", self._snapshot, error)
@@ -79,3 +81,11 @@ async def _read_keys(connection: asyncpg.Connection) -> tuple[Key, ...]:
         "FROM client_keys ORDER BY id"
     )
     return tuple(Key.of_row(row, revoked=row["revoked"]) for row in rows)
+
+
+async def _read_actions(connection: asyncpg.Connection) -> tuple[RouteAction, ...]:
+    rows = await connection.fetch(
+        'SELECT id, route, deployment, kind, "to", share, expires_at FROM route_actions '
+        "WHERE ended_at IS NULL AND NOT dry_run AND kind <> 'notify' ORDER BY began_at, id"
+    )
+    return tuple(RouteAction(**{**row, "to": tuple(row["to"])}) for row in rows)

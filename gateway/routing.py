@@ -4,17 +4,19 @@ from collections.abc import Callable, Iterable, Sequence
 from random import random
 
 from auditor.config import Config, Deployment, Route, WeightedDeployment
+from auditor.domain.actions import RouteAction, effective_weights
 from gateway.errors import BadRequest, NotFound
 
 ANY = "*"
 
 
 class RoutingTable:
-    """The configuration's routes and deployments, by name. Built once, never changed."""
+    """The configuration's routes and deployments, by name, as actions on routes change them. Never changed itself."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, actions: tuple[RouteAction, ...] = ()) -> None:
+        self.actions = actions
         self.deployments = {deployment.name: deployment for deployment in config.deployments}
-        self.routes = {route.model: route for route in config.routes}
+        self.routes = {route.model: _acted_on(route, actions) for route in config.routes}
         self.timeouts = {deployment.name: config.timeouts_for(deployment) for deployment in config.deployments}
 
     def route(self, model: str) -> Route:
@@ -51,6 +53,17 @@ class RoutingTable:
                 param="x-biasmeter-deployment",
             )
         return self.deployments[pin]
+
+
+def _acted_on(route: Route, actions: Sequence[RouteAction]) -> Route:
+    """Return a route with the weights and the sample that the actions on it leave."""
+    own = [action for action in actions if action.route == route.model]
+    if not own:
+        return route
+    weights = effective_weights({entry.name: entry.weight for entry in route.deployments}, own)
+    entries = tuple(entry.model_copy(update={"weight": weights[entry.name]}) for entry in route.deployments)
+    sample = 0.0 if any(action.kind == "stop_sampling" for action in own) else route.sample
+    return route.model_copy(update={"deployments": entries, "sample": sample})
 
 
 def choose(

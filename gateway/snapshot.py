@@ -1,4 +1,4 @@
-"""The snapshot file of client keys, and of what they have spent on other hosts.
+"""The snapshot file of client keys, of what they have spent on other hosts, and of actions on routes.
 
 The shipper writes it and workers read it; no worker connects to the database. The modification time of a second file is
 the time at which the store last confirmed the snapshot. It distinguishes an unknown key from a store that is down.
@@ -14,11 +14,12 @@ import os
 import time
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from auditor.domain.actions import RouteAction
 from auditor.domain.keys import Key, Right
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,8 @@ class KeySnapshot:
     keys: dict[bytes, Key]
     #: Nano-USD that a key, by its id, has spent outside of this host's ledger. A key that is absent has spent nothing.
     spent_elsewhere: dict[str, int] = field(default_factory=dict)
+    #: In the order in which they apply; some may have expired.
+    actions: tuple[RouteAction, ...] = ()
 
     @property
     def any_client_key(self) -> bool:
@@ -43,7 +46,12 @@ class KeySnapshot:
         return any(key.is_for_clients for key in self.keys.values())
 
 
-def write(path: Path, keys: Iterable[Key], spent_elsewhere: Mapping[str, int] | None = None) -> None:
+def write(
+    path: Path,
+    keys: Iterable[Key],
+    spent_elsewhere: Mapping[str, int] | None = None,
+    actions: Iterable[RouteAction] = (),
+) -> None:
     """Replace the snapshot. It contains hashes, never keys.
 
     Raises
@@ -68,6 +76,7 @@ def write(path: Path, keys: Iterable[Key], spent_elsewhere: Mapping[str, int] | 
             for key in keys
         ],
         "spent_elsewhere": dict(spent_elsewhere or {}),
+        "actions": [{**asdict(action), "expires_at": action.expires_at.isoformat()} for action in actions],
     }
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     text = json.dumps(document).encode()
@@ -125,9 +134,11 @@ def read(path: Path) -> KeySnapshot:
         document = json.loads(text)
         keys = [_read_key(entry) for entry in document["keys"]]
         spent = {key_id: int(nano_usd) for key_id, nano_usd in document["spent_elsewhere"].items()}
+        # A shipper of an earlier release writes no actions.
+        actions = tuple(_read_action(entry) for entry in document.get("actions", ()))
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path}: not a snapshot: {error!r}") from None
-    return KeySnapshot({key.hash: key for key in keys}, spent)
+    return KeySnapshot({key.hash: key for key in keys}, spent, actions)
 
 
 def _read_key(entry: dict[str, Any]) -> Key:
@@ -143,6 +154,11 @@ def _read_key(entry: dict[str, Any]) -> Key:
         expires_at=datetime.fromisoformat(entry["expires_at"]).astimezone(UTC) if entry["expires_at"] else None,
         revoked=entry["revoked"],
     )
+
+
+def _read_action(entry: dict[str, Any]) -> RouteAction:
+    expires_at = datetime.fromisoformat(entry["expires_at"]).astimezone(UTC)
+    return RouteAction(**{**entry, "to": tuple(entry["to"]), "expires_at": expires_at})
 
 
 class SnapshotReader:

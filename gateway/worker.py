@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import time
+from datetime import UTC, datetime
 from functools import partial
 
 import uvloop
@@ -142,7 +143,8 @@ async def _follow_parent(gateway: Gateway, ending: "asyncio.Future[bool]") -> No
 
 def _reload(gateway: Gateway, settings: bootstrap.WorkerBootstrap) -> None:
     """Serve a new configuration from the next request on. Requests in flight keep their route and deployment."""
-    table, authenticator = RoutingTable(settings.config), _authenticator(settings, gateway.snapshot)
+    table = RoutingTable(settings.config, gateway.table.actions)
+    authenticator = _authenticator(settings, gateway.snapshot)
     gateway.config, gateway.table, gateway.authenticator = settings.config, table, authenticator
     gateway.recorder.redactor = Redactor(settings.config.gateway.redact)
     parent_pipe.report(serving=settings.generation)
@@ -206,8 +208,18 @@ def _authenticator(settings: bootstrap.WorkerBootstrap, snapshot: SnapshotReader
     )
 
 
+def follow_actions(gateway: Gateway) -> None:
+    """Apply the snapshot's actions on routes from the next request on, without those that have expired."""
+    snapshot, now = gateway.snapshot.current, datetime.now(UTC)
+    actions = tuple(one for one in snapshot.actions if one.expires_at > now) if snapshot is not None else ()
+    if [one.id for one in actions] != [one.id for one in gateway.table.actions]:  # a later end changes nothing now
+        gateway.table = RoutingTable(gateway.config, actions)
+        named = ", ".join(f"{one.id} ({one.kind} on {one.route})" for one in actions) or "none"
+        log.info("actions on routes: %s", named)
+
+
 async def _maintain(gateway: Gateway, settings: bootstrap.WorkerBootstrap) -> None:
-    """Read changed keys, return leases and measure the spool twice a second; clean up once a minute.
+    """Read changed keys, follow actions, return leases and measure the spool twice a second; clean up once a minute.
 
     A step that fails, for example because no file descriptor is free, is logged and tried again: without it revoked
     keys would go on working.
@@ -228,7 +240,8 @@ async def _maintain(gateway: Gateway, settings: bootstrap.WorkerBootstrap) -> No
             gc.collect()  # takes a millisecond; the few cycles that exist hold prompts
 
     while True:
-        for step in (gateway.snapshot.refresh, gateway.limits.return_leases, measure_spool, clean_up):
+        follow = partial(follow_actions, gateway)
+        for step in (gateway.snapshot.refresh, follow, gateway.limits.return_leases, measure_spool, clean_up):
             try:
                 step()
             except Exception as error:  # noqa: BLE001 -- whatever it is, the next attempt may succeed

@@ -15,6 +15,7 @@ from prometheus_client.exposition import generate_latest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.api import (
+    actions,
     answers,
     audit_pages,
     audits,
@@ -50,7 +51,7 @@ log = logging.getLogger(__name__)
 #: What serves the console and the API; each has ``routes``.
 _PARTS = (
     *(pages, login, fleet, deployment_page, beside, answers, one_answer, exchanges, deployments, estimates),
-    *(findings, reviews, review_pages, audits, audit_pages, replays, keys, health, start, openapi),
+    *(findings, actions, reviews, review_pages, audits, audit_pages, replays, keys, health, start, openapi),
 )
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 #: Seconds between two log lines about a store that is away.

@@ -32,6 +32,7 @@ from auditor.jobs.findings import (
     silence,
 )
 from auditor.report.wording import day_text, moment_text, percent, period_text, points, signed
+from auditor.store.actions import StoredAction, read_actions
 from auditor.store.answers import CodedSelection, count_answers
 from auditor.store.engine import transaction
 from auditor.store.findings import FILTERS, Finding, FindingEvent, read_events, read_finding, read_findings
@@ -177,6 +178,8 @@ async def _accept_unasked(request: web.Request) -> web.Response:
 
 _STATES: Final = ("open", "acknowledged", "answered")
 _LEVELS: Final = ("page", "investigate", "instrument")
+#: Actions on the page, the newest.
+_SHOWN_ACTIONS: Final = 20
 _FORM: Final = ("action", "by", "note", "since", "release", "days")
 #: The answers that each monitored measure counts, and those it is a share of, as ``CELLS`` names them.
 _COUNTED: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
@@ -207,6 +210,7 @@ async def _list_page(request: web.Request) -> web.Response:
     now = request.app[CLOCK]()
     async with transaction(request.app[ENGINE]) as connection:
         found = await read_findings(connection, **wanted)
+        actions = await read_actions(connection)
     config = request.app[CONFIG]()
     choices = {
         "deployment": sorted({one.name for one in config.deployments} | {one.deployment for one in found}),
@@ -220,8 +224,22 @@ async def _list_page(request: web.Request) -> web.Response:
         findings=[_line(one, now) for one in found],
         shown=wanted,
         choices=choices,
+        actions=[_action_line(one) for one in reversed(actions[-_SHOWN_ACTIONS:])],
         json="/api/findings" + (f"?{urlencode(wanted)}" if wanted else ""),
     )
+
+
+def _action_line(one: StoredAction) -> dict[str, Any]:
+    ended = f"ended {moment_text(one.ended_at)}: {one.ended_because}" if one.ended_at is not None else ""
+    return {
+        "finding": one.finding_id,
+        "route": one.route,
+        "deployment": one.deployment,
+        "what": one.kind.replace("_", " ") + (" (dry run)" if one.dry_run else ""),
+        "moved": f"{percent(one.share)} to {', '.join(one.to)}" if one.kind == "shift_weight" else "",
+        "began": moment_text(one.began_at),
+        "state": ended or f"in force until {moment_text(one.expires_at)}",
+    }
 
 
 def _line(one: Finding, now: datetime) -> dict[str, Any]:

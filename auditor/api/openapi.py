@@ -166,6 +166,9 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
         answer=component("Finding"),
         role=KeyRole.REVIEWER,
     ),
+    ("GET", "/api/actions"): Operation(
+        summary="What findings have done to routes", answer=record(actions=array(component("Action")))
+    ),
     ("GET", "/api/references"): Operation(
         summary="What deployments are compared with",
         filters=_texts("deployment"),

@@ -3,6 +3,7 @@
 import typer
 
 from auditor.cli import (
+    actions,
     analyze,
     audit,
     audit_batch,
@@ -51,6 +52,7 @@ for module in (
         retention,
         score,
     ),
+    actions,
     simulate,
     verify,
     export_coded,

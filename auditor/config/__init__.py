@@ -4,6 +4,7 @@
 package imports only pydantic, PyYAML and the standard library, because gateway workers load it.
 """
 
+from auditor.config.actions import FindingPolicy
 from auditor.config.audits import (
     Audit,
     Budget,
@@ -47,6 +48,7 @@ __all__ = [
     "Deployment",
     "ElaborationRule",
     "Embedding",
+    "FindingPolicy",
     "GatewayConfig",
     "JudgeConfig",
     "LoadedConfig",

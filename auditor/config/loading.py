@@ -274,6 +274,19 @@ def _check_routes(data: dict[str, Any]) -> Iterator[Found]:
         for place, name in _texts(route, "peers"):
             yield from _check_known((*here, "peers", place), name, "deployment or route", deployments + routes)
         yield from _check_known((*here, "audit"), route.get("audit"), "audit", audits)
+        members = [one for one in _member_names(route) if isinstance(one, str)]
+        policies = route.get("on_finding")
+        for number, policy in enumerate(policies if isinstance(policies, list) else ()):
+            for place, name in _texts(policy, "to"):
+                yield from _check_known(
+                    (*here, "on_finding", number, "to", place), name, "deployment of the route", members
+                )
+
+
+def _member_names(route: dict[str, Any]) -> list[Any]:
+    members = route.get("deployments")
+    listed = members if isinstance(members, list) else []
+    return [one.get("name") if isinstance(one, dict) else one for one in listed]
 
 
 def _check_weighted(route: dict[str, Any], here: KeyPath, deployments: list[str]) -> Iterator[Found]:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr, SecretStr, field_validator, model_validator
 
+from auditor.config.actions import FindingPolicy
 from auditor.config.audits import (
     ALL,
     LEXICON,
@@ -220,7 +221,7 @@ class Route(Section):
     ``fallbacks`` names the routes to try, in order, when the deployments of this one fail;
     ``context_window_fallbacks`` those for a request that is too long, ``content_filter_fallbacks`` those for a blocked
     one. The fallbacks of a fallback are not followed. A key that may not ask for the model of a fallback does not reach
-    it, unless ``fallbacks_for_all_keys`` is true.
+    it, unless ``fallbacks_for_all_keys`` is true. ``on_finding``: what findings about its deployments do to it.
     """
 
     model: Label
@@ -235,6 +236,7 @@ class Route(Section):
     peers: tuple[str, ...] = ()
     mirror: Mirror = Mirror()
     audit: str | None = None
+    on_finding: tuple[FindingPolicy, ...] = ()
 
     @field_validator("deployments")
     @classmethod
@@ -242,6 +244,19 @@ class Route(Section):
         if not any(one.weight for one in deployments):
             raise ValueError("at least one weight must be greater than 0")
         return deployments
+
+    @model_validator(mode="after")
+    def _check_policies(self) -> "Route":
+        seen = set()
+        for policy in self.on_finding:
+            if policy.action == "shift_weight" and len(self.deployments) == 1:
+                raise ValueError(
+                    "on_finding: shift_weight needs a second deployment of the route (weight: 0 is enough)"
+                )
+            if (policy.level, policy.action) in seen:
+                raise ValueError(f"on_finding has two entries for {policy.level} and {policy.action}")
+            seen.add((policy.level, policy.action))
+        return self
 
 
 class Config(Section):

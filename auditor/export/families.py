@@ -23,6 +23,7 @@ from auditor.errors import StoreUnavailable
 from auditor.estimation.snapshots import AT_BASELINE, CATEGORY
 from auditor.metrics.estimate import BOUNDS_ONLY
 from auditor.metrics.rates import METRICS
+from auditor.store.actions import StoredAction, read_actions
 from auditor.store.engine import transaction
 from auditor.store.estimates import EstimateRow, newest_as_of, read_estimates
 from auditor.store.exposures import ExposureRow, latest_exposures, newest_exposure
@@ -381,6 +382,18 @@ def silence_family(findings: Iterable[Finding]) -> GaugeMetricFamily:
     return family
 
 
+def action_family(actions: Iterable[StoredAction]) -> GaugeMetricFamily:
+    """Build the series of the actions of findings that are in force."""
+    family = GaugeMetricFamily(
+        "biasmeter_route_action",
+        "1 while a finding acts on a route; a dry run changes nothing.",
+        labels=["route", "deployment", "action", "dry_run"],
+    )
+    for labels in sorted({(one.route, one.deployment, one.kind, str(one.dry_run).lower()) for one in actions}):
+        family.add_metric(labels, 1.0)
+    return family
+
+
 class EstimateExposition:
     """The newest snapshot in the Prometheus text format."""
 
@@ -406,8 +419,10 @@ class EstimateExposition:
         rows: list[EstimateRow] = []
         exposures: list[ExposureRow] = []
         async with transaction(engine) as connection:
-            silenced = silence_family(await read_silenced(connection, self._clock()))
-            self._now = render([job_family(await queue_sizes(connection)), silenced])
+            now = self._clock()
+            silenced = silence_family(await read_silenced(connection, now))
+            acting = action_family(one for one in await read_actions(connection, now) if one.ended_at is None)
+            self._now = render([job_family(await queue_sizes(connection)), silenced, acting])
             as_of = await newest_as_of(connection), await newest_exposure(connection)
             changed = as_of != self._as_of
             if changed:

@@ -26,6 +26,7 @@ from pgqueuer.domain.models import Job
 from auditor.access import gateway_access
 from auditor.config import Config
 from auditor.errors import AuditError, JudgeUnavailable, StoreUnavailable
+from auditor.jobs.actions import repeat_acting
 from auditor.jobs.anchors import repeat_anchors
 from auditor.jobs.audits import repeat_audits
 from auditor.jobs.code import MOST_WAITING, code_chunk, find_chunks, waiting_in
@@ -75,7 +76,7 @@ async def repeat_probes(work: Work) -> None:
 #: Loops besides the queue: each checks for work at an interval, and does it; one without anything to do returns.
 _REPEATED: Final = (
     *(repeat_anchors, repeat_audits, repeat_probes, repeat_asking, repeat_mirroring, repeat_comparing),
-    *(repeat_watching, repeat_posting, repeat_retention, repeat_export, repeat_sending),
+    *(repeat_watching, repeat_acting, repeat_posting, repeat_retention, repeat_export, repeat_sending),
 )
 #: Each loop may hold a connection while it works; the queue jobs need some of their own.
 _CONNECTIONS: Final = len(_REPEATED) + 4

@@ -8,6 +8,7 @@ from typing import Final
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.config import Config
+from auditor.jobs.actions import act_once
 from auditor.jobs.code import code_chunk, find_chunks
 from auditor.jobs.estimate import count_stale, estimate_all
 from auditor.jobs.monitor import watch_days
@@ -31,7 +32,7 @@ class WorkDone:
 
 
 async def run_once(config: Config, engine: AsyncEngine, clock: Clock = utc_now) -> WorkDone:
-    """Code, count, compare, monitor and estimate everything in the store, until no work is left.
+    """Code, count, compare, monitor, act on findings and estimate everything in the store, until no work is left.
 
     Auditor processes may run at the same time. This waits for their chunks instead of coding them twice.
 
@@ -49,6 +50,7 @@ async def run_once(config: Config, engine: AsyncEngine, clock: Clock = utc_now) 
         await _compare_peers(work)
         tiles = await count_stale(work)
         await watch_days(work)
+        await act_once(work)
         return WorkDone(coded=coded, tiles=tiles, estimates=await estimate_all(work))
 
 

@@ -131,11 +131,11 @@ class FindingEvent:
     """A change of a finding, and who made it."""
 
     at: datetime
-    action: str  #: opened | acknowledged | answered | silenced | silence_ended
+    action: str  #: opened | acknowledged | answered | silenced | silence_ended | action_began, _renewed, _ended
     by: str | None = None
     note: str | None = None
     reference_id: str | None = None  #: the accepted reference
-    until: datetime | None = None  #: when the silence ends
+    until: datetime | None = None  #: when the silence or the action ends
 
 
 async def add_finding(connection: AsyncConnection, finding: Finding) -> bool:
@@ -144,7 +144,7 @@ async def add_finding(connection: AsyncConnection, finding: Finding) -> bool:
     new = insert(findings).values(row).on_conflict_do_nothing().returning(findings.c.id)
     if (await connection.execute(new)).scalar() is None:
         return False
-    await _add_events(connection, [finding.id], FindingEvent(at=finding.first_seen, action="opened"))
+    await add_events(connection, [finding.id], FindingEvent(at=finding.first_seen, action="opened"))
     return True
 
 
@@ -182,6 +182,14 @@ async def read_unanswered(connection: AsyncConnection, coder: str, deployment: s
     return [Finding(**row) for row in (await connection.execute(query)).mappings()]
 
 
+async def read_all_unanswered(connection: AsyncConnection, coder: str) -> list[Finding]:
+    """Read the unanswered findings of all deployments, the oldest first."""
+    table = findings
+    query = select(table).where(table.c.coder == coder, table.c.state != ANSWERED)
+    query = query.order_by(table.c.first_seen, table.c.id)
+    return [Finding(**row) for row in (await connection.execute(query)).mappings()]
+
+
 async def read_events(connection: AsyncConnection, finding_id: str) -> list[FindingEvent]:
     """Read the events of a finding, in their order."""
     names = FindingEvent.__dataclass_fields__
@@ -198,14 +206,14 @@ async def change_state(connection: AsyncConnection, ids: Sequence[str], event: F
     table = findings
     changed = {"state": event.action, "by": event.by, "note": event.note}
     await connection.execute(update(table).where(table.c.id == func.any(list(ids))).values(changed))
-    await _add_events(connection, ids, event)
+    await add_events(connection, ids, event)
 
 
 async def set_silence(connection: AsyncConnection, finding_id: str, event: FindingEvent) -> None:
     """Silence a finding until the event's time, or end its silence where the event has none."""
     changed = update(findings).where(findings.c.id == finding_id).values(silenced_until=event.until)
     await connection.execute(changed)
-    await _add_events(connection, [finding_id], event)
+    await add_events(connection, [finding_id], event)
 
 
 async def read_silenced(connection: AsyncConnection, now: datetime) -> list[Finding]:
@@ -215,7 +223,8 @@ async def read_silenced(connection: AsyncConnection, now: datetime) -> list[Find
     return [Finding(**row) for row in (await connection.execute(query)).mappings()]
 
 
-async def _add_events(connection: AsyncConnection, ids: Sequence[str], event: FindingEvent) -> None:
+async def add_events(connection: AsyncConnection, ids: Sequence[str], event: FindingEvent) -> None:
+    """Add an event to the history of findings."""
     rows = [{"finding_id": each, **asdict(event)} for each in ids]
     await connection.execute(insert(finding_events), rows)
 

@@ -91,6 +91,7 @@ LIFETIMES: Final[Mapping[str, TableRule]] = {
     "monitor_watches": _rule("auditor.store.monitor", _PARENT, parent="monitor_references"),
     "findings": _rule("auditor.store.findings", _FOREVER),
     "finding_events": _rule("auditor.store.findings", _PARENT, parent="findings"),
+    "route_actions": _rule("auditor.store.actions", _PARENT, parent="findings"),
     "webhook_deliveries": _rule("auditor.store.findings", _FACTS),
     "exposures": _rule("auditor.store.exposures", _FACTS),
     "biasmeter_jobs": _rule("auditor.store.queue", _WORK),

@@ -691,7 +691,10 @@ CREATE TABLE finding_events (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     finding_id text NOT NULL REFERENCES findings (id),
     at timestamptz NOT NULL,
-    action text NOT NULL CHECK (action IN ('opened', 'acknowledged', 'answered', 'silenced', 'silence_ended')),
+    action text NOT NULL CHECK (action IN (
+        'opened', 'acknowledged', 'answered', 'silenced', 'silence_ended',
+        'action_began', 'action_renewed', 'action_ended'
+    )),
     by text,
     note text,
     reference_id text,
@@ -699,6 +702,30 @@ CREATE TABLE finding_events (
 );
 
 CREATE INDEX finding_events_finding ON finding_events (finding_id, id);
+
+-- What findings do to routes. The history of an action is in `finding_events`.
+CREATE TABLE route_actions (
+    id text NOT NULL PRIMARY KEY,
+    finding_id text NOT NULL REFERENCES findings (id),
+    route text NOT NULL,
+    deployment text NOT NULL,
+    level text NOT NULL,
+    kind text NOT NULL CHECK (kind IN ('shift_weight', 'stop_sampling', 'notify')),
+    "to" text[] NOT NULL,
+    share double precision NOT NULL CHECK (share >= 0 AND share < 1),
+    dry_run boolean NOT NULL,
+    began_at timestamptz NOT NULL,
+    -- The newest day that shows the change.
+    evidence_day date NOT NULL,
+    expires_at timestamptz NOT NULL,
+    ended_at timestamptz,
+    ended_because text,
+    CHECK ((ended_at IS NULL) = (ended_because IS NULL))
+);
+
+CREATE INDEX route_actions_newest ON route_actions (began_at, id);
+
+CREATE INDEX route_actions_in_force ON route_actions (route) WHERE ended_at IS NULL;
 
 -- A finding is posted once in each of its states. `body` holds the bytes that are signed.
 CREATE TABLE webhook_deliveries (

@@ -11,7 +11,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,14 @@ from watched_store import TASKS, Days, moment, simulated
 from auditor.config import load
 from auditor.jobs.monitor import watch_days
 from auditor.jobs.work import open_work
-from auditor.store.engine import make_engine
-from gateway.bootstrap import folders
+from auditor.store.actions import StoredAction, add_action
+from auditor.store.codings import register_coder
+from auditor.store.engine import make_engine, transaction
+from auditor.store.findings import Finding, add_finding
 
 NAMES = ("moves", "stays", "pinned")
 TRUTH = {"p_a": 0.25, "p_b_given_a": 0.6, "p_b_given_not_a": 0.06}
-DRIFTS_ON, LAST_DRIFTED, LAST = 8, 10, 15
+DRIFTS_ON, LAST_DRIFTED, LAST = 8, 10, 13
 REQUESTS = 200
 DEPLOYMENTS = [simulated(name) for name in NAMES]
 
@@ -147,23 +149,30 @@ async def test_requests_leave_a_deployment_that_drifts_and_come_back_when_it_rec
     assert clients.answered.total() == 3 * REQUESTS
 
 
-async def test_an_action_ends_in_the_gateway_at_its_time_with_nobody_to_end_it(product: Product) -> None:
-    assert product.database_url is not None
-    engine = make_engine(product.database_url)
-    nights = Nights(Days(product.database_url, engine, load(product.config, {}), DEPLOYMENTS))
-    await nights.until(LAST_DRIFTED, DRIFTS_ON)
+async def act(product: Product, now: datetime) -> None:
+    """Store a finding with an action that ends in some seconds, as an auditor leaves them that has died."""
+    async with transaction(engine := make_engine(product.database_url or "")) as connection:
+        await register_coder(connection, "coder", "statement", {}, now)
+        facts = {"coder": "coder", "deployment": "moves", "metric": "ber_union_full", "level": "page"}
+        days = {"day": now.date(), "window_since": now.date(), "first_seen": now}
+        change = {"value": 0.1, "low": 0.05, "high": 0.15, "n": 1000, "n_statements": 110}
+        finding = Finding(id="finding_1", reference_id="reference_1", evidence={}, **facts, **days, **change)
+        assert await add_finding(connection, finding)
+        action = StoredAction(
+            id="action_1", finding_id=finding.id, route="gpt", deployment="moves", level="page", kind="shift_weight",
+            to=("stays",), share=0.45, dry_run=False, began_at=now, evidence_day=now.date(),
+            expires_at=now + timedelta(seconds=10),
+        )  # fmt: skip
+        await add_action(connection, action)
     await engine.dispose()
+
+
+async def test_an_action_ends_in_the_gateway_at_its_time_with_nobody_to_end_it(product: Product) -> None:
     with product.running("gateway") as gateway:
-        with product.running("auditor", until="listening on"):
-            await followed(gateway, "(shift_weight on gpt)")
-        # No auditor runs any more. The shipper passes on the end once, and is then stopped.
-        await product.rows("UPDATE route_actions SET expires_at = now() + $1", timedelta(seconds=8))
-        snapshot = folders(load(product.config, {})).snapshot
-        (row,) = await product.rows("SELECT expires_at FROM route_actions")
-        await eventually(lambda: row["expires_at"].isoformat()[:19] in snapshot.read_text())
-        for pid in gateway.pids("gateway.ship"):
-            os.kill(pid, signal.SIGSTOP)
+        await act(product, datetime.now(UTC))
+        await followed(gateway, "(shift_weight on gpt)")
+        (shipper,) = gateway.pids("gateway.ship")
+        os.kill(shipper, signal.SIGSTOP)  # the snapshot stays as it is
         await followed(gateway, "none")
-        for pid in gateway.pids("gateway.ship"):
-            os.kill(pid, signal.SIGCONT)
+        os.kill(shipper, signal.SIGCONT)
     assert await product.rows("SELECT 1 FROM route_actions WHERE ended_at IS NULL")

@@ -26,7 +26,7 @@ from auditor.probes.estimate import SHARE, estimate, estimate_fields, forecast
 from auditor.probes.plan import Planned
 from auditor.probes.run import usd_of
 from auditor.probes.session import asked_model
-from auditor.store.audit_runs import AuditRun, ask_run, read_runs, stop_run
+from auditor.store.console_runs import RunKind, ask_run, read_runs, stop_run
 from auditor.store.engine import transaction
 from auditor.store.overview import PlanStatus, read_plans, read_status
 from auditor.store.plan_rows import count_plan
@@ -163,7 +163,8 @@ async def start_audit(request: web.Request, choice: PlanChoice) -> str:
         raise ApiError(409, " ".join(missing), "audit_not_possible")
     async with transaction(request.app[ENGINE]) as connection:
         person = person_of(request)
-        await ask_run(connection, planned.plan.id, choice.to_json(), person.name, request.app[CLOCK]())
+        now = request.app[CLOCK]()
+        await ask_run(connection, RunKind.AUDIT, planned.plan.id, choice.to_json(), person.name, now)
     return planned.plan.id
 
 
@@ -177,7 +178,7 @@ async def stop_audit(request: web.Request) -> str:
     """
     plan_id = request.match_info["id"]
     async with transaction(request.app[ENGINE]) as connection:
-        if not await stop_run(connection, plan_id):
+        if not await stop_run(connection, RunKind.AUDIT, plan_id):
             message = "The auditor does not send this audit. Stop a command where it runs, with Ctrl-C."
             raise ApiError(409, message, "audit_not_running")
     return plan_id
@@ -192,7 +193,7 @@ async def resume_audit(request: web.Request) -> str:
         409: it was not started in the console, or something is missing to send it.
     """
     async with transaction(request.app[ENGINE]) as connection:
-        run = (await read_runs(connection)).get(request.match_info["id"])
+        run = (await read_runs(connection, RunKind.AUDIT)).get(request.match_info["id"])
     if run is None:
         raise ApiError(409, "This audit was not started here. Resume it with the same command.", "audit_not_started")
     return await start_audit(request, PlanChoice.of_json(run.choice))
@@ -201,7 +202,7 @@ async def resume_audit(request: web.Request) -> str:
 async def read_audits(request: web.Request) -> list[dict[str, Any]]:
     """Return all audits as JSON, the newest first; replays are none."""
     async with transaction(request.app[ENGINE]) as connection:
-        runs = await read_runs(connection)
+        runs = await read_runs(connection, RunKind.AUDIT)
         plans = [one for one in await read_plans(connection) if one.design != REPLAY]
     found: dict[str, dict[str, Any]] = {
         plan_id: {"plan": plan_id, "name": plan_id, "design": run.choice["design"], "deployments": []}
@@ -223,19 +224,8 @@ async def read_audits(request: web.Request) -> list[dict[str, Any]]:
     for plan_id, entry in found.items():
         entry["planned"] = sum(one["planned"] for one in entry["deployments"])
         entry["answered"] = sum(one["answered"] for one in entry["deployments"])
-        entry["run"] = _run_json(runs.get(plan_id))
+        entry["run"] = run.to_json() if (run := runs.get(plan_id)) else None
     return list(found.values())
-
-
-def _run_json(run: AuditRun | None) -> dict[str, Any] | None:
-    if run is None:
-        return None
-    return {
-        "state": run.state,
-        "asked_by": run.asked_by,
-        "asked_at": run.asked_at.isoformat(),
-        "result": dict(run.result),
-    }
 
 
 async def read_audit(request: web.Request) -> dict[str, Any]:
@@ -250,7 +240,7 @@ async def read_audit(request: web.Request) -> dict[str, Any]:
     async with open_coders(config, asking=False) as coders:
         ids = [coder.id for coder in coders]
     async with transaction(request.app[ENGINE]) as connection:
-        run = (await read_runs(connection)).get(plan_id)
+        run = (await read_runs(connection, RunKind.AUDIT)).get(plan_id)
         status = [one for one in await read_status(connection, plan_id) if one.design != REPLAY]
         if run is None and not status:
             raise ApiError(404, "No audit has this id.", "audit_not_found", "id")
@@ -273,7 +263,7 @@ async def read_audit(request: web.Request) -> dict[str, Any]:
             for name, one in sorted(spent.items())
         },
         "budget": {"calls": choice.budget_calls, "usd": choice.budget_usd} if choice else None,
-        "run": _run_json(run),
+        "run": run.to_json() if run else None,
         "estimates": {name: headline_entries(group) for name, group in sorted(groups.items())},
         "command": command("run", choice, config.file_argument) if choice else None,
     }

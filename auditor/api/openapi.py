@@ -213,7 +213,24 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
         answer=record(plan=TEXT, other=TEXT, pairs=array({"type": "object"})),
     ),
     ("GET", "/api/replays"): Operation(
-        summary="Replays with their progress and commands", answer=record(replays=array(component("Replay")))
+        summary="Replays with their progress and commands, and those that were planned or started here",
+        answer=record(replays=array(component("Replay")), runs=array({"type": "object"})),
+    ),
+    ("POST", "/api/replays"): Operation(
+        summary="Estimate a replay, or start it with send",
+        status=202,
+        body=_fields(
+            {"select": TEXT},
+            **dict.fromkeys(("formats", "swap", "to", "name"), TEXT),
+            budget_calls=COUNT,
+            budget_usd={"type": "number", "minimum": 0},
+            send=YES_NO,
+        ),
+        answer=record(run=TEXT),
+        role=KeyRole.ADMIN,
+    ),
+    ("POST", "/api/replays/{id}/stop"): Operation(
+        summary="Stop a replay after the calls under way", status=202, answer=record(run=TEXT), role=KeyRole.ADMIN
     ),
     ("GET", "/api/keys"): Operation(
         summary="Client keys with limits and spending", answer=record(keys=array(component("Key"))), role=KeyRole.ADMIN

@@ -298,6 +298,11 @@ class Config(Section):
     _file: str = PrivateAttr(default="FILE")
 
     @property
+    def file(self) -> str:
+        """The path of the file that it was read from, for ``-c``."""
+        return self._file
+
+    @property
     def file_argument(self) -> str:
         """The argument of ``-c`` in commands that are printed, quoted for a shell."""
         return shlex.quote(self._file)

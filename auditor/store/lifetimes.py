@@ -56,7 +56,7 @@ LIFETIMES: Final[Mapping[str, TableRule]] = {
     "statements": _rule("auditor.store.plans", _FOREVER),
     "plans": _rule("auditor.store.plans", _FACTS),
     "planned_calls": _rule("auditor.store.plans", _PARENT, parent="plans"),
-    "audit_runs": _rule("auditor.store.audit_runs", _FOREVER),
+    "console_runs": _rule("auditor.store.console_runs", _FOREVER),
     "plan_counts": _rule("auditor.store.overview", _PARENT, parent="plans"),
     "coders": _rule("auditor.store.codings", _FOREVER),
     "codings": _rule("auditor.store.codings", _FACTS),

@@ -60,15 +60,15 @@ def test_an_audit_is_started_stopped_and_resumed(startable: Console, page: Page)
     page.get_by_role("button", name="Start the audit").click()
     plan_id = page.url.rpartition("/")[2]
     assert "Waits for the auditor" in page.locator("main").inner_text()
-    (row,) = fetch(startable.database_url, "SELECT * FROM audit_runs")
-    assert (row["plan_id"], row["state"], row["asked_by"]) == (plan_id, "asked", "local")
+    (row,) = fetch(startable.database_url, "SELECT * FROM console_runs")
+    assert (row["id"], row["state"], row["asked_by"]) == (plan_id, "asked", "local")
     assert json.loads(row["choice"])["budget_calls"] == 50
     page.get_by_role("button", name="Stop").click()
     assert "It stops when" in page.locator("main").inner_text()
-    execute(startable.database_url, "UPDATE audit_runs SET state = 'stopped'")
+    execute(startable.database_url, "UPDATE console_runs SET state = 'stopped'")
     page.reload()
     page.get_by_role("button", name="Resume").click()
-    assert fetch(startable.database_url, "SELECT state FROM audit_runs")[0]["state"] == "asked"
+    assert fetch(startable.database_url, "SELECT state FROM console_runs")[0]["state"] == "asked"
     assert_accessible(page)
 
 

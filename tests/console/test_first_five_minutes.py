@@ -70,6 +70,19 @@ def test_an_empty_installation_leads_to_the_first_estimate(empty: Product, brows
         audits = httpx2.get(url + "/api/audits").json()["audits"]
         again = run_printed(empty, httpx2.get(f"{url}/api/audits/{audits[0]['plan']}").json()["command"])
         assert f"{audits[0]['planned']} of {audits[0]['planned']} answered" in again
+        page.get_by_role("link", name="Replays").click()
+        page.get_by_label("Which exchanges").fill("origin=probe,limit=6")
+        page.get_by_label("Formats").fill("again")
+        page.get_by_role("button", name="Estimate").click()
+        expect(page.locator(".run")).to_contain_text("Nothing has been sent.", timeout=PATIENCE)
+        assert "6 calls to" in page.locator(".run").inner_text()
+        page.get_by_role("button", name="Start the replay").click()
+        expect(page.locator(".run")).to_contain_text("It has ended: 6 of 6 calls answered.", timeout=PATIENCE)
+        assert "6 of 6 calls answered" in page.locator("main").inner_text()
+        assert_accessible(page)
+        page.get_by_role("link", name="Comparison").click()
+        assert page.title() == "Biasmeter: the same questions in other formats"
+        assert run_printed(empty, httpx2.get(f"{url}/api/replays").json()["runs"][0]["command"])
     assert running.stop() == 0
 
 

@@ -178,14 +178,16 @@ CREATE TRIGGER tg_biasmeter_instances_added AFTER INSERT ON planned_instances
 CREATE TRIGGER tg_biasmeter_instances_removed AFTER DELETE ON planned_instances
     REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION fn_biasmeter_instances_changed();
 
--- Runs of plans that people start in the console. `choice` holds the options of the plan, `result` how the run ended.
-CREATE TABLE audit_runs (
-    plan_id text NOT NULL PRIMARY KEY,
+-- Audits and replays that people start in the console. `choice` holds their options, `result` how the run ended.
+CREATE TABLE console_runs (
+    kind text NOT NULL CHECK (kind IN ('audit', 'replay')),
+    id text NOT NULL,
     choice jsonb NOT NULL,
     state text NOT NULL CHECK (state IN ('asked', 'running', 'stopping', 'stopped', 'ended')),
     asked_by text NOT NULL,
     asked_at timestamptz NOT NULL,
-    result jsonb NOT NULL
+    result jsonb NOT NULL,
+    PRIMARY KEY (kind, id)
 );
 
 -- ## Codings, tallies and estimates

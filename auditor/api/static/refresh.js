@@ -19,9 +19,11 @@ for (const kind of ["pointermove", "pointerdown", "keydown", "wheel"]) {
 }
 addEventListener("beforeunload", () => { leaving = true; });
 addEventListener("pageshow", () => { leaving = false; });
+const isFilled = (input) => input.value !== input.defaultValue || input.checked !== input.defaultChecked;
 const busy = () =>
   paused() || leaving || document.hidden || performance.now() - usedAt < QUIET_MS
-  || document.activeElement?.closest("main form") || String(getSelection()) !== "";
+  || document.activeElement?.closest("main form")
+  || [...document.querySelectorAll("main input")].some(isFilled) || String(getSelection()) !== "";
 
 const refresh = async () => {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });

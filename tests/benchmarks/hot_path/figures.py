@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from benchmarks.hot_path.own_gateway import NAME, Shipped
 from benchmarks.hot_path.rounds import Round
 
 from auditor.domain.estimate import Insufficient
@@ -46,6 +47,16 @@ def each(rounds: Iterable[Round], value: Callable[[Round], float | None]) -> Out
 def ratio(rounds: Iterable[Round], scenario: str, above: str, below: str) -> Outcome:
     """How many times one proxy's cost is another's."""
     return _paired(rounds, scenario, above, below, lambda a, b: a.cost / b.cost if a.cost and b.cost else None)
+
+
+def together(rounds: Iterable[Round], shipped: Iterable[Shipped], scenario: str, below: str) -> Outcome:
+    """How many times the cost of worker, parent and shipper is another proxy's."""
+    costs = {one.cycle: one.cost for one in shipped if one.scenario == scenario and one.units}
+
+    def times(one: Round, other: Round) -> float | None:
+        return costs[one.cycle] / other.cost if other.cost and one.cycle in costs else None
+
+    return _paired(rounds, scenario, NAME, below, times)
 
 
 def added_wait(rounds: Iterable[Round], scenario: str, proxy: str, direct: str, quantile: str) -> Outcome:

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchmarks.hot_path.figures import Figure, Outcome, ratio
-from benchmarks.hot_path.own_gateway import NAME, UNCAPTURED
+from benchmarks.hot_path.figures import Figure, Outcome, ratio, together
+from benchmarks.hot_path.own_gateway import NAME, OVER_TLS, UNCAPTURED
+from benchmarks.hot_path.proxies import TLS_NGINX
 from benchmarks.hot_path.run import Results
-from benchmarks.hot_path.scenarios import STEADY, STREAMS, UNARY
+from benchmarks.hot_path.scenarios import FURTHER, STEADY, STREAMS, UNARY
 
 from auditor.domain.estimate import Insufficient
 
@@ -40,26 +41,45 @@ def judged(results: Results) -> Iterator[tuple[Goal, Outcome]]:
     """Give each goal with what was found."""
     rounds = results.rounds
     yield Goal(what="CPU per request, beside nginx", must=3, aim=2), ratio(rounds, UNARY.name, NAME, "nginx")
+    for scenario in FURTHER:
+        own, other = (OVER_TLS, TLS_NGINX) if scenario.tls else (NAME, "nginx")
+        yield Goal(what=f"the same, {scenario.title}", must=3, aim=2), ratio(rounds, scenario.name, own, other)
+    yield (
+        Goal(what="CPU per request, none captured, beside nginx", must=2, aim=1.5),
+        ratio(rounds, UNARY.name, UNCAPTURED, "nginx"),
+    )
+    yield (
+        Goal(what="CPU per request of worker, parent and shipper, beside nginx", must=4.5, aim=3),
+        together(rounds, results.shipped, UNARY.name, "nginx"),
+    )
     yield (
         Goal(what="CPU per request, beside nginx, at the same load", must=None, aim=3),
         ratio(rounds, STEADY.name, NAME, "nginx"),
     )
-    yield Goal(what="CPU per event, beside nginx", must=1.5, aim=1.3), ratio(rounds, STREAMS.name, NAME, "nginx")
+    yield Goal(what="CPU per event, beside nginx", must=2, aim=1.3), ratio(rounds, STREAMS.name, NAME, "nginx")
     yield (
-        Goal(what="CPU per request, LiteLLM's beside ours", must=120, at_least=True),
+        Goal(what="CPU per event, none captured, beside nginx", must=1.5, aim=1.15),
+        ratio(rounds, STREAMS.name, UNCAPTURED, "nginx"),
+    )
+    yield (
+        Goal(what="CPU per request, LiteLLM's beside ours", must=150, aim=200, at_least=True),
         ratio(rounds, UNARY.name, "litellm", NAME),
     )
-    for scenario, unit in ((UNARY, "request"), (STREAMS, "event")):
+    for router, must, aim in (("sglang-router", 0.8, 0.6), ("vllm-router", 1.1, 0.8)):
         yield (
-            Goal(what=f"CPU per {unit}, beside sglang-router", must=None, aim=1),
-            ratio(rounds, scenario.name, NAME, "sglang-router"),
+            Goal(what=f"CPU per request, beside {router}", must=must, aim=aim),
+            ratio(rounds, UNARY.name, NAME, router),
         )
+    yield (
+        Goal(what="CPU per event, beside sglang-router", must=None, aim=1),
+        ratio(rounds, STREAMS.name, NAME, "sglang-router"),
+    )
     for scenario, unit in ((UNARY, "request"), (STREAMS, "event")):
         yield (
             Goal(what=f"CPU per {unit}, all captured beside none", must=1.2),
             ratio(rounds, scenario.name, NAME, UNCAPTURED),
         )
-    yield Goal(what="KB per open stream", must=60, aim=40), _memory(results)
+    yield Goal(what="KB per open stream", must=40, aim=32), _memory(results)
 
 
 def _memory(results: Results) -> Outcome:

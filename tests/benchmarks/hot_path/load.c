@@ -1,8 +1,9 @@
 /* Load on a proxy: so many connections, each sending the same request again as soon as it has been answered.
  *
- *   load PORT CONNECTIONS SECONDS RAMP_MS EVENTS < REQUEST
+ *   load PORT CONNECTIONS SECONDS RAMP_MS EVENTS CLIENTS < REQUESTS
  *
- * The request is the bytes of standard input, head and body. Connections are opened spread over RAMP_MS; after SECONDS
+ * The requests are the bytes of standard input, head and body: one of each client, all equally long; they are sent in
+ * turn, whatever the connection. An answer of status 400 is whole, and also counted as refused. Connections are opened spread over RAMP_MS; after SECONDS
  * no request is sent, and what is under way is waited for (30 s at most). EVENTS is how many events a whole stream has,
  * 0 for an answer that is none. Prints one line of JSON; times in microseconds.
  */
@@ -35,10 +36,10 @@ struct connection {
 
 struct times { uint32_t *taken; size_t count, room; };
 
-static struct { long answers, failed, odd, events, open; } sum;
+static struct { long answers, refused, failed, odd, events, open; } sum;
 static struct times whole_times, first_times;
-static char request[1 << 20];
-static size_t request_size;
+static char requests[1 << 22];
+static size_t request_size, clients, asked;
 static struct sockaddr_in address;
 static uint64_t deadline;
 static long expected;
@@ -92,14 +93,16 @@ static void ask(struct connection *c) {
     c->first = 0;
     c->events = c->matched = c->status = 0;
     c->head_size = 0;
+    const char *request = requests + asked++ % clients * request_size;
     if (send(c->fd, request, request_size, MSG_NOSIGNAL) != (ssize_t)request_size) { sum.failed++; hang_up(c); }
 }
 
 static void answered(struct connection *c) {
     uint64_t end = now();
     c->busy = 0;
-    if (c->status != 200) { sum.failed++; return; }
+    if (c->status != 200 && c->status != 400) { sum.failed++; return; }
     sum.answers++;
+    if (c->status == 400) { sum.refused++; return; }
     sum.events += c->events;
     sum.odd += c->events != expected;
     note(&whole_times, end - c->began);
@@ -181,13 +184,14 @@ static void hear(struct connection *c) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 6) return 2;
+    if (count != 7) return 2;
     long many = atol(arguments[2]), begun = 0;
     uint64_t start = now(), ramp = (uint64_t)atol(arguments[4]) * 1000u;
     address = (struct sockaddr_in){ AF_INET, htons((uint16_t)atoi(arguments[1])), { htonl(INADDR_LOOPBACK) }, { 0 } };
     deadline = start + (uint64_t)(atof(arguments[3]) * 1e6);
     expected = atol(arguments[5]);
-    request_size = fread(request, 1, sizeof request, stdin);
+    clients = (size_t)atol(arguments[6]);
+    request_size = fread(requests, 1, sizeof requests, stdin) / clients;
     poller = epoll_create1(0);
     struct connection *connections = calloc((size_t)many, sizeof *connections);
     sum.open = many;
@@ -200,8 +204,8 @@ int main(int count, char **arguments) {
         int ready = epoll_wait(poller, events, 256, begun < many ? 1 : 1000);
         for (int i = 0; i < ready; i++) hear(events[i].data.ptr);
     }
-    printf("{\"answers\": %ld, \"failed\": %ld, \"odd\": %ld, \"unfinished\": %ld, \"events\": %ld, \"seconds\": %.3f",
-           sum.answers, sum.failed, sum.odd, sum.open, sum.events, (double)(now() - start) / 1e6);
+    printf("{\"answers\": %ld, \"refused\": %ld, \"failed\": %ld, \"odd\": %ld, \"unfinished\": %ld, \"events\": %ld, \"seconds\": %.3f",
+           sum.answers, sum.refused, sum.failed, sum.odd, sum.open, sum.events, (double)(now() - start) / 1e6);
     print_times("whole", &whole_times);
     print_times("first", &first_times);
     puts("}");

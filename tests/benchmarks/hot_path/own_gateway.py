@@ -1,5 +1,6 @@
 """The gateway that is measured, on a real store: keys, routing, limits, metrics, redaction, every exchange kept."""
 
+import asyncio
 import os
 import re
 import time
@@ -7,19 +8,23 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 from benchmarks.hot_path.processes import Cpu, Pids, cpu_of, on_cpus
-from benchmarks.hot_path.rounds import Proxy
-from benchmarks.hot_path.scenarios import MODELS
+from benchmarks.hot_path.rounds import Proxy, Round
+from benchmarks.hot_path.scenarios import MODELS, MOST_CLIENTS
 from postgres_of import postgres_pids
 from product import Product, free_port, installation
 
-NAME, UNCAPTURED = "biasmeter", "biasmeter, capture 0"
+from auditor.postgres.embedded import open_store
 
-_SUFFIX = "-uncaptured"
+NAME, UNCAPTURED, OVER_TLS = "biasmeter", "biasmeter, capture 0", "biasmeter, TLS"
+
+_SUFFIX, _TLS_SUFFIX = "-uncaptured", "-tls"
 #: Both are counted for each request, and neither is ever reached.
 _LIMITS = ("--rpm", str(2**31 - 1), "--tpm", str(2**31 - 1))
 _PATIENCE = 300.0
@@ -27,34 +32,46 @@ _PATIENCE = 300.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shipped:
-    """What the way from the spool into the store has cost, from the first exchange of a round until none was left.
+    """What a round has cost, its way from the spool into the store included, until none of its exchanges was left.
 
     Attributes
     ----------
-    shipper, store
-        Seconds of CPU of the shipper and of all of PostgreSQL's processes.
+    worker, parent, shipper, store
+        Seconds of CPU of each process, and of all of PostgreSQL's.
     after
         Seconds for which the spool was still being emptied when the load had ended.
     """
 
+    scenario: str
+    cycle: int
     exchanges: int
+    units: int  #: as of its round
+    worker: Cpu
+    parent: Cpu
     shipper: Cpu
     store: Cpu
     after: float
 
+    @property
+    def cost(self) -> float:
+        """Microseconds of CPU of worker, parent and shipper together, per answer or per event of streams."""
+        return (self.worker.total + self.parent.total + self.shipper.total) / self.units * 1e6
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnGateway:
-    """A running gateway as two proxies, which differ in whether exchanges are captured."""
+    """A running gateway as proxies: with every exchange captured, with none, and over TLS."""
 
-    proxies: tuple[Proxy, Proxy]
+    proxies: tuple[Proxy, ...]
     product: Product
+    parent: Pids
     shipper: Pids
     store: Pids
 
-    def shipping(self) -> tuple[Cpu, Cpu]:
-        """Give what shipper and store have used so far."""
-        return cpu_of(self.shipper()), cpu_of(self.store())
+    def behind(self) -> tuple[Cpu, Cpu, Cpu]:
+        """Give what parent, shipper and store have used so far."""
+        # The parent without its children, whose time would count twice.
+        return cpu_of(self.parent()), cpu_of(self.shipper()), cpu_of(self.store())
 
     def await_shipped(self) -> float:
         """Wait until the spool is empty; give the seconds."""
@@ -64,11 +81,14 @@ class OwnGateway:
             time.sleep(0.05)
         return time.monotonic() - began
 
-    def shipped_since(self, before: tuple[Cpu, Cpu], exchanges: int) -> Shipped:
-        """Wait until the spool is empty; give what that and what was before it has cost."""
+    def shipped_since(self, before: tuple[Cpu, Cpu, Cpu], one: Round) -> Shipped:
+        """Wait until the spool is empty; give what that and the round before it have cost."""
         after = self.await_shipped()
-        shipper, store = self.shipping()
-        return Shipped(exchanges=exchanges, shipper=shipper - before[0], store=store - before[1], after=after)
+        parent, shipper, store = (now - then for now, then in zip(self.behind(), before, strict=True))
+        return Shipped(
+            scenario=one.scenario, cycle=one.cycle, exchanges=one.answers, units=one.units, worker=one.cpu,
+            parent=parent, shipper=shipper, store=store, after=after,
+        )  # fmt: skip
 
     def captures(self) -> dict[str, int]:
         """Requests by what was captured of them, as the gateway counts them itself."""
@@ -80,19 +100,24 @@ class OwnGateway:
 
 @contextmanager
 def own_gateway(
-    folder: Path, upstream: int, cpu: int, rest: Sequence[int], sources: Path | None = None
+    folder: Path,
+    upstream: int,
+    cpu: int,
+    rest: Sequence[int],
+    sources: Path | None = None,
+    tls: tuple[int, Path] | None = None,
 ) -> Iterator[OwnGateway]:
     """Run a gateway until the block ends: its one worker on a CPU, parent, shipper and PostgreSQL on the rest.
 
-    ``sources`` is the tree it is run from; None: this one.
+    ``sources`` is the tree it is run from; None: this one. ``tls`` is the upstream's port for TLS and its authority.
     """
     folder = folder / "biasmeter"
     folder.mkdir()
-    with on_cpus(rest), installation(folder, _settings(upstream), None) as product:
+    with on_cpus(rest), installation(folder, _settings(upstream, tls), None) as product:
         if sources is not None:
             product.environment["PYTHONPATH"] = str(sources)
         product.run("migrate", "-c", str(product.config))
-        _, key = product.create_key(*_LIMITS)
+        keys = _create_keys(product)
         with product.running("gateway") as running:
             workers, shipper = running.pids("gateway.worker"), running.pids("gateway.ship")
             for pid in workers:
@@ -103,25 +128,61 @@ def own_gateway(
                 port=int(product.url.rpartition(":")[2]),
                 version=version("biasmeter"),
                 pids=lambda: workers,
-                headers={"Authorization": f"Bearer {key}"},
+                headers={"Authorization": f"Bearer {keys[0]}"},
+                keys=keys,
             )
+            over_tls = replace(proxy, name=OVER_TLS, suffix=_TLS_SUFFIX, tls=True)
             yield OwnGateway(
-                proxies=(proxy, replace(proxy, name=UNCAPTURED, suffix=_SUFFIX)),
+                proxies=(proxy, replace(proxy, name=UNCAPTURED, suffix=_SUFFIX), *([over_tls] if tls else [])),
                 product=product,
+                parent=lambda: [running.process.pid],
                 shipper=lambda: shipper,
                 store=lambda: store,
             )
 
 
-def _settings(upstream: int) -> dict[str, Any]:
+def _create_keys(product: Product) -> tuple[str, ...]:
+    """Make a key for each client, all with the limits of the first."""
+    first_id, first = product.create_key(*_LIMITS)
+    more = [f"{first[:-4]}{number:04}" for number in range(1, MOST_CLIENTS)]
+
+    async def copy(url: str) -> None:
+        connection = await asyncpg.connect(url)
+        try:
+            columns = "name, models, rights, rpm, tpm, created_at"
+            await connection.executemany(
+                f"INSERT INTO client_keys (id, hash, {columns}) "
+                f"SELECT $1, $2, {columns} FROM client_keys WHERE id = $3",
+                [(f"{first_id}_{number}", sha256(key.encode()).digest(), first_id) for number, key in enumerate(more)],
+            )
+        finally:
+            await connection.close()
+
+    with open_store(product.data_dir.resolve(), None) as url:
+        asyncio.run(copy(url))
+    return (first, *more)
+
+
+def _settings(upstream: int, tls: tuple[int, Path] | None) -> dict[str, Any]:
     url = f"http://127.0.0.1:{upstream}/v1"
     names = ["one", "other"]
     uncaptured = [
         {"model": model + _SUFFIX, "deployments": names, "capture": "full", "sample": 0.0} for model in MODELS
     ]
+    deployments = [{"name": name, "base_url": url, "api_key": "sk-upstream"} for name in names]
+    over_tls: list[dict[str, Any]] = []
+    if tls is not None:
+        port, authority = tls
+        secure = f"https://127.0.0.1:{port}/v1"
+        names_tls = [f"{name}-tls" for name in names]
+        deployments += [
+            {"name": name, "base_url": secure, "api_key": "sk-upstream", "ca_file": str(authority)}
+            for name in names_tls
+        ]
+        over_tls = [{"model": model + _TLS_SUFFIX, "deployments": names_tls, "capture": "full"} for model in MODELS]
     return {
         "data_dir": "data",
         "gateway": {"listen": f"127.0.0.1:{free_port()}", "workers": 1, "drain_notice": "0s"},
-        "deployments": [{"name": name, "base_url": url, "api_key": "sk-upstream"} for name in names],
-        "routes": [*uncaptured, {"model": "*", "deployments": names, "capture": "full"}],
+        "deployments": deployments,
+        "routes": [*uncaptured, *over_tls, {"model": "*", "deployments": names, "capture": "full"}],
     }

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from benchmarks.hot_path.scenarios import OPEN_STREAMS, REQUEST_BYTES, STEADY, STREAMS, UNARY
+from benchmarks.hot_path.report import PROCESSES
+from benchmarks.hot_path.scenarios import FURTHER, OPEN_STREAMS, REQUEST_BYTES, STEADY, STREAMS, UNARY
 
 _FAULTS = ["failed", "odd", "others' CPUs"]
 
@@ -21,6 +22,7 @@ def page(found: dict[str, Any]) -> str:
             f"Streams: {STREAMS.connections} at once, {STREAMS.events} events each, {STREAMS.pace_ms} ms apart",
             _streams(found),
         ),
+        *_section("One answer, under further loads", _further(found)),
         *_section(f"{OPEN_STREAMS.connections} open streams, and whether answers stay the same", _beside(found)),
         *_section("Behind the hot path", _shipping(found)),
         *_section("Conditions", _conditions(found)),
@@ -50,6 +52,7 @@ def _unary(found: dict[str, Any], scenario: str) -> list[str]:
         [*_costs(proxy, scenario), _value(one["per_second"], 0), _waits(one, "whole"), *_faults(one)]
         for proxy in found["proxies"]
         for one in [proxy[scenario]]
+        if "missing" not in one["cost_us"]
     ])  # fmt: skip
 
 
@@ -59,6 +62,18 @@ def _streams(found: dict[str, Any]) -> list[str]:
         [*_costs(proxy, STREAMS.name), _waits(one, "added_wait"), *_faults(one)]
         for proxy in found["proxies"]
         for one in [proxy[STREAMS.name]]
+        if "missing" not in one["cost_us"]
+    ])  # fmt: skip
+
+
+def _further(found: dict[str, Any]) -> list[str]:
+    heads = ["load", "proxy", "CPU µs / request", "of it user", "x nginx", "requests/s", *_FAULTS]
+    return _table(heads, [
+        [scenario.title, *_costs(proxy, scenario.name)[:4], _value(one["per_second"], 0), *_faults(one)]
+        for scenario in FURTHER
+        for proxy in found["proxies"]
+        for one in [proxy[scenario.name]]
+        if "missing" not in one["cost_us"]
     ])  # fmt: skip
 
 
@@ -93,8 +108,16 @@ def _shipping(found: dict[str, Any]) -> list[str]:
     captures = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(found["captures"].items()))
     if "missing" in one:
         return [f"Nothing was shipped. The gateway counted: {captures}."]
+    heads = ["load", "worker", "parent", "shipper", "PostgreSQL", "worker, parent and shipper x nginx"]
+    rows = [
+        [scenario, *(f"{each[process]:.1f}" for process in PROCESSES), _spread(each["to_nginx"])]
+        for scenario, each in one["each_us"].items()
+    ]
     return [
-        f"Shipper {one['shipper_us']:.1f} and PostgreSQL {one['store_us']:.1f} CPU µs per exchange;",
+        "CPU µs per exchange, which is a whole stream where there are streams.",
+        "",
+        *_table(heads, rows),
+        "",
         f"{one['exchanges']:,} exchanges, all in the store {one['longest_after_s']} s after a round at the latest.",
         f"The gateway counted: {captures}.",
     ]

@@ -24,6 +24,7 @@ from benchmarks.hot_path.rounds import Proxy
 from benchmarks.hot_path.scenarios import MODELS, chat
 from product import free_port
 
+TLS_NGINX = "nginx, TLS"
 #: Our own connections with nothing between them.
 BARE = "bare relay"
 _PATIENCE = 90.0
@@ -90,6 +91,14 @@ def nginx(folder: Path, port: int, upstream: int) -> Launch:
     configuration.write_text(NGINX.substitute(port=port, upstream=upstream))
     told = _said(program, "-v").rpartition("/")[2]
     return Launch(command=[program, "-p", str(folder), "-c", str(configuration), "-e", "stderr"], version=told)
+
+
+def tls_nginx(folder: Path, port: int, upstream: int) -> Launch:
+    """Give nginx whose upstream speaks TLS. It keeps sessions, and checks no certificate."""
+    launch = nginx(folder, port, upstream)
+    configuration = folder / "nginx.conf"
+    configuration.write_text(configuration.read_text().replace("http://deployment", "https://deployment"))
+    return launch
 
 
 def haproxy(folder: Path, port: int, upstream: int) -> Launch:

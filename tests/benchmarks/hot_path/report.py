@@ -6,17 +6,19 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from benchmarks.hot_path.figures import QUIET, Outcome, added_wait, each, ratio
+from benchmarks.hot_path.figures import QUIET, Outcome, added_wait, each, ratio, together
 from benchmarks.hot_path.goals import Goal, judged
 from benchmarks.hot_path.own_gateway import Shipped
+from benchmarks.hot_path.proxies import TLS_NGINX
 from benchmarks.hot_path.rounds import Round
 from benchmarks.hot_path.run import DIRECT, Plan, Results
-from benchmarks.hot_path.scenarios import STEADY, STREAMS, UNARY
+from benchmarks.hot_path.scenarios import FURTHER, STEADY, STREAMS, UNARY
 
 from auditor.domain.estimate import Insufficient
 
 SCHEMA = "biasmeter.hot-path/1"
 QUANTILES = ("p50", "p99")
+PROCESSES = ("worker", "parent", "shipper", "store")
 
 
 def document(plan: Plan, results: Results, conditions: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,7 +30,7 @@ def document(plan: Plan, results: Results, conditions: Mapping[str, Any]) -> dic
         "missing": results.missing,
         "goals": [_goal(goal, outcome) for goal, outcome in judged(results)],
         "proxies": [_proxy(results, name) for name in names],
-        "shipping": _shipping(results.shipped),
+        "shipping": _shipping(results),
         "captures": results.captures,
         "rounds": [_round(one) for one in results.rounds],
     }
@@ -37,7 +39,7 @@ def document(plan: Plan, results: Results, conditions: Mapping[str, Any]) -> dic
 def _proxy(results: Results, name: str) -> dict[str, Any]:
     rounds = results.rounds
     found: dict[str, Any] = {"name": name, "version": results.versions[name]}
-    found |= {scenario.name: _under(rounds, scenario.name, name) for scenario in (UNARY, STEADY, STREAMS)}
+    found |= {scenario.name: _under(rounds, scenario.name, name) for scenario in (UNARY, STEADY, STREAMS, *FURTHER)}
     for quantile in QUANTILES:
         wait = added_wait(rounds, STREAMS.name, name, DIRECT, quantile)
         found[STREAMS.name][f"added_wait_{quantile}_us"] = _outcome(wait)
@@ -53,7 +55,7 @@ def _under(rounds: Sequence[Round], scenario: str, name: str) -> dict[str, Any]:
     outcomes = {
         "cost_us": each(own, lambda one: one.cost),
         "user_us": each(own, lambda one: one.cpu.user / one.units * 1e6 if one.units else None),
-        "to_nginx": ratio(rounds, scenario, name, "nginx"),
+        "to_nginx": ratio(rounds, scenario, name, TLS_NGINX if scenario == "tls" else "nginx"),
         "litellm_to_it": ratio(rounds, scenario, "litellm", name),
         "others_cpus": each(own, lambda one: one.others),
         "per_second": each(own, lambda one: one.units / one.seconds),
@@ -78,15 +80,26 @@ def _goal(goal: Goal, outcome: Outcome) -> dict[str, Any]:
     return {**asdict(goal), "figure": _outcome(outcome), "verdict": goal.verdict(outcome)}
 
 
-def _shipping(shipped: Sequence[Shipped]) -> dict[str, Any]:
-    if not sum(one.exchanges for one in shipped):
+def _shipping(results: Results) -> dict[str, Any]:
+    whole = [one for one in results.shipped if one.exchanges]
+    if not whole:
         return {"missing": "nothing_shipped"}
-    each = [one for one in shipped if one.exchanges]
     return {
-        "exchanges": sum(one.exchanges for one in each),
-        "shipper_us": round(median(one.shipper.total / one.exchanges for one in each) * 1e6, 1),
-        "store_us": round(median(one.store.total / one.exchanges for one in each) * 1e6, 1),
-        "longest_after_s": round(max(one.after for one in each), 1),
+        "exchanges": sum(one.exchanges for one in whole),
+        "longest_after_s": round(max(one.after for one in whole), 1),
+        "each_us": {
+            scenario: _apart([one for one in whole if one.scenario == scenario])
+            | {"to_nginx": _outcome(together(results.rounds, whole, scenario, "nginx"))}
+            for scenario in dict.fromkeys(one.scenario for one in whole)
+        },
+    }
+
+
+def _apart(shipped: Sequence[Shipped]) -> dict[str, Any]:
+    """Microseconds of CPU per exchange of each process."""
+    return {
+        process: round(median(getattr(one, process).total / one.exchanges for one in shipped) * 1e6, 1)
+        for process in PROCESSES
     }
 
 

@@ -21,6 +21,8 @@ class Proxy:
     version: str
     pids: Pids  #: whose CPU time and memory are counted
     headers: Mapping[str, str] = field(default_factory=dict)  #: which a request needs here
+    keys: tuple[str, ...] = ()  #: of clients, where keys are checked
+    tls: bool = False  #: whether it speaks TLS to the deployment
     suffix: str = ""  #: of the model's name, where that decides what is done with a request
 
 
@@ -30,6 +32,8 @@ class Round:
 
     Attributes
     ----------
+    refused
+        Answers with status 400. Where the deployment was not asked to refuse, they count as failed.
     odd
         Whole answers with another number of events than the upstream sends.
     cpu
@@ -46,6 +50,7 @@ class Round:
     seconds: float
     answers: int
     failed: int
+    refused: int
     unfinished: int
     odd: int
     events: int
@@ -74,17 +79,19 @@ class Bench:
     pids: Pids  #: everything that was started for the measurement, and its caller
 
 
-def request(proxy: Proxy, scenario: Scenario) -> bytes:
-    """The bytes that the load generator sends again and again."""
+def request(proxy: Proxy, scenario: Scenario, client: int = 0) -> bytes:
+    """The bytes that the load generator sends again and again for a client."""
     body = chat(scenario.model + proxy.suffix, stream=bool(scenario.texts))
     headers = {
         "Host": f"127.0.0.1:{proxy.port}",
-        "User-Agent": "bench",
+        "User-Agent": f"bench-{client:04}",
         "Accept": "text/event-stream" if scenario.texts else "application/json",
         "Content-Type": "application/json",
         "Authorization": "Bearer sk-bench",
         "Content-Length": str(len(body)),
     } | {**proxy.headers}
+    if proxy.keys:
+        headers["Authorization"] = f"Bearer {proxy.keys[client]}"
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"POST /v1/chat/completions HTTP/1.1\r\n{lines}\r\n".encode() + body
 
@@ -93,6 +100,9 @@ def measure(bench: Bench, proxy: Proxy, scenario: Scenario, seconds: float, cycl
     """Put load on a proxy and see what it has used until the last answer was there."""
     began, used, own, busy = time.monotonic(), cpu_of(proxy.pids()), cpu_of(bench.pids()), busy_cpu()
     said = _put(bench, proxy, scenario, seconds)
+    if not scenario.refused:
+        said["failed"] += said["refused"]
+        said["answers"] -= said["refused"]
     cpu = cpu_of(proxy.pids()) - used
     ours = cpu_of(bench.pids()) - own
     others = (busy_cpu() - busy - ours.total) / (time.monotonic() - began)
@@ -127,11 +137,19 @@ def memory_per_stream(bench: Bench, proxy: Proxy) -> float | None:
 def _put(
     bench: Bench, proxy: Proxy, scenario: Scenario, seconds: float, look: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
-    command = [bench.load, proxy.port, scenario.connections, seconds, scenario.ramp_ms, scenario.events]
+    command = [
+        bench.load,
+        proxy.port,
+        scenario.connections,
+        seconds,
+        scenario.ramp_ms,
+        scenario.events,
+        scenario.clients,
+    ]
     with on_cpus({bench.cpu}):
         process = subprocess.Popen([str(one) for one in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
-    process.stdin.write(request(proxy, scenario))
+    process.stdin.write(b"".join(request(proxy, scenario, client) for client in range(scenario.clients)))
     process.stdin.close()
     while True:
         try:

@@ -2,18 +2,18 @@
 
 import os
 import resource
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from benchmarks.hot_path.own_gateway import NAME, UNCAPTURED, OwnGateway, Shipped, own_gateway
+from benchmarks.hot_path.own_gateway import NAME, OVER_TLS, UNCAPTURED, OwnGateway, Shipped, own_gateway
 from benchmarks.hot_path.processes import on_cpus, tree
-from benchmarks.hot_path.programs import NotHere, compiled, upstream
-from benchmarks.hot_path.proxies import Launcher, running
+from benchmarks.hot_path.programs import NotHere, compiled, tls_front, upstream
+from benchmarks.hot_path.proxies import TLS_NGINX, Launcher, running, tls_nginx
 from benchmarks.hot_path.rounds import Bench, Proxy, Round, measure, memory_per_stream, warm_up
 from benchmarks.hot_path.sameness import differing
-from benchmarks.hot_path.scenarios import STEADY, STREAMS, UNARY
+from benchmarks.hot_path.scenarios import FURTHER, STEADY, STREAMS, UNARY, Scenario
 
 DIRECT = "no proxy"
 
@@ -53,11 +53,13 @@ class Results:
 
     def faults(self) -> list[str]:
         """What the gateway has done wrong, whatever it has cost."""
-        own = [one for one in self.rounds if one.proxy in {NAME, UNCAPTURED}]
+        own = [one for one in self.rounds if one.proxy in {NAME, UNCAPTURED, OVER_TLS}]
         counted = {
             "requests failed": sum(one.failed + one.unfinished for one in own),
             "streams had other events than the upstream's": sum(one.odd for one in own),
-            "answers differ from the upstream's": sum(self.differing[name][0] for name in (NAME, UNCAPTURED)),
+            "answers differ from the upstream's": sum(
+                self.differing.get(name, (0, 0))[0] for name in (NAME, UNCAPTURED, OVER_TLS)
+            ),
             "exchanges were not kept": sum(n for outcome, n in self.captures.items() if outcome.startswith("dropped")),
         }
         return [f"{count} {what}" for what, count in counted.items() if count]
@@ -97,7 +99,7 @@ def _look_at(proxy: Proxy, started: _Started, results: Results) -> None:
     """See what need be seen once, and of memory can be: a process keeps what it once had."""
     results.versions[proxy.name] = proxy.version
     warm_up(started.bench, proxy)
-    size = None if proxy.name == UNCAPTURED else memory_per_stream(started.bench, proxy)
+    size = None if proxy.name == UNCAPTURED or proxy.tls else memory_per_stream(started.bench, proxy)
     if size is not None:
         results.memory[proxy.name] = size
     results.differing[proxy.name] = differing(proxy, started.upstream)
@@ -105,14 +107,22 @@ def _look_at(proxy: Proxy, started: _Started, results: Results) -> None:
 
 def _take_turns(cycle: int, seconds: float, started: _Started, results: Results, say: Say) -> None:
     direct = Proxy(name=DIRECT, port=started.upstream, version="", pids=lambda: ())
-    for scenario in (UNARY, STEADY, STREAMS):
-        for proxy in (direct, *started.proxies):
-            before = started.gateway.shipping()
+    for scenario in (UNARY, STEADY, STREAMS, *FURTHER):
+        for proxy in _asked(scenario, (direct, *started.proxies)):
+            before = started.gateway.behind()
             one = measure(started.bench, proxy, scenario, seconds, cycle)
             say(f"cycle {cycle + 1}, {scenario.name}, {proxy.name}: {_told(one)}")
             results.rounds.append(one)
-            if proxy.name == NAME:  # its spool is emptied before the next is looked at
-                results.shipped.append(started.gateway.shipped_since(before, one.answers))
+            if proxy.name in {NAME, OVER_TLS}:  # its spool is emptied before the next is looked at
+                results.shipped.append(started.gateway.shipped_since(before, one))
+
+
+def _asked(scenario: Scenario, proxies: Sequence[Proxy]) -> list[Proxy]:
+    """Which proxies have their turn: all of them, but of further loads ours and nginx only."""
+    if scenario not in FURTHER:
+        return [proxy for proxy in proxies if not proxy.tls]
+    compared = {OVER_TLS, TLS_NGINX} if scenario.tls else {NAME, "nginx"}
+    return [proxy for proxy in proxies if proxy.name in compared]
 
 
 @contextmanager
@@ -124,8 +134,16 @@ def _everything(plan: Plan, folder: Path, results: Results, say: Say) -> Iterato
         stack.enter_context(on_cpus(rest))
         load = compiled("load", folder)
         port = stack.enter_context(upstream(folder, load_cpu))
-        gateway = stack.enter_context(own_gateway(folder, port, cpu, rest))
+        tls = None
+        try:
+            tls = stack.enter_context(tls_front(folder, port, load_cpu))
+        except NotHere as reason:
+            results.missing["TLS"] = str(reason)
+        gateway = stack.enter_context(own_gateway(folder, port, cpu, rest, tls=tls))
         proxies = [*gateway.proxies]
+        if tls is not None:
+            proxy = stack.enter_context(running(TLS_NGINX, tls_nginx, folder, tls[0], cpu))
+            proxies.append(replace(proxy, tls=True))
         for name, launcher in plan.launchers.items():
             say(f"{name}: starting")
             try:

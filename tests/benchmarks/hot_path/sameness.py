@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import aiohttp
 from benchmarks.hot_path.rounds import Proxy
-from benchmarks.hot_path.scenarios import MODELS, OPEN_STREAMS, chat
+from benchmarks.hot_path.scenarios import FURTHER, MODELS, OPEN_STREAMS, chat
 
 _ASKED = 200
 _AT_ONCE = 50
@@ -20,7 +20,8 @@ def differing(proxy: Proxy, upstream: int) -> tuple[int, int]:
 
 
 async def _differing(proxy: Proxy, upstream: Proxy) -> tuple[int, int]:
-    quick = [model for model in MODELS if model != OPEN_STREAMS.model]
+    unlike = {OPEN_STREAMS.model, *(scenario.model for scenario in FURTHER if scenario.refused)}
+    quick = [model for model in MODELS if model not in unlike]
     shapes = [(model, stream) for model in quick for stream in (False, True)]
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=_AT_ONCE)) as client:
         own = {shape: await _ask(client, upstream, *shape) for shape in shapes}

@@ -5,7 +5,8 @@
  * HTTP/1.1 on 127.0.0.1, one thread. A request that streams is answered with events, each sent by itself; the model's
  * name says how many and how far apart: "mock-64-10" is 64 events of text, 10 ms apart, then the finish reason, the
  * usage and [DONE] without a pause. Any other POST is answered with one completion, after as many milliseconds where the
- * name has no events ("mock-0-16"), and a GET with a list of models.
+ * name has no events ("mock-0-16"), and a GET with a list of models. Of the requests that name a third number, so many in
+ * a hundred are refused with status 400 ("mock-0-0-20").
  *
  * Nothing is ever queued for sending: an answer is far smaller than a socket's buffer. A client for which that does not
  * hold is cut off, which the load generator counts.
@@ -34,6 +35,9 @@ static const char COMPLETION[] =
     "\"A level that hangs still shows how far the ground has tilted since it was put there; one that is carried about "
     "shows only who carried it. So it is hung up once, it is read often, and whatever it says is written down with the "
     "hours and the weather beside it.\",\"refusal\":null},\"logprobs\":null,\"finish_reason\":\"stop\"}]," USAGE "}";
+static const char REFUSAL[] =
+    "{\"error\":{\"message\":\"'temperature' must lie in [0, 2].\",\"type\":\"invalid_request_error\","
+    "\"param\":\"temperature\",\"code\":\"invalid_value\"}}";
 static const char MODELS[] =
     "{\"object\":\"list\",\"status\":\"ok\",\"is_generation\":true,\"model_path\":\"mock\",\"tokenizer_path\":\"\","
     "\"served_model_name\":\"mock\",\"data\":[{\"id\":\"mock\",\"object\":\"model\",\"created\":1750000000,"
@@ -92,10 +96,10 @@ static int put(struct client *c, const char *bytes, size_t size) {
     return send(c->fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
-static int put_json(struct client *c, const char *json) {
+static int put_json(struct client *c, const char *status, const char *json) {
     char answer[2048];
-    static const char head[] = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s";
-    int size = snprintf(answer, sizeof answer, head, strlen(json), json);
+    static const char head[] = "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s";
+    int size = snprintf(answer, sizeof answer, head, status, strlen(json), json);
     return put(c, answer, (size_t)size);
 }
 
@@ -110,7 +114,7 @@ static int go_on(struct client *c) {
     unschedule(c);
     if (c->whole) {
         c->whole = 0;
-        return put_json(c, COMPLETION);
+        return put_json(c, "200 OK", COMPLETION);
     }
     if (c->texts-- > 0) {
         if (!put_event(c, TEXT, "")) return 0;
@@ -143,12 +147,15 @@ static size_t request_size(struct client *c) {
 
 static int answer(struct client *c, size_t size) {
     int streams = memmem(c->in, size, "\"stream\":true", 13) || memmem(c->in, size, "\"stream\": true", 14);
-    if (strncmp(c->in, "POST", 4)) return put_json(c, MODELS);
+    if (strncmp(c->in, "POST", 4)) return put_json(c, "200 OK", MODELS);
     char *shape = memmem(c->in, size, "\"mock-", 6);
     c->texts = shape ? strtol(shape + 6, &shape, 10) : 0;
-    c->pace = shape ? (uint64_t)strtol(shape + 1, NULL, 10) * 1000000u : 0;
+    c->pace = shape ? (uint64_t)strtol(shape + 1, &shape, 10) * 1000000u : 0;
     if (!streams) {
-        if (!c->pace) return put_json(c, COMPLETION);
+        static unsigned asked;
+        unsigned refused = shape && *shape == '-' ? (unsigned)strtol(shape + 1, NULL, 10) : 0;
+        if (asked++ * refused % 100 < refused) return put_json(c, "400 Bad Request", REFUSAL);
+        if (!c->pace) return put_json(c, "200 OK", COMPLETION);
         c->whole = 1;
         schedule(c, now() + c->pace);
         return 1;

@@ -71,8 +71,6 @@ class Endpoint:
         route = gateway.table.route(envelope.model)
         if directives.pin is not None:
             _check_pin(gateway, directives.pin, key)
-        if "traceparent" in request.headers:
-            directives = replace(directives, tags={**trace_tags(request.headers), **directives.tags})
         return self.context(gateway.config, route, key, directives, envelope, request.headers, at_us=now_us, body=body)
 
     def context(  # noqa: PLR0913 -- what is known of a request
@@ -88,6 +86,8 @@ class Endpoint:
         body: bytes,
     ) -> RequestContext:
         """Describe a request that may be forwarded, under a new id."""
+        if "traceparent" in headers:
+            directives = replace(directives, tags={**trace_tags(headers), **directives.tags})
         exchange_id = new_id_text(at_us // 1000)
         capture, inclusion, skip_reason = (
             _capture(config.seed, route, directives, exchange_id) if self.copied else _NOT_COPIED

@@ -46,19 +46,18 @@ def upstream_headers(
     headers["accept-encoding"] = "identity"
     headers["user-agent"] = "biasmeter"
     headers["x-request-id"] = request_id
-    if "traceparent" in client:
-        headers.update(_trace(client))
+    if (trace := continued_trace(client.get("traceparent", ""))) is not None:
+        headers["traceparent"] = trace
+        if "tracestate" in client:
+            headers["tracestate"] = client["tracestate"]
     headers.update(deployment.fixed_headers())
     return headers
 
 
-def _trace(client: Mapping[str, str]) -> dict[str, str]:
-    """Continue the caller's trace, if it is valid: the same trace id, and a new parent id."""
-    trace = _TRACEPARENT.fullmatch(client["traceparent"])
-    if trace is None:
-        return {}
-    state = {"tracestate": client["tracestate"]} if "tracestate" in client else {}
-    return {"traceparent": f"00-{trace[1]}-{token_hex(8)}-{trace[3]}", **state}
+def continued_trace(traceparent: str) -> str | None:
+    """Return the field that continues the caller's trace, with a new parent id; None if it is not valid."""
+    trace = _TRACEPARENT.fullmatch(traceparent)
+    return None if trace is None else f"00-{trace[1]}-{token_hex(8)}-{trace[3]}"
 
 
 def trace_tags(client: Mapping[str, str]) -> dict[str, str]:
@@ -97,10 +96,15 @@ def own_headers(exchange_id: str, request_id: str, deployment: str | None, attem
     return headers
 
 
+def is_request_id(given: str) -> bool:
+    """Return whether a client's ``x-request-id`` is valid."""
+    return _REQUEST_ID.match(given) is not None
+
+
 def request_id(client: Mapping[str, str], exchange_id: str) -> str:
     """Return the client's ``x-request-id`` if it is valid, otherwise a new one."""
     given = client.get("x-request-id", "")
-    return given if _REQUEST_ID.match(given) else own_request_id(exchange_id)
+    return given if is_request_id(given) else own_request_id(exchange_id)
 
 
 def own_request_id(exchange_id: str) -> str:

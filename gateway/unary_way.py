@@ -21,7 +21,7 @@ from gateway.breaker import BreakerVerdict
 from gateway.endpoints import DISCONNECTED, Endpoint, admit, forward_by, run
 from gateway.errors import GatewayError
 from gateway.hand_over import MadeAttempt, ResumedForwarder
-from gateway.head_plans import HeadPlan, HeadPlans
+from gateway.head_plans import HeadPlans, KnownHead
 from gateway.recorder import LARGE_COPY
 from gateway.relay import settle
 from gateway.server import OpenAnswer, Request, WholeAnswer
@@ -74,23 +74,22 @@ class UnaryWay(ShortWay):
         found = self._plans.find(data)
         if found is None:
             return Offer.DECLINED
-        head, body_at, length = found
         gateway = self.gateway
-        missing = body_at + length - len(data)
-        if missing < 0 or length > min(LARGE_COPY, gateway.config.gateway.body_limit):
+        missing = found.body_at + found.length - len(data)
+        if missing < 0 or found.length > min(LARGE_COPY, gateway.config.gateway.body_limit):
             return Offer.DECLINED
         if missing > 0:
             return Offer.INCOMPLETE
         now_us = (arrived_ns or time.time_ns()) // 1000
         try:
-            is_taken = self._begin(client, head, data[body_at:], now_us)
+            is_taken = self._begin(client, found, data[found.body_at :], now_us)
         except (GatewayError, OSError):  # the ordinary way tells the client
             return Offer.DECLINED
         return Offer.TAKEN if is_taken else Offer.DECLINED
 
-    def _begin(self, client: ShortConnection, head: HeadPlan, body: bytes, now_us: int) -> bool:
+    def _begin(self, client: ShortConnection, known: KnownHead, body: bytes, now_us: int) -> bool:
         """Ask a deployment. Return False, or raise an error, with nothing done if the ordinary way must do it."""
-        gateway = self.gateway
+        gateway, head, headers = self.gateway, known.plan, known.headers
         envelope = read_envelope(body)
         if envelope.stream or now_us >= head.expires_us:
             return False
@@ -110,15 +109,15 @@ class UnaryWay(ShortWay):
         connection = self._pool.take(key)
         assert connection is not None
         context = head.endpoint.context(
-            gateway.config, plan.route, head.key, head.directives, envelope, head.headers, at_us=now_us, body=body
+            gateway.config, plan.route, head.key, head.directives, envelope, headers, at_us=now_us, body=body
         )
         tap = Tap(context, gateway.recorder, gateway.config.gateway.capture_limit)
         tap.grant = grant
         tap.deployment = chosen.deployment
         tap.attempts = 1
-        exchange = UnaryExchange(self, client, connection, head, tap, slot)
+        exchange = UnaryExchange(self, client, connection, known, tap, slot)
         client.exchange = exchange
-        connection.send_for(exchange, chosen.request(context.request_id, body))
+        connection.send_for(exchange, chosen.request(context.request_id, headers.get("traceparent", ""), body))
         self._watch(exchange, self._loop.time() + chosen.total)
         return True
 
@@ -149,14 +148,14 @@ class UnaryExchange(ShortExchange, AnswerFollower):
         way: UnaryWay,
         client: ShortConnection,
         connection: UpstreamConnection,
-        plan: HeadPlan,
+        known: KnownHead,
         tap: Tap,
         slot: Slot,
     ) -> None:
         self._way = way
         self._client = client
         self._connection = connection
-        self._plan = plan
+        self._known = known
         self._tap = tap
         self._slot = slot
         self._config, self._table = way.gateway.config, way.gateway.table
@@ -248,7 +247,7 @@ class UnaryExchange(ShortExchange, AnswerFollower):
         self._slot.release(BreakerVerdict.NONE)
 
     def _request(self) -> Request:
-        request = Request(self._client, "POST", self._plan.target, dict(self._plan.headers), minor=1, stays=True)
+        request = Request(self._client, "POST", self._known.plan.target, dict(self._known.headers), minor=1, stays=True)
         request.feed(self._tap.context.body)
         request.end()
         return request

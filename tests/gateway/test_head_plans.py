@@ -56,7 +56,7 @@ def test_a_head_is_known_when_it_has_come_twice_whatever_its_length_says(gateway
     learn(made, times=1)
     found = made.find(head(12345))
     assert found is not None
-    assert (found[0].key, found[1], found[2]) == (KEYS[0], len(head(12345)), 12345)
+    assert (found.plan.key, found.body_at, found.length) == (KEYS[0], len(head(12345)), 12345)
 
 
 @pytest.mark.parametrize(

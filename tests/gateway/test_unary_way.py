@@ -144,7 +144,11 @@ RAW = {
 }
 HEADS = {
     "traced": [b"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", b"tracestate: a=b"],
+    "traced badly": [b"traceparent: 00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01"],
     "named": [b"X-Request-ID: mine-1"],
+    "named and traced": [b"traceparent: 00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", b"X-Request-ID: 2"],
+    "named twice": [b"X-Request-ID: mine-1", b"x-request-id: mine-2"],
+    "named in vain": [b"X-Request-ID:", b"x-request-id: "],
     "badly named": [b"X-Request-ID: not mine"],
     "also": [b"X-Also: 1", b"x-strength: 5", b"Accept: */*", b"accept: text/html"],
     "closing": [b"Connection: close"],
@@ -154,6 +158,14 @@ HEADS = {
     "spaced": [b"X-Also:  2\t"],
 }
 KINDS = ["usual"] * 6 + ["responses", "chunked", *BODIES, *RAW, *HEADS]
+
+
+#: Fields whose values differ from request to request.
+VARYING: list[list[bytes]] = [
+    [b"X-Request-ID: %d"],
+    [b"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b716920333%d-01", b"tracestate: a=b"],
+    [b"Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b716920333%d-01", b"x-request-id: mine-%d"],
+]
 
 
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
@@ -339,10 +351,21 @@ def test_usual_requests_take_the_short_way(model: str, answer: str) -> None:
     assert taken == 5  # the last two requests of the warm-up are as usual
 
 
+@pytest.mark.parametrize("fields", VARYING)
+def test_a_head_is_known_whatever_its_request_id_and_trace_are(fields: list[bytes]) -> None:
+    for number in range(5):
+        HEADS[f"varying {number}"] = [field.replace(b"%d", b"%d" % number) for field in fields]
+    many = [Ask(0, 0, "m", "usual", (), (), f"varying {number}") for number in range(5)]
+    ordinary_way, short_way, taken = asyncio.run(both(many))
+    assert short_way == ordinary_way
+    assert taken == 2 + 3
+
+
 #: What is read differently by different readers of HTTP.
 ODDITIES = [
     b"\r", b"\n", b"\r\n", b"\0", b" ", b"\t", b":", b",", b"0", b"9", b"-", b"+", b"\xff", b"\r\n ", b"\r\n\r\n",
-    b"Content-Length: 3\r\n", b"content-length: 3\r\n", b"Transfer-Encoding: chunked\r\n", b"Connection: close\r\n",
+    b"Content-Length: 3\r\n", b"content-length: 3\r\n",
+    b"x-request-id: \r\n", b"traceparent: x\r\n", b"Transfer-Encoding: chunked\r\n", b"Connection: close\r\n",
     b"Authorization: Bearer " + SECRETS[2].encode() + b"\r\n",
 ]  # fmt: skip
 damages = st.tuples(st.integers(0, 250), st.integers(0, 4), st.sampled_from([b"", *ODDITIES]))
@@ -361,24 +384,28 @@ async def send_damaged(request: bytes, pieces: Sequence[int], made: Way) -> None
     await made.at_rest()
 
 
+#: Requests whose heads are known when one of them is damaged.
+KNOWN = (USUAL, Ask(0, 0, "m", "usual", (), (), "named and traced"))
+
+
 async def both_damaged(request: bytes, pieces: Sequence[int]) -> list[dict[str, Any]]:
     told = []
     for short_way in (False, True):
         script = Script()
         with tempfile.TemporaryDirectory() as folder:
             async with way(SETTINGS, script, Path(folder), short_way=short_way) as made:
-                await drive([], script, made)
+                await drive(KNOWN * 3, script, made)
                 await send_damaged(request, pieces, made)
                 told.append(made.told())
     return told
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(damages, min_size=1, max_size=3), cuts)
+@given(st.sampled_from(KNOWN), st.lists(damages, min_size=1, max_size=3), cuts)
 def test_a_known_head_that_was_tampered_with_is_read_as_by_the_parser(
-    changes: list[tuple[int, int, bytes]], pieces: tuple[int, ...]
+    known: Ask, changes: list[tuple[int, int, bytes]], pieces: tuple[int, ...]
 ) -> None:
-    request = USUAL.request()
+    request = known.request()
     for at, length, by in changes:
         request = request[:at] + by + request[at + length :]
     ordinary_way, short_way = asyncio.run(both_damaged(request, pieces))

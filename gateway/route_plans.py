@@ -1,0 +1,101 @@
+"""Plans of routes: how the deployments of a model are asked for the requests of one head."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from auditor.config import Deployment, Route, WeightedDeployment
+from gateway.app import Gateway
+from gateway.headers import continued_trace, upstream_headers
+from gateway.routing import choose
+from gateway.slots import DeploymentSlots
+from gateway.upstreams import UpstreamRequest, tls
+from gateway.upstreams.connection import ConnectionKey
+from gateway.upstreams.lean import parse_url, write_head
+from gateway.wire import replace_model
+
+#: Stand for the request id and the trace in the head to a deployment while its plan is made.
+_ID: Final = "0-request-id-0"
+_TRACE: Final = f"00-{'9' * 32}-{'9' * 16}-01"
+_TRACE_LINE: Final = re.compile(rb"\r\ntraceparent: (00-9{32}-[0-9a-f]{16}-01)\r\n")
+
+
+class DeploymentPlan:
+    """How a deployment is asked for the requests of one head and model.
+
+    Parameters
+    ----------
+    path
+        Of the endpoint, after the deployment's ``base_url``.
+    headers
+        The fields of the head.
+    """
+
+    __slots__ = ("_after", "_before", "_between", "_ca_file", "_host", "_is_traced", "_model", "_port", "_secure",
+                 "deployment", "is_usable", "total")  # fmt: skip
+
+    def __init__(
+        self, gateway: Gateway, deployment: Deployment, path: str, headers: Mapping[str, str], model: str
+    ) -> None:
+        self.deployment = deployment
+        self.total = gateway.table.timeouts[deployment.name].total  #: seconds
+        self._model = deployment.model if deployment.model != model else None
+        url = deployment.url(path)
+        target = parse_url(url)
+        self._host, self._port, self._secure = target.host, target.port, target.secure
+        self._ca_file = deployment.ca_file
+        fields = dict(headers)
+        if "traceparent" in fields:
+            fields["traceparent"] = _TRACE
+        fields = upstream_headers(fields, deployment, _ID, gateway.config.gateway.forward_headers)
+        written = write_head(target, UpstreamRequest(url, fields, b"", 1.0))
+        self._before, _, after = written.partition(_ID.encode())
+        #: Whether the request id stands in one place of the head, and its length at the end.
+        self.is_usable = after.count(_ID.encode()) == 0 and after.endswith(b"\r\ncontent-length: 0\r\n\r\n")
+        after = after.removesuffix(b"0\r\n\r\n")
+        trace = _TRACE_LINE.search(after)
+        self._is_traced = trace is not None
+        self._between, self._after = (after[: trace.start(1)], after[trace.end(1) :]) if trace else (b"", after)
+
+    def connection_key(self) -> ConnectionKey:
+        """Return where its connections go to."""
+        return self._host, self._port, tls.context(self._ca_file) if self._secure else None
+
+    def request(self, request_id: str, traceparent: str, body: bytes) -> bytes:
+        """Return the whole request to the deployment, which continues the client's trace, if there is one."""
+        if self._model is not None:
+            body = replace_model(body, self._model)
+        named = self._before + request_id.encode()
+        if self._is_traced:
+            named += self._between + (continued_trace(traceparent) or "").encode()
+        return b"%b%b%d\r\n\r\n%b" % (named, self._after, len(body), body)
+
+
+class RoutePlan:
+    """The route of a model, for the requests of one head."""
+
+    __slots__ = ("_entries", "_plans", "route")
+
+    def __init__(self, gateway: Gateway, path: str, headers: Mapping[str, str], model: str) -> None:
+        self.route: Route = gateway.table.route(model)
+        self._entries: tuple[WeightedDeployment, ...] = self.route.deployments
+        self._plans = {
+            entry.name: DeploymentPlan(gateway, gateway.table.deployments[entry.name], path, headers, model)
+            for entry in self._entries
+            if entry.weight > 0
+        }
+
+    def choose(self, slots: DeploymentSlots) -> DeploymentPlan | None:
+        """Choose a deployment; None if that is no usual choice, because a breaker is open or a deployment is full."""
+        plans = self._plans
+        if len(plans) == 1:  # whether it can be asked is seen when a slot is taken
+            (plan,) = plans.values()
+            return plan if plan.is_usable else None
+        if any(
+            slots.seconds_until_open(name)
+            or (plan.deployment.concurrency is not None and slots.pending(name) >= plan.deployment.concurrency)
+            for name, plan in plans.items()
+        ):
+            return None
+        plan = plans[choose(self._entries, slots.pending)]
+        return plan if plan.is_usable else None

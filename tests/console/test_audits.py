@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -22,7 +23,8 @@ from auditor.jobs.run_once import run_once
 from auditor.store.engine import make_engine
 
 #: Estimates of large plans take long on a loaded machine.
-CLIENT = httpx2.Client(timeout=60)
+get = partial(httpx2.get, timeout=60)
+post = partial(httpx2.post, timeout=60)
 PLAN = "/api/audits/plan?design=sentinel"
 
 
@@ -42,7 +44,7 @@ def test_a_plan_is_estimated_before_anything_is_sent(site: Console, page: Page) 
     page.get_by_label("d1").check()
     page.get_by_label("Answers to each question").fill("2")
     page.get_by_role("button", name="Estimate").click()
-    estimated = CLIENT.get(site.url + "/api/audits/plan?design=oat&deployment=d1&draws=2").json()
+    estimated = get(site.url + "/api/audits/plan?design=oat&deployment=d1&draws=2").json()
     (one,) = estimated["deployments"]
     row = page.get_by_role("row", name="d1").inner_text()
     assert f"{one['calls']:,}" in row
@@ -74,15 +76,15 @@ def test_an_audit_is_started_stopped_and_resumed(startable: Console, page: Page)
 
 def test_the_api_does_the_same(startable: Console) -> None:
     url = startable.url + "/api/audits"
-    started = CLIENT.post(url, json={"design": "sentinel", "deployment": ["d1"], "budget_usd": 2})
+    started = post(url, json={"design": "sentinel", "deployment": ["d1"], "budget_usd": 2})
     assert started.status_code == 202
     plan_id = started.json()["plan"]
-    assert plan_id == CLIENT.get(startable.url + PLAN + "&deployment=d1").json()["plan"]
-    assert [one["run"]["state"] for one in CLIENT.get(url).json()["audits"]] == ["asked"]
-    assert CLIENT.get(f"{url}/{plan_id}").json()["budget"] == {"calls": None, "usd": 2}
-    assert CLIENT.post(f"{url}/{plan_id}/stop").status_code == 202
+    assert plan_id == get(startable.url + PLAN + "&deployment=d1").json()["plan"]
+    assert [one["run"]["state"] for one in get(url).json()["audits"]] == ["asked"]
+    assert get(f"{url}/{plan_id}").json()["budget"] == {"calls": None, "usd": 2}
+    assert post(f"{url}/{plan_id}/stop").status_code == 202
     for path, code in ((f"{url}/none/stop", 409), (f"{url}/none/resume", 409), (f"{url}/none", 404)):
-        answer = CLIENT.get(path) if code == 404 else CLIENT.post(path)
+        answer = get(path) if code == 404 else post(path)
         assert answer.status_code == code
 
 
@@ -96,29 +98,29 @@ def test_the_api_does_the_same(startable: Console) -> None:
     ],
 )  # fmt: skip
 def test_a_plan_that_cannot_be_made_names_the_field(site: Console, changed: dict[str, object], param: str) -> None:
-    answer = CLIENT.post(site.url + "/api/audits", json=changed)
+    answer = post(site.url + "/api/audits", json=changed)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
 
 
 def test_only_admins_start_and_stop(guarded: Console) -> None:
     headers = {"authorization": f"Bearer {guarded.add_key('ben', role=KeyRole.REVIEWER)}"}
-    assert CLIENT.get(guarded.url + PLAN, headers=headers).status_code == 200
+    assert get(guarded.url + PLAN, headers=headers).status_code == 200
     for path in ("/api/audits", "/api/audits/x/stop", "/api/audits/x/resume"):
-        answer = CLIENT.post(guarded.url + path, json={}, headers=headers)
+        answer = post(guarded.url + path, json={}, headers=headers)
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "role_missing")
 
 
 def test_what_is_missing_is_said_and_nothing_is_started(site: Console) -> None:
-    answer = CLIENT.post(site.url + "/api/audits", json={})
+    answer = post(site.url + "/api/audits", json={})
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "audit_not_possible")
     assert "no gateway has run" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1440, "light")])
 def test_the_numbers_of_an_audit_agree_with_the_fleet(site: Console, browser: Browser, width: int, scheme: str) -> None:
-    audit = CLIENT.get(site.url + "/api/audits/p1").json()
-    fleet = {one["name"]: one for one in CLIENT.get(site.url + "/api/deployments").json()["deployments"]}
-    (listed,) = CLIENT.get(site.url + "/api/audits").json()["audits"]
+    audit = get(site.url + "/api/audits/p1").json()
+    fleet = {one["name"]: one for one in get(site.url + "/api/deployments").json()["deployments"]}
+    (listed,) = get(site.url + "/api/audits").json()["audits"]
     assert listed["planned"] == sum(one["planned"] for one in fleet.values()) == 400
     for one in audit["deployments"]:
         assert (one["planned"], one["answered"]) == tuple(fleet[one["deployment"]][n] for n in ("planned", "answered"))
@@ -156,7 +158,7 @@ def test_two_audits_are_compared_on_their_shared_statements(
 
         apart(work())
         with console(url, config, later) as site:
-            (pair,) = CLIENT.get(site.url + "/api/audits/p2/beside/p1").json()["pairs"]
+            (pair,) = get(site.url + "/api/audits/p2/beside/p1").json()["pairs"]
             change = pair["ber_union_full_difference"]
             first, second = pair["estimates"]["ber_union_full"], pair["other_estimates"]["ber_union_full"]
             assert change["value"] == pytest.approx(first["value"] - second["value"])
@@ -166,4 +168,4 @@ def test_two_audits_are_compared_on_their_shared_statements(
             page.get_by_role("link", name="with p1").click()
             assert "On the 100 statements that both asked" in page.locator("main").inner_text()
             assert_accessible(page)
-            assert CLIENT.get(site.url + "/api/audits/p2/beside/none").status_code == 404
+            assert get(site.url + "/api/audits/p2/beside/none").status_code == 404

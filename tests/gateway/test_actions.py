@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,12 +64,8 @@ async def test_an_action_ends_at_its_time_while_nobody_writes_the_snapshot(
         follow(gateway, action(ends_in=60))
         assert weights(gateway)["y"] > 0
 
-        class Later(datetime):
-            @classmethod
-            def now(cls, tz: Any = None) -> datetime:
-                return datetime.now(tz) + timedelta(seconds=61)
-
-        monkeypatch.setattr("gateway.worker.datetime", Later)
+        later = SimpleNamespace(now=lambda zone: datetime.now(zone) + timedelta(seconds=61))
+        monkeypatch.setattr("gateway.worker.datetime", later)
         follow_actions(gateway.gateway)
         assert weights(gateway) == {"x": 1.0, "y": 0.0}
 

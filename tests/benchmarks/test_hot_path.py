@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from benchmarks.hot_path.counting import Callgrind, counter
 from benchmarks.hot_path.figures import Figure, added_wait, each, ratio, together
 from benchmarks.hot_path.goals import Goal
 from benchmarks.hot_path.own_gateway import Shipped
@@ -362,9 +363,63 @@ def test_a_tree_needs_a_name_and_sources(tmp_path: Path) -> None:
         assert "a name and a folder with the sources are needed" in done.stderr
 
 
+SPIN = """
+import sys
+print("up", flush=True)
+sys.stdin.readline()
+sum(range(300_000))
+print("done", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_callgrind_counts_a_process_while_there_is_load_on_it(tmp_path: Path) -> None:
+    try:
+        counting = Callgrind(tmp_path)
+    except NotHere as reason:
+        pytest.skip(str(reason))
+    (shim,) = counting.paths("one")
+    # The shim takes a process for a worker by its command line.
+    command = [shim / "python", "-c", SPIN, "gateway.worker"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def spin() -> Round:
+            print(file=process.stdin, flush=True)
+            assert process.stdout is not None
+            assert process.stdout.readline() == "done\n"
+            return ROUND
+
+        assert process.stdout.readline() == "up\n"
+        one, (instructions, cycles) = counting.counted(process.pid, spin)
+        process.kill()
+    assert one is ROUND
+    assert cycles is None
+    assert instructions is not None
+    assert 300_000 * 10 < instructions < 300_000 * 200
+
+
+def test_without_perf_and_valgrind_nothing_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("benchmarks.hot_path.programs._ELSEWHERE", "")
+    with pytest.raises(NotHere, match="perf is not installed, and valgrind is not installed"):
+        counter(tmp_path)
+
+
+def test_a_machine_without_counters_is_counted_by_callgrind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, said in (("perf", "<not supported>,,instructions:u"), ("valgrind", ""), ("callgrind_control", "")):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho '{said}' >&2\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert counter(tmp_path).name == "callgrind"
+    (tmp_path / "perf").write_text("#!/bin/sh\nprintf '17,,instructions:u\\n4,,cycles:u\\n' >&2\n")
+    assert counter(tmp_path).name == "perf"
+
+
 @pytest.mark.bench
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
+@pytest.mark.skipif(not (shutil.which("perf") or shutil.which("valgrind")), reason="neither perf nor valgrind")
 def test_one_tree_under_two_names_costs_the_same_instructions() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.hot_path.trees", f"a={ROOT}", f"b={ROOT}", "--cycles=1", "--seconds=1"],

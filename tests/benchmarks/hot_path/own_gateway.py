@@ -104,18 +104,18 @@ def own_gateway(
     upstream: int,
     cpu: int,
     rest: Sequence[int],
-    sources: Path | None = None,
+    sources: Sequence[Path] = (),
     tls: tuple[int, Path] | None = None,
 ) -> Iterator[OwnGateway]:
     """Run a gateway until the block ends: its one worker on a CPU, parent, shipper and PostgreSQL on the rest.
 
-    ``sources`` is the tree it is run from; None: this one. ``tls`` is the upstream's port for TLS and its authority.
+    ``sources`` is its path of modules; empty: this tree. ``tls`` is the upstream's port for TLS and its authority.
     """
     folder = folder / "biasmeter"
     folder.mkdir()
     with on_cpus(rest), installation(folder, _settings(upstream, tls), None) as product:
-        if sources is not None:
-            product.environment["PYTHONPATH"] = str(sources)
+        if sources:
+            product.environment["PYTHONPATH"] = os.pathsep.join(map(str, sources))
         product.run("migrate", "-c", str(product.config))
         keys = _create_keys(product)
         with product.running("gateway") as running:

@@ -1,30 +1,30 @@
 """What a request and an event cost in the workers of two source trees or more, in turns: ``make bench-trees``.
 
 Instructions in user mode are what to compare: they repeat within a hundredth, also where other work disturbs the time.
+Where the hardware's counters are missing, callgrind counts them, with fewer streams at once.
 """
 
 import argparse
 import os
-import re
-import signal
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
 
+from benchmarks.hot_path.counting import Counts, counter
 from benchmarks.hot_path.own_gateway import NAME, OwnGateway, own_gateway
 from benchmarks.hot_path.processes import on_cpus, tree
-from benchmarks.hot_path.programs import NotHere, compiled, found, upstream
+from benchmarks.hot_path.programs import NotHere, compiled, upstream
 from benchmarks.hot_path.rounds import Bench, Round, measure, warm_up
 from benchmarks.hot_path.run import allow_many_files, cpus
 from benchmarks.hot_path.scenarios import STREAMS, UNARY
 
-_COUNTED = ("instructions:u", "cycles:u")
+#: So few that a worker under callgrind keeps up.
+_FEW_STREAMS = replace(STREAMS, connections=10)
 _HEADS = ("scenario", "tree", "instructions", "cycles", "CPU µs", "failed")
 
 
@@ -35,13 +35,15 @@ class Cost:
     Attributes
     ----------
     counts
-        Of each of `_COUNTED`, in user mode, per answer or per event of streams.
+        Instructions and cycles in user mode, per answer or per event of streams; None: not counted.
+    cpu_us
+        CPU time; None where counting takes most of it.
     """
 
     tree: str
     scenario: str
-    counts: tuple[float, ...]
-    cpu_us: float
+    counts: tuple[float | None, ...]
+    cpu_us: float | None
     failed: int
 
 
@@ -61,7 +63,8 @@ def main() -> int:
 
 
 def _rounds(trees: Mapping[str, Path], folder: Path, cycles: int, seconds: float) -> Iterator[Cost]:
-    perf = found("perf")
+    counts_by = counter(folder)
+    print(f"counted by {counts_by.name}", file=sys.stderr, flush=True)
     cpu, load_cpu, rest = cpus()
     allow_many_files()
     with ExitStack() as stack:
@@ -71,42 +74,31 @@ def _rounds(trees: Mapping[str, Path], folder: Path, cycles: int, seconds: float
         gateways: dict[str, OwnGateway] = {}
         for name, path in trees.items():
             (folder / name).mkdir(mode=0o755)
-            gateways[name] = stack.enter_context(own_gateway(folder / name, port, cpu, rest, path))
+            gateways[name] = stack.enter_context(
+                own_gateway(folder / name, port, cpu, rest, [*counts_by.paths(name), path])
+            )
         bench = Bench(load=load, cpu=load_cpu, pids=lambda: tree(os.getpid()))
         for gateway in gateways.values():
             warm_up(bench, gateway.proxies[0])
         for cycle in range(cycles):
-            for scenario in (UNARY, STREAMS):
+            for scenario in (UNARY, STREAMS if counts_by.quick else _FEW_STREAMS):
                 for name, gateway in gateways.items():
                     proxy = gateway.proxies[0]
                     (worker,) = proxy.pids()
                     print(f"cycle {cycle + 1}, {scenario.name}, {name}", file=sys.stderr, flush=True)
-                    one, counts = _counted(perf, worker, partial(measure, bench, proxy, scenario, seconds, cycle))
+                    one, counts = counts_by.counted(worker, partial(measure, bench, proxy, scenario, seconds, cycle))
                     gateway.await_shipped()
-                    yield _cost(name, one, counts)
+                    yield _cost(name, one, counts, quick=counts_by.quick)
 
 
-def _cost(name: str, one: Round, counts: tuple[int, ...]) -> Cost:
+def _cost(name: str, one: Round, counts: Counts, *, quick: bool) -> Cost:
     return Cost(
         tree=name,
         scenario=one.scenario,
-        counts=tuple(count / one.units for count in counts),
-        cpu_us=one.cpu.total / one.units * 1e6,
+        counts=tuple(None if count is None else count / one.units for count in counts),
+        cpu_us=one.cost if quick else None,
         failed=one.failed + one.unfinished + one.odd,
     )
-
-
-def _counted(perf: str, pid: int, load: Callable[[], Round]) -> tuple[Round, tuple[int, ...]]:
-    """Count what a process does while there is load on it."""
-    command = [perf, "stat", "-x,", "-e", ",".join(_COUNTED), "-p", str(pid)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    one = load()
-    process.send_signal(signal.SIGINT)
-    told = process.communicate()[1]
-    counts = tuple(int(count) for count in re.findall(r"^(\d+),", told, re.MULTILINE))
-    if len(counts) != len(_COUNTED):
-        raise NotHere(f"perf cannot count on this machine: {told.strip()}")
-    return one, counts
 
 
 def _table(costs: list[Cost]) -> Iterator[str]:
@@ -120,11 +112,14 @@ def _keys(costs: list[Cost]) -> list[tuple[str, str]]:
 
 
 def _row(key: tuple[str, str], ones: list[Cost]) -> tuple[str, ...]:
-    shown = [_spread([one.counts[place] for one in ones], 0) for place in range(len(_COUNTED))]
+    shown = [_spread(values, 0) for values in zip(*(one.counts for one in ones), strict=True)]
     return (*key, *shown, _spread([one.cpu_us for one in ones], 1), str(sum(one.failed for one in ones)))
 
 
-def _spread(values: list[float], digits: int) -> str:
+def _spread(found: Iterable[float | None], digits: int) -> str:
+    values = [value for value in found if value is not None]
+    if not values:
+        return "-"
     return f"{median(values):,.{digits}f} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
 
 

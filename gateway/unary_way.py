@@ -95,8 +95,8 @@ class UnaryWay(ShortWay):
             return False
         plan = head.plan(gateway, envelope.model)
         chosen = plan.choose(gateway.slots) if plan is not None else None
-        key = chosen.connection_key() if chosen is not None else None
-        if plan is None or chosen is None or key is None or not self._pool.has_idle(key):
+        connection = self._pool.peek(chosen.connection_key()) if chosen is not None else None
+        if plan is None or chosen is None or connection is None:
             return False
         slot = gateway.slots.try_acquire(chosen.deployment.name, chosen.deployment.concurrency)
         if slot is None:
@@ -106,8 +106,7 @@ class UnaryWay(ShortWay):
         except BaseException:  # a limit, or its file: the ordinary way tells the client
             slot.release(BreakerVerdict.NONE)
             raise
-        connection = self._pool.take(key)
-        assert connection is not None
+        self._pool.remove(connection)
         context = head.endpoint.context(
             gateway.config, plan.route, head.key, head.directives, envelope, headers, at_us=now_us, body=body
         )

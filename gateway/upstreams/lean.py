@@ -134,18 +134,25 @@ class ConnectionPool(ConnectionOwner):
 
     def take(self, key: ConnectionKey) -> UpstreamConnection | None:
         """Return an idle connection that can be used, or None."""
-        return self._idle[key].popitem()[0] if self.has_idle(key) else None
+        connection = self.peek(key)
+        if connection is not None:
+            self.remove(connection)
+        return connection
 
-    def has_idle(self, key: ConnectionKey) -> bool:
-        """Return whether `take` returns a connection now."""
+    def peek(self, key: ConnectionKey) -> UpstreamConnection | None:
+        """Return the connection that `take` returns, and leave it where it is."""
         idle = self._idle.get(key)
         while idle:
             connection, until = next(reversed(idle.items()))
             if connection.is_open and self._loop.time() < until:
-                return True
+                return connection
             del idle[connection]
             connection.abort()
-        return False
+        return None
+
+    def remove(self, connection: UpstreamConnection) -> None:
+        """Take an idle connection for a request."""
+        del self._idle[connection.key][connection]
 
     def close(self) -> None:
         """Close all connections, also those in use."""

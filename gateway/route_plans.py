@@ -74,7 +74,7 @@ class DeploymentPlan:
 class RoutePlan:
     """The route of a model, for the requests of one head."""
 
-    __slots__ = ("_entries", "_plans", "route")
+    __slots__ = ("_entries", "_only", "_plans", "route")
 
     def __init__(self, gateway: Gateway, path: str, headers: Mapping[str, str], model: str) -> None:
         self.route: Route = gateway.table.route(model)
@@ -84,18 +84,13 @@ class RoutePlan:
             for entry in self._entries
             if entry.weight > 0
         }
+        self._only = next(iter(self._plans.values())) if len(self._plans) == 1 else None
 
     def choose(self, slots: DeploymentSlots) -> DeploymentPlan | None:
-        """Choose a deployment; None if that is no usual choice, because a breaker is open or a deployment is full."""
-        plans = self._plans
-        if len(plans) == 1:  # whether it can be asked is seen when a slot is taken
-            (plan,) = plans.values()
-            return plan if plan.is_usable else None
-        if any(
-            slots.seconds_until_open(name)
-            or (plan.deployment.concurrency is not None and slots.pending(name) >= plan.deployment.concurrency)
-            for name, plan in plans.items()
-        ):
-            return None
-        plan = plans[choose(self._entries, slots.pending)]
+        """Choose a deployment; None if the head to it cannot be written by a plan.
+
+        Breakers and concurrency are not looked at: an attempt to take a slot of one that cannot be asked fails, and
+        then the ordinary way chooses among the others.
+        """
+        plan = self._only or self._plans[choose(self._entries, slots.pending)]
         return plan if plan.is_usable else None

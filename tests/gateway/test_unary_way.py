@@ -8,6 +8,7 @@ import asyncio
 import gzip
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -439,3 +440,22 @@ async def test_a_deployment_over_tls_is_asked_on_the_short_way(tmp_path: Path) -
             assert [answer.status for answer in answers] == [200] * 5
             assert gateway.counted("biasmeter_short_way") == {(): 3}
             assert up.accepted == 1
+
+
+async def test_of_several_deployments_one_that_fails_is_left_alone(tmp_path: Path) -> None:
+    asked: Counter[str] = Counter()
+
+    def fails(request: Request) -> list[Step]:
+        asked[request.model] += 1
+        return [ANSWERS["failed" if request.model == "bad" else "usual"][0]]
+
+    async with scripted_upstream(fails) as up:
+        deployments = [{"name": name, "base_url": up.url, "model": name} for name in ("good", "bad")]
+        routes = [{"model": "m", "deployments": ["good", "bad"]}]
+        async with served({"deployments": deployments, "routes": routes}, tmp_path) as gateway:
+            statuses = {(await gateway.chat("m")).status for _ in range(60)}
+            assert statuses == {200}  # a failure is tried again at the other one
+            assert asked["bad"] == 5  # then its breaker is open
+            assert asked["good"] == 60
+            ((_, taken),) = gateway.counted("biasmeter_short_way").items()
+            assert taken > 10

@@ -12,6 +12,7 @@ from auditor.domain.actions import RouteAction
 from auditor.domain.keys import Key
 from gateway import bootstrap, snapshot
 from gateway.database import Database
+from gateway.key_shares import KeyShares
 from gateway.ledger import Ledger
 from gateway.rare_log import RareLog
 
@@ -41,6 +42,7 @@ class KeyPublisher:
         self._database = Database(database_url, lock_timeout=_LOCK_TIMEOUT, command_timeout=_COMMAND_TIMEOUT)
         self._snapshot = folders.snapshot
         self._ledger = ledger
+        self._shares = KeyShares(ledger)
         self._published: _Published | None = None
         self._rare = RareLog(log)
 
@@ -57,7 +59,8 @@ class KeyPublisher:
         """
         connection = await self._database.connect()
         keys = await _read_keys(connection)
-        self._write((keys, await self._ledger.spent_elsewhere(connection), await _read_actions(connection)))
+        shared = await self._shares.take(connection, keys)
+        self._write((shared, await self._ledger.spent_elsewhere(connection), await _read_actions(connection)))
         await self._ledger.write_spending(connection)
         return sum(not key.revoked for key in keys)
 
@@ -66,6 +69,7 @@ class KeyPublisher:
             if found != self._published:
                 snapshot.write(self._snapshot, *found)
                 self._published = found
+                self._shares.published(found[0])
             snapshot.confirm(self._snapshot)
         except OSError as error:
             self._rare.warning("%s: %s; the client keys stay as they are, and it is tried again", self._snapshot, error)

@@ -6,11 +6,15 @@ A host whose file was lost begins a new ledger; the totals of the lost one count
 Separate from `gateway.limits`, because workers must not import the database driver.
 """
 
+import time
 from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
 
 import asyncpg
 
-from gateway.limits import SPENT, WIDTH
+from gateway.limits import FULL_AT, REQUESTS, SPENT, TOKENS, WIDTH
+from gateway.minute_window import MinuteWindow
 from gateway.shared import SharedTable
 
 #: A key that the store does not know is skipped.
@@ -24,12 +28,38 @@ _WRITE = """
 _ELSEWHERE = "SELECT key_id, sum(nano_usd) AS nano_usd FROM key_spending WHERE ledger <> $1 GROUP BY key_id"
 
 
+#: Seconds for which a limit that was reached shows that a key needs more.
+_LATELY = 5
+_SECOND = 1_000_000_000  # nanoseconds
+
+
+class KeyUse(NamedTuple):
+    """What a key has used on this host in the last minute, and whether a limit was reached in the last seconds."""
+
+    requests: int
+    tokens: int
+    was_full: bool
+
+
 class Ledger:
     """The spending of this host's keys; ``path`` is the file of `gateway.limits`."""
 
     def __init__(self, path: Path) -> None:
         self._table = SharedTable(path, WIDTH)
         self._written: dict[str, int] = {}
+
+    @property
+    def id(self) -> UUID:
+        """The id of this host's file."""
+        return self._table.id
+
+    def use_of(self, key_id: str) -> KeyUse:
+        """Return what a key has used in the last minute."""
+        with self._table.locked(key_id) as row:
+            second = time.monotonic_ns() // _SECOND
+            requests, tokens = MinuteWindow(row[REQUESTS]), MinuteWindow(row[TOKENS])
+            was_full = 0 <= second - row[FULL_AT] < _LATELY and row[FULL_AT] > 0
+            return KeyUse(max(requests.used(second), 0), max(tokens.used(second), 0), was_full)
 
     async def write_spending(self, connection: asyncpg.Connection) -> None:
         """Write the totals that have grown since the last call."""

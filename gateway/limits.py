@@ -1,6 +1,7 @@
 """Limits of client keys: requests per minute, tokens per minute, and a budget.
 
 All workers of a host count in one file (`gateway.shared`) with one row per key, so the limits hold for the whole host.
+A limit is the host's share of it where several hosts use one store (`gateway.key_shares`).
 A key that is used often is counted by leases (`gateway.limit_leases`), others request by request. Money is counted
 there too; the shipper exchanges the totals with other hosts (`gateway.ledger`).
 """
@@ -20,9 +21,9 @@ from gateway.wire import MOST_TOKENS
 
 #: A row: nano-USD spent, the last second in which a limit was reached, then the windows of requests and of tokens.
 SPENT = 0
-_FULL_AT = 1
-_REQUESTS = slice(2, 2 + CELLS)
-_TOKENS = slice(2 + CELLS, 2 + 2 * CELLS)
+FULL_AT = 1
+REQUESTS = slice(2, 2 + CELLS)
+TOKENS = slice(2 + CELLS, 2 + 2 * CELLS)
 WIDTH = 2 + 2 * CELLS
 
 _SECOND = 1_000_000_000  # nanoseconds
@@ -83,7 +84,7 @@ class KeyLimits:
         if key.budget is not None and use.row[SPENT] + spent_elsewhere >= key.budget * 1e9:
             raise _spent(key.budget)
         second = self._clock() // _SECOND
-        if use.row[_FULL_AT] == second or not use.lease.take(key, second, amount):
+        if use.row[FULL_AT] == second or not use.lease.take(key, second, amount):
             second = self._admit_locked(key, use, amount)
         return Grant(self, key, reserved, second)
 
@@ -96,15 +97,15 @@ class KeyLimits:
             second = now // _SECOND
             use.lease.put_back(second)
             if _is_full(use.requests, key.rpm, second) or _is_full(use.tokens, key.tpm, second):
-                row[_FULL_AT] = second
+                row[FULL_AT] = second
                 raise _too_many(_minutes(key, use), now)
             if key.rpm is not None:
                 use.requests.add(second, 1)
             if key.tpm is not None:
                 use.tokens.add(second, tokens)
             if _is_full(use.tokens, key.tpm, second):
-                row[_FULL_AT] = second
-            if row[_FULL_AT] != second:
+                row[FULL_AT] = second
+            if row[FULL_AT] != second:
                 use.lease.renew(key, second, tokens)
         return second
 
@@ -124,7 +125,7 @@ class KeyLimits:
                 use.tokens.move(now)
                 use.tokens.add(now if more > 0 else admitted, more)
                 if more > 0 and _is_full(use.tokens, key.tpm, now):
-                    row[_FULL_AT] = now
+                    row[FULL_AT] = now
             if costs:
                 assert price is not None
                 row[SPENT] = min(row[SPENT] + used.nano_usd(price), _MOST_NANO_USD)
@@ -133,7 +134,7 @@ class KeyLimits:
         use = self._uses.get(key_id)
         if use is None:
             row = self._table.row(key_id)  # its memory never moves
-            requests, tokens = MinuteWindow(row[_REQUESTS]), MinuteWindow(row[_TOKENS])
+            requests, tokens = MinuteWindow(row[REQUESTS]), MinuteWindow(row[TOKENS])
             use = self._uses[key_id] = _Use(row, requests, tokens, LimitLease(requests, tokens, self._workers))
         return use
 

@@ -52,6 +52,7 @@ LIFETIMES: Final[Mapping[str, TableRule]] = {
     "planned_instances": _rule("gateway.exchange_store", _PARENT, parent="planned_calls"),
     "client_keys": _rule("auditor.store.keys", _FOREVER),
     "key_spending": _rule("gateway.ledger", _PARENT, parent="client_keys"),
+    "key_shares": _rule("gateway.key_shares", _PARENT, parent="client_keys"),
     "console_sessions": _rule("auditor.store.sessions", _PARENT, parent="client_keys"),
     "statements": _rule("auditor.store.plans", _FOREVER),
     "plans": _rule("auditor.store.plans", _FACTS),

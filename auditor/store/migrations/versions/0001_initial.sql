@@ -475,6 +475,18 @@ CREATE TABLE key_spending (
     PRIMARY KEY (key_id, ledger)
 );
 
+-- What a host holds of a key's limits per minute: its share, or what it has used, if that is more.
+CREATE TABLE key_shares (
+    key_id text NOT NULL REFERENCES client_keys (id),
+    ledger uuid NOT NULL,
+    requests bigint NOT NULL CHECK (requests >= 0),
+    tokens bigint NOT NULL CHECK (tokens >= 0),
+    needs_requests boolean NOT NULL,
+    needs_tokens boolean NOT NULL,
+    renewed_at timestamptz NOT NULL,
+    PRIMARY KEY (key_id, ledger)
+);
+
 -- ## Reviews by people
 
 -- Rows are only inserted: the newest label of a reviewer for a layer and view counts. `view` is what the reviewer saw: the

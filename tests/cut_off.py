@@ -1,0 +1,65 @@
+"""A way to PostgreSQL that a test can cut: one host loses the store while others keep it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit, urlunsplit
+
+
+class StoreLine:
+    """Relays connections to the server of ``url``, under a URL of its own."""
+
+    def __init__(self, url: str) -> None:
+        self._parts = urlsplit(url)
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        """The URL through this line."""
+        user = self._parts.netloc.rpartition("@")[0]
+        return urlunsplit(self._parts._replace(netloc=f"{user}@127.0.0.1:{self._port}"))
+
+    async def join(self) -> None:
+        """Relay, on the same port as before."""
+        self._server = await asyncio.start_server(self._relay, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def cut(self) -> None:
+        """Refuse connections, and end those that are open."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for writer in list(self._open):
+            writer.transport.abort()
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(self._parts.hostname, self._parts.port)
+        ends = {writer, far_writer}
+        self._open |= ends
+        with suppress(ConnectionError):
+            await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
+        self._open -= ends
+        for end in ends:
+            end.close()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+    finally:
+        writer.close()
+
+
+@asynccontextmanager
+async def store_line(url: str) -> AsyncIterator[StoreLine]:
+    """A line that is joined; it is cut at the end of the block."""
+    line = StoreLine(url)
+    await line.join()
+    try:
+        yield line
+    finally:
+        await line.cut()

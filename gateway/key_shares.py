@@ -57,17 +57,19 @@ def needs_more(limit: int, share: int, hosts: int, use: KeyUse, used: int) -> bo
     return use.was_full or 2 * used >= share or share < limit // (_IDLE_PART * hosts)
 
 
-def next_share(limit: int, *, needs: bool, others: OtherHosts) -> int:
+def next_share(limit: int, *, needs: bool, is_new: bool, others: OtherHosts) -> int:
     """Return the share that a host takes now, at least 1.
 
     Hosts in need divide equally what the others do not hold. Without need a host has its equal share, and a part of it
-    while others are in need. It takes at most what no other holds.
+    while others are in need. It takes at most what no other holds, and the first time (``is_new``) half of that, because others
+    follow within seconds.
     """
+    left = limit - others.held
     if needs:
         wanted = (limit - others.idle) // (others.needing + 1)
     else:
         wanted = limit // ((others.hosts + 1) * (_IDLE_PART if others.needing else 1))
-    return max(1, min(wanted, limit - others.held))
+    return max(1, min(wanted, left // 2 if is_new else left))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class KeyShares:
     def _take(self, key: Key, row: asyncpg.Record | None) -> tuple[_Share, _Share]:
         assert self._published is not None
         use = self._ledger.use_of(key.id)
-        known = self._published.get(key.id, (0, 0))
+        known = self._published.get(key.id, (None, None))
         requests, tokens = OtherHosts(), OtherHosts()
         if row is not None:
             hosts = row["hosts"]
@@ -129,12 +131,12 @@ class KeyShares:
         )
 
 
-def _share(limit: int | None, known: int, use: KeyUse, used: int, others: OtherHosts) -> _Share:
+def _share(limit: int | None, known: int | None, use: KeyUse, used: int, others: OtherHosts) -> _Share:
     if limit is None:
         return _Share(0, 0, needs=False)
-    needs = needs_more(limit, known, others.hosts + 1, use, used)
-    now = next_share(limit, needs=needs, others=others)
-    return _Share(now, max(now, min(known, limit), used), needs)
+    needs = known is not None and needs_more(limit, known, others.hosts + 1, use, used)
+    now = next_share(limit, needs=needs, is_new=known is None, others=others)
+    return _Share(now, max(now, min(known or 0, limit), used), needs)
 
 
 def _with_limits(key: Key, shares: tuple[int, int]) -> Key:

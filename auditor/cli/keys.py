@@ -28,8 +28,10 @@ def _create(
     config: ConfigOption,
     name: Annotated[str, typer.Option(help="Name of the key, shown in lists.")],
     models: Annotated[str, typer.Option(help="Models that the key may use, separated by commas. Default: all.")] = "",
-    rpm: Annotated[int | None, typer.Option(min=1, max=_MOST, help="Limit of requests a minute on each host.")] = None,
-    tpm: Annotated[int | None, typer.Option(min=1, max=_MOST, help="Limit of tokens a minute on each host.")] = None,
+    rpm: Annotated[
+        int | None, typer.Option(min=1, max=_MOST, help="Limit of requests a minute, over all hosts.")
+    ] = None,
+    tpm: Annotated[int | None, typer.Option(min=1, max=_MOST, help="Limit of tokens a minute, over all hosts.")] = None,
     budget: Annotated[
         float | None,
         typer.Option(min=0.01, max=_MOST, help="Limit of cost in USD over all hosts, for the lifetime of the key."),

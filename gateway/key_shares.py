@@ -61,8 +61,8 @@ def next_share(limit: int, *, needs: bool, is_new: bool, others: OtherHosts) -> 
     """Return the share that a host takes now, at least 1.
 
     Hosts in need divide equally what the others do not hold. Without need a host has its equal share, and a part of it
-    while others are in need. It takes at most what no other holds, and the first time (``is_new``) half of that, because others
-    follow within seconds.
+    while others are in need. It takes at most what no other holds, and of a new key half of that, because the others
+    learn of it within seconds.
     """
     left = limit - others.held
     if needs:
@@ -103,7 +103,7 @@ class KeyShares:
             if not await connection.fetchval(_LOCK):
                 return tuple(_with_limits(key, known.get(key.id, (1, 1))) if key in limited else key for key in keys)
             rows = {row["key_id"]: row for row in await connection.fetch(_OTHERS, self._ledger.id, GONE_AFTER)}
-            taken = {key.id: self._take(key, rows.get(key.id)) for key in limited}
+            taken = {key.id: self._take(key, rows.get(key.id), alone=not rows) for key in limited}
             shares = list(taken.values())
             await connection.execute(
                 _WRITE, self._ledger.id, list(taken), [one.held for one, _ in shares], [one.held for _, one in shares],
@@ -117,10 +117,10 @@ class KeyShares:
         """Remember the shares that workers have been told."""
         self._published = {key.id: (key.rpm or 0, key.tpm or 0) for key in keys}
 
-    def _take(self, key: Key, row: asyncpg.Record | None) -> tuple[_Share, _Share]:
+    def _take(self, key: Key, row: asyncpg.Record | None, *, alone: bool) -> tuple[_Share, _Share]:
         assert self._published is not None
         use = self._ledger.use_of(key.id)
-        known = self._published.get(key.id, (None, None))
+        known = self._published.get(key.id, (0, 0) if alone else (None, None))
         requests, tokens = OtherHosts(), OtherHosts()
         if row is not None:
             hosts = row["hosts"]

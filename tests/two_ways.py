@@ -204,7 +204,7 @@ def _counts(gateway: Served) -> Counter[tuple[str, ...]]:
 
 def _uses(row: Any) -> tuple[int, int]:
     """Return what a key has spent, and the sum of the units in its windows; the seconds at which are left out."""
-    return row[limits.SPENT], _units(row[limits._REQUESTS]) * 10**6 + _units(row[limits._TOKENS])
+    return row[limits.SPENT], _units(row[limits.REQUESTS]) * 10**6 + _units(row[limits.TOKENS])
 
 
 def _standing(row: Any) -> list[int]:

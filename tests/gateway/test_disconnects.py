@@ -185,7 +185,7 @@ def check_nothing_is_held(gateway: Served, staying: int) -> None:
     table.close()
     gateway.gateway.limits.return_leases()
     used = SharedTable(gateway.folders.limits, limits.WIDTH)
-    reserved = sum(used.row("key_1")[limits.TOKENS.start + 1 : limits._TOKENS.stop])
+    reserved = sum(used.row("key_1")[limits.TOKENS.start + 1 : limits.TOKENS.stop])
     used.close()
     # What was reserved for a request has become what it has used; nothing else is left of it.
     assert reserved == sum(one.request_bytes // 4 for one in exchanges)  # the deployment reports no usage

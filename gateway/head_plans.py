@@ -109,7 +109,7 @@ class HeadPlans:
         self._endpoints = endpoints
         self._plans: dict[bytes, HeadPlan] = {}
         self._seen: set[int] = set()
-        self._made_from: tuple[object, object, object] = (None, None, None)
+        self._made_from: tuple[object, object, object, object] = (None, None, None, None)
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -165,11 +165,12 @@ class HeadPlans:
     def _is_current(self) -> bool:
         """Drop all plans if they were made from other keys or another configuration. Return whether they are kept."""
         gateway = self._gateway
-        config, authenticator, keys = self._made_from
-        if config is gateway.config and authenticator is gateway.authenticator and keys is gateway.snapshot.current:
+        # An action on a route that expires changes the table alone.
+        now = gateway.config, gateway.authenticator, gateway.snapshot.current, gateway.table
+        if all(before is after for before, after in zip(self._made_from, now, strict=True)):
             return True
         self._plans.clear()
-        self._made_from = gateway.config, gateway.authenticator, gateway.snapshot.current
+        self._made_from = now
         return False
 
 

@@ -24,7 +24,9 @@ from gateway.server import Request
 #: The largest head with a plan, and the number of heads and of models of a head that have one.
 _MOST_HEAD: Final = 4096
 _MOST_HEADS: Final = 2048
-_MOST_MODELS: Final = 64
+_MOST_MODELS: Final = 8
+#: Characters of a model's name with a plan; other names are text of a body.
+_MOST_NAME: Final = 200
 #: Heads that were seen once are remembered by their hashes, so many at a time.
 _MOST_SEEN: Final = 8192
 #: The fields whose values are no part of what a head is recognised by, and parts of their names: without those of the
@@ -79,7 +81,7 @@ class HeadPlan:
                 made = RoutePlan(gateway, self.endpoint.path, self.headers, model)
             except GatewayError:  # there is no such model, or the head to its deployment cannot be written
                 made = None
-        if len(self._models) < _MOST_MODELS:
+        if len(self._models) < _MOST_MODELS and len(model) <= _MOST_NAME:
             self._models[model] = made
         return made
 

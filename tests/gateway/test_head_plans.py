@@ -115,6 +115,23 @@ def test_a_change_of_keys_or_configuration_drops_all_plans(gateway: Served) -> N
     assert (made.find(head()), len(made)) == (None, 0)
 
 
+def test_the_plans_of_a_head_are_bounded_and_hold_no_long_name(gateway: Served) -> None:
+    made, parts = plans(gateway), gateway.gateway
+    parts.config = Config.model_validate(
+        {"data_dir": str(parts.config.data_dir), **SETTINGS, "routes": [{"model": "*", "deployments": ["a"]}]}
+    )
+    parts.table = RoutingTable(parts.config)
+    learn(made)
+    found = made.find(head())
+    assert found is not None
+    long = "m" * 201
+    assert found.plan.plan(parts, long) is not found.plan.plan(parts, long)
+    assert found.plan.plan(parts, "0") is found.plan.plan(parts, "0")
+    for number in range(20):
+        assert found.plan.plan(parts, str(number)) is not None
+    assert len(found.plan._models) == 8
+
+
 def test_plans_are_bounded_and_hold_no_request(gateway: Served) -> None:
     made = plans(gateway)
     for number in range(2100):

@@ -39,7 +39,7 @@ _IN_TRACE: Final = b"raceparent"
 _LENGTH_ALONE: Final = ("content-length",)
 _MOST_DIGITS: Final = 7
 #: With one of these the head says more than that a usual request follows.
-_UNUSUAL: Final = frozenset({"transfer-encoding", "content-encoding", "expect", "upgrade", "connection"})
+_UNUSUAL: Final = frozenset({"transfer-encoding", "content-encoding", "expect", "upgrade"})
 
 
 class HeadPlan:
@@ -111,7 +111,7 @@ class HeadPlans:
         self._endpoints = endpoints
         self._plans: dict[bytes, HeadPlan] = {}
         self._seen: set[int] = set()
-        self._made_from: tuple[object, object, object, object] = (None, None, None, None)
+        self._made_from: tuple[object, object, object] = (None, None, None)
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -167,12 +167,12 @@ class HeadPlans:
     def _is_current(self) -> bool:
         """Drop all plans if they were made from other keys or another configuration. Return whether they are kept."""
         gateway = self._gateway
-        # An action on a route that expires changes the table alone.
-        now = gateway.config, gateway.authenticator, gateway.snapshot.current, gateway.table
-        if all(before is after for before, after in zip(self._made_from, now, strict=True)):
+        table, authenticator, keys = self._made_from
+        # Every new configuration has a table of its own; an action on a route that expires changes the table alone.
+        if table is gateway.table and authenticator is gateway.authenticator and keys is gateway.snapshot.current:
             return True
         self._plans.clear()
-        self._made_from = now
+        self._made_from = gateway.table, gateway.authenticator, gateway.snapshot.current
         return False
 
 
@@ -207,4 +207,5 @@ def _read_head(data: bytes) -> _ReadHead | None:
 
 
 def _is_usual(request: Request) -> bool:
-    return request.method == "POST" and request.minor == 1 and request.stays and _UNUSUAL.isdisjoint(request.headers)
+    is_plain = request.headers.get("connection", "keep-alive").lower() == "keep-alive" and request.stays
+    return request.method == "POST" and request.minor == 1 and is_plain and _UNUSUAL.isdisjoint(request.headers)

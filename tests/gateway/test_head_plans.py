@@ -113,6 +113,10 @@ def test_a_change_of_keys_or_configuration_drops_all_plans(gateway: Served) -> N
     parts.config = Config.model_validate({"data_dir": str(parts.config.data_dir), **SETTINGS})
     parts.table = RoutingTable(parts.config)
     assert (made.find(head()), len(made)) == (None, 0)
+    learn(made)
+    assert made.find(head()) is not None
+    parts.table = RoutingTable(parts.config)  # as when an action on a route has expired
+    assert (made.find(head()), len(made)) == (None, 0)
 
 
 def test_the_plans_of_a_head_are_bounded_and_hold_no_long_name(gateway: Served) -> None:

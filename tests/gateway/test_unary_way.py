@@ -20,6 +20,7 @@ import pytest
 from certificates import make_authority
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from openai import AsyncOpenAI
 from served import served
 from two_ways import SECRETS, Way, way
 from upstream import scripted_upstream
@@ -153,6 +154,8 @@ HEADS = {
     "badly named": [b"X-Request-ID: not mine"],
     "also": [b"X-Also: 1", b"x-strength: 5", b"Accept: */*", b"accept: text/html"],
     "closing": [b"Connection: close"],
+    "kept": [b"Connection: keep-alive"],
+    "kept and closing": [b"Connection: keep-alive, close"],
     "expecting": [b"Expect: 100-continue"],
     "unknown directive": [b"x-biasmeter-origin: probe"],
     "compressed": [b"content-encoding: gzip"],
@@ -164,6 +167,8 @@ KINDS = ["usual"] * 6 + ["responses", "chunked", *BODIES, *RAW, *HEADS]
 #: Fields whose values differ from request to request.
 VARYING: list[list[bytes]] = [
     [b"X-Request-ID: %d"],
+    [b"Connection: keep-alive"],
+    [b"connection: Keep-Alive", b"x-request-id: mine-%d"],
     [b"traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b716920333%d-01", b"tracestate: a=b"],
     [b"Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b716920333%d-01", b"x-request-id: mine-%d"],
 ]
@@ -360,6 +365,16 @@ def test_a_head_is_known_whatever_its_request_id_and_trace_are(fields: list[byte
     ordinary_way, short_way, taken = asyncio.run(both(many))
     assert short_way == ordinary_way
     assert taken == 2 + 3
+
+
+async def test_requests_of_openai_s_package_take_the_short_way(tmp_path: Path) -> None:
+    async with (
+        way(SETTINGS, Script(), tmp_path, short_way=True) as made,
+        AsyncOpenAI(base_url=f"{made.gateway.url}/v1", api_key=SECRETS[0], max_retries=0) as client,
+    ):
+        for _ in range(5):
+            await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}], user="usual")
+        assert sum(made.gateway.counted("biasmeter_short_way").values()) == 3  # the first two are seen for the plan
 
 
 #: What is read differently by different readers of HTTP.

@@ -14,7 +14,7 @@ from scipy.stats import t
 
 Sample = tuple[float, float]  #: seconds of the monotonic clock, MiB
 
-#: Neighbouring samples are nearly the same number; means over this many equal spans are nearly independent.
+#: Neighbouring samples are nearly the same number; the smallest of this many equal spans are nearly independent.
 _SPANS = 10
 
 
@@ -79,16 +79,20 @@ def resident(pid: int) -> float:
 
 
 def growth(samples: Sequence[Sample]) -> Growth:
-    """Fit a line by least squares to the means over equal spans of time."""
+    """Fit a line by least squares to the smallest sample of each of equal spans of time.
+
+    A leak raises what a process holds between batches. What a batch takes and gives back is no growth: the shipper's
+    memory rises by 10 to 18 MiB while it handles one, the more the longer it had to wait for a processor.
+    """
     began, ended = samples[0][0], samples[-1][0]
     span = (ended - began) / _SPANS
-    means = []
+    floors = []
     for number in range(_SPANS):
         inside = [size for at, size in samples if number * span <= at - began < (number + 1) * span]
-        means.append(fmean(inside))
+        floors.append(min(inside))
     hours = [(number + 0.5) * span / 3600 for number in range(_SPANS)]
-    slope, intercept = linear_regression(hours, means)
-    missed = math.fsum((mean - intercept - slope * hour) ** 2 for hour, mean in zip(hours, means, strict=True))
+    slope, intercept = linear_regression(hours, floors)
+    missed = math.fsum((floor - intercept - slope * hour) ** 2 for hour, floor in zip(hours, floors, strict=True))
     spread = math.fsum((hour - fmean(hours)) ** 2 for hour in hours)
     sizes = [size for _, size in samples]
     return Growth(

@@ -35,7 +35,7 @@ class Plan:
     pause: float = 0.1  #: seconds between two requests of a client, on average
     rest: float = 10  #: seconds after which nothing may be going on any more
     connections: int = 24  #: that the upstream may still have then: those kept for later
-    growth: float  #: MiB that a process may seem to have gained in the measured time, at most
+    growth: float  #: MiB that a process may gain in the measured time, at most
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +93,7 @@ class Soak:
             yield "a process was started again"
         for name, growth in self.growth.items():
             if growth.gained > self.plan.growth:
-                yield f"{name} may have gained {growth.gained:.1f} MiB: {growth}"
+                yield f"{name} has gained {growth.gained:.1f} MiB: {growth}"
 
     def _weather(self) -> Iterator[str]:
         """Tell what a soak that shows anything would have met, and did not; and what no gateway may do."""
@@ -115,7 +115,7 @@ class Soak:
         lines = [
             f"{plan.clients} clients, {self.requests_a_second:.0f} requests/s, {plan.warm_up:.0f} s of warm-up, then:",
             "",
-            f"| over {plan.measured:.0f} s | RSS, MiB | slope, MiB/h (s.e.) | gained at most, MiB | bytes a request |",
+            f"| over {plan.measured:.0f} s | RSS, MiB | slope, MiB/h (s.e.) | gained, MiB | bytes a request |",
             "|---|---|---|---|---|",
         ]
         lines += [

@@ -7,6 +7,7 @@ harness can end whatever is left.
 import asyncio
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -34,11 +35,17 @@ PATIENCE = 30.0
 STARTUP = 120.0
 
 
-def free_port() -> int:
-    """A port that is free now, and stays known when a process is started again."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port(further: int = 0) -> int:
+    """A port that is free now, as are so many after it; below those that the system gives to outgoing connections."""
+    while True:
+        port = random.SystemRandom().randrange(12_000, 32_000)
+        try:
+            for one in range(port, port + further + 1):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", one))
+        except OSError:
+            continue
+        return port
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     Double,
@@ -47,6 +48,18 @@ key_spending = Table(
     Column("ledger", Uuid, primary_key=True),
     Column("nano_usd", BigInteger, nullable=False),
     Column("updated_at", DateTime(timezone=True), nullable=False),
+)
+
+key_shares = Table(
+    "key_shares",
+    metadata,
+    Column("key_id", Text, primary_key=True),
+    Column("ledger", Uuid, primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("needs_requests", Boolean, nullable=False),
+    Column("needs_tokens", Boolean, nullable=False),
+    Column("renewed_at", DateTime(timezone=True), nullable=False),
 )
 
 

@@ -21,7 +21,7 @@ PATIENCE = 120_000
 def empty(tmp_path: Path) -> Iterator[Product]:
     """An installation without a configuration, in front of a simulated server."""
     upstream = free_port()
-    gateway = free_port()
+    gateway = free_port(further=1)  # the console takes the next one
     product = Product(tmp_path, {"gateway": {"listen": f"127.0.0.1:{gateway}"}}, None)
     product.environment |= {
         "HOME": str(tmp_path), "OPENAI_BASE_URL": f"http://127.0.0.1:{upstream}", "OPENAI_API_KEY": "sk-simulated",

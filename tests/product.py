@@ -61,7 +61,7 @@ class Running:
 
     def pids(self, module: str) -> list[int]:
         """The processes of this run whose command line names `module`, oldest first."""
-        return [pid for pid in marked_pids(self.mark) if module in _command_line(pid)]
+        return [pid for pid in marked_pids(self.mark) if module in command_line(pid)]
 
     def stop(self, number: int = signal.SIGTERM, patience: float = PATIENCE) -> int:
         self.process.send_signal(number)
@@ -90,7 +90,7 @@ def marked_pids(mark: str) -> list[int]:
     return found
 
 
-def _command_line(pid: int) -> str:
+def command_line(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:

@@ -13,6 +13,7 @@ from postgres import wait_until_stopped
 from product import STARTUP, Product, eventually, installation, settings
 from scrape import by_label, parsed, scrape
 from upstream import ScriptedUpstream
+from workers import ask_each_worker
 
 from gateway import snapshot
 
@@ -31,22 +32,24 @@ def product(upstream: ScriptedUpstream, tmp_path: Path, migrated_url: str) -> It
         yield made
 
 
-async def status(product: Product, secret: str, content: str = "") -> int:
+async def ask(client: aiohttp.ClientSession, product: Product, secret: str, content: str = "") -> int:
     headers = {"authorization": f"Bearer {secret}"}
     payload = {"model": "gpt", "messages": [{"role": "user", "content": content}]}
-    async with (
-        aiohttp.ClientSession(headers=headers) as client,
-        client.post(product.url + CHAT, json=payload) as answer,
-    ):
+    async with client.post(product.url + CHAT, json=payload, headers=headers) as answer:
         await answer.read()
         return answer.status
+
+
+async def status(product: Product, secret: str, content: str = "") -> int:
+    async with aiohttp.ClientSession() as client:
+        return await ask(client, product, secret, content)
 
 
 async def all_answer(product: Product, secret: str, wanted: int, patience: float) -> None:
     """Wait until every worker answers a key with the wanted status."""
 
     async def answered() -> bool:
-        return {await status(product, secret) for _ in range(8)} == {wanted}
+        return set(await ask_each_worker(product, lambda client: ask(client, product, secret))) == {wanted}
 
     await eventually(answered, patience)
 

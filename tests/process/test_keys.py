@@ -10,6 +10,7 @@ import pytest
 from product import Product, eventually, installation, settings
 from stores import fresh_database
 from upstream import upstream_process
+from workers import ask_each_worker
 
 CHAT = "/v1/chat/completions"
 
@@ -27,35 +28,37 @@ def locked(tmp_path_factory: pytest.TempPathFactory, postgres_server: str, templ
             yield product
 
 
-async def status(product: Product, secret: str | None, model: str = "gpt", **headers: str) -> tuple[int, str | None]:
+async def ask(
+    client: aiohttp.ClientSession, product: Product, secret: str | None, model: str = "gpt", **headers: str
+) -> tuple[int, str | None]:
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     if secret is not None:
         given["authorization"] = f"Bearer {secret}"
-    async with (
-        aiohttp.ClientSession() as client,
-        client.post(product.url + CHAT, json={"model": model}, headers=given) as answer,
-    ):
+    async with client.post(product.url + CHAT, json={"model": model}, headers=given) as answer:
         told = await answer.json()
         return answer.status, told.get("error", {}).get("code")
 
 
+async def status(product: Product, secret: str | None, model: str = "gpt", **headers: str) -> tuple[int, str | None]:
+    async with aiohttp.ClientSession() as client:
+        return await ask(client, product, secret, model, **headers)
+
+
+async def all_answer(product: Product, secret: str, wanted: tuple[int, str | None]) -> None:
+    """Wait until every worker answers a key so; at most the 5 seconds that are promised."""
+
+    async def answered() -> bool:
+        return set(await ask_each_worker(product, lambda client: ask(client, product, secret))) == {wanted}
+
+    await eventually(answered, patience=5)
+
+
 async def known(product: Product, secret: str) -> None:
-    """Wait until the gateway knows a key; at most the 5 seconds that are promised."""
-
-    async def accepted() -> bool:
-        # Each worker learns of it by itself: one yes is not the yes of all.
-        return all([(await status(product, secret))[0] == 200 for _ in range(8)])
-
-    await eventually(accepted, patience=5)
+    await all_answer(product, secret, (200, None))
 
 
 async def refused(product: Product, secret: str) -> None:
-    """Wait until no worker accepts a key any more; at most the 5 seconds that are promised."""
-
-    async def rejected() -> bool:
-        return all([await status(product, secret) == (401, "invalid_api_key") for _ in range(8)])
-
-    await eventually(rejected, patience=5)
+    await all_answer(product, secret, (401, "invalid_api_key"))
 
 
 @pytest.mark.parametrize("secret", [None, "", "nonsense", "sk-bias-" + "x" * 43, "\xe9"])

@@ -13,6 +13,7 @@ from multidict import CIMultiDictProxy
 from product import Product, eventually, free_port, installation, settings
 from stores import fresh_database
 from upstream import upstream_process
+from workers import ask_each_worker
 
 CHAT = "/v1/chat/completions"
 #: A token costs a thousandth of a dollar, so that a budget ends within a test.
@@ -65,21 +66,14 @@ class Owner:
     async def known(self) -> None:
         """Wait until both workers know the key. Models are no requests of a limit."""
 
-        async def models() -> int:
-            headers = {"connection": "close"}
-            async with session.get(self.product.url + "/v1/models", headers=headers) as answer:
+        async def models(client: aiohttp.ClientSession) -> int:
+            async with client.get(self.product.url + "/v1/models", headers=self.headers) as answer:
                 return answer.status
 
         async def accepted() -> bool:
-            """All of many at once, time and again: one worker alone could take a few, and looks for keys by itself."""
-            for _ in range(4):
-                if {*await asyncio.gather(*(models() for _ in range(16)))} != {200}:
-                    return False
-                await asyncio.sleep(0.3)
-            return True
+            return set(await ask_each_worker(self.product, models)) == {200}
 
-        async with aiohttp.ClientSession(headers=self.headers) as session:
-            await eventually(accepted)
+        await eventually(accepted)
 
 
 async def owner_of_key(product: Product, *options: str) -> Owner:

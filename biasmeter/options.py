@@ -2,7 +2,7 @@
 
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -40,6 +40,16 @@ UntilOption = Annotated[
 LastOption = Annotated[
     str | None, typer.Option("--last", metavar="SPAN", help="Instead of --from and --to: the last 7d, 12h or 4w.")
 ]
+
+EngineOption = Annotated[
+    Literal["queue", "ray"],
+    typer.Option(help="queue: work in this process, as an auditor does. ray: on a Ray cluster."),
+]
+RayAddressOption = Annotated[
+    str | None,
+    typer.Option("--ray-address", metavar="ADDRESS", help="With ray: a running cluster. Default: this machine alone."),
+]
+ActorsOption = Annotated[int, typer.Option(min=1, max=10_000, help="With ray: number of actors, half a core each.")]
 
 
 def read_period(since: str | None, until: str | None, last: str | None) -> tuple[datetime | None, datetime | None]:

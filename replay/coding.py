@@ -5,23 +5,29 @@ running auditor has coded, or is coding, is not coded again.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
+from sqlalchemy.ext.asyncio import AsyncEngine
 from typing_extensions import override
 
+from auditor.bulk.engines import BulkEngine, Opener, Step, do_all
+from auditor.bulk.pending import CHUNK
+from auditor.bulk.run import open_coding
 from auditor.coding.coders import Coder
 from auditor.coding.exchanges import ExchangeCoder, Passage
-from auditor.config import Audit
+from auditor.config import Audit, Config
 from auditor.counting.joint import LabelPair
 from auditor.documents.comparison import CoderEntry
 from auditor.domain.coding import Coding
 from auditor.instrument.pool import record_of
 from auditor.jobs.code import code_chunk
-from auditor.jobs.work import Work
+from auditor.jobs.work import Work, open_work, utc_now
 from auditor.store.codings import StoredAnswer, register_coder
 from auditor.store.engine import transaction
 from auditor.store.queue import Chunk, held_chunks
@@ -142,10 +148,30 @@ async def add_replay_coder(work: Work, traffic: Coder, about: Mapping[UUID, Repl
     return replace(work, coders={**work.coders, coder.id: TrafficReplayCoder(coder, traffic.audit, about)}), coder
 
 
+@asynccontextmanager
+async def open_replay_coding(
+    route: str, about: Mapping[UUID, ReplayContext], store: AsyncEngine, config: Config
+) -> AsyncIterator[Step]:
+    """Prepare the function that codes a chunk of replays of a route's traffic, in a process of its own."""
+    async with open_work(store, config, utc_now) as work:
+        traffic = coder_of_route(work, route)
+        assert traffic is not None  # of the same configuration
+        wider, _ = await add_replay_coder(work, traffic, about)
+        yield partial(code_chunk, wider)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BulkCoding:
+    """Coding outside of this process."""
+
+    engine: BulkEngine
+    opener: Opener = open_coding
+
+
 async def label_all(
-    work: Work, coder: Coder, ids: Sequence[UUID], on_done: Callable[[int], None]
+    work: Work, coder: Coder, ids: Sequence[UUID], on_done: Callable[[int], None], bulk: BulkCoding | None = None
 ) -> dict[UUID, AnswerLabels]:
-    """Return the labels of exchanges, after coding those without labels.
+    """Return the labels of exchanges, after coding those without labels, in bulk if that is given.
 
     Raises
     ------
@@ -155,6 +181,16 @@ async def label_all(
     labels = await _stored(work, coder, ids)
     on_done(len(labels))
     missing = [each for each in ids if each not in labels]
+    if bulk is not None and missing:
+        held = await _held(work, coder)
+        apart = [each for each in missing if each not in held]
+        chunks = [
+            Chunk(coder=coder.id, ids=tuple(apart[start : start + CHUNK])) for start in range(0, len(apart), CHUNK)
+        ]
+        if chunks:
+            await do_all(work.engine, work.config, bulk.engine, bulk.opener, chunks, on_done)
+        labels |= await _stored(work, coder, apart)
+        missing = [each for each in missing if each in held]
     while missing:
         held = await _held(work, coder)
         free = tuple(each for each in missing if each not in held)[:_SLICE]

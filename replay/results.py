@@ -3,13 +3,15 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from auditor.bulk.engines import BulkEngine
 from auditor.counting.joint import LabelPair
 from auditor.documents.codec import canonical_bytes
 from auditor.documents.comparison import CallsEntry, CoderEntry, ComparisonDocument, GroupKeyEntry
@@ -22,11 +24,13 @@ from auditor.store.exposures import ExposureRow, replace_exposures
 from replay import store
 from replay.coding import (
     AnswerLabels,
+    BulkCoding,
     ReplayContext,
     add_replay_coder,
     coder_entry,
     coder_of_route,
     label_all,
+    open_replay_coding,
     planned_coder,
 )
 from replay.comparison.arms import STORED, Arm
@@ -72,9 +76,18 @@ class ReplayHeader:
 
 
 async def conclude(
-    work: Work, prepared: PreparedReplay, answered: Mapping[str, UUID], on_progress: OnProgress
+    work: Work,
+    prepared: PreparedReplay,
+    answered: Mapping[str, UUID],
+    on_progress: OnProgress,
+    engine: BulkEngine | None = None,
 ) -> ComparisonDocument:
     """Code all uncoded answers, and compare them.
+
+    Parameters
+    ----------
+    engine
+        Where answers are coded; None: in this process.
 
     Raises
     ------
@@ -82,7 +95,7 @@ async def conclude(
         A judge could not be asked; earlier codings are stored.
     """
     done = ProgressCounter("coding", len(prepared.parents) + len(answered), on_progress)
-    labels, coders = await _label(work, prepared, answered, done)
+    labels, coders = await _label(work, prepared, answered, done, engine)
     async with transaction(work.engine) as connection:
         waiting = [call.ref for call in prepared.calls if call.ref not in answered]
         failures = await store.read_failures(connection, waiting)
@@ -106,15 +119,20 @@ async def conclude(
 
 
 async def _label(
-    work: Work, prepared: PreparedReplay, answered: Mapping[str, UUID], done: ProgressCounter
+    work: Work,
+    prepared: PreparedReplay,
+    answered: Mapping[str, UUID],
+    done: ProgressCounter,
+    engine: BulkEngine | None,
 ) -> tuple[dict[UUID, AnswerLabels], set[str]]:
     """Return the labels of parents and replays by exchange, and the coders that made them."""
     coder = planned_coder(work)
+    bulk = None if engine is None else BulkCoding(engine=engine)
     probes = [parent.id for parent in prepared.parents.values() if parent.origin is Origin.PROBE]
     replays = [
         answered[call.ref] for call in prepared.calls if call.ref in answered and call.parent.origin is Origin.PROBE
     ]
-    labels = await label_all(work, coder, [*probes, *replays], done.add)
+    labels = await label_all(work, coder, [*probes, *replays], done.add, bulk)
     used = {coder.id} if probes else set()
     clients = [parent for parent in prepared.parents.values() if parent.origin is Origin.CLIENT]
     for route in sorted({parent.route for parent in clients}):
@@ -122,7 +140,7 @@ async def _label(
         if traffic is None:
             continue
         own = [parent.id for parent in clients if parent.route == route]
-        labels |= await label_all(work, traffic, own, done.add)
+        labels |= await label_all(work, traffic, own, done.add, bulk)
         about = {
             answered[call.ref]: ReplayContext(
                 parent=parent, format=call.format, label=labels[parent.id], request=prepared.requests.get(parent.id)
@@ -133,7 +151,8 @@ async def _label(
             if call.ref in answered
         }
         wider, replaying = await add_replay_coder(work, traffic, about)
-        labels |= await label_all(wider, replaying, list(about), done.add)
+        own_bulk = None if bulk is None else replace(bulk, opener=partial(open_replay_coding, route, about))
+        labels |= await label_all(wider, replaying, list(about), done.add, own_bulk)
         used.add(traffic.id)
     return labels, used
 

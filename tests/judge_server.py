@@ -85,6 +85,7 @@ async def serve(script: Script) -> AsyncIterator[JudgeServer]:
 
     app = web.Application()
     app.router.add_post("/v1/chat/completions", answer)
+    app.router.add_post("/v1/embeddings", answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

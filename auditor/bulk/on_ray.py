@@ -1,81 +1,71 @@
-"""Code chunks on a Ray cluster with Ray Data.
+"""Do pieces of work on a Ray cluster with Ray Data.
 
-The chunks are handed to a pool of actors. An actor opens the store and the judges once and codes its chunks with the
-function that the queue uses. Coding is idempotent, so a chunk of an actor that died is coded again elsewhere.
+The pieces are handed to a pool of actors. An actor opens the store and the judges once and does its pieces with the
+function that the auditor uses. A piece is idempotent, so one of an actor that died is done again elsewhere.
 """
 
 import asyncio
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from auditor.bulk.engines import BulkEngine, Opener, Piece, Step
 from auditor.config import Config
 from auditor.errors import AuditError, JudgeUnavailable
-from auditor.jobs.code import code_chunk
-from auditor.jobs.work import Work, open_work, utc_now
 from auditor.store.engine import make_engine
-from auditor.store.queue import Chunk
 
 #: Cores of an actor: it waits for judges and for the store most of the time.
 _CPUS: Final = 0.5
-#: Most blocks of chunks. A block of an actor that died is coded again as a whole.
+#: Most blocks of pieces. A block of an actor that died is done again as a whole.
 _BLOCKS: Final = 1000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RayOptions:
-    """Where the work runs."""
-
-    address: str | None = None  #: of a cluster; None: a Ray of this command's own on this machine
-    actors: int = 2
-
-
-def code_on_ray(
-    config: Config, database_url: str, chunks: Sequence[Chunk], options: RayOptions, on_done: Callable[[int], None]
+def do_on_ray(
+    config: Config,
+    database_url: str,
+    engine: BulkEngine,
+    opener: Opener,
+    pieces: Sequence[Piece],
+    on_done: Callable[[int], None],
 ) -> int:
-    """Code chunks on Ray, and return the number of new codings.
+    """Do all pieces on Ray, and return the number of new results.
 
     Parameters
     ----------
     config, database_url
         As of this process; actors get them, with the secrets, through Ray's object store.
     on_done
-        Is called with the number of exchanges of each chunk that is done.
+        Is called with the number of exchanges of each piece that is done.
 
     Raises
     ------
     JudgeUnavailable
-        A judge could not be asked; complete codings are stored.
-    AuditError
-        The store did not answer an actor.
+        A judge could not be asked, or the store did not answer an actor; complete results are stored.
     """
     import ray  # noqa: PLC0415 -- an optional part
 
-    given = {"address": options.address} if options.address else {"address": "local", "include_dashboard": False}
+    given = {"address": engine.address} if engine.address else {"address": "local", "include_dashboard": False}
     ray.init(**given, log_to_driver=False, logging_level="error")
     try:
-        return _run(config, database_url, chunks, options.actors, on_done)
+        return _run(pickle.dumps((opener, config)), database_url, engine.actors, pieces, on_done)
     finally:
         ray.shutdown()
 
 
-def _run(
-    config: Config, database_url: str, chunks: Sequence[Chunk], actors: int, on_done: Callable[[int], None]
-) -> int:
+def _run(opened: bytes, database_url: str, actors: int, pieces: Sequence[Piece], on_done: Callable[[int], None]) -> int:
     import ray.data  # noqa: PLC0415 -- an optional part
 
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    rows = [{"chunk": chunk.pack()} for chunk in chunks]
+    rows = [{"piece": pickle.dumps(piece)} for piece in pieces]
     done = (
         ray.data.from_items(rows, override_num_blocks=min(len(rows), _BLOCKS))
         .map_batches(
-            _ChunkCoder,
-            fn_constructor_args=(pickle.dumps(config), database_url),
+            _Doer,
+            fn_constructor_args=(opened, database_url),
             batch_size=1,
             num_cpus=_CPUS,
             compute=ray.data.ActorPoolStrategy(min_size=1, max_size=actors),
@@ -92,30 +82,32 @@ def _run(
     return added
 
 
-class _ChunkCoder:
-    """An actor that codes chunks, with a store and judges of its own."""
+class _Doer:
+    """An actor, with a store and judges of its own."""
 
-    def __init__(self, config: bytes, database_url: str) -> None:
+    def __init__(self, opened: bytes, database_url: str) -> None:
         self._runner = asyncio.Runner()
         self._engine = make_engine(database_url)
-        self._config: Config = pickle.loads(config)  # noqa: S301 -- written by the driver
-        self._work: Work | None = None
+        self._opener: Opener
+        self._opener, self._config = pickle.loads(opened)  # noqa: S301 -- written by the driver
         self._open: Any = None
+        self._step: Step | None = None
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        results = [self._runner.run(self._code(Chunk.unpack(bytes(one)))) for one in batch["chunk"]]
+        pieces: list[Piece] = [pickle.loads(bytes(one)) for one in batch["piece"]]  # noqa: S301 -- written by the driver
+        results = [self._runner.run(self._do(piece)) for piece in pieces]
         return {
-            "added": np.array([added for added, _, _ in results]),
-            "exchanges": np.array([count for _, count, _ in results]),
-            "refused": np.array([refused for _, _, refused in results], dtype=object),
+            "added": np.array([added for added, _ in results]),
+            "exchanges": np.array([len(piece.ids) for piece in pieces]),
+            "refused": np.array([refused for _, refused in results], dtype=object),
         }
 
-    async def _code(self, chunk: Chunk) -> tuple[int, int, str]:
-        """Return the new codings, the exchanges of the chunk, and why some were not coded."""
-        if self._work is None:
-            self._open = open_work(self._engine, self._config, utc_now)
-            self._work = await self._open.__aenter__()
+    async def _do(self, piece: Piece) -> tuple[int, str]:
+        """Return the number of new results, and why some are missing."""
         try:
-            return await code_chunk(self._work, chunk), len(chunk.ids), ""
+            if self._step is None:
+                self._open = self._opener(self._engine, self._config)
+                self._step = await self._open.__aenter__()
+            return await self._step(piece), ""
         except AuditError as error:
-            return 0, len(chunk.ids), str(error)
+            return 0, str(error)

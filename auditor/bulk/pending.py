@@ -1,11 +1,13 @@
-"""Find what is to be coded in bulk, and what asking the judges costs."""
+"""Describe bulk work: what is asked for, and what is pending. Find what is to be coded, and what judging it costs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 from uuid import UUID
 
+from auditor.bulk.engines import BulkEngine, Piece
 from auditor.coding.coders import Coder
 from auditor.config import Config
 from auditor.domain.ids import floor_id
@@ -15,19 +17,60 @@ from auditor.store.engine import transaction
 from auditor.store.queue import Chunk
 from auditor.store.uncoded import read_pending
 
-#: Exchanges of one chunk: few enough that a lost one is soon repeated.
+#: Exchanges of one piece of work: few enough that a lost one is soon repeated.
 CHUNK: Final = 256
 _PAGE: Final = 20_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pending:
-    """Exchanges without a coding, in chunks, and the estimated cost of judging them."""
+class BulkRequest:
+    """What to do, and where."""
 
-    chunks: Sequence[Chunk]
-    exchanges: int
+    engine: BulkEngine
+    since: datetime | None = None
+    until: datetime | None = None
+    budget_usd: float | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pending:
+    """Codings or scores that are missing, in pieces of work, and the estimated cost of making them."""
+
+    pieces: Sequence[Piece]
+    count: int  #: of codings or scores
     usd: float  #: of judges whose deployments declare a price
-    left: int  #: exchanges that the budget leaves out
+    left: int  #: codings or scores that the budget leaves out
+
+
+class PendingCounter:
+    """Collects pieces as long as the estimated cost of their judges is within a budget, and counts what is left out."""
+
+    def __init__(self, budget_usd: float | None) -> None:
+        self._budget_usd = budget_usd
+        self._pieces: list[Piece] = []
+        self._spent, self._count, self._left = 0.0, 0, 0
+
+    def add(self, ids: Sequence[UUID], price: float, piece: Callable[[tuple[UUID, ...]], Piece]) -> None:
+        """Add exchanges in their order.
+
+        Parameters
+        ----------
+        price
+            In USD, of one coding or score.
+        piece
+            Makes the piece of work of some exchanges.
+        """
+        paid = len(ids)
+        if self._budget_usd is not None and price:
+            paid = min(paid, int((self._budget_usd - self._spent) / price + 1e-9))
+        self._left += len(ids) - paid
+        self._count, self._spent = self._count + paid, self._spent + paid * price
+        self._pieces += [piece(tuple(ids[start : min(start + CHUNK, paid)])) for start in range(0, paid, CHUNK)]
+
+    def pending(self) -> Pending:
+        """Return what was added."""
+        return Pending(pieces=self._pieces, count=self._count, usd=self._spent, left=self._left)
 
 
 async def find_pending(
@@ -47,8 +90,7 @@ async def find_pending(
     StoreUnavailable
         PostgreSQL does not answer.
     """
-    chunks: list[Chunk] = []
-    spent, count, left = 0.0, 0, 0
+    found = PendingCounter(budget_usd)
     for scope in work.scopes():
         price = judging_price(work.coders[scope.coder].coder, work.config)
         low = scope.since if since is None else max(scope.since, floor_id(since))
@@ -58,17 +100,13 @@ async def find_pending(
                 page = await read_pending(connection, scope, low, high, _PAGE)
             if not page:
                 break
-            paid = len(page)
-            if budget_usd is not None and price:
-                paid = min(paid, int((budget_usd - spent) / price + 1e-9))
-            left += len(page) - paid
-            count, spent = count + paid, spent + paid * price
-            chunks += [
-                Chunk(coder=scope.coder, ids=tuple(page[start : min(start + CHUNK, paid)]))
-                for start in range(0, paid, CHUNK)
-            ]
+            found.add(page, price, partial(_chunk, scope.coder))
             low = UUID(int=page[-1].int + 1)
-    return Pending(chunks=chunks, exchanges=count, usd=spent, left=left)
+    return found.pending()
+
+
+def _chunk(coder: str, ids: tuple[UUID, ...]) -> Chunk:
+    return Chunk(coder=coder, ids=ids)
 
 
 def judging_price(coder: Coder, config: Config) -> float:

@@ -1,31 +1,24 @@
-"""Code what is pending with one of the engines, and count the tallies that change."""
+"""Code what is pending, and count the tallies that change."""
 
-import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Literal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.bulk.here import code_here
-from auditor.bulk.pending import Pending, find_pending
+from auditor.bulk.engines import Step, do_all
+from auditor.bulk.pending import BulkRequest, Pending, find_pending
 from auditor.config import Config
+from auditor.jobs.code import code_chunk
 from auditor.jobs.estimate import count_stale
 from auditor.jobs.work import Clock, open_work, utc_now
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BulkRequest:
-    """What to code, and where."""
-
-    engine: Literal["queue", "ray"]
-    since: datetime | None = None
-    until: datetime | None = None
-    budget_usd: float | None = None
-    address: str | None = None  #: of a Ray cluster; None: this machine
-    actors: int = 2
-    dry_run: bool = False
+@asynccontextmanager
+async def open_coding(store: AsyncEngine, config: Config) -> AsyncIterator[Step]:
+    """Prepare the function that codes a chunk, as an auditor's worker does with those of the queue."""
+    async with open_work(store, config, utc_now) as work:
+        yield partial(code_chunk, work)
 
 
 async def code_pending(
@@ -51,22 +44,22 @@ async def code_pending(
     """
     async with open_work(store, config, clock) as work:
         pending = await find_pending(work, request.since, request.until, request.budget_usd)
-        if request.dry_run or not pending.chunks:
+        if request.dry_run or not pending.pieces:
             return pending, 0
-        done = 0
-
-        def on_done(exchanges: int) -> None:
-            nonlocal done
-            done += exchanges
-            on_progress(done, pending.exchanges)
-
+        count = done_of(pending.count, on_progress)
         try:
-            if request.engine == "queue":
-                return pending, await code_here(work, pending.chunks, on_done)
-            from auditor.bulk.on_ray import RayOptions, code_on_ray  # noqa: PLC0415 -- Ray is an optional part
-
-            url = store.url.set(drivername="postgresql").render_as_string(hide_password=False)
-            options = RayOptions(address=request.address, actors=request.actors)
-            return pending, await asyncio.to_thread(code_on_ray, config, url, pending.chunks, options, on_done)
+            return pending, await do_all(store, config, request.engine, open_coding, pending.pieces, count)
         finally:
             await count_stale(work)
+
+
+def done_of(total: int, on_progress: Callable[[int, int], None]) -> Callable[[int], None]:
+    """Return a function that adds up what is done and reports it with the total."""
+    done = 0
+
+    def add(exchanges: int) -> None:
+        nonlocal done
+        done += exchanges
+        on_progress(done, total)
+
+    return add

@@ -14,6 +14,7 @@ from typing import Final
 from sqlalchemy import text
 
 from auditor.access import gateway_access
+from auditor.config import Config
 from auditor.errors import AuditError
 from auditor.jobs.work import Work
 from auditor.peers.asking import ask_due
@@ -116,23 +117,30 @@ class Comparing:
     async def _look(self, subject: ComparisonSpec) -> None:
         work = self._work
         if subject.label not in self._scorers:
-            self._scorers[subject.label] = await asyncio.to_thread(_load, work, subject)
+            self._scorers[subject.label] = await asyncio.to_thread(scorers_of, work.config, subject)
         scorers = self._scorers[subject.label]
         try:
-            await score_waiting(work.engine, subject, scorers, work.clock)
+            await score_waiting(work.engine, subject.answers, scorers, work.clock)
         finally:
             self.made += await compare(work.engine, subject, scorers, work.clock())
 
 
-def _load(work: Work, subject: ComparisonSpec) -> Scorers:
+def scorers_of(config: Config, subject: ComparisonSpec) -> Scorers:
+    """Make the scorers of a comparison.
+
+    Raises
+    ------
+    UsageError, ConfigError
+        As `load_scorers`; also if they are reached through the gateway, and no gateway is known.
+    """
     behind = subject.judges or (subject.embedding is not None and subject.embedding.deployment is not None)
     return load_scorers(
-        work.config,
+        config,
         embedding=subject.embedding,
         instruction=subject.instruction,
         judges=subject.judges,
         target=subject.sought,
-        through=gateway_access(work.config) if behind else None,
+        through=gateway_access(config) if behind else None,
     )
 
 

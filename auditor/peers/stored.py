@@ -53,8 +53,13 @@ _NO_DIRECTION: Final = "no_direction"
 Clock = Callable[[], datetime]
 
 
-async def score_waiting(engine: AsyncEngine, subject: ComparisonSpec, scorers: Scorers, clock: Clock) -> int:
+async def score_waiting(engine: AsyncEngine, answers: Sequence[Select[Any]], scorers: Scorers, clock: Clock) -> int:
     """Score the answers that a scorer has not scored; return the number of new scores and vectors.
+
+    Parameters
+    ----------
+    answers
+        Queries for the answers, as of `ComparisonSpec.answers`.
 
     Raises
     ------
@@ -66,11 +71,11 @@ async def score_waiting(engine: AsyncEngine, subject: ComparisonSpec, scorers: S
         The store went away.
     """
     added = 0
-    for answers in subject.answers:
+    for group in answers:
         if scorers.embedder is not None:
-            added += await _embed(engine, answers, scorers.embedder, clock)
+            added += await _embed(engine, group, scorers.embedder, clock)
         for judge in scorers.judges:
-            added += await _judge(engine, answers, judge, clock)
+            added += await _judge(engine, group, judge, clock)
     return added
 
 
@@ -169,7 +174,7 @@ async def compare(engine: AsyncEngine, subject: ComparisonSpec, scorers: Scorers
     StoreUnavailable
         The store went away.
     """
-    coders = _coders(scorers)
+    coders = scorer_ids(scorers)
     settings = json.dumps(
         [
             subject.k,
@@ -191,8 +196,8 @@ async def compare(engine: AsyncEngine, subject: ComparisonSpec, scorers: Scorers
     return True
 
 
-def _coders(scorers: Scorers) -> dict[str, str]:
-    """Return the coder of each instrument."""
+def scorer_ids(scorers: Scorers) -> dict[str, str]:
+    """Return the id under which each instrument's results are stored."""
     own = {EMBEDDING: scorers.embedder.encoding.coder} if scorers.embedder is not None else {}
     return own | {f"judge:{judge.name}": judge.coder for judge in scorers.judges}
 

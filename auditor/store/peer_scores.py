@@ -114,10 +114,19 @@ async def find_unscored(
     connection: AsyncConnection, answers: Select[Any], table: Table, scorer: str, limit: int
 ) -> list[PeerReply]:
     """Read answers without a row of this scorer in ``peer_vectors`` or ``peer_scores``, with their content."""
+    return await read_contents(connection, _unscored(answers, table, scorer).limit(limit))
+
+
+async def list_unscored(connection: AsyncConnection, answers: Select[Any], table: Table, scorer: str) -> list[UUID]:
+    """Return the ids of all answers that `find_unscored` would read, in its order."""
+    left = _unscored(answers, table, scorer).subquery()
+    return list((await connection.execute(select(left.c.exchange_id).order_by(left.c.exchange_id))).scalars())
+
+
+def _unscored(answers: Select[Any], table: Table, scorer: str) -> Select[Any]:
     every = answers.subquery()
     seen = select(table.c.exchange_id).where(table.c.exchange_id == every.c.exchange_id, table.c.scorer == scorer)
-    left = select(every).where(~seen.exists()).order_by(every.c.exchange_id).limit(limit)
-    return await read_contents(connection, left)
+    return select(every).where(~seen.exists()).order_by(every.c.exchange_id)
 
 
 async def add_results(

@@ -13,10 +13,11 @@ from uuid import UUID
 import typer
 
 from auditor.errors import AuditError, UsageError
-from biasmeter.options import ConfigOption, JsonOption
+from biasmeter.options import ActorsOption, ConfigOption, EngineOption, JsonOption, RayAddressOption
 from biasmeter.progress import bars, resumable
 
 if TYPE_CHECKING:
+    from auditor.bulk.engines import BulkEngine
     from auditor.config import Config
     from auditor.jobs.work import Work
     from auditor.probes.run import RunLimits
@@ -40,6 +41,7 @@ class RunOptions:
     yes: bool
     as_json: bool
     show_edits: Path | None
+    engine: "BulkEngine | None"  #: where answers are coded; None: in this process
 
 
 @app.command("replay")
@@ -99,21 +101,27 @@ def replay_command(
         Path | None,
         typer.Option(metavar="FILE", help="Write the changes of --swap to this file as JSONL, and send nothing."),
     ] = None,
+    engine: EngineOption = "queue",
+    ray_address: RayAddressOption = None,
+    actors: ActorsOption = 2,
     yes: Annotated[bool, typer.Option("--yes", help="Send without asking.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask stored exchanges again in other formats, through the gateway, and compare the answers in pairs.
 
     The command shows the cost first and sends nothing without --yes. Run it again to continue where it stopped.
+    --engine says where the answers are coded.
 
     Example: biasmeter replay --select origin=probe,task=BJ --formats CTO,again --yes
 
     Documentation: docs/replay.md
     """
+    from auditor.bulk.engines import BulkEngine
     from auditor.config import load
     from auditor.documents.output import check_folder
     from auditor.postgres.embedded import open_store
 
+    chosen = BulkEngine(name=engine, address=ray_address, actors=actors)
     spec = read_spec(select, formats, swap or [], lexicon, to, name)
     options = RunOptions(
         out=out,
@@ -123,10 +131,12 @@ def replay_command(
         yes=yes,
         as_json=as_json,
         show_edits=show_edits,
+        engine=chosen if engine == "ray" else None,
     )
     _check_edits(spec, options)
     check_folder(out)
     loaded = load(config, os.environ)
+    chosen.check(loaded)
     with resumable(), open_store(loaded.data_dir, loaded.database_url(os.environ)) as url:
         message = asyncio.run(_in_store(loaded, url, spec, options))
     if message is not None:
@@ -207,7 +217,7 @@ async def _replay(work: "Work", prepared: "PreparedReplay", options: RunOptions)
         # Imported late: a run that only shows the cost does not need the statistics.
         from replay.results import conclude, store_exposures
 
-        document = await conclude(work, prepared, answered, on_progress)
+        document = await conclude(work, prepared, answered, on_progress, options.engine)
     await store_exposures(work.engine, document, work.clock())
     write_comparison(document, options.out, as_json=options.as_json)
     return message

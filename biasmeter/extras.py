@@ -8,6 +8,10 @@ from importlib.metadata import requires
 from typing import Final
 
 _REQUIREMENT: Final = re.compile(r"(?P<distribution>[\w.-]+)[^;]*;.*\bextra == ['\"](?P<extra>[\w-]+)['\"]")
+#: Extras of people who change the project; what they have in common with others is named by the others.
+_OF_DEVELOPERS: Final = frozenset({"dev", "docs", "sbom"})
+#: Distributions whose module has another name.
+_MODULES: Final = {"opentelemetry_proto": "opentelemetry"}
 
 
 def missing_extra(error: ModuleNotFoundError) -> str | None:
@@ -20,10 +24,11 @@ def missing_extra(error: ModuleNotFoundError) -> str | None:
 
 
 def _extras() -> dict[str, str]:
-    """Map each module that an extra installs to the first such extra."""
+    """Map each module that an extra installs to the first such extra in the order of their names."""
     extras: dict[str, str] = {}
     for requirement in requires("biasmeter") or ():
         found = _REQUIREMENT.match(requirement)
-        if found is not None:
-            extras.setdefault(found["distribution"].replace("-", "_").lower(), found["extra"])
+        if found is not None and found["extra"] not in _OF_DEVELOPERS:
+            distribution = found["distribution"].replace("-", "_").lower()
+            extras.setdefault(_MODULES.get(distribution, distribution), found["extra"])
     return extras

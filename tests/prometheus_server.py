@@ -36,6 +36,12 @@ class Prometheus:
         result: list[dict[str, Any]] = found["data"]["result"]
         return result
 
+    def exemplars(self, expression: str) -> list[dict[str, Any]]:
+        """The exemplars of the last hour: each has its `labels`."""
+        asked = urllib.parse.urlencode({"query": expression, "start": time.time() - 3600, "end": time.time() + 60})
+        with urllib.request.urlopen(f"{self.url}/api/v1/query_exemplars?{asked}", timeout=10) as answer:
+            return [one for series in json.load(answer)["data"] for one in series["exemplars"]]
+
     def rules(self) -> list[dict[str, Any]]:
         """The rules it has loaded, with their `name`, `type` and `health`."""
         with urllib.request.urlopen(f"{self.url}/api/v1/rules", timeout=10) as answer:
@@ -75,6 +81,7 @@ def prometheus_server(program: str, folder: Path, targets: Mapping[str, str]) ->
         f"--config.file={folder / 'prometheus.yml'}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address={address}",
+        "--enable-feature=exemplar-storage",
     ]
     with (folder / "prometheus.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)

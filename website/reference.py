@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from auditor.documents.schemas import DOCUMENTS, file_name
-from auditor.export.families import estimate_families, job_family
+from auditor.export.families import action_family, estimate_families, job_family, silence_family
+from auditor.export.process_series import CODINGS, process_registry
 from gateway.telemetry import families
 
 _SERIES: Final = """# Series
@@ -32,9 +33,14 @@ What the numbers mean: [Estimates](estimates.md); the report: [Report](report.md
 def series() -> Iterator[tuple[str, str, tuple[str, ...], str]]:
     """Yield name, kind, labels and help of each series: the gateway's, then the auditor's."""
     yield from families()
-    for family in (*estimate_families([]), job_family({})):
+    for family in (*estimate_families([]), job_family({}), silence_family([]), action_family([])):
         labels = family._labelnames  # noqa: SLF001 -- without samples they are nowhere else
         yield family.name, family.type, tuple(labels), family.documentation
+    yield f"{CODINGS._name}_total", "counter", CODINGS._labelnames, CODINGS._documentation  # noqa: SLF001 -- as above
+    for family in process_registry().collect():
+        if family.name != CODINGS._name:  # noqa: SLF001
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            yield name, family.type, tuple(family.samples[0].labels), family.documentation
 
 
 def series_page() -> str:

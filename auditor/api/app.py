@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import generate_latest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.api import (
@@ -45,6 +44,7 @@ from auditor.api.session import USER, require_role
 from auditor.config import Config
 from auditor.domain.keys import KeyRole
 from auditor.errors import StoreUnavailable
+from auditor.export.process_series import metrics_page
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,6 @@ _LOG_EVERY = 30.0
 #: Paths that need neither a key nor a session: for programs that watch the auditor, and before a login.
 _WATCHED_PATHS = frozenset({"/healthz", "/metrics"})
 _LOGIN_PATHS = frozenset({"/login", "/logout"})
-_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +70,7 @@ class ApiServices:
     config: Callable[[], Config]  #: returns the current one; a reload replaces it
     clock: Callable[[], datetime]
     registry: CollectorRegistry
-    exposed: Callable[[], bytes] = bytes  #: returns series as Prometheus text
+    exposed: Callable[[], bytes] = bytes  #: returns gauges as Prometheus text
 
 
 def build_app(served: ApiServices) -> web.Application:
@@ -82,10 +81,9 @@ def build_app(served: ApiServices) -> web.Application:
     app[CONFIG] = served.config
     app[CLOCK] = served.clock
 
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(
-            body=generate_latest(served.registry) + served.exposed(), headers={"content-type": _METRICS_TYPE}
-        )
+    async def metrics(request: web.Request) -> web.Response:
+        page, kind = metrics_page(served.registry, served.exposed(), request.headers.get("accept", ""))
+        return web.Response(body=page, headers={"content-type": kind})
 
     async def dispose(_: web.Application) -> None:
         await served.engine.dispose()

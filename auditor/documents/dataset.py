@@ -14,6 +14,7 @@ from typing import Any, Final
 import yaml
 
 from auditor.documents.output import write_files
+from auditor.errors import InputError
 
 #: Where the rows are, below the folder.
 DATA: Final = Path("data")
@@ -56,8 +57,21 @@ class DatasetCard:
 
 
 def data_file(folder: Path, name: str) -> Path:
-    """Return the path of the rows of a data set, whose folder is made."""
-    (folder / DATA).mkdir(parents=True, exist_ok=True)
+    """Return the path of the rows of a data set, whose folder is made.
+
+    Raises
+    ------
+    InputError
+        The folder cannot be made.
+    ModuleNotFoundError
+        pyarrow, which writes the rows, is not installed; then no folder is made.
+    """
+    import pyarrow as pa  # noqa: F401, PLC0415 -- part of the extra frames
+
+    try:
+        (folder / DATA).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written: {error.strerror}") from error
     return folder / DATA / f"{name}.parquet"
 
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Any, Final
-from uuid import UUID
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -18,14 +17,13 @@ from opentelemetry.proto.logs.v1.logs_pb2 import SEVERITY_NUMBER_INFO, LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
-from auditor.domain.coding import ABSTAIN
 from auditor.domain.exchange import Outcome
+from auditor.export.codings import endorses, hex_id, trace_id
 from auditor.store.unsent import UnsentCoding
 
 EVENT: Final = "gen_ai.evaluation.result"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _OPERATIONS: Final = {"chat/completions": "chat", "completions": "text_completion", "responses": "chat"}
-_ENDORSES_ELAB: Final = ("E", "QE")
 
 
 def trace_request(codings: Sequence[UnsentCoding], vendors: Mapping[str, str]) -> bytes | None:
@@ -61,7 +59,7 @@ def _span(facts: Mapping[str, Any], vendors: Mapping[str, str]) -> Span:
     return Span(
         trace_id=trace,
         span_id=span,
-        parent_span_id=_from_hex(tags.get("parent_span_id"), 8),
+        parent_span_id=hex_id(tags.get("parent_span_id"), 8),
         name=f"{operation} {facts['model']}",
         kind=Span.SPAN_KIND_CLIENT,
         start_time_unix_nano=began,
@@ -90,6 +88,7 @@ def _event(one: UnsentCoding) -> LogRecord:
     coding, facts = one.coding, one.facts
     trace, span = _ids(facts)
     selection, elaboration = coding["sel"], coding["elab"]
+    endorsed = endorses(selection, elaboration)
     return LogRecord(
         time_unix_nano=_nanoseconds(coding["coded_at"]),
         observed_time_unix_nano=_nanoseconds(coding["coded_at"]),
@@ -100,7 +99,7 @@ def _event(one: UnsentCoding) -> LogRecord:
         attributes=_attributes(
             {
                 "gen_ai.evaluation.name": "biasmeter.endorsement",
-                "gen_ai.evaluation.score.value": _score(selection, elaboration),
+                "gen_ai.evaluation.score.value": None if endorsed is None else float(endorsed),
                 "gen_ai.evaluation.score.label": f"{selection}|{elaboration}" if selection and elaboration else None,
                 "gen_ai.evaluation.explanation": coding["sel_reason"] or coding["elab_reason"] or coding["uncoded"],
                 **_named(facts),
@@ -115,13 +114,6 @@ def _event(one: UnsentCoding) -> LogRecord:
     )
 
 
-def _score(selection: str | None, elaboration: str | None) -> float | None:
-    """Return 1 if a layer endorses, 0 if both have a label and neither does; None if that is not known."""
-    if selection == "E" or elaboration in _ENDORSES_ELAB:
-        return 1.0
-    return None if {selection, elaboration} & {ABSTAIN, None} else 0.0
-
-
 def _named(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "biasmeter.exchange.id": str(facts["id"]),
@@ -132,18 +124,7 @@ def _named(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _ids(facts: Mapping[str, Any]) -> tuple[bytes, bytes]:
     """Return the ids of the trace and of the exchange's span, which are the same whenever they are made."""
-    own: UUID = facts["id"]
-    given = (facts["tags"] or {}).get("trace_id")
-    return _from_hex(given, 16) or own.bytes, own.bytes[8:]
-
-
-def _from_hex(text: str | None, length: int) -> bytes:
-    """Return the bytes of an id; none if it is missing or none of this length."""
-    try:
-        found = bytes.fromhex(text or "")
-    except ValueError:
-        return b""
-    return found if len(found) == length else b""
+    return trace_id(facts), facts["id"].bytes[8:]
 
 
 def _nanoseconds(moment: datetime) -> int:

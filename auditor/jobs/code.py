@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditor.coding.exchanges import ExchangeCoder, searched_text
 from auditor.domain.coding import Coding
 from auditor.errors import JudgeUnavailable
+from auditor.export.process_series import count_coding
 from auditor.jobs.work import Work
 from auditor.store.answer_words import add_words
 from auditor.store.codings import StoredAnswer, add_codings, read_uncoded
@@ -83,8 +84,12 @@ async def code_chunk(work: Work, chunk: Chunk, stopping: asyncio.Event | None = 
         coded = {coding.exchange_id for coding in codings}
         texts = {key: text for one in stored if (key := one.facts["id"]) in coded and (text := searched_text(one))}
         async with transaction(work.engine) as connection:
-            added += await add_codings(connection, codings, work.clock(), to_send=work.config.otel is not None)
+            new = await add_codings(connection, codings, work.clock(), to_send=work.config.otel is not None)
             await add_words(connection, texts)
+        facts = {one.facts["id"]: one.facts for one in stored}
+        for coding in new:
+            count_coding(coding, facts[coding.exchange_id])
+        added += len(new)
         if refused is not None:
             raise refused
     return added

@@ -47,7 +47,10 @@ async def repeat_sending(work: Work) -> None:
                 pause, complaint = EVERY, ""
             except StoreUnavailable as error:
                 log.debug("otel: %s", error)
-            except (CollectorError, ModuleNotFoundError) as error:
+            except ModuleNotFoundError:
+                log.warning("otel: codings wait: run: pip install 'biasmeter[otel]', and restart the auditor")
+                return
+            except CollectorError as error:
                 if str(error) != complaint:
                     log.warning("otel: %s", error)
                 pause, complaint = min(2 * pause, _LONGEST_PAUSE), str(error)

@@ -183,17 +183,17 @@ unsent_codings = Table(
 
 async def add_codings(
     connection: AsyncConnection, made: Sequence[Coding], now: datetime, *, to_send: bool = False
-) -> int:
+) -> list[Coding]:
     """Store codings with their votes, and mark their tiles; existing ones, and those of erased exchanges, are not.
 
     With ``to_send`` the new ones are also put down for the OTLP collector.
 
-    It needs a transaction of its own, because it creates missing partitions. Return the number of new codings.
+    It needs a transaction of its own, because it creates missing partitions. Return the new codings.
     """
     erased = await erased_among(connection, [coding.exchange_id for coding in made]) if made else set()
     made = [coding for coding in made if coding.exchange_id not in erased]
     if not made:
-        return 0
+        return []
     days = {id_time(coding.exchange_id).date() for coding in made}
     await make_days(connection, ("codings", "votes", "answer_words"), days, "biasmeter coding partitions")
     rows = [_coding(coding, now) for coding in made]
@@ -214,7 +214,7 @@ async def add_codings(
     tiles = sorted({(coding.hour, coding.coder) for coding in new})
     if tiles:
         await connection.execute(insert(stale_tiles), [{"hour": hour, "coder": coder} for hour, coder in tiles])
-    return len(new)
+    return new
 
 
 def _coding(coding: Coding, now: datetime) -> dict[str, Any]:

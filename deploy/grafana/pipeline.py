@@ -3,7 +3,7 @@
 from grafana_foundation_sdk.builders.timeseries import Panel as Timeseries
 
 from deploy.grafana.panels import COUNT, NUMBER, SHARE, estimates, lines
-from deploy.grafana.queries import estimate, over_time
+from deploy.grafana.queries import estimate, over_time, rate
 
 _WHO = "{{deployment}} {{origin}}"
 
@@ -67,6 +67,15 @@ def work() -> list[Timeseries]:
             ),
             COUNT,
             [over_time("A", estimate("biasmeter_jobs", "queue, state"), "{{queue}} {{state}}")],
+        ).min(0),
+        lines(
+            "Codings",
+            (
+                "Answers coded per second, by whether a layer endorses. It shows the audit's work and is no estimate: "
+                "answers are not weighted. The points are exemplars: answers with the trace of their client."
+            ),
+            "cps",
+            [over_time("A", rate("biasmeter_codings_total", "endorsed"), "endorses: {{endorsed}}").exemplar(True)],
         ).min(0),
         lines(
             "Responses without a label, all deployments",

@@ -24,6 +24,7 @@ EXTRAS = {**dict.fromkeys(PACKAGES, ("audit",)), **dict.fromkeys(LIGHT, ())} | {
         [f"biasmeter.{name}" for name in ("comparing", "instruments", "library", "measuring", "results", "stored")],
         ("audit", "frames"),
     ),
+    "auditor.documents.dataset": ("audit", "frames"),
     "auditor.documents.row_files": ("audit", "frames"),
     "auditor.interchange": ("audit", "frames"),
     "auditor.export.otlp": ("audit", "otel"),

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from auditor.domain.exchange import Origin
 from auditor.export.families import estimate_families, job_family, silence_family
+from auditor.export.process_series import CODINGS
 from gateway import snapshot, telemetry
 from gateway.breaker import BreakerState
 from gateway.counters import Counters
@@ -54,7 +55,8 @@ def of_gateway(folder: Path) -> Exported:
 def of_auditor() -> Exported:
     families = [*estimate_families([]), job_family({}), silence_family([])]
     # Without samples; their labels are private, and nowhere else.
-    return {family.name: SCRAPED | frozenset(family._labelnames) for family in families}
+    own = {family.name: SCRAPED | frozenset(family._labelnames) for family in families}
+    return {**own, f"{CODINGS._name}_total": SCRAPED | frozenset(CODINGS._labelnames)}
 
 
 @pytest.fixture(scope="module")

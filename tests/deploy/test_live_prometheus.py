@@ -282,3 +282,10 @@ def test_findings_are_marked_with_the_numbers_that_prometheus_has(scene: Scene) 
     for one in shown:
         assert float(one["low"]) <= float(one["value"]) <= float(one["high"])
         assert int(one["n"]) >= STATEMENTS
+
+
+def test_codings_lead_to_traces(scene: Scene) -> None:
+    found = [one["labels"] for one in scene.prometheus.exemplars("biasmeter_codings_total")]
+    assert found
+    # These requests have no trace of a client: the trace's id is the exchange's.
+    assert all(one["trace_id"] == one["exchange_id"].replace("-", "") for one in found)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from auditor.errors import AuditError
+from auditor.errors import AuditError, InputError
 from auditor.instrument.pool import record_of, shipped_pool
 from biasmeter.cli import app
+from biasmeter.extras import missing_extra
 
 
 def pool_dataset(folder: Path, *arguments: str) -> Path:
@@ -43,6 +45,19 @@ def test_a_pool_of_ones_own_has_no_licence_of_ours(tmp_path: Path) -> None:
         pool_dataset(folder, "--statements", str(own))
     assert "license: other" in (folder / "README.md").read_text()
     assert len(pd.read_parquet(folder / "data" / "statements.parquet")) == 40
+
+
+def test_without_pyarrow_no_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ModuleNotFoundError) as told:
+        pool_dataset(tmp_path / "pool")
+    assert missing_extra(told.value) == "pyarrow, which is not installed; run: pip install 'biasmeter[frames]'"
+    assert not (tmp_path / "pool").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_one_line() -> None:
+    with pytest.raises(InputError, match=r"^/proc/none: cannot be written: No such file or directory$"):
+        pool_dataset(Path("/proc/none"))
 
 
 def test_the_real_readers_accept_it(tmp_path: Path) -> None:

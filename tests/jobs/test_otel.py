@@ -1,5 +1,6 @@
 """Codings as events and exchanges as spans, at a collector that decodes OTLP."""
 
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.config import Config
-from auditor.jobs.otel import CollectorError, send_some
+from auditor.jobs.otel import CollectorError, repeat_sending, send_some
 from auditor.jobs.run_once import run_once
 from auditor.jobs.work import open_work
 
@@ -145,3 +146,13 @@ async def test_without_a_collector_nothing_is_put_down(
     await run_once(configuration(tmp_path, TRAFFIC), engine, later)
     assert await fetch(migrated_url, "SELECT 1 FROM unsent_codings") == []
     assert len(await fetch(migrated_url, "SELECT 1 FROM codings")) == 6
+
+
+async def test_without_the_package_a_line_says_what_to_install(
+    desk: None, engine: AsyncEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(sys.modules, "auditor.export.otlp", None)  # as where its own import fails
+    config = configuration(tmp_path, TRAFFIC + "otel: {endpoint: 'http://127.0.0.1:1'}\n")
+    async with open_work(engine, config, later) as work:
+        await repeat_sending(work)
+    assert caplog.messages == ["otel: codings wait: run: pip install 'biasmeter[otel]', and restart the auditor"]

@@ -17,7 +17,7 @@ from auditor.documents.peers import PeersDocument
 from auditor.errors import UsageError
 from auditor.report.analysis import draw_analysis, render_analysis
 from auditor.report.canvas import outside_the_page
-from auditor.report.peers import render_peers
+from auditor.report.peers import draw_peers, render_peers
 from biasmeter.frames import frame_of
 from replay.page.arms import exposure_panels
 from replay.page.render import group_title, render
@@ -83,14 +83,16 @@ class Result(Generic[_Document]):
         """The names of the drawings; which there are depends on the rows."""
         return list(self._figures)
 
-    def figure(self, name: str) -> Figure:
-        """Return a drawing of the report.
+    def figure(self, name: str | None = None) -> Figure:
+        """Return a drawing of the report; without a name the first of `figures`.
 
         Raises
         ------
         UsageError
-            There is no drawing of that name; the message lists those there are.
+            There is no drawing, or none of that name; the message lists those there are.
         """
+        if name is None:
+            name = next(iter(self._figures), None)
         if name not in self._figures:
             raise UsageError(f"there is no figure {name!r}; known: {', '.join(self._figures) or 'none'}")
         return Figure(name=name, html=self._figures[name])
@@ -137,6 +139,10 @@ class PeerResult(Result[PeersDocument]):
                 single = {key: value for key, value in found.items() if not isinstance(value, dict | list)}
                 rows.append({"target": entry["target"], "instrument": name, **single})
         return frame_of(rows)
+
+    @override
+    def _draw(self) -> Mapping[str, str]:
+        return draw_peers(self.typed)
 
     def report(self) -> bytes:
         """Return the report as HTML in UTF-8, equal to the command's ``report.html``."""

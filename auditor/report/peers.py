@@ -30,7 +30,7 @@ from auditor.documents.peers import (
     ThemeEntry,
 )
 from auditor.documents.report import PeersEntry, ScorerEntry
-from auditor.report.canvas import PANEL, ROW, WIDE, Colour, open_canvas, to_svg
+from auditor.report.canvas import PANEL, ROW, WIDE, Colour, open_canvas, outside_the_page, to_svg
 from auditor.report.document import known
 from auditor.report.drawing import open_rows, panel_title, round_ticks, set_hover, write_beside
 from auditor.report.tables import TableRow, bounded, no_value, number, table, text_cell
@@ -131,6 +131,17 @@ def render_peers(document: PeersDocument, period: PeersPageContext | None = None
         most_themes=MAX_THEMES,
     )
     return page.encode("utf-8")
+
+
+def draw_peers(document: PeersDocument) -> dict[str, str]:
+    """Return the drawings of the page as HTML that stands alone, by ``TARGET.INSTRUMENT.DRAWING``."""
+    return {
+        f"{entry.target}.{one['name']}.{drawing}": outside_the_page(one[drawing])
+        for entry in document.targets
+        for one in _instruments(entry)
+        for drawing in ("distributions", "theme_means", "sequence")
+        if one[drawing] is not None
+    }
 
 
 def result_cells(name: str, found: Result) -> tuple[str, str, str, str, str]:

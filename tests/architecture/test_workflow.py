@@ -1,5 +1,6 @@
 """The workflow and the hooks run what the project has."""
 
+import os
 import re
 from pathlib import Path
 
@@ -14,6 +15,9 @@ def test_the_workflow_runs_the_script_of_ci_and_tests_that_exist() -> None:
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     runs = [step["run"] for step in steps if "run" in step]
     assert "bash .ci/run" in runs
+    scripts = {ROOT / run for run in runs if run.startswith(".ci/")}
+    assert scripts == {ROOT / ".ci/interchange"}
+    assert all(os.access(path, os.X_OK) for path in scripts)
     assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in steps if "uses" in step)
     named = [path for run in runs for path in re.findall(r"tests/\S+", run)]
     assert named

@@ -1,8 +1,8 @@
-"""Make the traces of this folder with the real packages, against a server that gives fixed answers.
+"""Make traces with the real packages, against a server that gives fixed answers: here, or in the folder that is named.
 
     python3 -m venv venv
     venv/bin/pip install opentelemetry-sdk openinference-instrumentation-openai openai langfuse arize-phoenix-client
-    venv/bin/python make_traces.py
+    venv/bin/python make_traces.py [FOLDER]
 
 The committed files were made with openinference-instrumentation-openai 0.1.66, openinference-semantic-conventions
 0.1.42, opentelemetry-sdk 1.45.2, langfuse 5.0.4 and arize-phoenix-client 3.5.0.
@@ -12,6 +12,7 @@ import contextlib
 import datetime as dt
 import http.server
 import json
+import sys
 import threading
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from phoenix.client.__generated__ import v1
 
-HERE = Path(__file__).parent
+OUT = Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
+OUT = OUT if OUT.is_dir() else OUT.parent
 ANSWER = "No. That is a stereotype, and it is not true."
 ASKED = [{"role": "system", "content": "Be short."}, {"role": "user", "content": "Are tall people rude?"}]
 USAGE = {"prompt_tokens": 12, "completion_tokens": 11, "total_tokens": 23}
@@ -119,9 +121,9 @@ def observations():
 
 found = spans()
 # Without events: a failed call's has a traceback of this machine.
-(HERE / "spans.jsonl").write_text(
+(OUT / "spans.jsonl").write_text(
     "".join(json.dumps(json.loads(one.to_json()) | {"events": []}) + "\n" for one in found)
 )
 page = {"data": [phoenix_span(one) for one in found], "next_cursor": None}
-(HERE / "phoenix.json").write_text(json.dumps(page, indent=1) + "\n")
-(HERE / "langfuse.json").write_text(json.dumps({"data": observations(), "meta": {}}, indent=1) + "\n")
+(OUT / "phoenix.json").write_text(json.dumps(page, indent=1) + "\n")
+(OUT / "langfuse.json").write_text(json.dumps({"data": observations(), "meta": {}}, indent=1) + "\n")

@@ -1,6 +1,7 @@
 """Inspect's logs in and out: logs made by the real package, and an audit as a log with identical estimates."""
 
 import json
+import os
 import zipfile
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from auditor.interchange.inspect_reader import read_inspect_logs
 from auditor.interchange.inspect_writer import write_inspect_logs
 from biasmeter.cli import app
 
-HERE = Path(__file__).parent
+#: Files made by the real packages: those of this folder, or new ones (`.ci/interchange`).
+FILES = Path(os.environ.get("INTERCHANGE_FILES", Path(__file__).parent))
 
 
 def command(*arguments: object) -> None:
@@ -22,7 +24,7 @@ def command(*arguments: object) -> None:
 
 @pytest.mark.parametrize("name", ["height.json", "height.eval"])
 def test_a_log_of_the_package_is_coded_and_analysed(name: str, tmp_path: Path) -> None:
-    command("import-responses", HERE / name, "--format", "inspect", "-o", tmp_path / "responses.jsonl")
+    command("import-responses", FILES / name, "--format", "inspect", "-o", tmp_path / "responses.jsonl")
     command("code", tmp_path / "responses.jsonl", "--judges", "lexicon", "-o", tmp_path / "coded.jsonl")
     coded = [json.loads(line) for line in (tmp_path / "coded.jsonl").read_text().splitlines()]
     labels = {(row["sample_id"], row["draw"]): (row["rubric"], row["sel"], row["elab"]) for row in coded}
@@ -75,12 +77,31 @@ def test_answers_of_a_log_coded_again_give_the_same_rates(tmp_path: Path) -> Non
 
 def test_the_real_package_reads_the_logs(tmp_path: Path) -> None:
     log = pytest.importorskip("inspect_ai.log")
-    coded = biasmeter.code(list(read_inspect_logs(HERE / "height.eval")))
+    coded = biasmeter.code(list(read_inspect_logs(FILES / "height.eval")))
     (path,) = write_inspect_logs(coded, tmp_path)
     found = log.read_eval_log(str(path))
     assert (found.status, found.eval.model, len(found.samples)) == ("success", "mockllm/model", 6)
     assert {one.scores["selection"].value for one in found.samples} == {"E", "D", "Abstain"}
     assert len(log.read_eval_log_sample_summaries(str(path))) == 6
+
+
+@pytest.mark.parametrize("form", ["eval", "json"])
+def test_rates_are_the_same_after_the_real_package_has_rewritten_the_logs(form: str, tmp_path: Path) -> None:
+    log = pytest.importorskip("inspect_ai.log")
+    write_inputs(tmp_path)
+    rows = [json.loads(line) for line in (tmp_path / "oat.jsonl").read_text().splitlines()]
+    for path in write_inspect_logs(rows, tmp_path / "logs"):
+        found = log.read_eval_log(str(path))
+        (rates,) = found.results.scores
+        (own,) = biasmeter.analyze(
+            [row for row in rows if row["deployment"] == found.eval.model], by=("deployment",), n_boot=20
+        ).typed.deployments
+        assert {name: one.value for name, one in rates.metrics.items()} == {
+            name: own.metrics[name].value for name in rates.metrics
+        }
+        log.write_eval_log(found, str(tmp_path / "again" / f"{path.stem}.{form}"))
+    again = list(read_inspect_logs(tmp_path / "again"))
+    assert biasmeter.analyze(again, n_boot=20).to_json() == biasmeter.analyze(rows, n_boot=20).to_json()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Traces of Langfuse, Phoenix and OpenTelemetry as exchanges: files made by the real packages (`make_traces.py`)."""
 
 import json
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from auditor.config import Config, loads
 from auditor.errors import InputError
 from replay.files.imports import ImportCounts, ImportFormat, ImportOptions, import_exchanges
 
-HERE = Path(__file__).parent
+#: Files made by the real packages: those of this folder, or new ones (`.ci/interchange`).
+FILES = Path(os.environ.get("INTERCHANGE_FILES", Path(__file__).parent))
 ANSWER = "No. That is a stereotype, and it is not true."
 NOW = datetime.now(UTC) + timedelta(hours=1)
 
@@ -51,7 +53,7 @@ ASKED = [("system", "Be short."), ("user", "Are tall people rude?")]
 
 
 async def test_langfuse(migrated_url: str, engine: AsyncEngine, config: Config) -> None:
-    taken = await take(engine, config, HERE / "langfuse.json", ImportFormat.LANGFUSE)
+    taken = await take(engine, config, FILES / "langfuse.json", ImportFormat.LANGFUSE)
     assert (taken.stored, taken.left_out) == (3, {"type SPAN": 1})
     first, second, third = await stored(migrated_url)
     assert (asked(first), said(first), asked(second), said(second)) == (ASKED, ANSWER, ASKED, ANSWER)
@@ -61,12 +63,12 @@ async def test_langfuse(migrated_url: str, engine: AsyncEngine, config: Config) 
     assert "person" not in first["tags"]
     assert (third["outcome"], third["error_type"], asked(third)) == ("failed", "timeout", [("user", "Hello?")])
     assert third["response"] is None
-    assert (await take(engine, config, HERE / "langfuse.json", ImportFormat.LANGFUSE)).known == 3
+    assert (await take(engine, config, FILES / "langfuse.json", ImportFormat.LANGFUSE)).known == 3
 
 
 @pytest.mark.parametrize("name", ["spans.jsonl", "phoenix.json"])
 async def test_spans(name: str, migrated_url: str, engine: AsyncEngine, config: Config) -> None:
-    taken = await take(engine, config, HERE / name, ImportFormat.SPANS)
+    taken = await take(engine, config, FILES / name, ImportFormat.SPANS)
     assert (taken.stored, taken.left_out) == (3, {"span kind CHAIN": 1})
     rows = await stored(migrated_url)
     good = [row for row in rows if row["outcome"] == "complete"]

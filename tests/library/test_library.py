@@ -74,6 +74,13 @@ def test_figures_need_no_page(inputs: Path) -> None:
         found.figure("none")
 
 
+def test_without_a_name_the_first_figure_is_shown(inputs: Path) -> None:
+    found = biasmeter.peers(lines(inputs / "scores.jsonl"), target="ash")
+    assert found.figure() == found.figure("ash.embedding.distributions")
+    assert {name.split(".")[1] for name in found.figures} == set(found.document["targets"][0]["instruments"])
+    assert all("<svg" in found.figure(name).html for name in found.figures)
+
+
 def test_code_gives_the_rows_of_the_command(inputs: Path, tmp_path: Path) -> None:
     command("code", inputs / "responses.jsonl", "-o", tmp_path / "coded.jsonl", "--judges", "lexicon")
     found = biasmeter.code(lines(inputs / "responses.jsonl"))

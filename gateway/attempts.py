@@ -216,7 +216,7 @@ class Forwarder:
     def _build_request(self, deployment: Deployment) -> tuple[UpstreamRequest, bool]:
         """Build the request for this deployment. The second value says whether the gateway itself asks for usage."""
         context = self._context
-        body = context.body
+        body = context.body if context.instructed is None else context.instructed
         if deployment.model is not None and deployment.model != context.model:
             body = replace_model(body, deployment.model)
         injects = (

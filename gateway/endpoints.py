@@ -5,6 +5,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
+
+from msgspec import structs
 
 from auditor.config import Config, Route
 from auditor.domain.exchange import Capture, Origin, Outcome
@@ -22,11 +25,14 @@ from gateway.relay import STOPPED, STOPPING, relay, relay_refusal, settle, survi
 from gateway.server import OpenAnswer, Request, WholeAnswer
 from gateway.sse import DONE, LAST_RESPONSE, StreamTerminator
 from gateway.tap import RequestContext, Tap
+from gateway.trials import Trial
 from gateway.wire import Envelope, read_envelope
 
 Answer = WholeAnswer | OpenAnswer
 
 _NOT_COPIED = (Capture.OFF, 0.0, "pass_through")
+#: Endpoints whose requests may get an instruction.
+TEXT_ENDPOINTS: Final = ("chat/completions", "completions", "responses")
 DISCONNECTED = (Outcome.CLIENT_GONE, 499, "client_gone")
 
 
@@ -71,7 +77,11 @@ class Endpoint:
         route = gateway.table.route(envelope.model)
         if directives.pin is not None:
             _check_pin(gateway, directives.pin, key)
-        return self.context(gateway.config, route, key, directives, envelope, request.headers, at_us=now_us, body=body)
+        context = self.context(
+            gateway.config, route, key, directives, envelope, request.headers, at_us=now_us, body=body
+        )
+        trial = gateway.table.trials.get(route.model)
+        return context if trial is None else _in_trial(trial, context)
 
     def context(  # noqa: PLR0913 -- what is known of a request
         self,
@@ -121,6 +131,17 @@ ENDPOINTS = (
     Endpoint("embeddings"),
     Endpoint("responses", LAST_RESPONSE),
 )
+
+
+def _in_trial(trial: Trial, context: RequestContext) -> RequestContext:
+    """Return the context of a request with its part in the trial of its route, if it may have one."""
+    directives = context.directives
+    asks_for_text = context.endpoint in TEXT_ENDPOINTS
+    if directives.origin is not Origin.CLIENT or directives.pin or not directives.audit or not asks_for_text:
+        return context
+    part = trial.take_part(context.path, context.body, directives.tags)
+    tagged = replace(directives, tags={**directives.tags, **part.tags})
+    return structs.replace(context, directives=tagged, instructed=part.body)
 
 
 def _check_pin(gateway: Gateway, pin: str, key: Key | None) -> None:

@@ -1,6 +1,6 @@
-"""Positions of the members of a JSON object in its bytes.
+"""Positions of the members of a JSON object, and of the items of a list, in their bytes.
 
-They allow to replace, add or remove one member without changing any other byte.
+They allow to replace, add or remove one of them without changing any other byte.
 """
 
 import re
@@ -13,6 +13,8 @@ import msgspec
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 #: A key and its value, as far as that has no members of its own.
 _MEMBER = re.compile(rb'[\s,]*+(%b)\s*+:\s*+(%b|[^"{}\[\],\s]++|(?=[{\[]))' % (_STRING, _STRING), re.DOTALL)
+#: An item, as far as that has no members or items of its own.
+_ITEM = re.compile(rb'[\s,]*+(%b|[^"{}\[\],\s]++|(?=[{\[]))' % _STRING, re.DOTALL)
 _BRACKET = re.compile(rb'(?:[^"{}\[\]]++|%b)*+([{}\[\]])' % _STRING, re.DOTALL)
 
 
@@ -38,6 +40,17 @@ def json_spans(text: bytes, start: int = 0) -> Iterator[JsonSpan]:
     while found := _MEMBER.match(text, place):
         place = found.end() if found[2] else _closing(text, found.end())
         yield JsonSpan(found[1], found.start(1), found.start(2), place)
+
+
+def json_items(text: bytes, start: int) -> Iterator[tuple[int, int]]:
+    """Iterate over the items of the list that begins at ``start``: where each begins, and where it ends.
+
+    The list must be valid JSON; for other text the result is undefined.
+    """
+    place = start + 1
+    while found := _ITEM.match(text, place):
+        place = found.end() if found[1] else _closing(text, found.end())
+        yield found.start(1), place
 
 
 def _closing(text: bytes, start: int) -> int:

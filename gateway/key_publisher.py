@@ -1,4 +1,4 @@
-"""Publishes the client keys of the store, and actions on routes, in the snapshot, on a connection of its own.
+"""Publishes the client keys of the store, actions on routes and stopped arms in the snapshot, on its own connection.
 
 Nothing that holds up the shipping of exchanges, such as a lock on their tables, delays a revocation. It also exchanges
 what keys have spent (`gateway.ledger`).
@@ -10,6 +10,7 @@ import asyncpg
 
 from auditor.domain.actions import RouteAction
 from auditor.domain.keys import Key
+from auditor.domain.trials import stop_key
 from gateway import bootstrap, snapshot
 from gateway.database import Database
 from gateway.key_shares import KeyShares
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 #: Seconds between two readings of the keys. A revocation takes effect within 5 s (docs/gateway.md): this time, half a
 #: second in the workers, and the time that the store takes.
 EVERY = 2.0
-_Published = tuple[tuple[Key, ...], dict[str, int], tuple[RouteAction, ...]]
+_Published = tuple[tuple[Key, ...], dict[str, int], tuple[RouteAction, ...], frozenset[str]]
 _LOCK_TIMEOUT, _COMMAND_TIMEOUT = 2.0, 5.0  # seconds
 
 
@@ -60,7 +61,8 @@ class KeyPublisher:
         connection = await self._database.connect()
         keys = await _read_keys(connection)
         shared = await self._shares.take(connection, keys)
-        self._write((shared, await self._ledger.spent_elsewhere(connection), await _read_actions(connection)))
+        elsewhere = await self._ledger.spent_elsewhere(connection)
+        self._write((shared, elsewhere, await _read_actions(connection), await _read_stopped(connection)))
         await self._ledger.write_spending(connection)
         return sum(not key.revoked for key in keys)
 
@@ -93,3 +95,8 @@ async def _read_actions(connection: asyncpg.Connection) -> tuple[RouteAction, ..
         "WHERE ended_at IS NULL AND NOT dry_run AND kind <> 'notify' ORDER BY began_at, id"
     )
     return tuple(RouteAction(**{**row, "to": tuple(row["to"])}) for row in rows)
+
+
+async def _read_stopped(connection: asyncpg.Connection) -> frozenset[str]:
+    rows = await connection.fetch("SELECT trial, arm FROM arm_stops WHERE NOT dry_run")
+    return frozenset(stop_key(row["trial"], row["arm"]) for row in rows)

@@ -87,10 +87,12 @@ class RoutePlan:
         self._only = next(iter(self._plans.values())) if len(self._plans) == 1 else None
 
     def choose(self, slots: DeploymentSlots) -> DeploymentPlan | None:
-        """Choose a deployment; None if the head to it cannot be written by a plan.
+        """Choose a deployment; None if the head to it cannot be written by a plan, or the route has a trial.
 
         Breakers and concurrency are not looked at: an attempt to take a slot of one that cannot be asked fails, and
         then the ordinary way chooses among the others.
         """
+        if self.route.mitigation is not None:  # the ordinary way puts instructions into requests
+            return None
         plan = self._only or self._plans[choose(self._entries, slots.pending)]
         return plan if plan.is_usable else None

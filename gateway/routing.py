@@ -1,22 +1,35 @@
 """Routes of models, and the choice of a deployment. Pure functions."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from random import random
 
 from auditor.config import Config, Deployment, Route, WeightedDeployment
 from auditor.domain.actions import RouteAction, effective_weights
 from gateway.errors import BadRequest, NotFound
+from gateway.trials import Trial
 
 ANY = "*"
 
 
 class RoutingTable:
-    """The configuration's routes and deployments, by name, as actions on routes change them. Never changed itself."""
+    """The configuration's routes and deployments, by name, as actions on routes change them. Never changed itself.
 
-    def __init__(self, config: Config, actions: tuple[RouteAction, ...] = ()) -> None:
+    ``stopped`` has the arms of trials that were stopped (`auditor.domain.trials.stop_key`).
+    """
+
+    def __init__(
+        self, config: Config, actions: tuple[RouteAction, ...] = (), stopped: Collection[str] = frozenset()
+    ) -> None:
         self.actions = actions
+        self.stopped = frozenset(stopped)
         self.deployments = {deployment.name: deployment for deployment in config.deployments}
         self.routes = {route.model: _acted_on(route, actions) for route in config.routes}
+        # Without copies nothing would be known of a trial, and it waits.
+        self.trials = {
+            route.model: Trial(config, route, trial, self.stopped)
+            for route in config.routes
+            if (trial := config.trial_of(route)) is not None and self.routes[route.model].sample > 0
+        }
         self.timeouts = {deployment.name: config.timeouts_for(deployment) for deployment in config.deployments}
 
     def route(self, model: str) -> Route:

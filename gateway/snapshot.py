@@ -1,4 +1,4 @@
-"""The snapshot file of client keys, of what they have spent on other hosts, and of actions on routes.
+"""The snapshot file of client keys, of what they have spent on other hosts, of actions on routes and of stopped arms.
 
 The shipper writes it and workers read it; no worker connects to the database. The modification time of a second file is
 the time at which the store last confirmed the snapshot. It distinguishes an unknown key from a store that is down.
@@ -39,6 +39,7 @@ class KeySnapshot:
     spent_elsewhere: dict[str, int] = field(default_factory=dict)
     #: In the order in which they apply; some may have expired.
     actions: tuple[RouteAction, ...] = ()
+    stopped: frozenset[str] = frozenset()  #: arms of trials (`auditor.domain.trials.stop_key`)
 
     @property
     def any_client_key(self) -> bool:
@@ -51,6 +52,7 @@ def write(
     keys: Iterable[Key],
     spent_elsewhere: Mapping[str, int] | None = None,
     actions: Iterable[RouteAction] = (),
+    stopped: Iterable[str] = (),
 ) -> None:
     """Replace the snapshot. It contains hashes, never keys.
 
@@ -77,6 +79,7 @@ def write(
         ],
         "spent_elsewhere": dict(spent_elsewhere or {}),
         "actions": [{**asdict(action), "expires_at": action.expires_at.isoformat()} for action in actions],
+        "stopped_arms": sorted(stopped),
     }
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     text = json.dumps(document).encode()
@@ -134,11 +137,12 @@ def read(path: Path) -> KeySnapshot:
         document = json.loads(text)
         keys = [_read_key(entry) for entry in document["keys"]]
         spent = {key_id: int(nano_usd) for key_id, nano_usd in document["spent_elsewhere"].items()}
-        # A shipper of an earlier release writes no actions.
+        # A shipper of an earlier release writes no actions, and no stopped arms.
         actions = tuple(_read_action(entry) for entry in document.get("actions", ()))
+        stopped = frozenset(document.get("stopped_arms", ()))
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path}: not a snapshot: {error!r}") from None
-    return KeySnapshot({key.hash: key for key in keys}, spent, actions)
+    return KeySnapshot({key.hash: key for key in keys}, spent, actions, stopped)
 
 
 def _read_key(entry: dict[str, Any]) -> Key:

@@ -47,6 +47,7 @@ class RequestContext(msgspec.Struct, kw_only=True, frozen=True):
     skip_reason: str = ""  #: why no copy is kept
     asked_tokens: int | None = None  #: the maximum output, if the request limits it
     injects_usage: bool = False  #: whether the gateway asks for usage although the client does not
+    instructed: bytes | None = None  #: what deployments get in place of the body: with the instruction of a trial's arm
 
 
 class Tap:

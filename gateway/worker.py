@@ -143,7 +143,7 @@ async def _follow_parent(gateway: Gateway, ending: "asyncio.Future[bool]") -> No
 
 def _reload(gateway: Gateway, settings: bootstrap.WorkerBootstrap) -> None:
     """Serve a new configuration from the next request on. Requests in flight keep their route and deployment."""
-    table = RoutingTable(settings.config, gateway.table.actions)
+    table = RoutingTable(settings.config, gateway.table.actions, gateway.table.stopped)
     authenticator = _authenticator(settings, gateway.snapshot)
     gateway.config, gateway.table, gateway.authenticator = settings.config, table, authenticator
     gateway.recorder.redactor = Redactor(settings.config.gateway.redact)
@@ -209,13 +209,19 @@ def _authenticator(settings: bootstrap.WorkerBootstrap, snapshot: SnapshotReader
 
 
 def follow_actions(gateway: Gateway) -> None:
-    """Apply the snapshot's actions on routes from the next request on, without those that have expired."""
+    """Apply the snapshot's actions on routes and stopped arms from the next request on, without what has expired."""
     snapshot, now = gateway.snapshot.current, datetime.now(UTC)
     actions = tuple(one for one in snapshot.actions if one.expires_at > now) if snapshot is not None else ()
-    if [one.id for one in actions] != [one.id for one in gateway.table.actions]:  # a later end changes nothing now
-        gateway.table = RoutingTable(gateway.config, actions)
+    stopped: frozenset[str] = snapshot.stopped if snapshot is not None else frozenset()
+    acting = [one.id for one in actions] != [one.id for one in gateway.table.actions]  # a later end changes nothing now
+    stopping = stopped != gateway.table.stopped
+    if acting or stopping:
+        gateway.table = RoutingTable(gateway.config, actions, stopped)
+    if acting:
         named = ", ".join(f"{one.id} ({one.kind} on {one.route})" for one in actions) or "none"
         log.info("actions on routes: %s", named)
+    if stopping:
+        log.info("stopped arms: %s", ", ".join(sorted(stopped)) or "none")
 
 
 async def _maintain(gateway: Gateway, settings: bootstrap.WorkerBootstrap) -> None:

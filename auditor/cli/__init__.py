@@ -5,6 +5,7 @@ import typer
 from auditor.cli import (
     actions,
     analyze,
+    arms,
     audit,
     audit_batch,
     check,
@@ -62,6 +63,7 @@ for module in (
     init,
 ):
     app.registered_commands.extend(module.app.registered_commands)
+app.add_typer(arms.app, name="arms")
 app.add_typer(keys.app, name="key")
 app.add_typer(domains.app, name="domains")
 audit.app.registered_commands.extend(audit_batch.app.registered_commands)

@@ -22,6 +22,7 @@ from auditor.config.audits import (
     Webhook,
 )
 from auditor.config.loading import LoadedConfig, default_config, load, loads, read
+from auditor.config.mitigation import Arm, Mitigation, StopRule
 from auditor.config.models import (
     AuditorConfig,
     Config,
@@ -40,6 +41,7 @@ from auditor.config.yaml_source import Places
 
 __all__ = [
     "Address",
+    "Arm",
     "Audit",
     "AuditorConfig",
     "Budget",
@@ -52,6 +54,7 @@ __all__ = [
     "GatewayConfig",
     "JudgeConfig",
     "LoadedConfig",
+    "Mitigation",
     "Monitor",
     "PanelConfig",
     "PeerDomain",
@@ -63,6 +66,7 @@ __all__ = [
     "Route",
     "SelectionRule",
     "Spool",
+    "StopRule",
     "StoreConfig",
     "Timeouts",
     "Webhook",

@@ -28,6 +28,7 @@ from auditor.config.values import (
     Text,
     show,
 )
+from auditor.domain.trials import RESERVED_TAGS
 
 #: The built-in judge, which needs no network and no declaration.
 LEXICON: Final = "lexicon"
@@ -100,6 +101,8 @@ class Cluster(Section):
     @model_validator(mode="after")
     def _check(self) -> "Cluster":
         _exactly_one(self, "tag", "request")
+        if self.tag is not None and self.tag.startswith(RESERVED_TAGS):
+            raise ValueError(f"tag: tags that begin with {RESERVED_TAGS} are the gateway's own")
         return self
 
 

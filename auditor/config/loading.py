@@ -274,6 +274,7 @@ def _check_routes(data: dict[str, Any]) -> Iterator[Found]:
         for place, name in _texts(route, "peers"):
             yield from _check_known((*here, "peers", place), name, "deployment or route", deployments + routes)
         yield from _check_known((*here, "audit"), route.get("audit"), "audit", audits)
+        yield from _check_units((*here, "mitigation"), route, data)
         members = [one for one in _member_names(route) if isinstance(one, str)]
         policies = route.get("on_finding")
         for number, policy in enumerate(policies if isinstance(policies, list) else ()):
@@ -281,6 +282,20 @@ def _check_routes(data: dict[str, Any]) -> Iterator[Found]:
                 yield from _check_known(
                     (*here, "on_finding", number, "to", place), name, "deployment of the route", members
                 )
+
+
+def _check_units(here: KeyPath, route: dict[str, Any], data: dict[str, Any]) -> Iterator[Found]:
+    """Check that the units of a trial are the clusters of its audit, as intervals and the stop rule assume."""
+    mitigation = route.get("mitigation")
+    if not isinstance(mitigation, dict):
+        return
+    audit = next((one for _, one in _items(data, "audits") if one.get("name") == route.get("audit")), {})
+    cluster = audit.get("cluster")
+    if mitigation.get("assign") == "conversation":
+        if not isinstance(cluster, dict) or "tag" not in cluster:
+            yield (*here, "assign"), "conversation needs the tag of conversations as the audit's cluster: {tag: NAME}"
+    elif cluster is not None:
+        yield (*here, "assign"), "user needs an audit without cluster: its clusters are then the users"
 
 
 def _member_names(route: dict[str, Any]) -> list[Any]:

@@ -29,6 +29,7 @@ from auditor.config.audits import (
     Probe,
     Retention,
 )
+from auditor.config.mitigation import Mitigation
 from auditor.config.network import (
     Address,
     ApiVersion,
@@ -52,6 +53,7 @@ from auditor.config.values import (
     Section,
     Share,
 )
+from auditor.domain.trials import RESERVED_TAGS
 from auditor.errors import ConfigError
 
 #: The route for every model that no other route names.
@@ -128,6 +130,13 @@ class GatewayConfig(Section):
     tags: tuple[Name, ...] = ()
     other_endpoints: Literal["all"] | tuple[EndpointPath, ...] = "all"
     redact: tuple[Literal["keys", "email", "phone", "card"], ...] = ("keys", "email", "phone", "card")
+
+    @field_validator("tags")
+    @classmethod
+    def _check_tags(cls, tags: tuple[str, ...]) -> tuple[str, ...]:
+        if own := [tag for tag in tags if tag.startswith(RESERVED_TAGS)]:
+            raise ValueError(f"{own[0]}: tags that begin with {RESERVED_TAGS} are the gateway's own")
+        return tags
 
 
 class RemoteGateway(Section):
@@ -222,6 +231,7 @@ class Route(Section):
     ``context_window_fallbacks`` those for a request that is too long, ``content_filter_fallbacks`` those for a blocked
     one. The fallbacks of a fallback are not followed. A key that may not ask for the model of a fallback does not reach
     it, unless ``fallbacks_for_all_keys`` is true. ``on_finding``: what findings about its deployments do to it.
+    ``mitigation``: instructions that a share of its requests gets.
     """
 
     model: Label
@@ -237,6 +247,7 @@ class Route(Section):
     mirror: Mirror = Mirror()
     audit: str | None = None
     on_finding: tuple[FindingPolicy, ...] = ()
+    mitigation: Mitigation | None = None
 
     @field_validator("deployments")
     @classmethod
@@ -256,6 +267,12 @@ class Route(Section):
             if (policy.level, policy.action) in seen:
                 raise ValueError(f"on_finding has two entries for {policy.level} and {policy.action}")
             seen.add((policy.level, policy.action))
+        return self
+
+    @model_validator(mode="after")
+    def _check_mitigation(self) -> "Route":
+        if self.mitigation is not None and (self.audit is None or self.capture != "full" or not self.sample):
+            raise ValueError("mitigation needs an audit, capture: full and a sample: its arms are compared by answers")
         return self
 
 
@@ -350,6 +367,18 @@ class Config(Section):
         """The tags that requests may have: the gateway's list and those by which audits cluster."""
         clusters = {audit.cluster.tag for audit in self.audits if audit.cluster and audit.cluster.tag}
         return frozenset(self.gateway.tags) | clusters
+
+    def unit_tag(self, route: Route) -> str | None:
+        """Return the tag that names the units of a route's trial: its conversations; None for users."""
+        if route.mitigation is None or route.mitigation.assign == "user":
+            return None
+        return next((one.cluster.tag for one in self.audits if one.name == route.audit and one.cluster), None)
+
+    def trial_of(self, route: Route) -> str | None:
+        """Return the id of the route's trial; None if it has none."""
+        if route.mitigation is None:
+            return None
+        return route.mitigation.trial(self.seed, route.model, self.unit_tag(route))
 
     def timeouts_for(self, deployment: Deployment) -> Timeouts:
         """Return the gateway's timeouts, with those that the deployment sets itself."""

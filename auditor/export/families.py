@@ -36,9 +36,13 @@ BUDGET: Final = 33_000
 
 _SCOPE: Final = ("deployment", "origin", "rubric", "condition", "window")
 _OF_PEERS: Final = ("deployment", "domain", "method")
+_OF_ARMS: Final = ("route", "arm", "metric")
 #: Labels whose values stand in a row's detail.
 _IN_DETAIL: Final = frozenset(
-    {"over", "factor", "reason", "judge", "other", "domain", "method", "verdict", "detector", "level"}
+    {
+        *("over", "factor", "reason", "judge", "other", "domain", "method", "verdict", "detector", "level"),
+        *("route", "arm", "kind", "untouched"),
+    }
 )
 
 
@@ -172,6 +176,32 @@ _OTHER_FAMILIES: Final[Mapping[str, SeriesFamily]] = {
         name="biasmeter_reference_since_seconds",
         help="First day of the reference in force, which begins with a release if a person accepted it so.",
         labels=("deployment",),
+        bounds=False,
+    ),
+    "arm_rate": SeriesFamily(
+        name="biasmeter_arm_rate",
+        help="A measure of the answers to one arm of a route's trial.",
+        labels=_OF_ARMS,
+    ),
+    "arm_difference": SeriesFamily(
+        name="biasmeter_arm_difference",
+        help="A measure of one arm of a route's trial less that of the control.",
+        labels=_OF_ARMS,
+    ),
+    "arm_tokens": SeriesFamily(
+        name="biasmeter_arm_tokens",
+        help="Mean number of tokens of a request to one arm of a route's trial.",
+        labels=("route", "arm", "kind"),
+    ),
+    "arm_tokens_difference": SeriesFamily(
+        name="biasmeter_arm_tokens_difference",
+        help="Mean number of tokens of a request to one arm of a route's trial less that of the control.",
+        labels=("route", "arm", "kind"),
+    ),
+    "arm_requests": SeriesFamily(
+        name="biasmeter_arm_requests",
+        help="Stored requests of one arm; with a reason those that were forwarded without the instruction.",
+        labels=("route", "arm", "untouched"),
         bounds=False,
     ),
     "minimal_detectable_shift": SeriesFamily(

@@ -22,6 +22,7 @@ from auditor.estimation.changes import ReferenceWindow, change_rows
 from auditor.estimation.corrections import read_window_samples
 from auditor.estimation.drift import drift_rows, reference_windows
 from auditor.estimation.snapshots import ALL, UNJUDGED, Snapshot, Window, estimate_windows, uncoded_row
+from auditor.estimation.trials import TrialCounts, compare_arms, read_counts, trial_rows
 from auditor.jobs.anchors import anchor_rows
 from auditor.jobs.work import Work
 from auditor.peers.subjects import compared, label_of, window_of
@@ -49,6 +50,8 @@ async def count_stale(work: Work) -> int:
         counted += len(tiles)
 
 
+#: The window of rows of trials, which count from their first exchange.
+TRIAL: Final = "trial"
 #: The reason for an exchange that is waiting to be coded.
 WAITING: Final = "waiting"
 
@@ -61,6 +64,7 @@ class _Material:
     windows: Sequence[Window]
     waiting: Mapping[tuple[str, str], int]
     references: Mapping[str, ReferenceWindow]
+    trials: Sequence[TrialCounts]
 
 
 async def estimate_all(work: Work) -> int:
@@ -119,7 +123,8 @@ async def _material(connection: AsyncConnection, work: Work, coder_id: str, as_o
     waiting = await count_uncoded(connection, scope)
     references = await reference_windows(connection, work.config, coder_id, as_of) if scope.routes is None else {}
     coder = work.coders[coder_id].coder
-    return _Material(coder=coder, windows=windows, waiting=waiting, references=references)
+    trials = [await read_counts(connection, coder.id, coder.rubric, *one) for one in running_trials(work.config, coder)]
+    return _Material(coder=coder, windows=windows, waiting=waiting, references=references, trials=trials)
 
 
 async def _probe_votes(connection: AsyncConnection, coder_id: str, window: str) -> VoteCounts:
@@ -148,6 +153,18 @@ def _estimated(snapshot: Snapshot, material: _Material) -> Iterator[EstimateRow]
             window=longest.name, since=longest.since, coder=coder.id, metric="", seed=snapshot.seed,
         )  # fmt: skip
         yield uncoded_row(template, "both", WAITING, n)
+    for counts in material.trials:
+        like = EstimateRow(
+            as_of=snapshot.as_of, deployment=None, origin=Origin.CLIENT, rubric=coder.rubric, condition=audit or ALL,
+            window=TRIAL, since=longest.since, coder=coder.id, metric="", seed=snapshot.seed,
+        )  # fmt: skip
+        yield from trial_rows(compare_arms(counts, seed=snapshot.seed), like)
+
+
+def running_trials(config: Config, coder: Coder) -> list[tuple[str, str]]:
+    """Return the trials of the configuration whose answers the coder reads, each with its route."""
+    found = ((config.trial_of(route), route.model) for route in config.routes if route.model in (coder.routes or ()))
+    return [(trial, route) for trial, route in found if trial is not None]
 
 
 def _audit_name(coder: Coder) -> str | None:

@@ -37,6 +37,7 @@ from auditor.jobs.parquet import repeat_export
 from auditor.jobs.peer import repeat_asking, repeat_comparing, repeat_mirroring
 from auditor.jobs.replays import repeat_replays
 from auditor.jobs.retention import repeat_retention
+from auditor.jobs.trials import repeat_stopping
 from auditor.jobs.webhook import repeat_posting
 from auditor.jobs.work import Clock, Work, open_work, utc_now
 from auditor.probes.run import Runner
@@ -77,7 +78,7 @@ async def repeat_probes(work: Work) -> None:
 #: Loops besides the queue: each checks for work at an interval, and does it; one without anything to do returns.
 _REPEATED: Final = (
     *(repeat_anchors, repeat_audits, repeat_replays, repeat_probes, repeat_asking, repeat_mirroring, repeat_comparing),
-    *(repeat_watching, repeat_acting, repeat_posting, repeat_retention, repeat_export, repeat_sending),
+    *(repeat_watching, repeat_acting, repeat_stopping, repeat_posting, repeat_retention, repeat_export, repeat_sending),
 )
 #: Each loop may hold a connection while it works; the queue jobs need some of their own.
 _CONNECTIONS: Final = len(_REPEATED) + 4

@@ -13,6 +13,7 @@ from auditor.jobs.code import code_chunk, find_chunks
 from auditor.jobs.estimate import count_stale, estimate_all
 from auditor.jobs.monitor import watch_days
 from auditor.jobs.peer import Comparing
+from auditor.jobs.trials import stop_once
 from auditor.jobs.work import Clock, Work, open_work, utc_now
 from auditor.store.engine import transaction
 from auditor.store.queue import held_chunks
@@ -32,7 +33,7 @@ class WorkDone:
 
 
 async def run_once(config: Config, engine: AsyncEngine, clock: Clock = utc_now) -> WorkDone:
-    """Code, count, compare, monitor, act on findings and estimate everything in the store, until no work is left.
+    """Code, count, compare, monitor, act on findings, stop arms and estimate, until no work is left.
 
     Auditor processes may run at the same time. This waits for their chunks instead of coding them twice.
 
@@ -51,6 +52,7 @@ async def run_once(config: Config, engine: AsyncEngine, clock: Clock = utc_now) 
         tiles = await count_stale(work)
         await watch_days(work)
         await act_once(work)
+        await stop_once(work)
         return WorkDone(coded=coded, tiles=tiles, estimates=await estimate_all(work))
 
 

@@ -93,6 +93,7 @@ LIFETIMES: Final[Mapping[str, TableRule]] = {
     "findings": _rule("auditor.store.findings", _FOREVER),
     "finding_events": _rule("auditor.store.findings", _PARENT, parent="findings"),
     "route_actions": _rule("auditor.store.actions", _PARENT, parent="findings"),
+    "arm_stops": _rule("auditor.store.trials", _FOREVER),
     "webhook_deliveries": _rule("auditor.store.findings", _FACTS),
     "exposures": _rule("auditor.store.exposures", _FACTS),
     "biasmeter_jobs": _rule("auditor.store.queue", _WORK),

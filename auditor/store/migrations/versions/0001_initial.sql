@@ -46,6 +46,8 @@ CREATE INDEX exchanges_ref ON exchanges (ref) WHERE ref IS NOT NULL;
 
 CREATE INDEX exchanges_parent ON exchanges (parent) WHERE parent IS NOT NULL;
 
+CREATE INDEX exchanges_trial ON exchanges ((tags ->> 'biasmeter_trial'), id) WHERE tags ? 'biasmeter_trial';
+
 -- Not compressed with lz4, which is faster, because not every build of PostgreSQL has it.
 CREATE TABLE exchange_content (
     id uuid NOT NULL PRIMARY KEY,
@@ -740,6 +742,20 @@ CREATE TABLE route_actions (
 CREATE INDEX route_actions_newest ON route_actions (began_at, id);
 
 CREATE INDEX route_actions_in_force ON route_actions (route) WHERE ended_at IS NULL;
+
+-- Arms of trials that were stopped, by the rule or by a person. Rows are only inserted.
+CREATE TABLE arm_stops (
+    trial text NOT NULL,
+    arm text NOT NULL,
+    dry_run boolean NOT NULL,
+    route text NOT NULL,
+    at timestamptz NOT NULL,
+    by text NOT NULL,
+    because text NOT NULL,
+    -- What the rule saw.
+    detail jsonb NOT NULL,
+    PRIMARY KEY (trial, arm, dry_run)
+);
 
 -- A finding is posted once in each of its states. `body` holds the bytes that are signed.
 CREATE TABLE webhook_deliveries (

@@ -26,10 +26,10 @@ PART = '{"type":"text","text":"Be fair."}'
          '{"model":"m","messages":[{"role":"developer","content":[' + PART + ', {"type":"text","text":"x"}]}]}'),
         (CHAT, "role", '{"model":"m","messages":[{"role":"system","content":""}]}',
          '{"model":"m","messages":[{"role":"system","content":"Be fair."}]}'),
-        (CHAT, "task", '{"model":"m","messages":[{"role":"user","content":"First"},{"role":"assistant","content":"A"},'
-         '{"role":"user","content":"Why \\u00e9?" }, {"role":"tool","content":"7"}],"n":1.0}',
-         '{"model":"m","messages":[{"role":"user","content":"First"},{"role":"assistant","content":"A"},'
-         '{"role":"user","content":"Why \\u00e9?\\n\\nBe fair." }, {"role":"tool","content":"7"}],"n":1.0}'),
+        (CHAT, "task", ('{"model":"m","messages":[{"role":"user","content":"First"},{"role":"assistant","content":"A"},'
+         '{"role":"user","content":"Why \\u00e9?" }, {"role":"tool","content":"7"}],"n":1.0}'),
+         ('{"model":"m","messages":[{"role":"user","content":"First"},{"role":"assistant","content":"A"},'
+         '{"role":"user","content":"Why \\u00e9?\\n\\nBe fair." }, {"role":"tool","content":"7"}],"n":1.0}')),
         (CHAT, "task", '{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{}} ]}]}',
          '{"model":"m","messages":[{"role":"user","content":[{"type":"image_url","image_url":{}} ,' + PART + "]}]}"),
         (CHAT, "task", '{"model":"m","\\u006dessages":[{"r\\u006fle":"us\\u0065r","content":"a"}]}',
@@ -40,8 +40,8 @@ PART = '{"type":"text","text":"Be fair."}'
         (RESPONSES, "task", '{"model":"m","input":"Why?"}', '{"model":"m","input":"Why?\\n\\nBe fair."}'),
         (RESPONSES, "task",
          '{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"a"}]},{"type":"x"}]}',
-         '{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"a"},'
-         '{"type":"input_text","text":"Be fair."}]},{"type":"x"}]}'),
+         ('{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"a"},'
+         '{"type":"input_text","text":"Be fair."}]},{"type":"x"}]}')),
         (COMPLETIONS, "role", '{"model":"m","prompt":"Once"}', '{"model":"m","prompt":"Be fair.\\n\\nOnce"}'),
         (COMPLETIONS, "task", '{"model":"m","prompt":"Once"}', '{"model":"m","prompt":"Once\\n\\nBe fair."}'),
     ],
@@ -104,13 +104,11 @@ def test_what_is_added_is_one_piece_of_the_request_that_means_the_instruction(
     said: list[dict[str, Any]], more: dict[str, Any], instruction: str, kind: Any, ascii_only: bool
 ) -> None:
     body = json.dumps({**more, "model": "m", "messages": said}, ensure_ascii=ascii_only, indent=1).encode()
-    try:
-        made = instruct(CHAT, kind, json_text(instruction), body)
-    except CannotInstruct as refused:
-        assert kind == "task"
-        assert refused.reason == "no_user_message"
-        assert all(one["role"] != "user" for one in said)
+    if kind == "task" and all(one["role"] != "user" for one in said):
+        with pytest.raises(CannotInstruct, match="no_user_message"):
+            instruct(CHAT, kind, json_text(instruction), body)
         return
+    made = instruct(CHAT, kind, json_text(instruction), body)
     added = len(made) - len(body)
     ahead = next(place for place in range(len(made)) if made[place : place + 1] != body[place : place + 1])
     # The same first byte may stand on both sides of the place, so the added piece may be found shifted.

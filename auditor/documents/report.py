@@ -12,6 +12,7 @@ from auditor.documents.base import Count, Day, Document, Missing, Sha256, Timest
 from auditor.documents.comparison import ExposureEntry, GroupKeyEntry
 from auditor.documents.estimates import Metrics
 from auditor.documents.peers import PeerOrigin, StoredPeersDocument
+from auditor.documents.trials import TrialEntry
 
 SCHEMA: Final = "biasmeter.report/1"
 Positive = Annotated[float, Meta(gt=0)]
@@ -113,6 +114,9 @@ class PartEntry(Document):
     ]
     analysis: Annotated[AnalysisDocument | None, Meta(description="null where nothing was coded.")]
     reviews: CorrectionsEntry | UnsetType = UNSET
+    trials: (
+        Annotated[Sequence[TrialEntry], Meta(description="Trials of routes with an answer in the period.")] | UnsetType
+    ) = UNSET
 
 
 class ScorerEntry(Document):
@@ -186,7 +190,7 @@ class ReportDocument(Document):
     to: Timestamp
     as_of: Annotated[
         Timestamp,
-        Meta(description="The newest coding, label, vector or score that is counted, or replay that is shown."),
+        Meta(description="The newest coding, label, vector or score that is counted, or replay or stop that is shown."),
     ]
     seed: Count
     n_boot: Count

@@ -39,6 +39,7 @@ from auditor.documents.report import (
 from auditor.domain.exchange import Origin
 from auditor.estimation.analysis import Options, analyse
 from auditor.estimation.corrections import ReviewSample, corrections
+from auditor.estimation.trials import TrialCounts, compare_arms
 from auditor.period.quotations import Quotations
 from auditor.store.exposures import ExposureRow
 from auditor.store.period import Period
@@ -67,6 +68,7 @@ class Counted:
     ballots: Sequence[Row]
     samples: Sequence[ReviewSample] = ()  #: draws that people have labelled, the newest first
     quotations: Quotations = field(default_factory=Quotations)
+    trials: Sequence[TrialCounts] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,6 +130,7 @@ def _parts(counted: Counted, terms: Terms) -> Iterator[PartEntry]:
             uncoded=_uncoded(rows),
             analysis=_analysis(counted, origin, rows, terms),
             reviews=corrections(samples, seed=terms.seed, n_boot=N_BOOT) if samples else UNSET,
+            trials=[compare_arms(each, seed=terms.seed) for each in counted.trials] or UNSET,
         )
 
 

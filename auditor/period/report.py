@@ -14,6 +14,7 @@ from auditor.documents.codec import canonical_bytes, convert
 from auditor.documents.report import ReportDocument
 from auditor.errors import AuditError
 from auditor.estimation.corrections import read_samples
+from auditor.estimation.trials import TrialCounts, read_counts
 from auditor.period.document import Counted, Terms, make_report, missing_inputs
 from auditor.period.peers import compare_again, find_gone, find_heads
 from auditor.period.quotations import Quotations, read_quotations
@@ -28,6 +29,7 @@ from auditor.store.period import (
     read_statement_fields,
 )
 from auditor.store.review_draws import Bounds
+from auditor.store.trials import TrialSpan, find_trials, newest_stop
 
 #: Fields of a statement's record by which a report may be grouped.
 STATEMENT_FIELDS: Final = ("region", "intersectional")
@@ -69,7 +71,11 @@ async def report_period(
         if not read_at:
             span = f"between {since.isoformat()} and {until.isoformat()}"
             raise AuditError(f"the store has no codings and no comparisons with peers {span}")
-        others = [await newest_label(connection, since, until), await newest_exposure(connection, since, until)]
+        others = [
+            await newest_label(connection, since, until),
+            await newest_exposure(connection, since, until),
+            await newest_stop(connection, since, until),
+        ]
         as_of = max([*read_at, *(moment for moment in others if moment is not None)])
         period = Period(since=since, until=until, as_of=as_of.astimezone(UTC))
         terms = Terms(
@@ -135,4 +141,11 @@ async def _counted(
         ballots=await count_ballots(connection, coder, period),
         samples=await read_samples(connection, coder, bounds),
         quotations=await read_quotations(connection, coder, period, rows) if planned and terms.quotes else Quotations(),
+        trials=() if planned else await _trials(connection, coder, description["rubric"], period),
     )
+
+
+async def _trials(connection: AsyncConnection, coder: str, rubric: str, period: Period) -> list[TrialCounts]:
+    span = TrialSpan(since=period.since, until=period.until, as_of=period.as_of)
+    found = await find_trials(connection, coder, span)
+    return [await read_counts(connection, coder, rubric, trial, route, span) for trial, route in found]

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from auditor.counting.rows import CONTROLS
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.report import CorrectionsEntry, ExposureReplay
+from auditor.documents.trials import TrialEntry
 from auditor.metrics.divergence import DNI_MAX, IR_MIN
 from auditor.metrics.estimate import BOUNDS_RATE, ENOUGH_STATEMENTS, LOW_RATE, MIN_STATEMENTS
 from auditor.metrics.rates import METRICS
@@ -32,6 +33,7 @@ from auditor.report import (
     rankings,
     slices,
     summary,
+    trials,
 )
 from auditor.report.canvas import outside_the_page
 from auditor.report.document import MOST_DRAWN, of_rubric, pooled_group, varied_levels, with_places
@@ -87,6 +89,7 @@ class PeriodContext:
     console: ConsoleLinks | None = None  #: None: rates lead nowhere
     people: CorrectionsEntry | None = None
     compared: Sequence[peers.ComparedPeers] = ()
+    trials: Sequence[TrialEntry] = ()
     exposures: Sequence[ExposureReplay] | None = None  #: None where the page is not to show them
 
 
@@ -128,6 +131,7 @@ def _sections(
 ) -> list[tuple[str, PageSection]]:
     """List the sections in reading order, each with its anchor."""
     whole = (
+        trials.section(period.trials),
         None if period.exposures is None else exposures.section(period.exposures),
         peers.section(period.compared),
         judges.section(document),

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
+from msgspec import UnsetType
+
 from auditor.documents.report import CorrectionsEntry, PartEntry, ReportDocument
 from auditor.report.analysis import PeriodContext, render_analysis
 from auditor.report.document import with_places
@@ -55,6 +57,9 @@ def _part_page(
     """Render a part; the first page also summarises comparisons and exposures."""
     assert part.analysis is not None
     drawn = part.reviews if isinstance(part.reviews, CorrectionsEntry) else None
+    # Parts are sorted for reading; a pointer names the place in the document.
+    here = f"/parts/{next(place for place, each in enumerate(report.parts) if each is part)}"
+    found = () if isinstance(part.trials, UnsetType) else part.trials
     shown = [with_places(each, f"/exposures/{place}") for place, each in enumerate(report.exposures)]
     context = PeriodContext(
         period=_period(report),
@@ -63,6 +68,7 @@ def _part_page(
         about=_about(report, part),
         people=None if drawn is None else with_places(drawn, "/people"),
         compared=compared or (),
+        trials=[with_places(each, f"{here}/trials/{place}") for place, each in enumerate(found)],
         exposures=None if compared is None else shown,
     )
     return render_analysis(part.analysis, context)

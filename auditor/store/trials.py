@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Boolean, Column, DateTime, Table, Text, select, text
+from sqlalchemy import Boolean, Column, DateTime, Table, Text, func, select, text
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -127,6 +127,13 @@ async def read_stops(connection: AsyncConnection, trials: Sequence[str]) -> list
     """Read what was stopped in some trials, the oldest first."""
     query = select(arm_stops).where(arm_stops.c.trial.in_(trials)).order_by(arm_stops.c.at, arm_stops.c.arm)
     return [ArmStop(**row) for row in (await connection.execute(query)).mappings()]
+
+
+async def newest_stop(connection: AsyncConnection, since: datetime, until: datetime) -> datetime | None:
+    """Return when an arm was last stopped in a period."""
+    query = select(func.max(arm_stops.c.at)).where(arm_stops.c.at >= since, arm_stops.c.at < until)
+    found: datetime | None = (await connection.execute(query)).scalar()
+    return found
 
 
 async def add_stop(connection: AsyncConnection, stop: ArmStop) -> bool:

@@ -19,7 +19,7 @@ from auditor.domain.exchange import Origin
 from auditor.domain.ids import floor_id
 from auditor.domain.plan import REPLAY, Plan, PlannedCall
 from auditor.store.codings import codings
-from auditor.store.exchanges import exchange_content, exchanges, planned_instances
+from auditor.store.exchanges import ASKED_AS_SENT, exchange_content, exchanges, planned_instances
 from auditor.store.plans import add_plan, planned_calls, plans, statements
 from replay.calls import Call, condition_of, template_of
 from replay.parents import ReplayCandidate
@@ -48,12 +48,16 @@ class StoredReplay:
 async def stream_candidates(
     connection: AsyncConnection, selection: ExchangeSelection, routes: Sequence[str]
 ) -> AsyncIterator[ReplayCandidate]:
-    """Stream the exchanges that fit a selection: complete probes, and complete client traffic of ``routes``."""
+    """Stream the exchanges that fit a selection: complete probes, and complete client traffic of ``routes``.
+
+    Clients' exchanges with an instruction of a trial are left out.
+    """
     queries: list[Select[Any]] = []
     if Origin.PROBE in selection.origins:
         queries.append(_probes().where(*bounds(selection), *planned_bounds(selection), plans.c.design != REPLAY))
     if Origin.CLIENT in selection.origins and routes:
-        queries.append(_traffic().where(*bounds(selection), exchanges.c.route.in_(routes)))
+        # With an instruction of a trial the deployment was asked something else than the stored request.
+        queries.append(_traffic().where(*bounds(selection), exchanges.c.route.in_(routes), ASKED_AS_SENT))
     for query in queries:
         async for row in (await connection.stream(query.execution_options(yield_per=CURSOR))).mappings():
             yield _candidate(row)

@@ -24,6 +24,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    func,
     insert,
     or_,
     select,
@@ -35,6 +36,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from auditor.domain.exchange import Exchange
 from auditor.domain.ids import id_time
+from auditor.domain.trials import ARM_TAG, CONTROL, UNASSIGNED, UNTOUCHED_TAG
 from auditor.store.engine import metadata, transaction
 from auditor.store.partitions import make_days
 
@@ -74,6 +76,12 @@ exchanges = Table(
     Column("content_encoding", Text),
     Column("request_hash", LargeBinary),
     Column("response_hash", LargeBinary),
+)
+
+#: The deployment got what the client had asked: no instruction of a trial was added.
+ASKED_AS_SENT: Final = or_(
+    func.coalesce(exchanges.c.tags[ARM_TAG].astext, CONTROL).in_((CONTROL, UNASSIGNED)),
+    exchanges.c.tags[UNTOUCHED_TAG].astext.is_not(None),
 )
 
 

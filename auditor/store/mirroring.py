@@ -29,7 +29,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.exchange import Capture, Origin, Outcome
 from auditor.store.engine import metadata
-from auditor.store.exchanges import exchange_content, exchanges, planned_instances
+from auditor.store.exchanges import ASKED_AS_SENT, exchange_content, exchanges, planned_instances
 from auditor.store.plans import Spent, add_up
 
 peer_passed_over = Table(
@@ -65,13 +65,17 @@ class Prompt:
 
 
 async def fresh_prompts(connection: AsyncConnection, route: str, since: UUID) -> dict[UUID, str]:
-    """Find a route's complete client exchanges from an id on that were not passed over, with their deployments."""
+    """Find a route's complete client exchanges from an id on that were not passed over, with their deployments.
+
+    Those with an instruction of a trial are left out: the peers would be asked something else.
+    """
     passed_over = select(peer_passed_over.c.exchange_id).where(peer_passed_over.c.exchange_id == exchanges.c.id)
     query = select(exchanges.c.id, exchanges.c.deployment).where(
         exchanges.c.id >= since,
         exchanges.c.origin == Origin.CLIENT,
         exchanges.c.route == route,
         exchanges.c.outcome == Outcome.COMPLETE,
+        ASKED_AS_SENT,
         ~passed_over.exists(),
     )
     return {row.id: row.deployment for row in await connection.execute(query)}

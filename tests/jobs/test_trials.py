@@ -5,6 +5,7 @@ import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 from audited import asked_body, configuration, fetch, ship, verdict
@@ -20,8 +21,11 @@ from auditor.period.report import report_again, report_period
 from auditor.report.period import render_period
 from auditor.store.engine import transaction
 from auditor.store.estimates import read_estimates
+from auditor.store.mirroring import fresh_prompts
 from auditor.store.trials import read_stops
 from biasmeter.cli import app
+from replay.selection import read_selection
+from replay.store import stream_candidates
 
 DESK = """
 routes:
@@ -140,3 +144,22 @@ async def test_a_dry_run_of_the_rule_is_written_down_and_nothing_is_done(
     ):
         with pytest.raises(UsageError, match=message):
             await command("arms", "stop", "-c", file, *arguments, "--because", "x")
+
+
+async def test_replays_and_mirroring_leave_out_what_was_asked_with_an_instruction(
+    migrated_url: str, engine: AsyncEngine
+) -> None:
+    found = [
+        *exchanges("12345678", 0, {"control": 2, "worse": 3, "unassigned": 1}),
+        *exchanges("12345678", 50, {"worse": 4}, biasmeter_untouched="stopped"),
+        verdict("E", "D", 90),
+    ]
+    await ship(migrated_url, found)
+    expected = {one.id for one in found if one.tags.get("biasmeter_arm") != "worse" or len(one.tags) == 3}
+    assert len(expected) == 8
+    async with transaction(engine) as connection:
+        fresh = await fresh_prompts(connection, "desk", UUID(int=0))
+        selection = read_selection("origin=client")
+        replayed = [one.id async for one in stream_candidates(connection, selection, ["desk"])]
+    assert fresh.keys() == expected
+    assert set(replayed) == expected

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JOBS ?= 4
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test docs check fuzz faults golden expected notebook structure bench bench-trees measurements schemas embed constraints requirements sbom clean
+.PHONY: help demo test docs check fuzz faults golden expected notebook structure bench bench-trees measurements schemas embed ray constraints requirements sbom clean
 
 help:
 	@echo "make demo    the whole product on this machine, against simulated deployments"
@@ -17,6 +17,7 @@ help:
 	@echo "make expected   renew the numbers that tests/golden expects"
 	@echo "make structure   measure modules, functions and imports"
 	@echo "make embed   torch beside it, for the tests of embeddings"
+	@echo "make ray     Ray beside it, for the tests of bulk work"
 	@echo "make check   ruff, mypy, import contracts, names"
 	@echo "make sbom    build/sbom-*.json: what each image contains, as CycloneDX"
 	@echo "make docs    the documentation as a site, in build/site"
@@ -42,6 +43,11 @@ $(VENV)/embed.stamp: $(VENV)/dev.stamp
 	$(PIP) install -c constraints.txt -e ".[embed]"
 	@touch $@
 
+# Ray: 80 megabytes, and a minute of tests that start it.
+$(VENV)/ray.stamp: $(VENV)/dev.stamp
+	$(PIP) install -c constraints.txt -e ".[ray]"
+	@touch $@
+
 # The documentation, with every link checked. Its theme tells of its own future at each start; it is pinned here.
 docs: $(VENV)/dev.stamp
 	$(PIP) install -c constraints.txt -e ".[docs]"
@@ -51,6 +57,8 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/biasmeter demo
 
 embed: $(VENV)/embed.stamp
+
+ray: $(VENV)/ray.stamp
 
 # Four processes, each with whole files: many tests wait for other processes. Every run draws the same examples.
 test: $(VENV)/dev.stamp

@@ -4,7 +4,6 @@ A host is a data folder with a spool and the process that `biasmeter gateway` st
 the test writes into the spools what they would write.
 """
 
-import asyncio
 import json
 import os
 import subprocess
@@ -20,6 +19,7 @@ from typing import NamedTuple
 import asyncpg
 from audited import configuration
 from exchanges import exchange
+from product import eventually
 
 from auditor.parent_pipe import pack
 from gateway import bootstrap, exchange_codec
@@ -92,13 +92,17 @@ class ShippingFleet:
             host.writer.append(exchange_codec.encode(one), 1)
             self.written.append(str(one.id))
 
+    def signal(self, number: int) -> None:
+        """Send a signal to all shippers."""
+        for host in self.hosts:
+            host.process.send_signal(number)
+
     async def stored(self) -> int:
         return int(await self.store.fetchval("SELECT count(*) FROM exchanges"))
 
     async def shipped(self) -> None:
         """Wait until all spools are empty."""
-        while any(backlog(host.spool).bytes for host in self.hosts):
-            await asyncio.sleep(0.05)
+        await eventually(lambda: not any(backlog(host.spool).bytes for host in self.hosts), patience=600)
 
     async def connections(self) -> int:
         """The connections of the shippers."""

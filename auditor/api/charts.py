@@ -4,14 +4,15 @@ A page may show hundreds of intervals, which takes matplotlib (``auditor.report`
 dots that are written directly. Colours are classes of ``charts.css``, so that light and dark styles apply.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Final
+from math import ceil
+from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
 
-from auditor.report.canvas import one_line, shorten
+from auditor.report.canvas import one_line, shorten, text_width
 from auditor.report.drawing import round_ticks
 from auditor.report.wording import percent, signed
 
@@ -19,8 +20,16 @@ from auditor.report.wording import percent, signed
 BAR: Final = 170.0
 _BAR_HEIGHT: Final = 18.0
 _EDGE: Final = 4.0
+#: Width of charts that fit a phone; above it lies that of each chart on a desktop.
+_PHONE: Final = 350.0
+#: Pixels between the dates of a chart of days.
+_DATE: Final = 100.0
 #: Points that are named beside their mark; with more the names would overlap.
 _NAMED: Final = 12
+#: Pixels that a name beside a mark may take.
+_NAME: Final = 170.0
+#: Size of texts, as in ``charts.css``.
+_SIZE: Final = 11.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +109,17 @@ def _interval(scale: Scale, found: ChartInterval, y: float, kind: str = "") -> I
 
 def divergence_plane(points: Sequence[Point], label: str) -> Markup:
     """Draw points at their IR (across) and DNI (up), with intervals; |DNI| cannot exceed IR, so that part is shaded."""
-    width, height, left, right, top, bottom = 560.0, 380.0, 58.0, 14.0, 14.0, 40.0
+    return _for_each_screen(lambda width: _plane(points, label, width), 560.0)
+
+
+def _for_each_screen(draw: Callable[[float], Markup], width: float) -> Markup:
+    """Draw a chart for desktops and the same for phones; ``charts.css`` shows the one that fits."""
+    both = Markup('<div class="desktop">{}</div><div class="phone">{}</div>')
+    return both.format(draw(width), draw(_PHONE))
+
+
+def _plane(points: Sequence[Point], label: str, width: float) -> Markup:
+    height, left, right, top, bottom = 380.0, 44.0, 14.0, 14.0, 40.0
     highest = max((point.x.high for point in points), default=0.2)
     reach = max([0.05, *(abs(end) for point in points for end in (point.y.low, point.y.high))])
     across = Scale(low=0, high=min(1.0, max(0.1, highest * 1.05)), start=left, end=width - right)
@@ -119,7 +138,7 @@ def divergence_plane(points: Sequence[Point], label: str) -> Markup:
     # The names come last, so that no mark hides them.
     inner += [_mark(point, across, up) for point in points]
     if len(points) <= _NAMED:
-        inner += [_name(point, across, up, width - right) for point in points]
+        inner += _names(points, across, up)
     return _svg(width, height, label, inner, "plane")
 
 
@@ -146,10 +165,39 @@ def _mark(point: Point, across: Scale, up: Scale) -> Markup:
     return _element("a", Markup("").join(inner), href=point.address, aria_label=one_line(point.text))
 
 
-def _name(point: Point, across: Scale, up: Scale, end: float) -> Markup:
-    x, y = across.at(point.x.value or 0), up.at(point.y.value or 0)
-    right = x < end - 110
-    return _text(shorten(point.name, 110), x + (8 if right else -8), y - 6, anchor="start" if right else "end")
+def _names(points: Sequence[Point], across: Scale, up: Scale) -> Iterator[Markup]:
+    """Write each name beside its mark, where it covers the fewest marks and other names."""
+    marks = [(across.at(point.x.value or 0), up.at(point.y.value or 0)) for point in points]
+    taken = [_Box(x - 5, y - 5, x + 5, y + 5) for x, y in marks]
+    for point, (x, y) in zip(points, marks, strict=True):
+        text = shorten(point.name, _NAME, _SIZE)
+        width = text_width(text, _SIZE)
+        places = [_Box(left, base - 10, left + width, base + 2) for left, base in _beside(x, y, width)]
+        inside = [place for place in places if across.start <= place.left and place.right <= across.end]
+        best = min(inside or places, key=lambda place: sum(place.meets(other) for other in taken))
+        taken.append(best)
+        yield _text(text, best.left, best.bottom - 2)
+
+
+def _beside(x: float, y: float, width: float) -> Iterator[tuple[float, float]]:
+    """Yield where a text beside a mark may begin: to the right and left of it, above and below its interval."""
+    for left in (x + 8, x - 8 - width):
+        for base in (y - 6, y + 14):
+            yield left, base
+
+
+class _Box(NamedTuple):
+    """A rectangle in pixels."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: "_Box") -> bool:
+        return (
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,7 +231,13 @@ class ReferenceDays:
 
 def time_course(days: Sequence[Day], reference: ReferenceDays | None, events: Sequence[Event], label: str) -> Markup:
     """Draw the estimates of days with their intervals, the reference as a band of days and a line, and events."""
-    width, height, left, right, top, bottom = 760.0, 280.0, 48.0, 14.0, 40.0, 34.0
+    return _for_each_screen(lambda width: _course(days, reference, events, label, width), 760.0)
+
+
+def _course(
+    days: Sequence[Day], reference: ReferenceDays | None, events: Sequence[Event], label: str, width: float
+) -> Markup:
+    height, left, right, top, bottom = 280.0, 34.0, 14.0, 40.0, 34.0
     moments = [one.day for one in days] + [one.day for one in events]
     if reference is not None:
         moments += [reference.since, reference.until]
@@ -210,7 +264,8 @@ def time_course(days: Sequence[Day], reference: ReferenceDays | None, events: Se
 
 
 def _dates(first: date, last: date, across: Scale, up: Scale) -> Iterator[Markup]:
-    step = max(1, round((last - first).days / 6))
+    shown_at_most = (across.end - across.start) / _DATE
+    step = max(1, ceil((last - first).days / shown_at_most))
     for ordinal in range(first.toordinal(), last.toordinal() + 1, step):
         shown = f"{date.fromordinal(ordinal):%d %b}"
         yield _element("text", shown, x=across.at(ordinal), y=up.start + 18, class_="tick", text_anchor="middle")
@@ -250,13 +305,17 @@ def dot_strip(values: Sequence[tuple[float, str]], marked: Iterable[tuple[float,
     label
         For readers who do not see it.
     """
-    width, height, left, right = 760.0, 92.0, 14.0, 14.0
     named = list(marked)
+    return _for_each_screen(lambda width: _strip(values, named, label, width), 760.0)
+
+
+def _strip(values: Sequence[tuple[float, str]], named: Sequence[tuple[float, str]], label: str, width: float) -> Markup:
+    height, left, right = 92.0, 14.0, 14.0
     top = min(1.0, max([0.05, *(value for value, _ in values), *(value for value, _ in named)]) * 1.05)
     across = Scale(low=0, high=top, start=left, end=width - right)
     base = height - 26
     inner = [_element("line", x1=left, x2=width - right, y1=base, y2=base, class_="axis")]
-    for tick in round_ticks(0, top, 6):
+    for tick in round_ticks(0, top, 6 if width > _PHONE else 3):
         text = percent(tick, 0) if tick else "0"
         inner.append(_element("text", text, x=across.at(tick), y=height - 8, class_="tick", text_anchor="middle"))
     for place, (value, name) in enumerate(named):

@@ -1,8 +1,10 @@
 """The page of the fleet in a browser: what a phone shows without scrolling, and how 200 deployments are read."""
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from playwright.sync_api import Browser, Page
 from postgres import apart
 from stores import fresh_database
 
+from auditor.api.charts import ChartInterval, Point, divergence_plane
 from auditor.config import loads
 from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import EstimateRow, replace_estimates
@@ -56,7 +59,8 @@ def test_a_great_fleet_fits_and_is_accessible(fleet: Console, browser: Browser, 
     with opened(browser, width, scheme) as page:
         page.goto(f"{fleet.url}/?window=30d")
         assert page.locator("table.fleet tbody tr").count() == SIZE
-        assert page.locator(".plane a").count() == SIZE
+        assert page.locator(".plane a:visible").count() == SIZE
+        assert page.locator(".plane:visible").bounding_box()["width"] <= width - 2 * 16  # type: ignore[index]
         assert_fits(page)
         assert_accessible(page)
 
@@ -81,17 +85,33 @@ def test_a_column_sorts_by_keyboard_and_the_form_keeps_the_order(fleet: Console,
     page.wait_for_url("**sort=-union*")
     assert page.locator("table.fleet tbody th a").last.inner_text() == before
     page.get_by_label("window").select_option("30d")
-    page.get_by_role("button", name="Show").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Show").click()
     assert "sort=-union" in page.url
     assert page.locator("table.fleet tbody th a").last.inner_text() == before
 
 
 def test_a_mark_of_the_map_leads_to_its_deployment(site: Console, page: Page) -> None:
     page.goto(f"{site.url}/")
-    assert page.locator(".plane a").count() == 2
-    assert {link.get_attribute("href") for link in page.locator(".plane a").all()} == {
+    assert {link.get_attribute("href") for link in page.locator(".desktop .plane a").all()} == {
         "/deployments/d1", "/deployments/d2"
     }  # fmt: skip
+
+
+def test_names_of_near_marks_do_not_cover_each_other(page: Page) -> None:
+    def around(value: float) -> ChartInterval:
+        return ChartInterval(value=value, low=value - 0.04, high=value + 0.04)
+
+    found = {"a-rather-long-name": (0.10, 0.09), "near": (0.09, 0.06), "nearer": (0.092, 0.058), "far": (0.3, 0.2)}
+    points = [Point(name=name, x=around(x), y=around(y), text=name, address="/") for name, (x, y) in found.items()]
+    page.set_content(f"<style>.chart {{ font: 11px sans-serif }}</style>{divergence_plane(points, 'map')}")
+    for screen in (".desktop", ".phone"):
+        names = page.locator(f"{screen} text.name").filter(has_text=re.compile("|".join(found)))
+        boxes = [box for name in names.all() if (box := name.bounding_box())]
+        assert len(boxes) == len(found)
+        for one, other in combinations(boxes, 2):
+            beside = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+            assert beside or abs(one["y"] - other["y"]) >= 10
 
 
 def test_an_interval_is_drawn_where_it_is(fleet: Console, page: Page, tmp_path: Path) -> None:

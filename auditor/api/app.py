@@ -59,6 +59,14 @@ _LOG_EVERY = 30.0
 #: Paths that need neither a key nor a session: for programs that watch the auditor, and before a login.
 _WATCHED_PATHS = frozenset({"/healthz", "/metrics"})
 _LOGIN_PATHS = frozenset({"/login", "/logout"})
+#: Headers of every response that does not set its own.
+_HEADERS = {
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    # Not no-referrer: browsers then send "Origin: null" with forms, and the origin of a form is checked.
+    "referrer-policy": "same-origin",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,7 +100,13 @@ def build_app(served: ApiServices) -> web.Application:
     for part in _PARTS:
         app.add_routes(part.routes())
     app.on_cleanup.append(dispose)
+    app.on_response_prepare.append(_add_headers)
     return app
+
+
+async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
 
 
 async def _healthz(_: web.Request) -> web.Response:
@@ -101,17 +115,17 @@ async def _healthz(_: web.Request) -> web.Response:
 
 @web.middleware
 async def _authorize(request: web.Request, handler: Handler) -> web.StreamResponse:
-    if request.path in _WATCHED_PATHS:
-        return await handler(request)
     auth = request.app[AUTH]
     auth.check_origin(request)
+    if request.path in _WATCHED_PATHS:
+        return await handler(request)
     if request.path in _LOGIN_PATHS or request.path.startswith("/static/"):
         return await handler(request)
     user = await auth.identify(request, request.app[CLOCK]())
     if user is None:
         if wants_page(request):
             following = "/login?" + urlencode({"next": request.path_qs}) if request.method == "GET" else "/login"
-            return web.Response(status=303, headers={"location": following, "cache-control": "no-store"})
+            return web.Response(status=303, headers={"location": following})
         message = (
             "This request needs a valid key in the header 'Authorization: Bearer KEY', or a session of the console."
         )

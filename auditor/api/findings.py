@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditor.api.context import CLOCK, CONFIG, ENGINE
 from auditor.api.pages import render_page
 from auditor.api.requests import ApiError, known_filters, optional_day, optional_text, read_object, required_text
-from auditor.api.session import person_of, read_form, require_role
+from auditor.api.session import acting_name, person_of, read_form, require_role
 from auditor.domain.keys import KeyRole
 from auditor.errors import UsageError
 from auditor.jobs.findings import (
@@ -31,7 +31,7 @@ from auditor.jobs.findings import (
     shown_references,
     silence,
 )
-from auditor.report.wording import day_text, moment_text, percent, period_text, points, signed
+from auditor.report.wording import day_text, moment_text, percent, period_text, points_text
 from auditor.store.actions import StoredAction, read_actions
 from auditor.store.answers import CodedSelection, count_answers
 from auditor.store.engine import transaction
@@ -73,16 +73,29 @@ async def _one(request: web.Request) -> web.Response:
 async def _answer(request: web.Request) -> web.Response:
     """Acknowledge or silence a finding, or accept the deployment's behaviour as its reference."""
     given = await read_object(request, _MEMBERS)
-    by = required_text(given, "by", "who takes this action")
     action = _Action(
         name=_action(given.get("action")),
-        person=Person(by=by, note=optional_text(given, "note"), now=request.app[CLOCK]()),
+        person=_person(request, given, "who takes this action"),
         accepted=AcceptedReference(since=optional_day(given, "since"), release=optional_text(given, "release")),
         until=_until(given),
     )
     async with transaction(request.app[ENGINE]) as connection:
         await _take(connection, request, action)
         return await _shown(connection, await _need(connection, request))
+
+
+def _person(request: web.Request, given: dict[str, Any], meaning: str) -> Person:
+    """Return who acts, with a note; ``meaning`` is what an error says about a missing name.
+
+    Raises
+    ------
+    ApiError
+        400 or 403.
+    """
+    by = acting_name(request, optional_text(given, "by"), "by")
+    return Person(
+        by=required_text({"by": by}, "by", meaning), note=optional_text(given, "note"), now=request.app[CLOCK]()
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -162,8 +175,7 @@ async def _accept_unasked(request: web.Request) -> web.Response:
     """Accept a deployment's behaviour from a date on as its reference; then request new estimates."""
     given = await read_object(request, _REFERENCE_MEMBERS)
     deployment = required_text(given, "deployment", "whose reference it is")
-    by, note = required_text(given, "by", "who accepts it"), optional_text(given, "note")
-    person = Person(by=by, note=note, now=request.app[CLOCK]())
+    person = _person(request, given, "who accepts it")
     accepted = AcceptedReference(since=optional_day(given, "since"), release=optional_text(given, "release"))
     async with transaction(request.app[ENGINE]) as connection:
         try:
@@ -260,7 +272,7 @@ def _change(one: Finding) -> str:
     """Write the change against the reference with its interval, in percentage points."""
     if one.value is None or one.low is None or one.high is None:
         return ""
-    return f"{points(one.value)} [{signed(one.low)}, {signed(one.high)}]"
+    return points_text(one.value, one.low, one.high)
 
 
 async def _finding_page(request: web.Request) -> web.Response:
@@ -342,21 +354,20 @@ def _days(first: date, last: date) -> str:
 
 async def _act(request: web.Request) -> web.Response:
     """Take the action of the form, and show the finding."""
-    user = require_role(request, KeyRole.REVIEWER)
+    require_role(request, KeyRole.REVIEWER)
     given: dict[str, Any] = {name: value for name, value in (await read_form(request, _FORM)).items() if value.strip()}
-    now = request.app[CLOCK]()
-    by = user.name if user.key_id is not None else given.get("by") or user.name
+    person = _person(request, {"by": person_of(request).name, **given}, "who acts")
     days = given.get("days")
     if days is not None and days not in {str(each) for each in _SILENCES}:
         raise ApiError(400, f"days must be one of {', '.join(map(str, _SILENCES))}.", "invalid_value", "days")
     name = _action(given.get("action"))
     action = _Action(
         name=name,
-        person=Person(by=required_text({"by": by}, "by", "who acts"), note=optional_text(given, "note"), now=now),
+        person=person,
         accepted=AcceptedReference(since=optional_day(given, "since"), release=optional_text(given, "release")),
-        until=now + timedelta(days=int(days)) if days and name == "silence" else None,
+        until=person.now + timedelta(days=int(days)) if days and name == "silence" else None,
     )
     async with transaction(request.app[ENGINE]) as connection:
         await _take(connection, request, action)
     address = f"/findings/{quote(request.match_info['id'], safe='')}"
-    return web.Response(status=303, headers={"location": address, "cache-control": "no-store"})
+    return web.Response(status=303, headers={"location": address})

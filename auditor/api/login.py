@@ -98,6 +98,8 @@ async def _login(request: web.Request, failures: FailedAttempts) -> web.Response
         said = f"Too many failed attempts from this address. Try again in {minutes} minute{'s'[: minutes > 1]}."
         headers = {"retry-after": str(round(wait.total_seconds()) + 1)}
         return _refused(request, following, ApiError(429, said, "too_many_attempts", headers=headers))
+    # It counts as a failure until it has succeeded: of many attempts at once no more than the limit reach the store.
+    failures.add(address, now)
     async with transaction(request.app[ENGINE]) as connection:
         key = await find_key(connection, hash_secret(given.get("key", "").strip()))
         if key is None or not key.usable(now):
@@ -109,12 +111,11 @@ async def _login(request: web.Request, failures: FailedAttempts) -> web.Response
             await add_session(connection, hash_secret(token), key.id, now=now, expires_at=now + _LIFETIME)
             failures.forget(address)
             return _signed_in(request, following, token)
-    failures.add(address, now)
     return _refused(request, following, error)
 
 
 def _signed_in(request: web.Request, following: str, token: str) -> web.Response:
-    answer = web.Response(status=303, headers={"location": following, "cache-control": "no-store"})
+    answer = web.Response(status=303, headers={"location": following})
     answer.set_cookie(
         SESSION_COOKIE,
         token,
@@ -133,7 +134,7 @@ async def _logout(request: web.Request) -> web.Response:
     if token:
         async with transaction(request.app[ENGINE]) as connection:
             await end_session(connection, hash_secret(token))
-    answer = web.Response(status=303, headers={"location": "/login", "cache-control": "no-store"})
+    answer = web.Response(status=303, headers={"location": "/login"})
     answer.del_cookie(SESSION_COOKIE, httponly=True, samesite="Strict")
     return answer
 

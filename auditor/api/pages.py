@@ -24,14 +24,10 @@ NAVIGATION: Final = (
     ("/keys", "Keys"),
     ("/health", "Health"),
 )
-_HEADERS: Final = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-    "cache-control": "no-store",
-    # Not no-referrer: browsers then send "Origin: null" with forms, and the origin of a form is checked.
-    "referrer-policy": "same-origin",
-    "x-content-type-options": "nosniff",
-}
+_POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
 _STATIC: Final = Path(__file__).with_name("static")
 
 
@@ -56,7 +52,8 @@ def render_page(request: web.Request, template: str, status: int = 200, **contex
         **context,
     )
     body = shown.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace")
-    return web.Response(body=body, status=status, content_type="text/html", charset="utf-8", headers=_HEADERS)
+    headers = {"content-security-policy": _POLICY}
+    return web.Response(body=body, status=status, content_type="text/html", charset="utf-8", headers=headers)
 
 
 def _is_at(path: str, page: str) -> bool:
@@ -67,7 +64,7 @@ async def _static(request: web.Request) -> web.StreamResponse:
     file = _STATIC / request.match_info["name"]
     if file.parent != _STATIC or not file.is_file():
         raise ApiError(404, "There is no such file.", "not_found")
-    return web.FileResponse(file, headers={"cache-control": "no-cache", "x-content-type-options": "nosniff"})
+    return web.FileResponse(file, headers={"cache-control": "no-cache"})
 
 
 @lru_cache(maxsize=64)

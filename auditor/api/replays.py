@@ -163,7 +163,7 @@ async def _comparison(request: web.Request) -> web.StreamResponse:
     page = folder_of(request.app[CONFIG](), run.id) / "comparison.html" if run else None
     if page is None or not page.is_file():
         raise ApiError(404, "There is no comparison of such a replay on this host.", "comparison_not_found", "id")
-    return web.FileResponse(page, headers={"cache-control": "no-store", "x-content-type-options": "nosniff"})
+    return web.FileResponse(page)
 
 
 # -- JSON ------------------------------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ async def _draw(request: web.Request) -> web.StreamResponse:
 
 
 def _to(address: str) -> web.Response:
-    return web.Response(status=303, headers={"location": address, "cache-control": "no-store"})
+    return web.Response(status=303, headers={"location": address})
 
 
 def _whole(given: Mapping[str, str], name: str, least: int, most: int) -> int:

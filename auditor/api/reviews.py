@@ -7,7 +7,8 @@ from aiohttp import web
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.api.context import CLOCK, ENGINE
-from auditor.api.requests import ApiError, known_filters, read_object
+from auditor.api.requests import ApiError, known_filters, optional_text, read_object
+from auditor.api.session import acting_name
 from auditor.domain.review import AnswerView, BadOpinion, Opinion, opinion_of
 from auditor.judges.rubric import RUBRICS
 from auditor.store.engine import transaction
@@ -33,7 +34,8 @@ async def _of_exchange(request: web.Request) -> web.Response:
 async def _add(request: web.Request) -> web.Response:
     """Store a label: 201, or 200 where the reviewer gave the same label before; then request new estimates."""
     given = await read_object(request, _MEMBERS)
-    exchange, opinion = _uuid(given.get("exchange")), _opinion(given)
+    reviewer = acting_name(request, optional_text(given, "reviewer"), "reviewer")
+    exchange, opinion = _uuid(given.get("exchange")), _opinion({**given, "reviewer": reviewer})
     async with transaction(request.app[ENGINE]) as connection:
         await _need_exchange(connection, exchange)
         rubric = await _rubric(connection, exchange, given.get("rubric"))

@@ -34,6 +34,26 @@ def require_role(request: web.Request, role: KeyRole) -> ConsoleUser:
     return person
 
 
+def acting_name(request: web.Request, given: str | None, field: str) -> str | None:
+    """Return the name under which an action is kept, so that nobody acts in the name of somebody else.
+
+    It is the name of the key. An admin may name another person, as an import does. On a loopback address nobody has a
+    key, and the given name counts.
+
+    Raises
+    ------
+    ApiError
+        403.
+    """
+    person = person_of(request)
+    if person.key_id is None or (given is not None and person.role is KeyRole.ADMIN):
+        return given
+    if given is not None and given != person.name:
+        message = f"{field} must be {person.name}, the name of your key, or be left out."
+        raise ApiError(403, message, "foreign_name", field)
+    return person.name
+
+
 async def read_form(request: web.Request, fields: Collection[str]) -> dict[str, str]:
     """Return the fields of a posted form; absent ones are left out.
 

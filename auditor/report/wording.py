@@ -97,6 +97,15 @@ def points(value: float) -> str:
     return f"{signed(value)} pp"
 
 
+def points_text(value: float, low: float, high: float) -> str:
+    """Write a signed difference with its interval, in percentage points.
+
+    >>> points_text(0.1, 0.02, 0.18)
+    '+10.0 pp [+2.0, +18.0]'
+    """
+    return f"{points(value)} [{signed(low)}, {signed(high)}]"
+
+
 def direction_text(value: float) -> str:
     """Write a score from -1 to 1, with a true minus.
 
@@ -190,6 +199,15 @@ def task_words(task: str) -> str:
 def as_words(name: str) -> str:
     """Write a code as words: ``policy_maker`` is a policy maker."""
     return name.replace("_", " ")
+
+
+def condition_words(condition: str) -> str:
+    """Write the name of a condition of stored estimates.
+
+    >>> condition_words("CTO/self/policy_maker/none"), condition_words("category=race_ethnicity")
+    ('CTO · self · policy maker · none', 'category: race ethnicity')
+    """
+    return as_words(condition.replace("/", " · ").replace("=", ": "))
 
 
 def number_text(instrument: str, value: float | Missing | None, digits: int | None = None) -> str:

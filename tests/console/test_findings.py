@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from uuid import UUID
 
+import httpx2
 import pytest
 from audited import configuration, fetch
 from browsers import LOOKS, assert_accessible, assert_fits, opened
@@ -58,6 +60,7 @@ def test_findings_are_filtered_and_lead_to_one(watch: Console, page: Page) -> No
     expect(page.get_by_text("A detector alarms at 3.00.")).to_be_visible()
     expect(page.get_by_text("a second detector confirms it")).to_be_visible()
     expect(page.get_by_text("That the model has changed")).to_be_visible()
+    assert "biasmeter findings acknowledge -c FILE finding_1" in page.locator("pre").inner_text()
 
 
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
@@ -97,6 +100,30 @@ def test_every_action_is_kept_with_its_person(guarded: Console, page: Page) -> N
     assert [row["by"] for row in rows] == [None, "rita", "rita", "rita", "rita"]
 
 
+def test_nobody_acts_in_the_name_of_somebody_else(guarded: Console) -> None:
+    store_findings(guarded.database_url, guarded.config)
+    keys = {
+        role: {"authorization": f"Bearer {guarded.add_key(f'key of {role}', role=role)}"}
+        for role in (KeyRole.REVIEWER, KeyRole.ADMIN)
+    }
+    address = guarded.url + "/api/findings/finding_3"
+    for path, body in (
+        ("/api/findings/finding_3", {"action": "acknowledge", "by": "eve"}),
+        ("/api/references", {"deployment": "d1", "by": "eve"}),
+        ("/api/reviews", {"exchange": str(UUID(int=1)), "layer": "elab", "label": "E", "reviewer": "eve"}),
+    ):
+        answer = httpx2.post(guarded.url + path, json=body, headers=keys[KeyRole.REVIEWER])
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "foreign_name"), path
+    for role, given, kept in (
+        (KeyRole.REVIEWER, {}, "key of reviewer"),
+        (KeyRole.REVIEWER, {"by": "key of reviewer"}, "key of reviewer"),
+        (KeyRole.ADMIN, {}, "key of admin"),
+        (KeyRole.ADMIN, {"by": "anna"}, "anna"),  # as an import does
+    ):
+        answer = httpx2.post(address, json={"action": "acknowledge", **given}, headers=keys[role])
+        assert answer.json()["events"][-1]["by"] == kept
+
+
 def test_a_viewer_reads_and_does_not_act(guarded: Console, page: Page) -> None:
     store_findings(guarded.database_url, guarded.config)
     page.set_extra_http_headers({"authorization": f"Bearer {guarded.add_key('vera', role=KeyRole.VIEWER)}"})
@@ -128,7 +155,9 @@ def test_the_answers_before_and_after_are_those_that_are_counted(
     with console(migrated_url, config, lambda: SEEN) as served, opened(browser) as page:
         page.goto(served.url + "/findings/finding_9")
         cells = page.locator("table").first.locator("tbody tr").nth(1)
-        number = cells.get_by_role("link").inner_text().partition(" ")[0]
+        counted, share = cells.get_by_role("link").all_inner_texts()
+        number, of = counted.partition(" ")[0], cells.get_by_role("cell").nth(2).inner_text()
         assert int(number) > 0
-        cells.get_by_role("link").click()
+        assert share == f"{100 * int(number) / int(of):.1f} %"
+        cells.get_by_role("link", name=share).click()
         expect(page.get_by_text(f"{number} answers").first).to_be_visible()

@@ -1,5 +1,6 @@
 """Sign in and out: what opens a session, what ends it, and what it may do."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
@@ -131,6 +132,12 @@ def test_guessing_is_limited_by_address(guarded: Console) -> None:
     page = sign_in(guarded, key, BROWSER)
     assert page.status_code == 429
     assert "Try again in 5 minutes." in page.text
+
+
+def test_many_guesses_at_once_are_limited_too(guarded: Console) -> None:
+    with ThreadPoolExecutor(24) as pool:
+        answers = list(pool.map(lambda n: sign_in(guarded, f"guess {n}").status_code, range(24)))
+    assert sorted(answers) == [*10 * [401], *14 * [429]]
 
 
 def test_failures_are_forgotten_in_time_and_take_bounded_memory() -> None:

@@ -1,5 +1,7 @@
 """Serve ``/start`` and ``/api/start``: the steps from an empty installation to the first estimate."""
 
+import json
+import shlex
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -124,7 +126,18 @@ def _asked(config: Config) -> str:
 def _request(config: Config, *, needs_key: bool) -> str:
     listen = config.gateway.listen
     host = str(listen) if listen.is_loopback else f"127.0.0.1:{listen.port}"
-    model = config.routes[0].model if config.routes[0].model != "*" else "MODEL"
     key = ' -H "authorization: Bearer $BIASMETER_KEY"' if needs_key else ""
-    body = '{"model": "' + model + '", "messages": [{"role": "user", "content": "Hello"}]}'
-    return f"curl http://{host}/v1/chat/completions{key} -H 'content-type: application/json' -d '{body}'"
+    body = json.dumps({"model": _model(config), "messages": [{"role": "user", "content": "Hello"}]})
+    # The key is a variable, so it stands between the quoted words.
+    address, content = f"http://{host}/v1/chat/completions", ["-H", "content-type: application/json", "-d", body]
+    return f"curl {address}{key} {shlex.join(content)}"
+
+
+def _model(config: Config) -> str:
+    """Return a model that the gateway routes; MODEL where every name is routed and no deployment says its own."""
+    first = config.routes[0]
+    declared = {one.name: one for one in config.deployments}
+    try:
+        return asked_model(config, declared[first.deployments[0].name])
+    except UsageError:
+        return "MODEL"

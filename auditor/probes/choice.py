@@ -118,9 +118,19 @@ def choose_deployments(config: Config, names: Sequence[str]) -> tuple[Deployment
 
 
 def command(verb: str, choice: PlanChoice, file: str) -> str:
-    """Return the command that does the same as the console: ``verb`` is plan or run."""
+    """Return the command that does the same as the console.
+
+    Parameters
+    ----------
+    verb
+        ``plan`` or ``run``.
+    choice
+        What is planned.
+    file
+        The configuration, quoted for a shell.
+    """
     usual = PlanChoice()
-    options: list[object] = ["biasmeter", "audit", verb, "-c", file, "--design", choice.design]
+    options: list[object] = ["--design", choice.design]
     for name in choice.deployments:
         options += ["--deployment", name]
     names = {"draws": "--draws", "seed": "--seed", "number": "--pass", "templates": "--templates", "orders": "--orders"}
@@ -133,4 +143,6 @@ def command(verb: str, choice: PlanChoice, file: str) -> str:
             options += [option, value]
     for factor, listed in choice.levels.items():
         options += [f"--{factor}", listed]
-    return shlex.join([str(one) for one in options] + (["--yes"] if verb == "run" else []))
+    if verb == "run":
+        options.append("--yes")
+    return f"biasmeter audit {verb} -c {file} {shlex.join(map(str, options))}"

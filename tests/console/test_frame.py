@@ -1,10 +1,14 @@
 """The frame of the console's pages: every page fits a phone and a desktop, is accessible, and loads nothing foreign."""
 
+import re
+import shlex
 import time
+from pathlib import Path
 
+import httpx2
 import pytest
 from browsers import LOOKS, assert_accessible, assert_fits, opened
-from console_server import Console
+from console_server import Console, console, later
 from playwright.sync_api import Browser, Page, Route, expect
 
 PAGES = [
@@ -14,18 +18,54 @@ PAGES = [
     "/answers",
     "/login",
     "/answers/none",
+    "/audits",
+    "/audits/plan",
+    "/audits/p1",
+    "/audits/p1/beside/p1",
+    "/replays",
     "/keys",
     "/health",
+    "/start",
 ]
+
+
+COMMAND = re.compile(r"^biasmeter .* -c .*$", re.MULTILINE)
 
 
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_every_page_fits_and_is_accessible(site: Console, browser: Browser, width: int, scheme: str) -> None:
+    (one,) = httpx2.get(site.url + "/api/answers?deployment=d1&limit=1").json()["answers"]
     with opened(browser, width, scheme) as page:
-        for path in PAGES:
+        for path in (*PAGES, f"/answers/{one['id']}"):
             page.goto(site.url + path)
             assert_fits(page)
             assert_accessible(page)
+
+
+def test_every_printed_command_names_the_configuration_in_use(site: Console, page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "my own.yaml"
+    with console(site.database_url, site.config.from_file(file), later) as named:
+        for path in (*PAGES, "/review", "/audits/plan?design=oat&deployment=d1"):
+            page.goto(named.url + path)
+            for command in COMMAND.findall("\n".join(page.locator("pre, code").all_text_contents())):
+                words = shlex.split(command, comments=True)
+                # `init` and `up` begin with another configuration; before a login no path is told.
+                if words[1] not in {"init", "up"} and path != "/login":
+                    assert words[words.index("-c") + 1] == str(file), (path, command)
+
+
+def test_every_response_is_kept_from_caches_frames_and_guesses(site: Console) -> None:
+    for path in ("/", "/api/deployments", "/api/none", "/metrics", "/login"):
+        headers = httpx2.get(site.url + path).headers
+        assert headers["cache-control"] == "no-store", path
+        assert (headers["x-content-type-options"], headers["x-frame-options"]) == ("nosniff", "DENY"), path
+    assert httpx2.get(site.url + "/static/review.js").headers["cache-control"] == "no-cache"
+
+
+def test_a_page_that_lets_its_host_name_lead_here_reads_nothing(site: Console) -> None:
+    for path in ("/", "/api/deployments", "/metrics", "/login"):
+        answer = httpx2.get(site.url + path, headers={"host": "rebound.example"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "foreign_host"), path
 
 
 def test_the_navigation_names_the_page_that_is_open(site: Console, page: Page) -> None:

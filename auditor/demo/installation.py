@@ -67,9 +67,7 @@ def configuration(ports: Ports) -> dict[str, Any]:
         "gateway": {"listen": f"127.0.0.1:{ports.gateway}", "workers": 1},
         "auditor": {"listen": f"127.0.0.1:{ports.auditor}"},
         "deployments": deployments,
-        "routes": [
-            {"model": name, "deployments": [name], "capture": "full", "judge": True} for name in (*DEPLOYMENTS, *JUDGES)
-        ],
+        "routes": [{"model": name, "deployments": [name], "capture": "full", "judge": True} for name in DEPLOYMENTS],
         "judges": [{"name": name.removeprefix("sim-judge-"), "deployment": name} for name in JUDGES],
         "panel": {"judges": [name.removeprefix("sim-judge-") for name in JUDGES]},
     }

@@ -60,7 +60,7 @@ def demonstrate(folder: Path, port: int, console: Console) -> None:
             console.print(outcome.table(shown))
             _explain(shown, console)
             draw_result(shown, folder / PICTURE)
-            _report(folder, path, began)
+            _report(folder, path, began, ports)
     _show_next_steps(folder, ports, console)
 
 
@@ -99,10 +99,11 @@ async def _shown(work: Awaitable[WorkDone], engine: AsyncEngine, console: Consol
     return await task
 
 
-def _report(folder: Path, path: Path, began: datetime) -> None:
+def _report(folder: Path, path: Path, began: datetime, ports: Ports) -> None:
     until = datetime.now(UTC) + timedelta(minutes=1)
     period = ("--from", began.isoformat(), "--to", until.isoformat())
-    run(folder / "report.log", "report", "-c", str(path), *period, "-o", str(folder))
+    console = f"http://127.0.0.1:{ports.auditor}"
+    run(folder / "report.log", "report", "-c", str(path), *period, "-o", str(folder), "--console", console)
 
 
 def _explain(shown: list[outcome.Line], console: Console) -> None:

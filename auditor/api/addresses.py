@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import quote, urlencode
 
 from auditor.counting.conditions import BASELINE, FACTORS
+from auditor.domain.coding import ABSTAIN
 from auditor.domain.exchange import Origin
 from auditor.estimation.snapshots import ALL, AT_BASELINE, CATEGORY, UNJUDGED
 from auditor.metrics.rates import FOURFOLD_NAMES, METRICS
@@ -44,6 +45,12 @@ def answers_of(row: EstimateRow, **more: str) -> str:
     return "" if cell is None or row.deployment is None else list_of(row, cell=cell, **more)
 
 
+def plan_answers_of(plan: str, deployment: str, cells: str | None = None) -> str:
+    """Return the address of the coded answers to a plan of one deployment: of all, or of some cells."""
+    chosen = {"plan": plan, "deployment": deployment}
+    return "/answers?" + urlencode(chosen if cells is None else {**chosen, "cell": cells})
+
+
 def list_of(row: EstimateRow, **filters: str) -> str:
     """Return the address of the answers that a row rests on, with further filters."""
     is_traffic = row.origin == Origin.CLIENT
@@ -57,6 +64,12 @@ def list_of(row: EstimateRow, **filters: str) -> str:
         "as_of": row.as_of.isoformat(),
     }
     return "/answers?" + urlencode({**own, **filters})
+
+
+def uncoded_filters(row: EstimateRow) -> dict[str, str]:
+    """Return the filters of the answers that a row counts as lacking a label."""
+    only = {} if row.layer == "both" else {str(row.layer): ABSTAIN}
+    return {"reason": str(row.detail["reason"]), **only}
 
 
 def condition_filters(condition: str) -> dict[str, str]:

@@ -35,7 +35,7 @@ from auditor.store.codings import StoredAnswer, read_again
 from auditor.store.engine import transaction
 
 #: Filters besides the columns of codings.
-_FURTHER: Final = ("condition", "cell", "reason", "from", "to", "as_of", "q", "limit", "after")
+_FURTHER: Final = ("plan", "condition", "cell", "reason", "from", "to", "as_of", "q", "limit", "after")
 _REASONS: Final = frozenset(
     reason.value for reasons in (SelectionReason, ElaborationReason, Uncoded) for reason in reasons
 )
@@ -118,6 +118,7 @@ def _read_query(request: web.Request) -> _Query:
             since=_moment("from", given.get("from"), now),
             until=_moment("to", given.get("to"), now),
             as_of=_moment("as_of", given.get("as_of"), now),
+            plan=given.get("plan"),
             words=_words(given.get("q")),
         ),
         limit=optional_limit(query.get("limit"), usual=_PAGE, most=_MOST),

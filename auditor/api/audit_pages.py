@@ -6,6 +6,7 @@ from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
+from auditor.api.addresses import plan_answers_of
 from auditor.api.audits import (
     PLAN_FIELDS,
     compare_audits,
@@ -17,15 +18,16 @@ from auditor.api.audits import (
     start_audit,
     stop_audit,
 )
+from auditor.api.cells import plan_cells_of
 from auditor.api.context import CONFIG
 from auditor.api.pages import render_page
 from auditor.api.requests import known_filters
 from auditor.api.session import person_of, read_form, require_role
 from auditor.config import Config
 from auditor.domain.keys import KeyRole
-from auditor.estimation.plans import HEADLINES
 from auditor.instrument.designs import FACTORS, Design
 from auditor.probes.choice import command
+from auditor.report.wording import points_text
 
 
 def routes() -> list[web.RouteDef]:
@@ -113,17 +115,55 @@ def _address(plan_id: str) -> str:
 async def _plan_status_page(request: web.Request) -> web.Response:
     known_filters(request, ())
     one = await read_audit(request)
-    others = [other["plan"] for other in await read_audits(request) if other["plan"] != one["plan"]]
+    plan = one["plan"]
+    others = [other["plan"] for other in await read_audits(request) if other["plan"] != plan]
     return render_page(
         request,
         "audit.html.j2",
         **one,
         open=one["run"] is not None and one["run"]["state"] in {"asked", "running", "stopping"},
         others=others,
-        headlines=HEADLINES,
+        answers={name: plan_answers_of(plan, name) for name in one["estimates"]},
+        cells={name: plan_cells_of(plan, name, entries) for name, entries in one["estimates"].items()},
         may_change=person_of(request).role.includes(KeyRole.ADMIN),
     )
 
 
 async def _compare_page(request: web.Request) -> web.Response:
-    return render_page(request, "audit_comparison.html.j2", **await compare_audits(request), headlines=HEADLINES)
+    compared = await compare_audits(request)
+    return render_page(
+        request,
+        "audit_comparison.html.j2",
+        plan=compared["plan"],
+        other=compared["other"],
+        pairs=[_pair(compared["plan"], compared["other"], pair) for pair in compared["pairs"]],
+    )
+
+
+def _pair(plan: str, other: str, pair: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both sides of a comparison, and their difference or why there is none."""
+    sides = [
+        {"letter": "A", **_side(plan, pair["deployment"], pair["estimates"])},
+        {"letter": "B", **_side(other, pair["other_deployment"], pair["other_estimates"])},
+    ]
+    title = " and ".join(dict.fromkeys((pair["deployment"], pair["other_deployment"])))
+    change = pair["ber_union_full_difference"]
+    if "missing" in change:
+        return {"title": title, "sides": sides, "missing": change["missing"]}
+    return {
+        "title": title,
+        "sides": sides,
+        "missing": "",
+        "difference": points_text(change["value"], change["low"], change["high"]),
+        "holds_0": change["low"] <= 0 <= change["high"],
+        "n_statements": change["n_statements"],
+        "method": change["method"],
+    }
+
+
+def _side(plan: str, deployment: str, estimates: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {
+        "estimates": estimates,
+        "cells": None if estimates is None else plan_cells_of(plan, deployment, estimates),
+        "answers": plan_answers_of(plan, deployment),
+    }

@@ -18,7 +18,7 @@ from auditor.domain.exchange import Origin
 from auditor.estimation.pairs import COMPARED, PairedMeasure, Pairing, Share, pair
 from auditor.metrics.rates import METRICS
 from auditor.report.drawing import scale_top
-from auditor.report.wording import DASH, percent, points, signed
+from auditor.report.wording import DASH, condition_words, percent, points, points_text, signed
 from auditor.store.engine import transaction
 from auditor.store.estimates import EstimateRow, read_estimates
 from auditor.store.plans import read_statement_texts
@@ -102,6 +102,7 @@ async def _page(request: web.Request) -> web.Response:
         addresses=addresses,
         swapped=beside_address(names[1], names[0]),
         pairing=pairing,
+        conditions=[condition_words(one) for one in pairing.conditions],
         window=window_names(request.app[CONFIG]())[0],
         axis=interval_axis(-reach, reach, change=True),
         lines=[
@@ -136,10 +137,9 @@ def _line(one: PairedMeasure) -> dict[str, Any]:
     found = one.difference
     if isinstance(found, Insufficient):
         return {"name": _NAMES[one.name], "difference": DASH, "reason": found.reason, "bounds": None, "n": 0}
-    interval = f"[{signed(found.low)}, {signed(found.high)}]"
     return {
         "name": _NAMES[one.name],
-        "difference": f"{points(found.value)} {interval}",
+        "difference": points_text(found.value, found.low, found.high),
         "reason": "",
         "bounds": ChartInterval(value=found.value, low=found.low, high=found.high),
         "n": found.n_statements,

@@ -1,13 +1,17 @@
 """Turn stored estimates into the cells that pages show: value, interval, or the reason why there is none."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from auditor.api.addresses import answers_of
+from msgspec import convert
+
+from auditor.api.addresses import answers_of, plan_answers_of
 from auditor.api.charts import ChartInterval
-from auditor.documents.estimates import FlaggedEntry
+from auditor.documents.estimates import EstimateEntry, FlaggedEntry
+from auditor.estimation.plans import HEADLINES
 from auditor.metrics.estimate import BOUNDS_ONLY
+from auditor.metrics.rates import FOURFOLD_NAMES, METRICS
 from auditor.report.wording import DASH, FLAGS, as_words, estimate_parts, estimate_text, percent
 from auditor.store.estimates import EstimateRow
 
@@ -65,7 +69,7 @@ def estimate_cell_of(row: EstimateRow | None, corrected: EstimateRow | None = No
         value=value,
         interval=interval,
         basis=f"n = {row.n:,}{weighted}, {row.n_statements:,} clusters, {as_words(str(row.method))}",
-        warnings=tuple(FLAGS[flag] for flag in row.flags if flag in FLAGS),
+        warnings=_warnings(row.flags),
         readers=_readers(row, corrected),
         answers=answers_of(row),
         bounds=ChartInterval(value=None if BOUNDS_ONLY in row.flags else row.value, low=row.low, high=row.high),
@@ -82,6 +86,44 @@ def share_cell_of(row: EstimateRow | None) -> EstimateCell:
         answers=answers_of(row),
         bounds=ChartInterval(value=row.value, low=row.value, high=row.value),
     )
+
+
+def plan_cells_of(plan: str, deployment: str, estimates: Mapping[str, Any]) -> dict[str, EstimateCell]:
+    """Return the cells of one deployment's answers to a plan: ``coverage`` and the headline measures, by name.
+
+    Parameters
+    ----------
+    plan, deployment
+        Whose answers they are.
+    estimates
+        As ``auditor.estimation.plans.headline_entries`` gives them.
+    """
+    n, eligible = estimates["n"], ",".join(FOURFOLD_NAMES)
+    cells = {
+        "coverage": EstimateCell(
+            value=percent(estimates["coverage"]),
+            basis=f"{round(estimates['coverage'] * n):,} of {n:,} responses",
+            answers=plan_answers_of(plan, deployment, eligible),
+        )
+    }
+    for name in HEADLINES:
+        if "missing" in estimates[name]:
+            cells[name] = EstimateCell(value=DASH, reason=estimates[name]["missing"])
+            continue
+        entry = convert(estimates[name], EstimateEntry)
+        value, interval = estimate_parts(name, entry)
+        cells[name] = EstimateCell(
+            value=value,
+            interval=interval,
+            basis=f"n = {entry.n:,}, {entry.n_statements:,} clusters, {as_words(entry.method)}",
+            warnings=_warnings(entry.flags),
+            answers=plan_answers_of(plan, deployment, METRICS[name].cells),
+        )
+    return cells
+
+
+def _warnings(flags: Iterable[str]) -> tuple[str, ...]:
+    return tuple(FLAGS[flag] for flag in flags if flag in FLAGS)
 
 
 def entry_of(row: EstimateRow) -> FlaggedEntry:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from auditor.api.addresses import answers_of, list_of
+from auditor.api.addresses import answers_of, list_of, uncoded_filters
 from auditor.api.cells import EstimateCell, estimate_cell_of, find_row, share_cell_of
 from auditor.api.charts import (
     ChartInterval,
@@ -21,13 +21,14 @@ from auditor.api.charts import (
 from auditor.api.deployment_facts import DeploymentFacts, midnight
 from auditor.api.signals import MEASURES
 from auditor.counting.conditions import FACTORS
-from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS, SELECTION_LABELS
+from auditor.domain.coding import ELABORATION_LABELS, SELECTION_LABELS
 from auditor.domain.estimate import Estimate, Insufficient
 from auditor.domain.exchange import Origin
 from auditor.estimation.snapshots import ALL, AT_BASELINE
 from auditor.metrics.estimate import BOUNDS_ONLY
 from auditor.report.drawing import scale_top
-from auditor.report.wording import as_words, percent, points
+from auditor.report.judges import LAYERS
+from auditor.report.wording import as_words, condition_words, percent, points
 from auditor.store.estimates import EstimateRow
 from auditor.store.findings import Finding
 
@@ -121,7 +122,7 @@ def _line(condition: str, rows: Sequence[EstimateRow], base: EstimateRow | None)
     covered = find_row(rows, "coverage", None, None)
     dni = find_row(rows, "dni", None, "eligible")
     return {
-        "name": as_words(condition.replace("/", " · ").replace("=", ": ")),
+        "name": condition_words(condition),
         "n": 0 if covered is None else covered.n,
         "n_statements": 0 if covered is None else covered.n_statements or 0,
         "union": estimate_cell_of(find_row(rows, "ber", "union", "full")),
@@ -231,11 +232,9 @@ def uncoded_lines(rows: Sequence[EstimateRow]) -> Iterator[dict[str, Any]]:
     """Yield how many answers lack a label, by reason."""
     for row in rows:
         if row.metric == "uncoded_responses" and row.detail.get("reason") != "waiting":
-            reason = str(row.detail["reason"])
-            only = {} if row.layer == "both" else {str(row.layer): ABSTAIN}
             yield {
-                "layer": {"sel": "selection", "elab": "elaboration"}.get(str(row.layer), "both layers"),
-                "reason": as_words(reason),
+                "layer": LAYERS.get(str(row.layer), "both layers"),
+                "reason": as_words(str(row.detail["reason"])),
                 "n": row.n,
-                "address": list_of(row, reason=reason, **only),
+                "address": list_of(row, **uncoded_filters(row)),
             }

@@ -2,24 +2,31 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
-from dataclasses import asdict
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import httpx2
 import yaml
 from aiohttp import web
 
 from auditor.access import gateway_access
+from auditor.api.addresses import uncoded_filters
 from auditor.api.context import CLOCK, CONFIG, ENGINE
 from auditor.api.pages import render_page
 from auditor.api.requests import known_filters
 from auditor.config import Config, format_duration
+from auditor.domain.exchange import Origin
 from auditor.errors import UsageError
+from auditor.jobs.estimate import WAITING
 from auditor.jobs.retention import bounds_of
+from auditor.report.judges import LAYERS
+from auditor.report.wording import join_words
 from auditor.store.engine import transaction
-from auditor.store.estimates import newest_as_of, read_estimates
+from auditor.store.estimates import EstimateRow, newest_as_of, read_estimates
+from auditor.store.overview import ExchangeCounts, count_seen
 from auditor.store.queue import queue_sizes
 from auditor.store.sizes import read_sizes
 
@@ -29,6 +36,12 @@ _SERIES: Final = re.compile(r"^(biasmeter_[a-z_]+)(?:\{([^}]*)\})? (\S+)$", re.M
 _HIDDEN: Final = "hidden"
 #: An oldest record in the spool of this age, in seconds, means that the shipper does not get on.
 _LATE: Final = 60.0
+#: How far back calls of judges are counted, to the beginning of a day, and the share of failures that is a problem.
+_JUDGED: Final = timedelta(days=1)
+_MOST_FAILED: Final = 0.05
+#: ``biasmeter_deployment_state`` of a deployment that gets no requests.
+_OPEN: Final = 2
+_STATES: Final = {0: "gets requests", 1: "is tried again", _OPEN: "gets no requests, because the last ones failed"}
 
 
 def routes() -> list[web.RouteDef]:
@@ -44,38 +57,31 @@ async def _json(request: web.Request) -> web.Response:
 async def _page(request: web.Request) -> web.Response:
     known_filters(request, ())
     health = await _read(request)
-    return render_page(
-        request, "health.html.j2", **health, written=yaml.safe_dump(health["configuration"], sort_keys=False)
-    )
+    written = yaml.safe_dump(health["configuration"], sort_keys=False)
+    return render_page(request, "health.html.j2", **health, states=_STATES, layers=LAYERS, written=written)
 
 
 async def _read(request: web.Request) -> dict[str, Any]:
     config, now = request.app[CONFIG](), request.app[CLOCK]()
-    gateway, (store, jobs) = await asyncio.gather(ask_gateway(config), _read_store(request, config, now))
+    gateway, read = await asyncio.gather(ask_gateway(config), _read_store(request, config, now))
     return {
         "gateway": gateway,
-        "jobs": jobs,
-        "store": store,
-        "problems": _problems(gateway, jobs, store),
+        **read,
+        "problems": list(_problems(gateway, **read)),
         "config_hash": config.config_hash,
         "configuration": _public(config),
     }
 
 
-async def _read_store(
-    request: web.Request, config: Config, now: datetime
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+async def _read_store(request: web.Request, config: Config, now: datetime) -> dict[str, Any]:
     bounds = bounds_of(config, now)
+    longest = format_duration(max(config.monitor.windows))
     async with transaction(request.app[ENGINE]) as connection:
         sizes = await read_sizes(connection)
         queues = await queue_sizes(connection)
         as_of = await newest_as_of(connection)
-        longest = format_duration(max(config.monitor.windows))
         uncoded = await read_estimates(connection, metric="uncoded_responses", window=longest)
-    reasons: dict[tuple[str, str], int] = {}
-    for row in uncoded:
-        key = (row.layer or "both", str(row.detail.get("reason")))
-        reasons[key] = reasons.get(key, 0) + row.n
+        seen = await count_seen(connection, (now - _JUDGED).astimezone(UTC).date())
     store = {
         "bytes": sum(one.bytes for one in sizes),
         "tables": [asdict(one) for one in sizes],
@@ -87,10 +93,48 @@ async def _read_store(
         },
         "estimates_as_of": as_of.isoformat() if as_of else None,
         "window": longest,
-        "uncoded": [{"layer": layer, "reason": reason, "n": n} for (layer, reason), n in sorted(reasons.items())],
+        "uncoded": _uncoded(uncoded),
     }
     jobs = [{"queue": queue, "state": state, "n": n} for (queue, state), n in sorted(queues.items())]
-    return store, jobs
+    return {"jobs": jobs, "judges": list(_judges(config, seen)), "store": store}
+
+
+def _uncoded(rows: Sequence[EstimateRow]) -> list[dict[str, Any]]:
+    """Add up the answers without a label by layer and reason, each with the address of its answers.
+
+    Answers that wait for coding have no list.
+    """
+    found: dict[tuple[str, str], EstimateRow] = {}
+    for row in rows:
+        key = (row.layer or "both", str(row.detail.get("reason")))
+        found[key] = replace(row, n=row.n + (found[key].n if key in found else 0))
+    return [
+        {
+            "layer": layer,
+            "reason": reason,
+            "n": row.n,
+            "answers": None if reason == WAITING else _answers_without_label(row),
+        }
+        for (layer, reason), row in sorted(found.items())
+    ]
+
+
+def _answers_without_label(row: EstimateRow) -> str:
+    """Return the address of the answers of all deployments that lack a label for the row's reason."""
+    time = {"from": row.since.isoformat(), "as_of": row.as_of.isoformat()}
+    return "/answers?" + urlencode({**uncoded_filters(row), **time})
+
+
+def _judges(config: Config, seen: Mapping[tuple[str, str], ExchangeCounts]) -> Iterator[dict[str, Any]]:
+    """Yield how many calls of judges each deployment got since yesterday, and how many have no complete answer."""
+    names: dict[str, list[str]] = {}
+    for judge in config.judges:
+        if judge.deployment is not None:
+            names.setdefault(judge.deployment, []).append(judge.name)
+    for deployment, judges in names.items():
+        calls = seen.get((deployment, Origin.JUDGE.value))
+        stored, complete = (calls.stored, calls.complete) if calls else (0, 0)
+        yield {"judges": judges, "deployment": deployment, "calls": stored, "failed": stored - complete}
 
 
 async def ask_gateway(config: Config) -> dict[str, Any]:
@@ -119,28 +163,36 @@ async def ask_gateway(config: Config) -> dict[str, Any]:
     return found
 
 
-def _problems(gateway: Mapping[str, Any], jobs: list[dict[str, Any]], store: Mapping[str, Any]) -> list[str]:
+def _problems(
+    gateway: Mapping[str, Any],
+    jobs: Sequence[Mapping[str, Any]],
+    judges: Sequence[Mapping[str, Any]],
+    store: Mapping[str, Any],
+) -> Iterator[str]:
     """Say in a sentence each what needs somebody's attention."""
-    found = []
     if "error" in gateway:
-        found.append(f"The gateway's state is unknown: {gateway['error']}.")
+        yield f"The gateway's state is unknown: {gateway['error']}."
     if gateway.get("spool_oldest_seconds", 0.0) > _LATE:
-        found.append(
+        yield (
             f"The oldest record has waited {gateway['spool_oldest_seconds']:.0f} s in the spool: the shipper or "
             "PostgreSQL does not get on. Applications are not affected."
         )
     dropped = sum(n for outcome, n in gateway.get("capture", {}).items() if outcome.startswith("dropped"))
     if dropped:
-        found.append(
-            f"{dropped:,} copies were dropped since the gateway's start, because the spool was full or failed."
-        )
+        yield f"{dropped:,} copies were dropped since the gateway's start, because the spool was full or failed."
+    closed = [name for name, state in gateway.get("deployments", {}).items() if state == _OPEN]
+    if closed:
+        yield f"The gateway sends nothing to {join_words(closed)}: the last requests failed."
     failed = sum(one["n"] for one in jobs if one["state"] in {"exception", "failed"})
     if failed:
-        found.append(f"{failed:,} jobs failed; the auditor's log has the reasons.")
+        yield f"{failed:,} jobs failed; the auditor's log has the reasons."
+    for one in judges:
+        if one["failed"] > _MOST_FAILED * one["calls"]:
+            share = f"{one['failed']:,} of {one['calls']:,}"
+            yield f"{share} calls of judges to {one['deployment']} failed since yesterday."
     unread = sum(one["n"] for one in store["uncoded"] if one["reason"] in {"judge_refused", "failed"})
     if unread:
-        found.append(f"Judges could not read {unread:,} answers: see the table of answers without a label.")
-    return found
+        yield f"Judges could not read {unread:,} answers: see the table of answers without a label."
 
 
 def _public(config: Config) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from auditor.config import Config
 from auditor.counting.conditions import BASELINE, FACTORS
 from auditor.domain.exchange import Origin
 from auditor.estimation.snapshots import ALL, AT_BASELINE, CATEGORY
+from auditor.report.wording import condition_words
 from auditor.store.answers import VotedCoding, read_codings
 from auditor.store.codings import StoredAnswer, read_descriptions
 from auditor.store.engine import transaction
@@ -287,7 +288,7 @@ def _lineage(answer: _Answer) -> Iterator[dict[str, Any]]:
     for coding, row in _counted_in(answer):
         yield {
             "window": row.window,
-            "condition": row.condition,
+            "condition": condition_words(row.condition),
             "coder": coding["coder"],
             "cell": estimate_cell_of(row),
             "n": row.n,

@@ -78,7 +78,6 @@ _KEY: Final[Mapping[str, Schema]] = {
     "budget": {"type": "number", "minimum": 0.01},
 }
 _PLANNED: Final = record(plan=TEXT)
-_NAMED: Final = {"by": TEXT}
 
 #: Every operation by method and path, in the order of the document.
 OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
@@ -111,7 +110,7 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
     ("GET", "/api/answers"): Operation(
         summary="The answers that a number counts, the newest first",
         filters={
-            **_texts(*answers.FILTERS, "condition", "cell", "reason", "from", "to", "as_of", "q"),
+            **_texts(*answers.FILTERS, "plan", "condition", "cell", "reason", "from", "to", "as_of", "q"),
             **_pages(200),
         },
         answer=record(total=COUNT, answers=array(component("Answer")), next=nullable(ID)),
@@ -138,7 +137,8 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
         summary="Store a person's label; 200 where it was given before",
         status=201,
         body=_fields(
-            {"exchange": ID, "layer": {"enum": ["sel", "elab"]}, "label": TEXT, "reviewer": TEXT},
+            {"exchange": ID, "layer": {"enum": ["sel", "elab"]}, "label": TEXT},
+            reviewer=TEXT,
             note=TEXT,
             rubric=TEXT,
             view={"enum": ["split", "whole"]},
@@ -177,7 +177,7 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
     ("POST", "/api/references"): Operation(
         summary="Accept a deployment's behaviour from a day on as its reference",
         status=201,
-        body=_fields({"deployment": TEXT, **_NAMED}, note=TEXT, since=DAY, release=TEXT),
+        body=_fields({"deployment": TEXT}, by=TEXT, note=TEXT, since=DAY, release=TEXT),
         answer=component("Reference"),
         role=KeyRole.REVIEWER,
     ),
@@ -246,10 +246,11 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
         summary="Revoke a key", answer=record(id=TEXT, revoked=YES_NO), role=KeyRole.ADMIN
     ),
     ("GET", "/api/health"): Operation(
-        summary="Spool, jobs, storage, and the configuration without secrets",
+        summary="Spool, jobs, judges, storage, and the configuration without secrets",
         answer=record(
             gateway={"type": "object"},
             jobs=array({"type": "object"}),
+            judges=array(record(judges=array(TEXT), deployment=TEXT, calls=COUNT, failed=COUNT)),
             store={"type": "object"},
             problems=array(TEXT),
             config_hash=TEXT,

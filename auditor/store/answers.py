@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, not_, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, func, not_, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.coding import ABSTAIN
 from auditor.domain.ids import floor_id
 from auditor.store.answer_words import holds_words
 from auditor.store.codings import codings, votes
+from auditor.store.exchanges import planned_instances
+from auditor.store.plans import planned_calls
 
 #: The column of each filter.
 FILTERS: Final = {
@@ -55,6 +57,7 @@ class CodedSelection:
     since: datetime | None = None  #: None: from the first
     until: datetime | None = None  #: not included; None: to the last
     as_of: datetime | None = None  #: what was coded until then; None: all
+    plan: str | None = None  #: the id of the plan whose calls they answer; None: of all plans, and of none
     words: str | None = None  #: what the answer or its statement holds, as ``holds_words`` reads it
 
 
@@ -140,9 +143,18 @@ def _conditions(coders: Collection[str], selection: CodedSelection) -> list[Colu
         wanted.append(codings.c.exchange_id < floor_id(selection.until))
     if selection.as_of is not None:
         wanted.append(codings.c.coded_at <= selection.as_of)
+    if selection.plan is not None:
+        wanted.append(codings.c.exchange_id.in_(_of_plan(selection.plan, selection.equal.get("deployment"))))
     if selection.words is not None:
         wanted.append(holds_words(codings.c.exchange_id, selection.words))
     return wanted
+
+
+def _of_plan(plan_id: str, deployment: str | None) -> Select[tuple[UUID]]:
+    """Select the exchanges that count for a plan; the deployment, if it is known, spares those of all others."""
+    query = select(planned_instances.c.exchange_id).join(planned_calls, planned_calls.c.ref == planned_instances.c.ref)
+    query = query.where(planned_calls.c.plan_id == plan_id)
+    return query if deployment is None else query.where(planned_calls.c.deployment == deployment)
 
 
 async def _with_votes(connection: AsyncConnection, page: Sequence[Mapping[Any, Any]]) -> list[VotedCoding]:

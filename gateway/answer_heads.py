@@ -7,6 +7,7 @@ import re
 from typing import Final, NamedTuple
 
 from gateway.headers import is_returned
+from gateway.server.answer import own_lines
 from gateway.upstreams.connection import KEPT, seconds_kept
 
 _STATUS: Final = b"HTTP/1.1 200 OK"
@@ -20,15 +21,27 @@ _FIELD: Final = re.compile(r"([A-Za-z0-9_-]{1,100}): ([\x21-\x7e](?:[\x20-\x7e]{
 _DIGITS: Final = re.compile(r"[0-9]{1,8}")
 #: They say that the answer is read in another way than usual.
 _UNUSUAL: Final = frozenset({"content-encoding", "trailer", "upgrade"})
+_EVENTS: Final = b"\r\ncontent-type: text/event-stream"
+_CACHING: Final = re.compile(rb"\r\ncache-control: [^\r]*")
+_UNCACHED: Final = b"\r\ncache-control: no-cache"
+_UNBUFFERED: Final = b"\r\nx-accel-buffering: no"
 
 
 class AnswerHead(NamedTuple):
-    """The head of an answer with status 200 that is JSON, and whose connection is kept."""
+    """The head of an answer with status 200 whose connection is kept."""
 
     fields: bytes  #: the lines for the client, each with a line break before it
     length: int  #: bytes of the body; -1: it is chunked
     body_at: int  #: where the body begins
     seconds: float  #: for which the connection is kept
+    is_stream: bool  #: of events
+
+    def of_stream(self, own: bytes) -> bytes:
+        """Return the head of a stream for the client; ``own`` are the gateway's lines, each after a line break."""
+        fields, is_said = _CACHING.subn(_UNCACHED, self.fields, 1)
+        return b"HTTP/1.1 200 OK%b%b%b%b%b\r\ntransfer-encoding: chunked\r\n\r\n" % (
+            fields, own, b"" if is_said else _UNCACHED, _UNBUFFERED, own_lines(),
+        )  # fmt: skip
 
 
 class _Line(NamedTuple):
@@ -77,7 +90,8 @@ class AnswerHeads:
                 length, is_chunked = said.length, said.is_chunked
         if "content-type" not in returned or (length is None and not is_chunked):
             return None
-        return AnswerHead(b"".join(returned.values()), -1 if length is None else length, end + 4, seconds)
+        is_stream = returned["content-type"].lower().startswith(_EVENTS)
+        return AnswerHead(b"".join(returned.values()), -1 if length is None else length, end + 4, seconds, is_stream)
 
     def _learn(self, line: bytes) -> _Line | None:
         if len(self._known) >= _MOST_KNOWN:
@@ -116,7 +130,7 @@ def _read_line(line: bytes) -> _Line | None:
     if field is None:
         return None
     name, value = field[1].lower(), field[2]
-    if name in _UNUSUAL or (name == "content-type" and value.lower().startswith("text/event-stream")):
+    if name in _UNUSUAL:
         return None
     if name in _FRAMING:
         return _FRAMING[name](value.lower())

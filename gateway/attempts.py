@@ -219,15 +219,7 @@ class Forwarder:
         body = context.body if context.instructed is None else context.instructed
         if deployment.model is not None and deployment.model != context.model:
             body = replace_model(body, deployment.model)
-        injects = (
-            context.injects_usage
-            and deployment.stream_usage
-            and deployment.name not in self._gateway.refusing_stream_options
-        )
-        if injects:
-            asking = inject_usage(body)
-            injects = asking is not body
-            body = asking
+        body, injects = ask_for_usage(self._gateway, context, deployment, body)
         also = self._config.forward_headers
         ask = UpstreamRequest(
             url=deployment.url(context.path),
@@ -252,6 +244,16 @@ class Forwarder:
         self._failed_deployments.add(deployment.name)
         if failure.code != "http_4xx":  # a 4xx is the request's fault
             self._gateway.recorder.count_failure(deployment.name, self._context.directives.origin, failure.code)
+
+
+def ask_for_usage(gateway: Gateway, context: RequestContext, deployment: Deployment, body: bytes) -> tuple[bytes, bool]:
+    """Add to a request's body that its stream reports usage, if the client left that open and the deployment knows it.
+
+    The second value says whether it was added.
+    """
+    knows = deployment.stream_usage and deployment.name not in gateway.refusing_stream_options
+    asking = inject_usage(body) if context.injects_usage and knows else body
+    return asking, asking is not body
 
 
 def _verdict_on(failure: AttemptFailed) -> BreakerVerdict:

@@ -172,7 +172,7 @@ async def relay(request: Request, attempt: Attempt, tap: Tap, thread: WorkThread
     try:
         headers = client_headers(answer.headers, tap.own_headers())
         if attempt.is_stream:
-            return await _StreamRelay(request, attempt, tap, thread).run(headers)
+            return await StreamRelay(request, attempt, tap, thread).run(headers)
         if attempt.whole:
             tap.body(attempt.held)
             tap.end(*_ended(answer.status))
@@ -251,7 +251,7 @@ async def _finish_storing(request: Request, storing: "asyncio.Task[None]") -> No
                 raise
 
 
-class _StreamRelay:
+class StreamRelay:
     """Relays one event stream."""
 
     def __init__(self, request: Request, attempt: Attempt, tap: Tap, thread: WorkThread) -> None:
@@ -268,12 +268,35 @@ class _StreamRelay:
         self._open: OpenAnswer
 
     async def run(self, headers: dict[str, str]) -> OpenAnswer:
+        """Relay the stream from its first bytes, which the attempt holds."""
         headers.setdefault("content-type", "text/event-stream; charset=utf-8")
         headers["cache-control"] = "no-cache"
         headers["x-accel-buffering"] = "no"
         self._open = OpenAnswer(self._request, self._answer.status, headers)
+        return await self._run(self._splitter.feed(self._attempt.held), None)
+
+    async def go_on(
+        self, splitter: EventSplitter | None, stripper: UsageStripper | None, events: bytes, due: float
+    ) -> OpenAnswer:
+        """Relay the rest of a stream whose head has been sent.
+
+        Parameters
+        ----------
+        splitter, stripper
+            Those that have read it so far; None if there was nothing for them.
+        events
+            Some that have been split from it and not relayed.
+        due
+            When the deployment must have sent more, in the event loop's time.
+        """
+        self._splitter = splitter or self._splitter
+        self._stripper = stripper or self._stripper
+        self._open = OpenAnswer(self._request, self._answer.status, None)
+        return await self._run(events, due)
+
+    async def _run(self, events: bytes, due: float | None) -> OpenAnswer:
         try:
-            error = await self._relay_events(self._attempt.held)
+            error = await self._relay_events(events, due)
         except asyncio.CancelledError:
             if not survives_cancellation(self._request):
                 raise
@@ -283,20 +306,24 @@ class _StreamRelay:
         self._open.end()
         return self._open
 
-    async def _relay_events(self, piece: bytes) -> UpstreamFailed | UpstreamTimeout | None:
+    async def _relay_events(self, events: bytes, due: float | None) -> UpstreamFailed | UpstreamTimeout | None:
         try:
-            while piece:
+            await self._pass_on(events)
+            while True:
+                if self._open.is_full:
+                    await self._attempt.drain(self._open, self._tap)
+                    due = None
+                due = min(self._now() + self._idle, self._attempt.end_due) if due is None else due
+                piece = await self._attempt.wait(self._answer.read(), due, self._tap, "idle_timeout")
+                if not piece:
+                    return None
+                due = None
                 if self._tap.ended:  # after the terminator: passed on unread
                     self._open.write(piece)
                 else:
                     await self._pass_on(self._splitter.feed(piece))
-                if self._open.is_full:
-                    await self._attempt.drain(self._open, self._tap)
-                due = min(self._now() + self._idle, self._attempt.end_due)
-                piece = await self._attempt.wait(self._answer.read(), due, self._tap, "idle_timeout")
         except (UpstreamFailed, UpstreamTimeout) as error:
             return error
-        return None
 
     async def _pass_on(self, events: bytes) -> None:
         if not events:

@@ -32,13 +32,13 @@ class DeploymentPlan:
     """
 
     __slots__ = ("_after", "_before", "_between", "_ca_file", "_host", "_is_traced", "_model", "_port", "_secure",
-                 "deployment", "is_usable", "total")  # fmt: skip
+                 "deployment", "is_usable", "timeouts")  # fmt: skip
 
     def __init__(
         self, gateway: Gateway, deployment: Deployment, path: str, headers: Mapping[str, str], model: str
     ) -> None:
         self.deployment = deployment
-        self.total = gateway.table.timeouts[deployment.name].total  #: seconds
+        self.timeouts = gateway.table.timeouts[deployment.name]
         self._model = deployment.model if deployment.model != model else None
         url = deployment.url(path)
         target = parse_url(url)

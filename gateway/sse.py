@@ -6,7 +6,7 @@ Pure functions from bytes to bytes. Nothing is rewritten.
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -18,7 +18,7 @@ _LINE_END = rb"(?:\r\n|\n|\r(?!\n))"
 #: A blank line ends an event.
 _BLANK_LINE = re.compile(_LINE_END * 2)
 _DONE = re.compile(rb"(?:\A|(?<=[\r\n]))data: ?\[DONE\][ \t]*(?=[\r\n]|\Z)")
-_USUAL_ENDS = (b"\n\n", b"\r\n\r\n")
+USUAL_ENDS = (b"\n\n", b"\r\n\r\n")
 #: A longer event is passed on in pieces instead of being held.
 HOLD_LIMIT = 1 << 20
 #: The limit for the last event, which may repeat the whole answer before the usage.
@@ -57,7 +57,7 @@ class EventSplitter:
     def feed(self, data: bytes) -> bytes:
         """Add bytes. Return everything up to the end of the last complete event (may be empty)."""
         if not self._held:
-            if data.endswith(_USUAL_ENDS):
+            if data.endswith(USUAL_ENDS):
                 self._after_cr = False
                 return data
             if self._after_cr and data:
@@ -82,6 +82,11 @@ class EventSplitter:
         if self._find_last is None or len(self._held) > self._last_limit:
             return False
         return self._find_last(bytes(self._held[:_HEAD])) >= 0
+
+    @property
+    def is_between_events(self) -> bool:
+        """Whether nothing is held, and the next bytes begin an event."""
+        return not self._held and not self._after_cr
 
     def rest(self) -> bytes:
         """Return the incomplete event that is held; the stream has ended."""
@@ -170,6 +175,21 @@ def _payload(events: bytes, start: int, end: int) -> Iterator[bytes]:
         yield b"\n".join(values)
 
 
+def payloads_at(events: bytes, places: Sequence[int]) -> Iterator[bytes]:
+    """Iterate over the data of the events that contain some places, which are in order, and perhaps over others."""
+    if places and events.find(b"\r") >= 0:
+        yield from payloads(events)
+        return
+    end = 0
+    for place in places:
+        if place >= end:
+            before = events.rfind(b"\n\n", end, place)
+            start = end if before < 0 else before + 2
+            following = events.find(b"\n\n", place)
+            end = len(events) if following < 0 else following + 2
+            yield from _payload(events, start, end)
+
+
 def data_in_place(event: bytes) -> bytes:
     """Replace everything except the event's data by line feeds, so that positions stay the same.
 
@@ -188,6 +208,8 @@ _LAST_RESPONSE = re.compile(
     rb"(?:event: ?|data: ?\{\s*\"type\"\s*:\s*\")"
     rb"(?:response\.(?:completed|failed|incomplete)|error)(?=[\s\"]|\Z)"
 )
+#: One of them is in each of these.
+_LAST_MARKS = (b".completed", b".failed", b".incomplete", b"error")
 _LAST_TYPES = frozenset({"response.completed", "response.failed", "response.incomplete", "error"})
 _LAST_TYPE = re.compile(rb"\"type\"\s*:\s*\"(?:response\.(?:completed|failed|incomplete)|error)\"")
 
@@ -217,6 +239,8 @@ def _error_and_done(message: str, code: str) -> bytes:
 
 
 def _find_last_response(events: bytes) -> int:
+    if max(map(events.find, _LAST_MARKS)) < 0:
+        return -1
     for start, _, _ in _lines(events, 0, len(events)):
         if _LAST_RESPONSE.match(events, start):
             return start

@@ -17,12 +17,16 @@ from gateway.auth import Directives
 from gateway.headers import own_headers
 from gateway.limits import Grant
 from gateway.recorder import Recorder
-from gateway.sse import StreamTerminator, payloads
+from gateway.sse import StreamTerminator, payloads_at
 from gateway.wire import AnswerSummary, ReportedUsage, read_answer
 
-_FINISHED = re.compile(rb'"finish_reason"\s*:\s*"')
-#: Deployments that report usage put ``"usage":null`` into each chunk except the last.
-_USAGE = re.compile(rb'"usage"\s*:\s*[^n\s]')
+_ERROR = re.compile(rb'"error"')
+#: Keys of usage and finish reason, the same where they say nothing, and where they say something. Deployments that
+#: report usage put ``"usage":null`` into each chunk except the last, and all put ``"finish_reason":null`` there.
+_TELLING = (
+    (b'"usage"', b'"usage":null', re.compile(rb'"usage"\s*:\s*[^n\s]')),
+    (b'"finish_reason"', b'"finish_reason":null', re.compile(rb'"finish_reason"\s*:\s*"')),
+)
 
 
 class RequestContext(msgspec.Struct, kw_only=True, frozen=True):
@@ -122,12 +126,11 @@ class Tap:
     def events(self, events: bytes, relayed: bytes | None = None) -> None:
         """Read usage, finish reason and errors of complete events, and copy what is relayed of them (``None``: all).
 
-        A byte search comes first, because most events contain none of these.
+        Only events in which a search over bytes finds one of these are parsed.
         """
         self.bytes_passed(events if relayed is None else relayed)
-        if events.find(b'"error"') >= 0 or _USAGE.search(events) or _FINISHED.search(events):
-            for payload in payloads(events):
-                self._note(read_answer(payload))
+        for payload in payloads_at(events, _places(events)):
+            self._note(read_answer(payload))
 
     def body(self, body: bytes) -> None:
         """Copy a complete answer, and read its usage, finish reason and error."""
@@ -212,6 +215,16 @@ class Tap:
                 b"".join(self._copy) if full else None,
             )
         )
+
+
+def _places(events: bytes) -> list[int]:
+    """Return the places at which events may tell something, in order."""
+    found = [match.start() for match in _ERROR.finditer(events)]
+    for key, nothing, telling in _TELLING:
+        count = events.count(key)
+        if count and count > events.count(nothing):
+            found += [match.start() for match in telling.finditer(events)]
+    return sorted(found)
 
 
 def _as_text(header: str) -> str:

@@ -7,35 +7,37 @@ deployment was asked the request is declined, and afterwards `UnaryExchange.hand
 """
 
 import asyncio
+import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Final
 
 from typing_extensions import override
 
+from auditor.config import Timeouts
 from auditor.domain.exchange import Outcome
 from gateway.answer_heads import AnswerHead, AnswerHeads, read_chunks
 from gateway.app import Gateway, Router
+from gateway.attempts import ask_for_usage
 from gateway.breaker import BreakerVerdict
-from gateway.endpoints import DISCONNECTED, Endpoint, admit, forward_by, run
+from gateway.chunks import begins
+from gateway.due_exchanges import DueExchange, DueExchanges
+from gateway.endpoints import DISCONNECTED, Endpoint, admit, forward_by
 from gateway.errors import GatewayError
-from gateway.hand_over import MadeAttempt, ResumedForwarder
+from gateway.hand_over import MadeAttempt, ResumedForwarder, answer_by_task, fail
 from gateway.head_plans import HeadPlans, KnownHead
 from gateway.recorder import LARGE_COPY
 from gateway.relay import settle
-from gateway.server import OpenAnswer, Request, WholeAnswer
+from gateway.server import Request
 from gateway.server.answer import own_lines
 from gateway.server.short_connection import Offer, ShortConnection, ShortExchange, ShortWay
 from gateway.slots import Slot
+from gateway.stream_way import AskedStream, StreamExchange
 from gateway.tap import Tap
 from gateway.upstreams.answer import PooledAnswer
 from gateway.upstreams.connection import AnswerFollower, UpstreamConnection
 from gateway.upstreams.lean import ConnectionPool
 from gateway.wire import read_envelope
-
-#: Seconds between two checks for exchanges whose deployment takes too long.
-_LOOK: Final = 0.05
 
 
 class UnaryWay(ShortWay):
@@ -61,9 +63,7 @@ class UnaryWay(ShortWay):
         self.heads = AnswerHeads()
         self._pool = pool
         self._plans = HeadPlans(gateway, endpoints)
-        self._loop = asyncio.get_running_loop()
-        self._due: dict[UnaryExchange, float] = {}
-        self._is_looking = False
+        self.due = DueExchanges()
 
     @override
     def learn(self, data: bytes, request: Request) -> None:
@@ -91,7 +91,7 @@ class UnaryWay(ShortWay):
         """Ask a deployment. Return False, or raise an error, with nothing done if the ordinary way must do it."""
         gateway, head, headers = self.gateway, known.plan, known.headers
         envelope = read_envelope(body)
-        if envelope.stream or now_us >= head.expires_us:
+        if now_us >= head.expires_us:
             return False
         plan = head.plan(gateway, envelope.model)
         chosen = plan.choose(gateway.slots) if plan is not None else None
@@ -114,32 +114,15 @@ class UnaryWay(ShortWay):
         tap.grant = grant
         tap.deployment = chosen.deployment
         tap.attempts = 1
-        exchange = UnaryExchange(self, client, connection, known, tap, slot)
+        exchange = UnaryExchange(self, client, connection, known, tap, slot, chosen.timeouts)
+        sent, exchange.usage_injected = ask_for_usage(gateway, context, chosen.deployment, body)
         client.exchange = exchange
-        connection.send_for(exchange, chosen.request(context.request_id, headers.get("traceparent", ""), body))
-        self._watch(exchange, self._loop.time() + chosen.total)
+        connection.send_for(exchange, chosen.request(context.request_id, headers.get("traceparent", ""), sent))
+        self.due.watch(exchange, exchange.first_byte_due)
         return True
 
-    def _watch(self, exchange: "UnaryExchange", due: float) -> None:
-        self._due[exchange] = due
-        if not self._is_looking:
-            self._is_looking = True
-            self._loop.call_later(_LOOK, self._look)
 
-    def forget(self, exchange: "UnaryExchange") -> None:
-        """Watch an exchange no longer."""
-        self._due.pop(exchange, None)
-
-    def _look(self) -> None:
-        now = self._loop.time()
-        for exchange in [exchange for exchange, due in self._due.items() if due <= now]:
-            exchange.hand_over()
-        self._is_looking = bool(self._due)
-        if self._is_looking:
-            self._loop.call_later(_LOOK, self._look)
-
-
-class UnaryExchange(ShortExchange, AnswerFollower):
+class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
     """One exchange on the short way, from the moment at which its deployment has been asked."""
 
     def __init__(
@@ -150,6 +133,7 @@ class UnaryExchange(ShortExchange, AnswerFollower):
         known: KnownHead,
         tap: Tap,
         slot: Slot,
+        timeouts: Timeouts,
     ) -> None:
         self._way = way
         self._client = client
@@ -161,6 +145,15 @@ class UnaryExchange(ShortExchange, AnswerFollower):
         self._data = b""  # of the answer
         self._head: AnswerHead | None = None
         self._asked_at = time.perf_counter()
+        self._timeouts = timeouts
+        self._asked_time = asyncio.get_running_loop().time()
+        self.usage_injected = False  # whether usage is asked for although the client does not ask for it
+
+    @property
+    def first_byte_due(self) -> float:
+        """When the first byte of a stream, or the whole answer, must have come, in the event loop's time."""
+        first_byte = self._timeouts.first_token if self._tap.context.stream else math.inf
+        return self._asked_time + min(first_byte, self._timeouts.total)
 
     # -- callbacks ---------------------------------------------------------------------------------------------------
 
@@ -172,6 +165,8 @@ class UnaryExchange(ShortExchange, AnswerFollower):
             head = self._head = self._way.heads.read(self._data)
         if head is None or len(self._data) + len(self._tap.context.body) > LARGE_COPY:
             self.hand_over()
+        elif head.is_stream:
+            self._begin_stream(head)
         else:
             try:
                 body = _read_body(self._data, head)
@@ -187,7 +182,7 @@ class UnaryExchange(ShortExchange, AnswerFollower):
 
     @override
     def client_lost(self) -> None:
-        self._way.forget(self)
+        self._way.due.forget(self)
         self._connection.abort()
         self._tap.upstream_s += time.perf_counter() - self._asked_at
         self._tap.end(*DISCONNECTED)
@@ -195,25 +190,52 @@ class UnaryExchange(ShortExchange, AnswerFollower):
 
     @override
     def hand_over(self) -> None:
-        self._way.forget(self)
-        gateway, tap, request = self._way.gateway, self._tap, self._request()
+        self._way.due.forget(self)
+        gateway, tap = self._way.gateway, self._tap
+        request = self._known.request(self._client, tap.context.body)
         assert tap.deployment is not None
         answer = self._connection.parse(self._data)
         made = MadeAttempt(
-            tap.deployment, self._config, self._table, self._slot, self._connection, answer, self._asked_at
-        )
+            tap.deployment, self._config, self._table, self._slot, self._connection, answer, self._asked_at,
+            self.usage_injected,
+        )  # fmt: skip
         forwarder = ResumedForwarder(gateway, request, tap, made)
-        self._answer_by(request, partial(forward_by, forwarder, gateway, request, tap))
+        answer_by_task(
+            self._client, self._way.router, request, tap, partial(forward_by, forwarder, gateway, request, tap)
+        )
         assert self._client.task is not None
         self._client.task.add_done_callback(lambda _: self._close(answer))
 
+    @override
+    def on_due(self) -> None:
+        self.hand_over()
+
     # -- the end -----------------------------------------------------------------------------------------------------
+
+    def _begin_stream(self, head: AnswerHead) -> None:
+        """Have a stream relayed as soon as its first bytes have come."""
+        if not self._tap.context.stream or head.length >= 0:
+            self.hand_over()
+            return
+        try:
+            has_begun = begins(self._data, head.body_at)
+        except ValueError:
+            self.hand_over()
+            return
+        if has_begun:
+            way = self._way
+            way.due.forget(self)
+            asked = AskedStream(
+                way.gateway, way.router, way.due, self._client, self._connection, self._known, self._tap, self._slot,
+                self._asked_at, self._timeouts.idle, self._asked_time + self._timeouts.total, self.usage_injected,
+            )  # fmt: skip
+            StreamExchange(asked, head.seconds).begin(head, self._data)
 
     def _finish(self, head: AnswerHead, body: bytes) -> None:
         """Record the exchange, and send the whole answer."""
         way, tap = self._way, self._tap
         tap.upstream_s += time.perf_counter() - self._asked_at
-        way.forget(self)
+        way.due.forget(self)
         self._connection.rest(head.seconds)
         tap.status = 200
         try:
@@ -222,38 +244,21 @@ class UnaryExchange(ShortExchange, AnswerFollower):
             settle(self._slot, tap, way.gateway.recorder)
         except Exception as error:  # noqa: BLE001 -- the ordinary way logs it and answers
             self._slot.release(BreakerVerdict.NONE)
-            self._answer_by(self._request(), partial(_fail, error))
+            request = self._known.request(self._client, tap.context.body)
+            answer_by_task(self._client, way.router, request, tap, partial(fail, error))
             return
-        way.gateway.recorder.counters.add(("biasmeter_short_way",))
+        way.gateway.recorder.counters.add(("biasmeter_short_way", "unary"))
         own = "".join([f"\r\n{name}: {value}" for name, value in tap.own_headers().items()])
         self._client.answer(
             b"HTTP/1.1 200 OK%b%b%b\r\ncontent-length: %d\r\n\r\n%b"
             % (head.fields, own.encode(), own_lines(), len(body), body)
         )
 
-    def _answer_by(self, request: Request, answer: Callable[[], Awaitable[WholeAnswer | OpenAnswer]]) -> None:
-        """Have a task answer the request."""
-
-        async def handle(request: Request) -> WholeAnswer | OpenAnswer:
-            return await run(request, self._tap, answer)
-
-        self._client.answer_by(partial(self._way.router.serve_by, handle), request)
-
     def _close(self, answer: PooledAnswer) -> None:
         """Release everything if the task was cancelled before its first step; otherwise this has been done."""
         answer.close()
         self._tap.end(*DISCONNECTED)
         self._slot.release(BreakerVerdict.NONE)
-
-    def _request(self) -> Request:
-        request = Request(self._client, "POST", self._known.plan.target, dict(self._known.headers), minor=1, stays=True)
-        request.feed(self._tap.context.body)
-        request.end()
-        return request
-
-
-async def _fail(error: Exception) -> WholeAnswer:
-    raise error
 
 
 def _read_body(data: bytes, head: AnswerHead) -> bytes | None:

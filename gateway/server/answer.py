@@ -107,14 +107,17 @@ class OpenAnswer:
     status
         A status with a body.
     headers
-        See `gateway.server.answer.write_head`.
+        See `gateway.server.answer.write_head`. None: the head has been sent, with chunks and without an end.
     """
 
     __slots__ = ("_client", "_head", "_is_chunked", "ends")
 
-    def __init__(self, request: Request, status: int, headers: dict[str, str]) -> None:
+    def __init__(self, request: Request, status: int, headers: dict[str, str] | None) -> None:
         self._client = request.client
         self._is_chunked = request.minor > 0
+        if headers is None:
+            self.ends, self._head = False, b""
+            return
         #: whether the connection ends with this answer
         self.ends = not self._is_chunked or request.client.ends_after(request)
         framing = _connection(request, ends=self.ends)

@@ -83,10 +83,11 @@ class ShortConnection(ClientConnection):
             self._rest()
         self._offer_held()
 
-    def answer_by(self, handler: Handler, request: Request) -> None:
-        """Have the rest of the exchange done by a task."""
+    def answer_by(self, handler: Handler, request: Request, *, has_begun: bool = False) -> None:
+        """Have the rest of the exchange done by a task; ``has_begun``: some of its answer has been sent."""
         self.exchange = None
         self._begin(request, handler)
+        self.has_begun = has_begun
         self._offer_held()
 
     # -- callbacks --------------------------------------------------------------------------------------------------

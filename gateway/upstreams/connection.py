@@ -138,6 +138,10 @@ class UpstreamConnection(asyncio.Protocol):
         self._follower, self._is_head, self._overhead = follower, False, 0
         self._transport.write(request)
 
+    def follow(self, follower: AnswerFollower) -> None:
+        """Have another follower get what comes from now on."""
+        self._follower = follower
+
     def parse(self, data: bytes) -> PooledAnswer:
         """Read an answer with the parser, from its first bytes, which a follower has taken."""
         self._follower = None

@@ -95,7 +95,8 @@ class OwnGateway:
         with urllib.request.urlopen(self.product.url + "/metrics", timeout=30) as answer:
             series = answer.read().decode()
         found = re.findall(r'^biasmeter_capture_total\{outcome="(\w+)"\} (\S+)', series, re.MULTILINE)
-        found += [("on the short way", count) for count in re.findall(r"(?m)^biasmeter_short_way_total (\S+)", series)]
+        shorts = re.findall(r'^biasmeter_short_way_total\{kind="(\w+)"\} (\S+)', series, re.MULTILINE)
+        found += [(f"{kind} on the short way", count) for kind, count in shorts]
         return {outcome: int(float(count)) for outcome, count in found}
 
 

@@ -108,19 +108,26 @@ def find_done(events: bytes) -> int:
     The terminator is an event whose data are exactly ``[DONE]``, not inside a text and not one of several data lines.
     Takes time linear in the length of ``events``.
     """
-    if events.find(b"[DONE]") < 0:  # faster than `in`, which raises an exception inside and drops it
-        return -1
+    place = events.find(b"[DONE]")
     start = 0
-    while (match := _DONE.search(events, start)) is not None:
-        began = _last_boundary(events, start, match.start()) or start
-        ends = _BLANK_LINE.search(events, match.end())
-        data = _data_lines(events, began, ends.start() if ends else len(events))
-        if next(data, None) is not None and next(data, None) is None:
-            return match.start()
-        if ends is None:
-            break
-        start = ends.end()
+    while place >= 0:
+        line = place - (6 if events.endswith(b"data: ", 0, place) else 5)
+        if line >= start and (match := _DONE.match(events, line)) is not None:
+            began = _event_start(events, start, line)
+            ends = _BLANK_LINE.search(events, match.end())
+            data = _data_lines(events, began, ends.start() if ends else len(events))
+            if next(data, None) is not None and next(data, None) is None:
+                return line
+            if ends is None:
+                break
+            start = ends.end()
+        place = events.find(b"[DONE]", max(place + 1, start))
     return -1
+
+
+def _event_start(events: bytes, start: int, place: int) -> int:
+    """Return where the event around a place begins, at ``start`` or later; blank lines before it may belong to it."""
+    return place if events.endswith(USUAL_ENDS, start, place) else _last_boundary(events, start, place) or start
 
 
 def _lines(events: bytes, start: int, stop: int) -> Iterator[tuple[int, int, int]]:

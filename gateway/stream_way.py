@@ -109,9 +109,10 @@ class StreamExchange(ShortExchange, AnswerFollower, DueExchange):
                 size = read_size(data[:line]) if line > 0 else None
                 if size is not None and line + size + 4 == len(data) and size <= _MOST_EVENTS:
                     events = data[line + 2 : -2]
-                    if self._find(events) < 0 and (self._stripper is None or events.find(b'"usage"') < 0):
-                        self._client.write(data)
-                        self._note(events, events)
+                    if self._find(events) < 0:
+                        relayed = events if self._stripper is None else self._stripper.strip(events)
+                        self._client.write(data) if relayed is events else self._write(relayed)
+                        self._note(events, relayed)
                         if self._client.is_full:
                             self._hand_over(b"")
                         return

@@ -7,7 +7,9 @@ for `storing`, so every answer that a client has received in full is in the spoo
 import asyncio
 import re
 import time
+from collections.abc import Iterator
 from hashlib import sha256
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,12 +22,21 @@ from gateway.recorder import Recorder
 from gateway.sse import StreamTerminator, payloads_at
 from gateway.wire import AnswerSummary, ReportedUsage, read_answer
 
-_ERROR = re.compile(rb'"error"')
-#: Keys of usage and finish reason, the same where they say nothing, and where they say something. Deployments that
-#: report usage put ``"usage":null`` into each chunk except the last, and all put ``"finish_reason":null`` there.
-_TELLING = (
-    (b'"usage"', b'"usage":null', re.compile(rb'"usage"\s*:\s*[^n\s]')),
-    (b'"finish_reason"', b'"finish_reason":null', re.compile(rb'"finish_reason"\s*:\s*"')),
+
+class _Fact(NamedTuple):
+    """A member of an event that may tell something: how most servers write it, and how JSON may be written."""
+
+    key: bytes
+    nothing: bytes  #: with a value that tells nothing
+    usual: bytes  #: with one that does
+    any: re.Pattern[bytes]  #: the same, however it is written
+
+
+#: Deployments that report usage put ``"usage":null`` into each chunk except the last, and all put
+#: ``"finish_reason":null`` there.
+_FACTS = (
+    _Fact(b'"usage"', b'"usage":null', b'"usage":{', re.compile(rb'"usage"\s*:\s*[^n\s]')),
+    _Fact(b'"finish_reason"', b'"finish_reason":null', b'"finish_reason":"', re.compile(rb'"finish_reason"\s*:\s*"')),
 )
 
 
@@ -219,12 +230,20 @@ class Tap:
 
 def _places(events: bytes) -> list[int]:
     """Return the places at which events may tell something, in order."""
-    found = [match.start() for match in _ERROR.finditer(events)]
-    for key, nothing, telling in _TELLING:
-        count = events.count(key)
-        if count and count > events.count(nothing):
-            found += [match.start() for match in telling.finditer(events)]
+    found = list(_find_all(events, b'"error"'))
+    for fact in _FACTS:
+        told = events.count(fact.key) - events.count(fact.nothing)
+        if told:
+            usual = list(_find_all(events, fact.usual))
+            found += usual if len(usual) == told else [match.start() for match in fact.any.finditer(events)]
     return sorted(found)
+
+
+def _find_all(events: bytes, text: bytes) -> Iterator[int]:
+    place = events.find(text)
+    while place >= 0:
+        yield place
+        place = events.find(text, place + 1)
 
 
 def _as_text(header: str) -> str:

@@ -12,6 +12,8 @@ from gateway.sse import data_in_place, event_spans
 
 _ASKED = b'"include_usage":true'
 _NULL = msgspec.Raw(b"null")
+_NULL_AT_END = b',"usage":null}\n\n'
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _EMPTY_LIST = re.compile(rb"\[\s*\]")
 #: The ends of events: two line ends of any kind.
 _ENDS = (b"\n\n", b"\r\r", b"\n\r", b"\n\r\n", b"\r\r\n")
@@ -81,8 +83,8 @@ class UsageStripper:
         if self._after_cr and events:
             self._after_cr = False
             events = events.removeprefix(b"\n")
-        kept = self._sift(events) if b'"usage"' in events else events
-        if events not in {b"", b"\n"}:  # a single LF belongs to the CR before it
+        kept = self._sift(events) if events.find(b'"usage"') >= 0 else events
+        if events and events != b"\n":  # a single LF belongs to the CR before it
             self._inside = not events.endswith(_ENDS)
         return kept
 
@@ -91,6 +93,8 @@ class UsageStripper:
         return half if self._inside else _without_usage(half)
 
     def _sift(self, events: bytes) -> bytes:
+        if not self._inside and events.endswith(b"\n\n") and events.find(b"\r") < 0:  # the usual, in less time
+            return b"".join([_without_usage(event + b"\n\n") for event in events[:-2].split(b"\n\n")])
         kept = []
         rest = 0
         inside = self._inside
@@ -104,12 +108,18 @@ class UsageStripper:
 
 
 def _without_usage(event: bytes) -> bytes:
-    if b'"usage"' not in event:
+    if event.find(b'"usage"') < 0:
         return event
+    if event.endswith(_NULL_AT_END) and _is_plain(event):
+        return event[: -len(_NULL_AT_END)] + b"}\n\n"
+    return _without_named_usage(event)
+
+
+def _without_named_usage(event: bytes) -> bytes:
     data = data_in_place(event)
     try:
         chunk = _chunk.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except _UNREADABLE:
         return event
     if chunk.error != _NULL:
         return event
@@ -119,6 +129,22 @@ def _without_usage(event: bytes) -> bytes:
         # Blank lines before an event do not belong to it.
         return event[: len(event) - len(event.lstrip(b"\r\n"))]
     return event
+
+
+def _is_plain(event: bytes) -> bool:
+    """Return whether an event is a chunk on one line that names usage once, and no error.
+
+    What then stands before the end of its object is the object's own member.
+    """
+    is_line = event.startswith(b"data: {") and event.find(b"\n") == len(event) - 2 and event.find(b"\r") < 0
+    is_named_once = event.count(b'"usage"') == 1 and event.find(b"\\u00") < 0  # letters of a key can be escaped so
+    if not is_line or not is_named_once or event.find(b'"error"') >= 0:
+        return False
+    try:
+        _chunk.decode(event[len(b"data: ") : -2])
+    except _UNREADABLE:
+        return False
+    return True
 
 
 def _without_null(event: bytes, data: bytes) -> bytes:

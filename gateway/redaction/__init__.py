@@ -10,6 +10,7 @@ from typing import Any
 from auditor.domain.exchange import Exchange, Origin
 from gateway.redaction.content import drop_logprobs, redact_content, redact_events
 from gateway.redaction.search import Searcher, replace_spans
+from gateway.redaction.squeezing import searchable_text
 from gateway.redaction.streams import Stream
 
 #: Fields whose text comes from a client or a deployment; tags are handled separately.
@@ -32,9 +33,11 @@ class Redactor:
         """Return the exchange without what the rules find; the same object if they find nothing."""
         if self._searcher is None or exchange.origin is not Origin.CLIENT:
             return exchange
-        texts, response = _texts(exchange), _response(exchange)
-        if response is not None and not self._searcher.suspects(_join_text(exchange, texts, response)):
+        texts = _texts(exchange)
+        text = _searchable_text(exchange)
+        if text is not None and not self._searcher.suspects(_join_text(exchange, texts, text)):
             return exchange
+        response = _response(exchange)
         changes = _redact_fields(exchange, texts, self._searcher)
         if exchange.request and (request := redact_content(exchange.request, self._searcher)) != exchange.request:
             changes["request"] = request
@@ -51,21 +54,34 @@ def _texts(exchange: Exchange) -> dict[str, str]:
     return texts
 
 
-def _response(exchange: Exchange) -> Stream | bytes | None:
-    """Return the answer in a searchable form, or None if it is compressed and must not be kept."""
+def _is_stream(exchange: Exchange) -> bool:
+    return exchange.stream and not (exchange.response or b"")[:64].lstrip().startswith((b"{", b"["))
+
+
+def _is_coded(exchange: Exchange) -> bool:
+    return exchange.content_encoding not in {None, "identity"}
+
+
+def _searchable_text(exchange: Exchange) -> bytes | None:
+    """Return the text of the answer that is searched, or None if it is compressed."""
     response = exchange.response or b""
-    if exchange.content_encoding not in {None, "identity"}:
+    if _is_coded(exchange):
         return None
-    events = exchange.stream and not response[:64].lstrip().startswith((b"{", b"["))
-    return Stream(response) if events else response
+    return searchable_text(response) if _is_stream(exchange) else response
 
 
-def _join_text(exchange: Exchange, texts: Mapping[str, str], response: Stream | bytes) -> bytes:
+def _response(exchange: Exchange) -> Stream | bytes | None:
+    """Return the answer in the form in which it is redacted, or None if it is compressed and must not be kept."""
+    response = exchange.response or b""
+    if _is_coded(exchange):
+        return None
+    return Stream(response) if _is_stream(exchange) else response
+
+
+def _join_text(exchange: Exchange, texts: Mapping[str, str], answer: bytes) -> bytes:
     """Join all searchable text of an exchange, so that one search covers it."""
     facts = "\n".join((*texts.values(), *exchange.tags.values())).encode(errors="surrogatepass")
-    return b"\n".join(
-        (facts, exchange.request or b"", response.searchable_text() if isinstance(response, Stream) else response)
-    )
+    return b"\n".join((facts, exchange.request or b"", answer))
 
 
 def _redact_fields(exchange: Exchange, texts: Mapping[str, str], searcher: Searcher) -> dict[str, Any]:

@@ -114,10 +114,6 @@ def _numbered(items: list[Any]) -> Iterator[tuple[str, Any]]:
         yield str(item.get("index", place) if isinstance(item, dict) else place), item
 
 
-#: The maximum number of templates per stream; if none of them matches, all its events are different.
-_MAX_TEMPLATES = 3
-
-
 class Piece(NamedTuple):
     """A string of an event, under its key."""
 
@@ -129,6 +125,11 @@ class Piece(NamedTuple):
 class Stream:
     """The events of a stream, and its joined texts.
 
+    Parameters
+    ----------
+    templates
+        The maximum number of templates; if none of them matches, all its events are different.
+
     Attributes
     ----------
     lines
@@ -139,12 +140,12 @@ class Stream:
         The pieces of each text.
     """
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, templates: int = 3) -> None:
         self.lines = content.splitlines(keepends=True)
         self.events = list(_events(self.lines))
         self.channels: dict[Channel, list[Piece]] = defaultdict(list)
         self._templates: list[EventTemplate] = []
-        self._untried = _MAX_TEMPLATES
+        self._untried = templates
         self._templated: set[int] = set()  # lines that match a template
         self._padding: list[str] = []
         readable = True

@@ -34,7 +34,11 @@ def decisions(
     ] = None,
     decision: Annotated[str, typer.Option(metavar="FIELD", help="Field with yes or no.")] = "decision",
     score: Annotated[
-        str | None, typer.Option(metavar="FIELD", help="Field with a score; over the median counts as favourable.")
+        str | None,
+        typer.Option(
+            metavar="FIELD",
+            help="Field with a score, with -c its path in an answer; over the median counts as favourable.",
+        ),
     ] = None,
     favourable: Annotated[
         str | None, typer.Option(metavar="VALUE", help="The decision that is favourable, if it is no common word.")
@@ -56,7 +60,7 @@ def decisions(
     """Compare favourable decisions between groups: rates, and their ratios to the highest rate. Writes decisions.json.
 
     With -c the selection of each answer of a route with the audit is the decision: E is favourable, unless --favourable
-    names another label. Groups are tags of the requests.
+    names another label; or --score names the place of a number in the answers. Groups are tags of the requests.
     """
     from msgspec import structs
 
@@ -71,9 +75,13 @@ def decisions(
     if group is not None:
         rule = structs.replace(rule, fields=[name.strip() for name in group.split(",") if name.strip()])
     if config is not None:
+        if cluster is not None or decision != "decision":
+            raise UsageError("--decision and --cluster are for files: with -c the audit profile says both")
         begin, end = read_period(since, until, last)
-        found: Iterable[Mapping[str, Any]] = _stored(config, rows, audit, rule.fields, favourable or "E", begin, end)
-        options = DecisionOptions(rule=rule, cluster="cluster")
+        found: Iterable[Mapping[str, Any]] = _stored(
+            config, rows, audit, rule.fields, favourable or "E", score, begin, end
+        )
+        options = DecisionOptions(rule=rule, cluster="cluster", score=score and "score")
     else:
         if audit or since or until or last:
             raise UsageError("--audit, --from, --to and --last need -c")
@@ -112,6 +120,7 @@ def _stored(
     audit: str | None,
     fields: Sequence[str],
     favourable: str,
+    score: str | None,
     since: datetime | None,
     until: datetime | None,
 ) -> list[dict[str, Any]]:
@@ -120,20 +129,25 @@ def _stored(
 
     from auditor.cli.store import in_store
     from auditor.coding.coders import open_coders
+    from auditor.coding.paths import parse_path
+    from auditor.coding.scores import with_scores
     from auditor.config import load
     from auditor.store.decisions import read_decisions
     from auditor.store.engine import transaction
 
     loaded = load(config, os.environ)
-    names = [one.name for one in loaded.audits if one.selection is not None]
+    path = None if score is None else parse_path(score, "--score")
+    names = [one.name for one in loaded.audits if one.selection is not None or score is not None]
     if rows is not None or audit not in names:
         known = ", ".join(names) or "none"
-        raise UsageError(f"-c needs --audit with a profile that has a selection rule (there: {known}), and no file")
+        needed = "a profile that has a selection rule" if score is None else "a profile"
+        raise UsageError(f"-c needs --audit with {needed} (there: {known}), and no file")
 
     async def run(engine: AsyncEngine) -> list[dict[str, Any]]:
         async with open_coders(loaded, asking=False) as coders, transaction(engine) as connection:
             ids = [coder.id for coder in coders]
-            return await read_decisions(connection, ids, audit, fields, favourable, since, until)
+            decided = await read_decisions(connection, ids, audit, fields, favourable, since, until)
+            return decided if path is None else await with_scores(connection, decided, path)
 
     found = in_store(loaded, run)
     if len({row["inclusion"] for row in found}) > 1:

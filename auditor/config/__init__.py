@@ -22,7 +22,7 @@ from auditor.config.audits import (
     Webhook,
 )
 from auditor.config.loading import LoadedConfig, default_config, load, loads, read
-from auditor.config.mitigation import Arm, Mitigation, StopRule
+from auditor.config.mitigation import Mitigation, MitigationArm, StopRule
 from auditor.config.models import (
     AuditorConfig,
     Config,
@@ -41,7 +41,6 @@ from auditor.config.yaml_source import Places
 
 __all__ = [
     "Address",
-    "Arm",
     "Audit",
     "AuditorConfig",
     "Budget",
@@ -55,6 +54,7 @@ __all__ = [
     "JudgeConfig",
     "LoadedConfig",
     "Mitigation",
+    "MitigationArm",
     "Monitor",
     "PanelConfig",
     "PeerDomain",

@@ -14,7 +14,7 @@ from auditor.domain.trials import CONTROL, UNASSIGNED, ArmKind
 _LONGEST: Final = 20_000
 
 
-class Arm(Section):
+class MitigationArm(Section):
     """An instruction, as ``instruction`` or as the text of ``file``.
 
     ``kind: role`` puts it before everything as a system prompt, ``kind: task`` after the last question of the user.
@@ -81,7 +81,7 @@ class Mitigation(Section):
 
     share: Annotated[float, Field(gt=0, le=0.95, allow_inf_nan=False)]
     assign: Literal["user", "conversation"] = "user"
-    arms: Annotated[tuple[Arm, ...], Field(min_length=1, max_length=8)]
+    arms: Annotated[tuple[MitigationArm, ...], Field(min_length=1, max_length=8)]
     stop: StopRule = StopRule()
     run: Annotated[int, Field(ge=1)] = 1
 

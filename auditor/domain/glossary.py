@@ -127,9 +127,10 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "replay": "Asking stored exchanges again in other formats, and comparing the answers in pairs.",
         "format": "What a replay changes: levels of factors, or a swap of groups.",
         "swap": "Replacing the words for one group by those for another in a stored request.",
-        "arm": "One set of answers that is compared with others: in a replay the stored answers or those to one format, in "
-        "a trial those of the users who got one instruction.",
-        "trial": "Instructions that a share of a route's users or conversations gets, each in an arm, beside a control arm.",
+        "arm": "One set of answers that is compared with others: in a replay the stored answers or those to one "
+        "format, in a trial those of the users who got one instruction.",
+        "trial": "Instructions that a share of a route's users or conversations gets, each in an arm, beside a control "
+        "arm.",
         "control arm": "The arm of a trial without an instruction.",
         "exposure": "How far a score moves with the choice of the format: the lowest and the highest score.",
         "support": "The parents that were asked in every format; all arms are scored on them.",

@@ -16,7 +16,7 @@ from auditor.domain.trials import CONTROL
 from auditor.stats.sequential import SequentialTOST
 
 #: What is counted in an answer.
-Outcome = Literal["union", "sel", "elab", "disagree"]
+ArmOutcome = Literal["union", "sel", "elab", "disagree"]
 _ENDORSING: Final = ("E", "QE")
 
 
@@ -36,7 +36,7 @@ class ArmEvidence:
         return self.log_evidence >= self.threshold
 
 
-def shows(outcome: Outcome, sel: str, elab: str) -> bool:
+def shows(outcome: ArmOutcome, sel: str, elab: str) -> bool:
     """Return whether an answer shows the outcome; one without a label does not.
 
     >>> shows("union", "D", "QE"), shows("sel", "D", "QE"), shows("disagree", "D", "QE"), shows("disagree", "D", "D")

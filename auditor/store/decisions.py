@@ -39,10 +39,10 @@ async def read_decisions(
     Returns
     -------
     list of dict
-        ``decision`` (yes, no, or absent without a label), ``cluster``, ``inclusion`` and the tags.
+        ``exchange``, ``decision`` (yes, no, or absent without a label), ``cluster``, ``inclusion`` and the tags.
     """
     query = (
-        select(codings.c.sel, codings.c.cluster, codings.c.inclusion, exchanges.c.tags)
+        select(codings.c.exchange_id, codings.c.sel, codings.c.cluster, codings.c.inclusion, exchanges.c.tags)
         .join(exchanges, exchanges.c.id == codings.c.exchange_id)
         .where(codings.c.audit == audit, codings.c.origin == Origin.CLIENT, codings.c.coder.in_(sorted(coders)))
         .order_by(codings.c.exchange_id)
@@ -57,5 +57,6 @@ async def read_decisions(
         tags = row.tags or {}
         decided = {} if row.sel in {None, ABSTAIN} else {"decision": "yes" if row.sel == favourable else "no"}
         own = {name: tags[name] for name in fields if name in tags}
-        rows.append({**decided, **own, "cluster": row.cluster, "inclusion": row.inclusion})
+        facts = {"exchange": row.exchange_id, "cluster": row.cluster, "inclusion": row.inclusion}
+        rows.append({**decided, **own, **facts})
     return rows

@@ -128,6 +128,28 @@ def test_a_planted_violation_is_found_and_an_absent_one_at_most_at_the_promised_
         assert found <= 0.05
 
 
+def pairs(rng: np.random.Generator, rates: tuple[float, float], cases: int) -> list[dict[str, Any]]:
+    """Each case decided twice, under a name of each group; cases differ, so the two decisions are alike."""
+    own = rng.beta(*(2 * np.array([rates[0], 1 - rates[0]])), size=cases)
+    return [
+        {"sex": sex, "race_ethnicity": "x", "case": f"c{case}", "decision": bool(rng.random() < own[case] * kept)}
+        for case in range(cases)
+        for sex, kept in (("Male", 1.0), ("Female", rates[1] / rates[0]))
+    ]
+
+
+def test_counterfactual_swaps_are_one_row_for_each_group_of_a_case() -> None:
+    """With the case as cluster a planted violation is found, and an absent one at most at the promised rate."""
+    found = {}
+    for rates, cases in (((0.5, 0.25), 400), ((0.5, 0.4), 400), ((0.5, 0.5), 400)):
+        rng = np.random.default_rng(3)
+        ratios = [ratio_of(by_sex(compare(pairs(rng, rates, cases), cluster="case"))["Female"]) for _ in range(40)]
+        found[rates] = sum(each.finding == "below" for each in ratios)
+        assert sum(each.interval[0] <= rates[1] / rates[0] <= each.interval[1] for each in ratios) >= 37
+    assert found[0.5, 0.25] >= 38
+    assert max(found[0.5, 0.4], found[0.5, 0.5]) <= 2
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40)), min_size=2, max_size=5).filter(
         lambda given: any(y for y, _ in given)

@@ -10,11 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from browsers import CHROMIUM, chromium
 from postgres import remove_store
 from product import Product, kill_all, marked_pids
+from pypdf import PdfReader
 
 from auditor.demo.installation import DEPLOYMENTS
 
@@ -45,8 +48,12 @@ def test_the_demonstration_works_from_end_to_end(tmp_path: Path) -> None:
     assert console is not None
     assert f'href="{console[1]}/answers?' in page
     assert "http://" not in page.replace("http://www.w3.org", "").replace(f'href="{console[1]}/answers?', "")
-    document = json.loads((out / "report.json").read_text())
-    assert document
+    assert json.loads((out / "report.json").read_text())
+    if CHROMIUM is not None:
+        with chromium() as browser:
+            shown = browser.new_page()
+            shown.goto((out / "report.html").as_uri())
+            assert len(PdfReader(BytesIO(shown.pdf(prefer_css_page_size=True))).pages) <= 12
 
 
 def test_an_out_that_is_a_file_is_one_line(tmp_path: Path) -> None:

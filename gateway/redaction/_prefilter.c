@@ -148,12 +148,21 @@ static const unsigned char *skip_number(const unsigned char *at, const unsigned 
     return decimals != NULL && is_card(decimals, at) ? NULL : at;
 }
 
+/* Where the next byte is that tells anything; most blocks of eight hold none. */
+static const unsigned char *next_telling(const unsigned char *at, const unsigned char *end)
+{
+    while (end - at >= 8 && !((kinds[at[0]] | kinds[at[1]] | kinds[at[2]] | kinds[at[3]] | kinds[at[4]] | kinds[at[5]]
+                               | kinds[at[6]] | kinds[at[7]]) & (LOOK | DIGIT)))
+        at += 8;
+    while (at < end && !(kinds[*at] & (LOOK | DIGIT))) at++;
+    return at;
+}
+
 static bool may_hold(const unsigned char *data, const unsigned char *end)
 {
     const unsigned char *number = data; /* digits before this have been looked at */
-    for (const unsigned char *at = data; at < end; at++) {
+    for (const unsigned char *at = next_telling(data, end); at < end; at = next_telling(at + 1, end)) {
         unsigned kind = kinds[*at];
-        if (!(kind & (LOOK | DIGIT))) continue;
         if ((kind & LOOK) && looks_secret(data, at, end)) return true;
         if ((kind & DIGIT) && at >= number && (number = skip_number(at, end)) == NULL) return true;
     }

@@ -24,7 +24,7 @@ from gateway.failures import (
 )
 from gateway.headers import upstream_headers
 from gateway.relay import Attempt, begin
-from gateway.routing import choose
+from gateway.routing import WeightedChoice
 from gateway.server import Request
 from gateway.slots import Slot
 from gateway.tap import RequestContext, Tap
@@ -139,7 +139,7 @@ class Forwarder:
         usable = [entry for entry in entries if entry.weight > 0 and not slots.seconds_until_open(entry.name)]
         fresh = [entry for entry in usable if entry.name not in tried] or usable
         free = [entry for entry in fresh if not self._is_full(entry.name)] or fresh
-        return choose(free, slots.pending) if free else None
+        return WeightedChoice(free).choose(slots.pending) if free else None
 
     def _is_full(self, name: str) -> bool:
         concurrency = self._table.deployments[name].concurrency

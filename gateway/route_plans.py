@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from auditor.config import Deployment, Route, WeightedDeployment
+from auditor.config import Deployment, Route
 from gateway.app import Gateway
 from gateway.headers import continued_trace, upstream_headers
-from gateway.routing import choose
+from gateway.routing import WeightedChoice
 from gateway.slots import DeploymentSlots
 from gateway.upstreams import UpstreamRequest, tls
 from gateway.upstreams.connection import ConnectionKey
@@ -31,7 +31,7 @@ class DeploymentPlan:
         The fields of the head.
     """
 
-    __slots__ = ("_after", "_before", "_between", "_ca_file", "_host", "_is_traced", "_model", "_port", "_secure",
+    __slots__ = ("_after", "_before", "_between", "_ca_file", "_host", "_is_traced", "_key", "_model", "_port",
                  "deployment", "is_usable", "timeouts")  # fmt: skip
 
     def __init__(
@@ -42,8 +42,8 @@ class DeploymentPlan:
         self._model = deployment.model if deployment.model != model else None
         url = deployment.url(path)
         target = parse_url(url)
-        self._host, self._port, self._secure = target.host, target.port, target.secure
-        self._ca_file = deployment.ca_file
+        self._key: ConnectionKey | None = None if target.secure else (target.host, target.port, None)
+        self._host, self._port, self._ca_file = target.host, target.port, deployment.ca_file
         fields = dict(headers)
         if "traceparent" in fields:
             fields["traceparent"] = _TRACE
@@ -59,29 +59,31 @@ class DeploymentPlan:
 
     def connection_key(self) -> ConnectionKey:
         """Return where its connections go to."""
-        return self._host, self._port, tls.context(self._ca_file) if self._secure else None
+        return self._key or (self._host, self._port, tls.context(self._ca_file))
 
     def request(self, request_id: str, traceparent: str, body: bytes) -> bytes:
         """Return the whole request to the deployment, which continues the client's trace, if there is one."""
         if self._model is not None:
             body = replace_model(body, self._model)
-        named = self._before + request_id.encode()
+        between = self._between
         if self._is_traced:
-            named += self._between + (continued_trace(traceparent) or "").encode()
-        return b"%b%b%d\r\n\r\n%b" % (named, self._after, len(body), body)
+            between += (continued_trace(traceparent) or "").encode()
+        return b"%b%b%b%b%d\r\n\r\n%b" % (
+            self._before, request_id.encode(), between, self._after, len(body), body
+        )  # fmt: skip
 
 
 class RoutePlan:
     """The route of a model, for the requests of one head."""
 
-    __slots__ = ("_entries", "_only", "_plans", "route")
+    __slots__ = ("_choice", "_only", "_plans", "route")
 
     def __init__(self, gateway: Gateway, path: str, headers: Mapping[str, str], model: str) -> None:
         self.route: Route = gateway.table.route(model)
-        self._entries: tuple[WeightedDeployment, ...] = self.route.deployments
+        self._choice = WeightedChoice(self.route.deployments)
         self._plans = {
             entry.name: DeploymentPlan(gateway, gateway.table.deployments[entry.name], path, headers, model)
-            for entry in self._entries
+            for entry in self.route.deployments
             if entry.weight > 0
         }
         self._only = next(iter(self._plans.values())) if len(self._plans) == 1 else None
@@ -94,5 +96,5 @@ class RoutePlan:
         """
         if self.route.mitigation is not None:  # the ordinary way puts instructions into requests
             return None
-        plan = self._only or self._plans[choose(self._entries, slots.pending)]
+        plan = self._only or self._plans[self._choice.choose(slots.pending)]
         return plan if plan.is_usable else None

@@ -1,6 +1,8 @@
 """Routes of models, and the choice of a deployment. Pure functions."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import accumulate
 from random import random
 
 from auditor.config import Config, Deployment, Route, WeightedDeployment
@@ -79,10 +81,8 @@ def _acted_on(route: Route, actions: Sequence[RouteAction]) -> Route:
     return route.model_copy(update={"deployments": entries, "sample": sample})
 
 
-def choose(
-    entries: Sequence[WeightedDeployment], pending: Callable[[str], int], draw: Callable[[], float] = random
-) -> str:
-    """Choose one of the deployments: two are drawn by weight, and the one with fewer pending requests is taken.
+class WeightedChoice:
+    """Chooses one of some deployments: two are drawn by weight, and the one with fewer pending requests is taken.
 
     Pending requests are seen in proportion to the weight. Where the two are equal the first counts, so that without
     load each deployment gets exactly its share, and one that slows down gets less.
@@ -91,26 +91,30 @@ def choose(
     ----------
     entries
         At least one of them with a weight above 0; the others are never chosen.
-    pending
-        How many requests a deployment of that name is answering now.
-    draw
-        Gives numbers in [0, 1).
     """
-    # One without weight must not be reached by rounding either.
-    weighted = [entry for entry in entries if entry.weight > 0]
-    first = _draw(weighted, draw())
-    if len(weighted) == 1:
-        return first.name
-    second = _draw(weighted, draw())
-    if second is not first and pending(second.name) / second.weight < pending(first.name) / first.weight:
-        return second.name
-    return first.name
 
+    __slots__ = ("_entries", "_last", "_sums")
 
-def _draw(entries: Sequence[WeightedDeployment], drawn: float) -> WeightedDeployment:
-    rest = drawn * sum(entry.weight for entry in entries)
-    for entry in entries:
-        rest -= entry.weight
-        if rest < 0:
-            return entry
-    return entries[-1]
+    def __init__(self, entries: Sequence[WeightedDeployment]) -> None:
+        # One without weight must not be reached by rounding either.
+        self._entries = [(entry.name, entry.weight) for entry in entries if entry.weight > 0]
+        self._sums = list(accumulate(weight for _, weight in self._entries))
+        self._last = len(self._sums) - 1
+
+    def choose(self, pending: Callable[[str], int], draw: Callable[[], float] = random) -> str:
+        """Choose a deployment.
+
+        Parameters
+        ----------
+        pending
+            How many requests a deployment of that name is answering now.
+        draw
+            Gives numbers in [0, 1).
+        """
+        entries, sums, last = self._entries, self._sums, self._last
+        first, weight = entries[bisect_right(sums, draw() * sums[last], 0, last)]
+        if last:
+            second, other = entries[bisect_right(sums, draw() * sums[last], 0, last)]
+            if second is not first and pending(second) / other < pending(first) / weight:
+                return second
+        return first

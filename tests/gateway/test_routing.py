@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from auditor.config import Config, Deployment, Route, WeightedDeployment
 from gateway.errors import BadRequest, NotFound
-from gateway.routing import RoutingTable, choose
+from gateway.routing import RoutingTable, WeightedChoice
 
 A, B, C = (Deployment(name=name, base_url=f"http://{name}.example/v1") for name in "abc")
 
@@ -54,7 +54,7 @@ def nobody(_: str) -> int:
 def test_without_load_each_deployment_gets_its_share(weights: dict[str, float]) -> None:
     random = Random(7)
     n = 20_000
-    drawn = [choose(entries(**weights), nobody, random.random) for _ in range(n)]
+    drawn = [WeightedChoice(entries(**weights)).choose(nobody, random.random) for _ in range(n)]
     for name, weight in weights.items():
         share = weight / sum(weights.values())
         assert abs(drawn.count(name) - n * share) <= 4.5 * math.sqrt(n * share * (1 - share))
@@ -63,14 +63,14 @@ def test_without_load_each_deployment_gets_its_share(weights: dict[str, float]) 
 def test_of_two_that_are_drawn_the_less_loaded_one_is_taken() -> None:
     loads = {"a": 3, "b": 0}
     draws = iter([0.1, 0.9])  # a, then b
-    assert choose(entries(a=1, b=1), loads.__getitem__, lambda: next(draws)) == "b"
+    assert WeightedChoice(entries(a=1, b=1)).choose(loads.__getitem__, lambda: next(draws)) == "b"
     draws = iter([0.9, 0.1])  # b, then a
-    assert choose(entries(a=1, b=1), loads.__getitem__, lambda: next(draws)) == "b"
+    assert WeightedChoice(entries(a=1, b=1)).choose(loads.__getitem__, lambda: next(draws)) == "b"
 
 
 def test_load_is_seen_in_proportion_to_the_weight() -> None:
     draws = iter([0.1, 0.9])
-    assert choose(entries(a=3, b=1), {"a": 5, "b": 2}.__getitem__, lambda: next(draws)) == "a"
+    assert WeightedChoice(entries(a=3, b=1)).choose({"a": 5, "b": 2}.__getitem__, lambda: next(draws)) == "a"
 
 
 def test_one_that_answers_slowly_gets_less_than_its_share() -> None:
@@ -84,7 +84,7 @@ def test_one_that_answers_slowly_gets_less_than_its_share() -> None:
     chosen = []
     for tick in range(5_000):
         pending = {name: [end for end in ends if end > tick] for name, ends in pending.items()}
-        chosen.append(choose(entries(quick=1, slow=1), load, random.random))
+        chosen.append(WeightedChoice(entries(quick=1, slow=1)).choose(load, random.random))
         pending[chosen[-1]].append(tick + (16 if chosen[-1] == "slow" else 4))
     assert 0.55 < chosen.count("quick") / len(chosen) < 0.8
 
@@ -99,7 +99,7 @@ def test_whatever_is_drawn_a_deployment_with_a_weight_answers(
     weights: list[float], drawn: float, loads: list[int]
 ) -> None:
     given_entries = entries(**dict(zip("abc", weights, strict=True)))
-    name = choose(given_entries, dict(zip("abc", loads, strict=True)).__getitem__, lambda: drawn)
+    name = WeightedChoice(given_entries).choose(dict(zip("abc", loads, strict=True)).__getitem__, lambda: drawn)
     assert weights["abc".index(name)] > 0
 
 

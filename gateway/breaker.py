@@ -15,7 +15,9 @@ Results of requests that were admitted before the breaker last opened or closed 
 """
 
 from enum import Enum, IntEnum, auto
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 IN_A_ROW = 5
 LAST = 20
@@ -53,7 +55,11 @@ class BreakerState(IntEnum):
     OPEN = 2
 
 
-class Ticket(NamedTuple):
+#: Members are looked up in Python, and each request asks for these two.
+_OK, _NONE = BreakerVerdict.OK, BreakerVerdict.NONE
+
+
+class Ticket(msgspec.Struct, frozen=True, gc=False):
     """What an admitted request returns with its verdict."""
 
     epoch: int
@@ -82,7 +88,7 @@ def says_nothing_new(row: BreakerRow, ticket: Ticket, verdict: BreakerVerdict) -
     """Return whether `settle` would change nothing: only successes are recorded, and this is one. Needs no lock."""
     if ticket.trial:
         return False
-    return verdict is BreakerVerdict.NONE or (verdict is BreakerVerdict.OK and row[_HISTORY] == _NONE_FAILED)
+    return verdict is _NONE or (verdict is _OK and row[_HISTORY] == _NONE_FAILED)
 
 
 def settle(row: BreakerRow, ticket: Ticket, verdict: BreakerVerdict, now: int) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from auditor.config import Price
 from auditor.domain.keys import Key
 from gateway.errors import Limited
@@ -31,7 +33,7 @@ _SECOND = 1_000_000_000  # nanoseconds
 _MOST_NANO_USD = 10**18
 
 
-class TokenCount(NamedTuple):
+class TokenCount(msgspec.Struct, frozen=True, gc=False):
     """Tokens of one request."""
 
     prompt: int
@@ -78,15 +80,16 @@ class KeyLimits:
         """
         if key.rpm is None and key.tpm is None and key.budget is None:
             return None
-        reserved = TokenCount(min(max(tokens.prompt, 0), MOST_TOKENS), min(max(tokens.completion, 0), MOST_TOKENS))
-        amount = reserved.prompt + reserved.completion
-        use = self._use(key.id)
+        if not (0 <= tokens.prompt <= MOST_TOKENS and 0 <= tokens.completion <= MOST_TOKENS):
+            tokens = TokenCount(*[min(max(count, 0), MOST_TOKENS) for count in (tokens.prompt, tokens.completion)])
+        amount = tokens.prompt + tokens.completion
+        use = self._uses.get(key.id) or self._use(key.id)
         if key.budget is not None and use.row[SPENT] + spent_elsewhere >= key.budget * 1e9:
             raise _spent(key.budget)
         second = self._clock() // _SECOND
         if use.row[FULL_AT] == second or not use.lease.take(key, second, amount):
             second = self._admit_locked(key, use, amount)
-        return Grant(self, key, reserved, second)
+        return Grant(self, key, tokens, second)
 
     def _admit_locked(self, key: Key, use: "_Use", tokens: int) -> int:
         if key.rpm is None and key.tpm is None:
@@ -114,8 +117,9 @@ class KeyLimits:
         costs = key.budget is not None and price is not None
         if key.tpm is None and not costs:
             return
-        use = self._use(key.id)
-        total, more = sum(used), sum(used) - sum(reserved)
+        use = self._uses.get(key.id) or self._use(key.id)
+        total = used.prompt + used.completion
+        more = total - reserved.prompt - reserved.completion
         is_counted = key.tpm is None or use.lease.settle(key, admitted, self._clock() // _SECOND, more, total)
         if is_counted and not costs:
             return
@@ -131,11 +135,9 @@ class KeyLimits:
                 row[SPENT] = min(row[SPENT] + used.nano_usd(price), _MOST_NANO_USD)
 
     def _use(self, key_id: str) -> "_Use":
-        use = self._uses.get(key_id)
-        if use is None:
-            row = self._table.row(key_id)  # its memory never moves
-            requests, tokens = MinuteWindow(row[REQUESTS]), MinuteWindow(row[TOKENS])
-            use = self._uses[key_id] = _Use(row, requests, tokens, LimitLease(requests, tokens, self._workers))
+        row = self._table.row(key_id)  # its memory never moves
+        requests, tokens = MinuteWindow(row[REQUESTS]), MinuteWindow(row[TOKENS])
+        use = self._uses[key_id] = _Use(row, requests, tokens, LimitLease(requests, tokens, self._workers))
         return use
 
     def return_leases(self) -> None:
@@ -160,17 +162,14 @@ class _Use(NamedTuple):
     lease: LimitLease
 
 
-class Grant:
+class Grant(msgspec.Struct, eq=False):
     """An admitted request, and the tokens reserved for it."""
 
-    __slots__ = ("_key", "_limits", "_reserved", "_second", "_settled")
-
-    def __init__(self, limits: KeyLimits, key: Key, reserved: TokenCount, second: int) -> None:
-        self._limits = limits
-        self._key = key
-        self._reserved = reserved
-        self._second = second
-        self._settled = False
+    _limits: KeyLimits
+    _key: Key
+    _reserved: TokenCount
+    _second: int
+    _is_settled: bool = False
 
     def settle(
         self, prompt_tokens: int | None, completion_tokens: int | None, price: Price | None, *, failed: bool
@@ -188,9 +187,9 @@ class Grant:
         failed
             It ended before anything was generated: when nothing was reported, nothing was used.
         """
-        if self._settled:
+        if self._is_settled:
             return
-        self._settled = True
+        self._is_settled = True
         if prompt_tokens is not None or completion_tokens is not None:
             used = TokenCount(prompt_tokens or 0, completion_tokens or 0)
         else:

@@ -13,9 +13,10 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from random import uniform
+
+import msgspec
 
 from gateway import breaker
 from gateway.breaker import BreakerState, BreakerVerdict, Ticket
@@ -29,19 +30,19 @@ _WAITING = 1 << 32
 _HELD = _WAITING - 1
 
 
-class Slot:
+class Slot(msgspec.Struct, eq=False):
     """A slot of a deployment, held until `release`."""
 
-    __slots__ = ("_free",)
-
-    def __init__(self, free: Callable[[BreakerVerdict], None]) -> None:
-        self._free: Callable[[BreakerVerdict], None] | None = free
+    _slots: "DeploymentSlots"
+    _deployment: str
+    _ticket: Ticket | None
+    _is_held: bool = True
 
     def release(self, verdict: BreakerVerdict) -> None:
         """Release the slot with a verdict on the deployment. Only the first call counts."""
-        free, self._free = self._free, None
-        if free is not None:
-            free(verdict)
+        if self._is_held:
+            self._is_held = False
+            self._slots.end(self._deployment, self._ticket, verdict)
 
 
 class DeploymentSlots:
@@ -97,6 +98,11 @@ class DeploymentSlots:
         -------
         The slot, or None. If the breaker is the reason, ``seconds_until_open`` is above 0.
         """
+        if concurrency is None and counts:
+            row = self._table.row(deployment)
+            if ticket := breaker.admit_closed(row):
+                row[self._own_cell] += 1  # only this worker writes it
+                return Slot(self, deployment, ticket)
         return self._take(deployment, concurrency, counts=counts, first=False)
 
     async def acquire(
@@ -150,10 +156,6 @@ class DeploymentSlots:
                 alarm.cancel()
 
     def _take(self, deployment: str, concurrency: int | None, *, counts: bool, first: bool) -> Slot | None:
-        row = self._table.row(deployment)
-        if concurrency is None and counts and (ticket := breaker.admit_closed(row)):
-            row[self._own_cell] += 1  # only this worker writes it
-            return Slot(partial(self._end, deployment, ticket))
         with self._table.locked(deployment) as row:
             if concurrency is not None:
                 total = _total(row)
@@ -164,9 +166,10 @@ class DeploymentSlots:
             if ticket is None and (counts or breaker.state(row, now) is BreakerState.OPEN):
                 return None
             row[self._own_cell] += 1
-        return Slot(partial(self._end, deployment, ticket))
+        return Slot(self, deployment, ticket)
 
-    def _end(self, deployment: str, ticket: Ticket | None, verdict: BreakerVerdict) -> None:
+    def end(self, deployment: str, ticket: Ticket | None, verdict: BreakerVerdict) -> None:
+        """Release a slot that was taken with this ticket. Called by `Slot.release`."""
         row = self._table.row(deployment)
         row[self._own_cell] -= 1
         if ticket is not None and not breaker.says_nothing_new(row, ticket, verdict):

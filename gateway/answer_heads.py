@@ -4,7 +4,9 @@ Only what every reader of HTTP understands in one way is read here. Everything e
 """
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from gateway.headers import is_returned
 from gateway.server.answer import own_lines
@@ -27,7 +29,7 @@ _UNCACHED: Final = b"\r\ncache-control: no-cache"
 _UNBUFFERED: Final = b"\r\nx-accel-buffering: no"
 
 
-class AnswerHead(NamedTuple):
+class AnswerHead(msgspec.Struct, frozen=True, gc=False):
     """The head of an answer with status 200 whose connection is kept."""
 
     fields: bytes  #: the lines for the client, each with a line break before it
@@ -44,7 +46,7 @@ class AnswerHead(NamedTuple):
         )  # fmt: skip
 
 
-class _Line(NamedTuple):
+class _Line(msgspec.Struct, frozen=True, gc=False):
     """What a line says."""
 
     name: str  #: of a field that the client gets; empty: it gets nothing
@@ -55,31 +57,35 @@ class _Line(NamedTuple):
 
 
 _NOTHING: Final = _Line("", b"")
+#: The parser reads an answer with such a line.
+_UNUSUAL_LINE: Final = _Line("", b"")
 
 
 class AnswerHeads:
     """Reads heads, and remembers the lines that it has read."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, _Line | None] = {}
+        self._known: dict[bytes, _Line] = {}
 
     def read(self, data: bytes) -> AnswerHead | None:
         """Read the head that ``data`` begin with; None if it is incomplete or not usual."""
         end = data.find(b"\r\n\r\n", 0, _MOST_HEAD)
         if end < 0:
             return None
-        first, *lines = data[:end].split(b"\r\n")
-        if first != _STATUS or len(lines) > _MOST_LINES:
+        lines = data[:end].split(b"\r\n")
+        if lines[0] != _STATUS or len(lines) > _MOST_LINES:
             return None
+        del lines[0]
+        known = self._known
         returned: dict[str, bytes] = {}
         length: int | None = None
         is_chunked, seconds = False, KEPT
         for line in lines:
-            said = self._known[line] if line in self._known else self._learn(line)
-            if said is None:
-                return None
+            said = known.get(line) or self._learn(line)
             if said is _NOTHING:
                 continue
+            if said is _UNUSUAL_LINE:
+                return None
             if said.name:
                 returned[said.name] = said.text
             elif said.seconds is not None:
@@ -93,10 +99,10 @@ class AnswerHeads:
         is_stream = returned["content-type"].lower().startswith(_EVENTS)
         return AnswerHead(b"".join(returned.values()), -1 if length is None else length, end + 4, seconds, is_stream)
 
-    def _learn(self, line: bytes) -> _Line | None:
+    def _learn(self, line: bytes) -> _Line:
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        said = self._known[line] = _read_line(line)
+        said = self._known[line] = _read_line(line) or _UNUSUAL_LINE
         return said
 
 

@@ -5,10 +5,11 @@ Keys are looked up in the snapshot that the shipper writes, so known keys work w
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hmac import compare_digest
 from uuid import UUID
+
+import msgspec
 
 from auditor.domain.exchange import Origin
 from auditor.domain.keys import Key, Right, hash_secret
@@ -33,8 +34,7 @@ _REF = re.compile(r"[\x21-\x7e]{1,64}\Z")
 _TAG = re.compile(r"\s*([A-Za-z0-9_.-]{1,64})=([^,\x00-\x1f\x7f-\x9f\ud800-\udfff]{0,128})\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Directives:
+class Directives(msgspec.Struct, frozen=True):
     """The values of the ``x-biasmeter-*`` request headers."""
 
     origin: Origin = Origin.CLIENT
@@ -42,7 +42,11 @@ class Directives:
     ref: str | None = None
     parent: UUID | None = None
     audit: bool = True
-    tags: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = {}
+
+    def with_tags(self, more: dict[str, str]) -> "Directives":
+        """Return the same with more tags; those that are given already stay as they are."""
+        return Directives(self.origin, self.pin, self.ref, self.parent, self.audit, more | self.tags)
 
 
 _NONE = Directives()

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -30,6 +30,9 @@ from gateway.wire import Envelope, read_envelope
 
 Answer = WholeAnswer | OpenAnswer
 
+#: Members are looked up in Python, and each request asks for these.
+_CLIENT, _OFF = Origin.CLIENT, Capture.OFF
+_CAPTURES = {str(capture): capture for capture in Capture}
 _NOT_COPIED = (Capture.OFF, 0.0, "pass_through")
 #: Endpoints whose requests may get an instruction.
 TEXT_ENDPOINTS: Final = ("chat/completions", "completions", "responses")
@@ -97,31 +100,32 @@ class Endpoint:
     ) -> RequestContext:
         """Describe a request that may be forwarded, under a new id."""
         if "traceparent" in headers:
-            directives = replace(directives, tags={**trace_tags(headers), **directives.tags})
+            directives = directives.with_tags(trace_tags(headers))
         exchange_id = new_id_text(at_us // 1000)
         capture, inclusion, skip_reason = (
             _capture(config.seed, route, directives, exchange_id) if self.copied else _NOT_COPIED
         )
+        stream = bool(envelope.stream)
         return RequestContext(
-            id=exchange_id,
-            at_us=at_us,
-            path=self.path,
-            endpoint=self.label or self.path,
-            ending=self.ending,
-            model=envelope.model,
-            stream=bool(envelope.stream),
-            route=route,
-            directives=directives,
-            key_id=key.id if key else None,
-            key_models=key.models if key else (),
-            request_id=request_id(headers, exchange_id),
-            config_hash=config.config_hash,
-            body=body,
-            capture=capture,
-            inclusion=inclusion,
-            skip_reason=skip_reason,
-            asked_tokens=envelope.asked_tokens,
-            injects_usage=self.usage_on_request and envelope.omits_usage,
+            exchange_id,
+            at_us,
+            self.path,
+            self.label or self.path,
+            self.ending,
+            envelope.model,
+            stream,
+            route,
+            directives,
+            None if key is None else key.id,
+            request_id(headers, exchange_id),
+            config.config_hash,
+            body,
+            capture,
+            inclusion,
+            () if key is None else key.models,
+            skip_reason,
+            envelope.asked_tokens,
+            stream and self.usage_on_request and envelope.omits_usage,
         )
 
 
@@ -166,16 +170,16 @@ def _refuse_compressed(request: Request) -> None:
 
 def _capture(seed: int, route: Route, directives: Directives, exchange_id: str) -> tuple[Capture, float, str]:
     """Decide how much is captured and with which probability, or why nothing is."""
-    if directives.origin is not Origin.CLIENT:
+    if directives.origin is not _CLIENT:
         return Capture.FULL, 1.0, ""
-    capture = Capture(route.capture)
-    if capture is Capture.OFF:
+    capture, sample = _CAPTURES[route.capture], route.sample
+    if capture is _OFF:
         return capture, 0.0, "capture_off"
     if not directives.audit:
         return capture, 0.0, "audit_off"
-    if not sampled(seed, bytes.fromhex(exchange_id.replace("-", "")), route.sample):
+    if sample <= 0 or (sample < 1 and not sampled(seed, bytes.fromhex(exchange_id.replace("-", "")), sample)):
         return capture, 0.0, "not_sampled"
-    return capture, route.sample, ""
+    return capture, sample, ""
 
 
 def _admit(gateway: Gateway, key: Key, tap: Tap) -> None:
@@ -202,10 +206,10 @@ def admit(gateway: Gateway, key: Key, body: bytes, asked_tokens: int | None) -> 
     Limited
         It exceeds one of them.
     """
-    snapshot = gateway.snapshot.current
+    snapshot = gateway.snapshot.current if key.budget is not None else None
     elsewhere = snapshot.spent_elsewhere.get(key.id, 0) if snapshot is not None else 0
     # A token has about four bytes in most languages and formats.
-    return gateway.limits.admit(key, elsewhere, TokenCount(prompt=len(body) // 4, completion=asked_tokens or 0))
+    return gateway.limits.admit(key, elsewhere, TokenCount(len(body) // 4, asked_tokens or 0))
 
 
 async def run(request: Request, tap: Tap, answer: Callable[[], Awaitable[Answer]]) -> Answer:
@@ -226,7 +230,7 @@ async def run(request: Request, tap: Tap, answer: Callable[[], Awaitable[Answer]
 
 
 async def _forward(gateway: Gateway, request: Request, tap: Tap, key: Key | None) -> Answer:
-    if key is not None and tap.context.directives.origin is Origin.CLIENT:
+    if key is not None and tap.context.directives.origin is _CLIENT:
         _admit(gateway, key, tap)
     return await forward_by(Forwarder(gateway, request, tap), gateway, request, tap)
 

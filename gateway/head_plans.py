@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from auditor.domain.exchange import Origin
 from auditor.domain.keys import Key
 from gateway.app import Gateway
@@ -35,10 +37,12 @@ _MOST_SEEN: Final = 8192
 _VARYING: Final = re.compile(rb"(?i)\r\n(content-length|x-request-id|traceparent): ([^\r\n]*)(?=\r\n)")
 _VARYING_NAMES: Final = ("content-length", "x-request-id", "traceparent")
 _BEFORE_LENGTH: Final = b"ength: "
+_SKIPPED: Final = len(_BEFORE_LENGTH)
 _IN_ID: Final = b"equest-"
 _IN_TRACE: Final = b"raceparent"
 _LENGTH_ALONE: Final = ("content-length",)
 _MOST_DIGITS: Final = 7
+_END: Final = b"\r\n\r\n"
 #: With one of these the head says more than that a usual request follows.
 _UNUSUAL: Final = frozenset({"transfer-encoding", "content-encoding", "expect", "upgrade"})
 
@@ -87,7 +91,7 @@ class HeadPlan:
         return made
 
 
-class KnownHead(NamedTuple):
+class KnownHead(msgspec.Struct, frozen=True):
     """The head of a request, and its plan."""
 
     plan: HeadPlan
@@ -126,15 +130,25 @@ class HeadPlans:
 
     def find(self, data: bytes) -> KnownHead | None:
         """Return what is known of the head that ``data`` begin with."""
-        read = _read_head(data)
-        plan = self._plans.get(read.key) if read is not None else None
-        if read is None or plan is None or plan.varying != read.varying or not self._is_current():
+        end = data.find(_END, 0, _MOST_HEAD)
+        place = data.find(_BEFORE_LENGTH, 0, end) + _SKIPPED
+        if end < 0 or place < _SKIPPED:
             return None
-        digits = read.values[read.varying.index("content-length")]
-        headers = plan.headers_with(read.values)
-        if headers is None or not digits.isdigit() or len(digits) > _MOST_DIGITS:
+        # A head that was learnt without other varying fields has the same bytes around its length, whatever they are.
+        stop = data.find(b"\r", place)
+        plan = self._plans.get(data[:place] + data[stop:end])
+        headers: Mapping[str, str] | None
+        if plan is not None and plan.varying is _LENGTH_ALONE:
+            headers, digits = plan.headers, data[place:stop]
+        else:
+            read = _read_head(data)
+            plan = self._plans.get(read.key) if read is not None else None
+            if read is None or plan is None or plan.varying != read.varying:
+                return None
+            headers, digits = plan.headers_with(read.values), read.values[read.varying.index("content-length")]
+        if headers is None or not digits.isdigit() or len(digits) > _MOST_DIGITS or not self._is_current():
             return None
-        return KnownHead(plan, headers, read.end + 4, int(digits))
+        return KnownHead(plan, headers, end + 4, int(digits))
 
     def learn(self, data: bytes, request: Request) -> None:
         """Make the plan of a head that has come again, from what the parser has made of it."""
@@ -195,13 +209,13 @@ class _ReadHead(NamedTuple):
 
 def _read_head(data: bytes) -> _ReadHead | None:
     """Read the head that ``data`` begin with; None if it is not complete, or has no length."""
-    end = data.find(b"\r\n\r\n", 0, _MOST_HEAD)
+    end = data.find(_END, 0, _MOST_HEAD)
     if end < 0:
         return None
     if data.find(_IN_ID, 0, end) < 0 and data.find(_IN_TRACE, 0, end) < 0:
-        place = data.find(_BEFORE_LENGTH, 0, end) + len(_BEFORE_LENGTH)
+        place = data.find(_BEFORE_LENGTH, 0, end) + _SKIPPED
         stop = data.find(b"\r", place)
-        if place < len(_BEFORE_LENGTH) or data[place - 18 : place].lower() != b"\r\ncontent-length: ":
+        if place < _SKIPPED or data[place - 18 : place].lower() != b"\r\ncontent-length: ":
             return None
         return _ReadHead(data[:place] + data[stop:end], _LENGTH_ALONE, (data[place:stop],), end)
     found = list(_VARYING.finditer(data, 0, end + 2))

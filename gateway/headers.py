@@ -96,6 +96,14 @@ def own_headers(exchange_id: str, request_id: str, deployment: str | None, attem
     return headers
 
 
+def own_lines(exchange_id: str, request_id: str, deployment: str, attempts: int) -> bytes:
+    """Return the lines of `own_headers`, each with a line break before it."""
+    return (
+        f"\r\nx-request-id: {request_id}\r\nx-biasmeter-exchange-id: {exchange_id}"
+        f"\r\nx-biasmeter-attempts: {attempts}\r\nx-biasmeter-deployment: {deployment}"
+    ).encode()
+
+
 def is_request_id(given: str) -> bool:
     """Return whether a client's ``x-request-id`` is valid."""
     return _REQUEST_ID.match(given) is not None
@@ -103,8 +111,8 @@ def is_request_id(given: str) -> bool:
 
 def request_id(client: Mapping[str, str], exchange_id: str) -> str:
     """Return the client's ``x-request-id`` if it is valid, otherwise a new one."""
-    given = client.get("x-request-id", "")
-    return given if is_request_id(given) else own_request_id(exchange_id)
+    given = client.get("x-request-id")
+    return given if given is not None and is_request_id(given) else own_request_id(exchange_id)
 
 
 def own_request_id(exchange_id: str) -> str:

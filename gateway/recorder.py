@@ -50,7 +50,7 @@ class Recorder:
             self._rare.warning("the spool has reached gateway.spool.max_bytes; copies are dropped until it is shipped")
             self.count_skipped("dropped_spool_full")
         elif len(exchange.request or b"") + len(exchange.response or b"") <= LARGE_COPY:
-            self._append(exchange, _encode(exchange, self.redactor))
+            self.counters.add(("biasmeter_capture", self._store(exchange, _encode(exchange, self.redactor))))
         else:
             writing = asyncio.get_running_loop().create_task(self._keep_large(exchange))
             self._unwritten.add(writing)
@@ -69,9 +69,7 @@ class Recorder:
         self.counters.add(("biasmeter_capture", reason))
 
     async def _keep_large(self, exchange: Exchange) -> None:
-        self._append(exchange, await self.thread.run(_encode, exchange, self.redactor))
-
-    def _append(self, exchange: Exchange, record: bytes | None) -> None:
+        record = await self.thread.run(_encode, exchange, self.redactor)
         self.counters.add(("biasmeter_capture", self._store(exchange, record)))
 
     def _store(self, exchange: Exchange, record: bytes | None) -> str:
@@ -88,20 +86,8 @@ class Recorder:
         """Count an attempt that a deployment failed, whatever became of the exchange."""
         self.counters.add(("biasmeter_upstream_errors", deployment, origin, error_type))
 
-    def count(self, exchange: Exchange) -> None:
-        """Count one exchange, kept or not."""
-        series = self.series(exchange.endpoint, exchange.route, exchange.deployment, exchange.origin)
-        series.count(
-            exchange.status,
-            exchange.prompt_tokens,
-            exchange.completion_tokens,
-            exchange.total_us,
-            exchange.upstream_us,
-            exchange.first_byte_us if exchange.stream else None,
-        )
-
     def series(self, *labels: str) -> ExchangeSeries:
-        """Return the series of an endpoint, route, deployment and origin."""
+        """Return the series in which the exchanges of an endpoint, route, deployment and origin are counted."""
         found = self._series.get(labels)
         if found is None:
             found = self._series[labels] = ExchangeSeries(self.counters, *labels)

@@ -35,6 +35,8 @@ _LARGE_EVENTS = 128 << 10
 #: The error type of an exchange that is not done when this process must end.
 STOPPED = "gateway_stopped"
 STOPPING = "The gateway is stopping."
+#: Members are looked up in Python, and each request asks for these.
+_COMPLETE, _OK = Outcome.COMPLETE, BreakerVerdict.OK
 #: How an exchange ends whose client has not read the answer at the end of the request's time.
 _TOO_SLOW = (Outcome.CLIENT_GONE, 499, "client_too_slow")
 
@@ -100,8 +102,8 @@ class Attempt:
 
 def settle(slot: Slot, tap: Tap, recorder: Recorder) -> None:
     """Release the slot with a verdict on the deployment, once the answer has been relayed."""
-    if tap.outcome is Outcome.COMPLETE:
-        slot.release(BreakerVerdict.OK)
+    if tap.outcome is _COMPLETE:
+        slot.release(_OK)
     elif tap.outcome in {None, Outcome.CLIENT_GONE} or tap.error_type == STOPPED:
         slot.release(BreakerVerdict.NONE)
     else:

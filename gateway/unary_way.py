@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Mapping
 from functools import partial
+from typing import Final
 
 from typing_extensions import override
 
@@ -38,6 +39,13 @@ from gateway.upstreams.answer import PooledAnswer
 from gateway.upstreams.connection import AnswerFollower, UpstreamConnection
 from gateway.upstreams.lean import ConnectionPool
 from gateway.wire import read_envelope
+
+#: Members are looked up in Python, and each request asks for these.
+_TAKEN: Final = Offer.TAKEN
+_DECLINED: Final = Offer.DECLINED
+_COMPLETE: Final = Outcome.COMPLETE
+_NOTHING_SAID: Final = BreakerVerdict.NONE
+_COUNTED: Final = ("biasmeter_short_way", "unary")
 
 
 class UnaryWay(ShortWay):
@@ -73,19 +81,19 @@ class UnaryWay(ShortWay):
     def take(self, client: ShortConnection, data: bytes, arrived_ns: int) -> Offer:
         found = self._plans.find(data)
         if found is None:
-            return Offer.DECLINED
+            return _DECLINED
         gateway = self.gateway
         missing = found.body_at + found.length - len(data)
-        if missing < 0 or found.length > min(LARGE_COPY, gateway.config.gateway.body_limit):
-            return Offer.DECLINED
-        if missing > 0:
+        if missing < 0 or found.length > LARGE_COPY or found.length > gateway.config.gateway.body_limit:
+            return _DECLINED
+        if missing:
             return Offer.INCOMPLETE
         now_us = (arrived_ns or time.time_ns()) // 1000
         try:
             is_taken = self._begin(client, found, data[found.body_at :], now_us)
         except (GatewayError, OSError):  # the ordinary way tells the client
-            return Offer.DECLINED
-        return Offer.TAKEN if is_taken else Offer.DECLINED
+            return _DECLINED
+        return _TAKEN if is_taken else _DECLINED
 
     def _begin(self, client: ShortConnection, known: KnownHead, body: bytes, now_us: int) -> bool:
         """Ask a deployment. Return False, or raise an error, with nothing done if the ordinary way must do it."""
@@ -95,27 +103,29 @@ class UnaryWay(ShortWay):
             return False
         plan = head.plan(gateway, envelope.model)
         chosen = plan.choose(gateway.slots) if plan is not None else None
-        connection = self._pool.peek(chosen.connection_key()) if chosen is not None else None
-        if plan is None or chosen is None or connection is None:
+        if plan is None or chosen is None:
             return False
-        slot = gateway.slots.try_acquire(chosen.deployment.name, chosen.deployment.concurrency)
+        deployment, key = chosen.deployment, head.key
+        connection = self._pool.take(chosen.connection_key())
+        if connection is None:
+            return False
+        slot = gateway.slots.try_acquire(deployment.name, deployment.concurrency)
         if slot is None:
+            self._pool.put_back(connection)
             return False
-        try:
-            grant = admit(gateway, head.key, body, envelope.asked_tokens) if head.key is not None else None
-        except BaseException:  # a limit, or its file: the ordinary way tells the client
-            slot.release(BreakerVerdict.NONE)
-            raise
-        self._pool.remove(connection)
         context = head.endpoint.context(
-            gateway.config, plan.route, head.key, head.directives, envelope, headers, at_us=now_us, body=body
+            gateway.config, plan.route, key, head.directives, envelope, headers, at_us=now_us, body=body
         )
+        try:
+            grant = None if key is None else admit(gateway, key, body, context.asked_tokens)
+        except BaseException:  # a limit, or its file: the ordinary way tells the client
+            slot.release(_NOTHING_SAID)
+            self._pool.put_back(connection)
+            raise
         tap = Tap(context, gateway.recorder, gateway.config.gateway.capture_limit)
-        tap.grant = grant
-        tap.deployment = chosen.deployment
-        tap.attempts = 1
+        tap.grant, tap.deployment, tap.attempts = grant, deployment, 1
         exchange = UnaryExchange(self, client, connection, known, tap, slot, chosen.timeouts)
-        sent, exchange.usage_injected = ask_for_usage(gateway, context, chosen.deployment, body)
+        sent, exchange.usage_injected = ask_for_usage(gateway, context, deployment, body)
         client.exchange = exchange
         connection.send_for(exchange, chosen.request(context.request_id, headers.get("traceparent", ""), sent))
         self.due.watch(exchange, exchange.first_byte_due)
@@ -186,7 +196,7 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
         self._connection.abort()
         self._tap.upstream_s += time.perf_counter() - self._asked_at
         self._tap.end(*DISCONNECTED)
-        self._slot.release(BreakerVerdict.NONE)
+        self._slot.release(_NOTHING_SAID)
 
     @override
     def hand_over(self) -> None:
@@ -240,25 +250,24 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
         tap.status = 200
         try:
             tap.body(body)
-            tap.end(Outcome.COMPLETE, 200)
+            tap.end(_COMPLETE, 200)
             settle(self._slot, tap, way.gateway.recorder)
         except Exception as error:  # noqa: BLE001 -- the ordinary way logs it and answers
-            self._slot.release(BreakerVerdict.NONE)
+            self._slot.release(_NOTHING_SAID)
             request = self._known.request(self._client, tap.context.body)
             answer_by_task(self._client, way.router, request, tap, partial(fail, error))
             return
-        way.gateway.recorder.counters.add(("biasmeter_short_way", "unary"))
-        own = "".join([f"\r\n{name}: {value}" for name, value in tap.own_headers().items()])
+        way.gateway.recorder.counters.add(_COUNTED)
         self._client.answer(
             b"HTTP/1.1 200 OK%b%b%b\r\ncontent-length: %d\r\n\r\n%b"
-            % (head.fields, own.encode(), own_lines(), len(body), body)
+            % (head.fields, tap.own_lines(), own_lines(), len(body), body)
         )
 
     def _close(self, answer: PooledAnswer) -> None:
         """Release everything if the task was cancelled before its first step; otherwise this has been done."""
         answer.close()
         self._tap.end(*DISCONNECTED)
-        self._slot.release(BreakerVerdict.NONE)
+        self._slot.release(_NOTHING_SAID)
 
 
 def _read_body(data: bytes, head: AnswerHead) -> bytes | None:

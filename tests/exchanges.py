@@ -10,6 +10,7 @@ from auditor.domain.exchange import Capture, Exchange, Origin, Outcome
 from auditor.domain.ids import new_id
 from gateway import exchange_codec
 from gateway.copy_rows import ExchangeRow, row_of
+from gateway.recorder import Recorder
 from gateway.spool import Frame, Segment, read_frames, segments
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -39,6 +40,13 @@ def exchange(moment: datetime = NOON, **changed: Any) -> Exchange:
         "response": b'{"choices":[]}',
     }
     return Exchange(**(usual | changed))
+
+
+def count(recorder: Recorder, one: Exchange) -> None:
+    """Count an exchange as the tap does when it ends."""
+    recorder.series(one.endpoint, one.route, one.deployment, one.origin).count(
+        one.status, one.prompt_tokens, one.completion_tokens, one.total_us, one.upstream_us, one.first_byte_us
+    )
 
 
 def rows_of(exchanges: Iterable[Exchange]) -> list[ExchangeRow]:

@@ -5,6 +5,7 @@ detects that, and the exchange is stored unchanged.
 """
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from auditor.domain.exchange import Exchange, Origin
@@ -14,7 +15,9 @@ from gateway.redaction.squeezing import searchable_text
 from gateway.redaction.streams import Stream
 
 #: Fields whose text comes from a client or a deployment; tags are handled separately.
-_TEXT_FIELDS = ("model", "request_id", "ref", "finish_reason", "error_type", "content_encoding")
+_TEXT_FIELDS = ("request_id", "model", "ref", "finish_reason", "error_type", "content_encoding")
+_given = attrgetter(*_TEXT_FIELDS)
+_CLIENT = Origin.CLIENT  # members are looked up in Python
 
 
 class Redactor:
@@ -31,12 +34,12 @@ class Redactor:
 
     def redact(self, exchange: Exchange) -> Exchange:
         """Return the exchange without what the rules find; the same object if they find nothing."""
-        if self._searcher is None or exchange.origin is not Origin.CLIENT:
+        if self._searcher is None or exchange.origin is not _CLIENT:
+            return exchange
+        text = _searchable_text(exchange)
+        if text is not None and not self._searcher.suspects(_join_text(exchange, text)):
             return exchange
         texts = _texts(exchange)
-        text = _searchable_text(exchange)
-        if text is not None and not self._searcher.suspects(_join_text(exchange, texts, text)):
-            return exchange
         response = _response(exchange)
         changes = _redact_fields(exchange, texts, self._searcher)
         if exchange.request and (request := redact_content(exchange.request, self._searcher)) != exchange.request:
@@ -47,11 +50,15 @@ class Redactor:
 
 
 def _texts(exchange: Exchange) -> dict[str, str]:
-    texts = {name: text for name in _TEXT_FIELDS if (text := getattr(exchange, name))}
-    # One that the gateway has generated is never secret, and expensive to search.
-    if exchange.request_id.endswith(str(exchange.id).replace("-", "")):
+    texts = {name: text for name, text in zip(_TEXT_FIELDS, _given(exchange), strict=True) if text}
+    if _has_own_id(exchange):
         del texts["request_id"]
     return texts
+
+
+def _has_own_id(exchange: Exchange) -> bool:
+    """Return whether the gateway has made the request id: then it is never secret, and expensive to search."""
+    return exchange.request_id.endswith(str(exchange.id).replace("-", ""))
 
 
 def _is_stream(exchange: Exchange) -> bool:
@@ -59,7 +66,7 @@ def _is_stream(exchange: Exchange) -> bool:
 
 
 def _is_coded(exchange: Exchange) -> bool:
-    return exchange.content_encoding not in {None, "identity"}
+    return exchange.content_encoding is not None and exchange.content_encoding != "identity"
 
 
 def _searchable_text(exchange: Exchange) -> bytes | None:
@@ -78,10 +85,11 @@ def _response(exchange: Exchange) -> Stream | bytes | None:
     return Stream(response) if _is_stream(exchange) else response
 
 
-def _join_text(exchange: Exchange, texts: Mapping[str, str], answer: bytes) -> bytes:
+def _join_text(exchange: Exchange, answer: bytes) -> bytes:
     """Join all searchable text of an exchange, so that one search covers it."""
-    facts = "\n".join((*texts.values(), *exchange.tags.values())).encode(errors="surrogatepass")
-    return b"\n".join((facts, exchange.request or b"", answer))
+    given, texts = _given(exchange), exchange.tags.values()
+    facts = "\n".join(filter(None, (*(given[1:] if _has_own_id(exchange) else given), *texts)))
+    return b"\n".join((facts.encode(errors="surrogatepass"), exchange.request or b"", answer))
 
 
 def _redact_fields(exchange: Exchange, texts: Mapping[str, str], searcher: Searcher) -> dict[str, Any]:

@@ -7,7 +7,7 @@ connection. What it does not take goes to the parser, as if it had come just now
 import math
 import time
 from enum import Enum, auto
-from typing import Protocol
+from typing import Final, Protocol
 
 from typing_extensions import override
 
@@ -21,6 +21,9 @@ class Offer(Enum):
     TAKEN = auto()  #: they are one request, which is being answered
     INCOMPLETE = auto()  #: they may become one
     DECLINED = auto()  #: the parser reads them
+
+
+_TAKEN: Final = Offer.TAKEN  # members are looked up in Python, and each request asks for it
 
 
 class ShortExchange(Protocol):
@@ -140,7 +143,7 @@ class ShortConnection(ClientConnection):
         if self._held:
             data = self._held + data
         offer = self._short_way.take(self, data, self._held_since if self._held else 0)
-        if offer is Offer.TAKEN:
+        if offer is _TAKEN:
             self._held = b""
             self._ticks_left = self._unused_since = math.inf
         elif offer is Offer.INCOMPLETE:

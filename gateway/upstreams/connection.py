@@ -68,10 +68,16 @@ class UpstreamConnection(asyncio.Protocol):
         Notified when the connection can be used, is idle again, and has ended.
     key
         Its host, port and TLS context.
+
+    Attributes
+    ----------
+    idle_until
+        When its owner closes it if nobody uses it, in the event loop's time. Its owner sets it.
     """
 
     def __init__(self, keeper: ConnectionOwner, key: ConnectionKey) -> None:
         self.key = key
+        self.idle_until = 0.0
         self._owner = keeper
         self._transport: asyncio.Transport
         self._parser: httptools.HttpResponseParser

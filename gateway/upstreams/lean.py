@@ -126,33 +126,25 @@ class ConnectionPool(ConnectionOwner):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._open: set[UpstreamConnection] = set()
-        self._idle: dict[
-            ConnectionKey, dict[UpstreamConnection, float]
-        ] = {}  # with their expiry times, in order of last use
+        #: With their expiry times, in order of last use.
+        self._idle: dict[ConnectionKey, dict[UpstreamConnection, float]] = {}
         self._expiry_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     def take(self, key: ConnectionKey) -> UpstreamConnection | None:
         """Return an idle connection that can be used, or None."""
-        connection = self.peek(key)
-        if connection is not None:
-            self.remove(connection)
-        return connection
-
-    def peek(self, key: ConnectionKey) -> UpstreamConnection | None:
-        """Return the connection that `take` returns, and leave it where it is."""
         idle = self._idle.get(key)
         while idle:
-            connection, until = next(reversed(idle.items()))
+            connection, until = idle.popitem()
             if connection.is_open and self._loop.time() < until:
+                connection.idle_until = until
                 return connection
-            del idle[connection]
             connection.abort()
         return None
 
-    def remove(self, connection: UpstreamConnection) -> None:
-        """Take an idle connection for a request."""
-        del self._idle[connection.key][connection]
+    def put_back(self, connection: UpstreamConnection) -> None:
+        """Put a connection back that was taken and not used."""
+        self._idle[connection.key][connection] = connection.idle_until
 
     def close(self) -> None:
         """Close all connections, also those in use."""
@@ -171,7 +163,10 @@ class ConnectionPool(ConnectionOwner):
         if self._is_closed or seconds <= 0:
             connection.abort()
             return
-        self._idle.setdefault(connection.key, {})[connection] = self._loop.time() + seconds
+        idle = self._idle.get(connection.key)
+        if idle is None:
+            idle = self._idle[connection.key] = {}
+        idle[connection] = self._loop.time() + seconds
         if self._expiry_timer is None:
             self._expiry_timer = self._loop.call_later(_EXPIRY_INTERVAL, self._close_expired)
 

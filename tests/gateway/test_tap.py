@@ -280,3 +280,11 @@ def test_times_add_up(wall: Wall) -> None:
     silent = wall.tap()
     silent.end(Outcome.FAILED, 504, "first_token_timeout")
     assert wall.exchanges()[1].first_byte_us is None
+
+
+def test_the_first_token_is_timed_for_streams_alone(wall: Wall) -> None:
+    for stream in (False, True):
+        tap = wall.tap(stream=stream)
+        tap.body(b"{}")
+        tap.end(Outcome.COMPLETE, 200)
+        assert bool(wall.counted("biasmeter_time_to_first_token_seconds")) == stream

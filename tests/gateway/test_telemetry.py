@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exchanges import exchange
+from exchanges import count, exchange
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
@@ -89,8 +89,8 @@ def busy(place: Place, counters: Counters) -> None:
         stream=True, prompt_tokens=3, completion_tokens=4, total_us=30_000, upstream_us=29_000, first_byte_us=10_000
     )
     recorder.keep(one)
-    recorder.count(one)
-    recorder.count(exchange(status=502, outcome=Outcome.FAILED, error_type="upstream_connect"))
+    count(recorder, one)
+    count(recorder, exchange(status=502, outcome=Outcome.FAILED, error_type="upstream_connect"))
     recorder.count_failure("gpt-eu", Origin.CLIENT, "upstream_connect")
     counters.add(("biasmeter_in_flight", "client"))
     place.states["eu"] = 0
@@ -240,5 +240,5 @@ def test_a_request_s_text_is_in_no_label(place: Place, counters: Counters) -> No
         "finish_reason": "canary", "content_encoding": "canary", "request": b"canary", "response": b"canary",
     }  # fmt: skip
     recorder.keep(exchange(**texts))
-    recorder.count(exchange(**texts))
+    count(recorder, exchange(**texts))
     assert b"canary" not in place.metrics_page()

@@ -8,11 +8,13 @@ from typing import Final
 
 import msgspec
 
+from gateway.failures import retry_may_help
 from gateway.headers import is_returned
 from gateway.server.answer import own_lines
 from gateway.upstreams.connection import KEPT, seconds_kept
 
-_STATUS: Final = b"HTTP/1.1 200 OK"
+_OK: Final = b"HTTP/1.1 200 OK"
+_REFUSED: Final = re.compile(rb"HTTP/1\.1 (4[0-9]{2}) [\x20-\x7e]{0,100}")
 _MOST_HEAD: Final = 8192
 _MOST_LINES: Final = 64
 _MOST_KNOWN: Final = 4096
@@ -30,8 +32,9 @@ _UNBUFFERED: Final = b"\r\nx-accel-buffering: no"
 
 
 class AnswerHead(msgspec.Struct, frozen=True, gc=False):
-    """The head of an answer with status 200 whose connection is kept."""
+    """The head of a final answer whose connection is kept: of status 200, or a refusal."""
 
+    status: int
     fields: bytes  #: the lines for the client, each with a line break before it
     length: int  #: bytes of the body; -1: it is chunked
     body_at: int  #: where the body begins
@@ -73,7 +76,8 @@ class AnswerHeads:
         if end < 0:
             return None
         lines = data[:end].split(b"\r\n")
-        if lines[0] != _STATUS or len(lines) > _MOST_LINES:
+        status = 200 if lines[0] == _OK else _read_refusal(lines[0])
+        if not status or len(lines) > _MOST_LINES:
             return None
         del lines[0]
         known = self._known
@@ -97,13 +101,21 @@ class AnswerHeads:
         if "content-type" not in returned or (length is None and not is_chunked):
             return None
         is_stream = returned["content-type"].lower().startswith(_EVENTS)
-        return AnswerHead(b"".join(returned.values()), -1 if length is None else length, end + 4, seconds, is_stream)
+        body_length = -1 if length is None else length
+        return AnswerHead(status, b"".join(returned.values()), body_length, end + 4, seconds, is_stream)
 
     def _learn(self, line: bytes) -> _Line:
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         said = self._known[line] = _read_line(line) or _UNUSUAL_LINE
         return said
+
+
+def _read_refusal(line: bytes) -> int:
+    """Return the status that the first line says if the client is to get it, whoever would be asked next; else 0."""
+    refused = _REFUSED.fullmatch(line)
+    status = 0 if refused is None else int(refused[1])
+    return 0 if retry_may_help(status) else status
 
 
 def _read_length(value: str) -> _Line | None:

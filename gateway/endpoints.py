@@ -144,7 +144,7 @@ def _in_trial(trial: Trial, context: RequestContext) -> RequestContext:
     if directives.origin is not Origin.CLIENT or directives.pin or not directives.audit or not asks_for_text:
         return context
     part = trial.take_part(context.path, context.body, directives.tags)
-    tagged = replace(directives, tags={**directives.tags, **part.tags})
+    tagged = structs.replace(directives, tags={**directives.tags, **part.tags})
     return structs.replace(context, directives=tagged, instructed=part.body)
 
 

@@ -177,7 +177,7 @@ async def relay(request: Request, attempt: Attempt, tap: Tap, thread: WorkThread
             return await StreamRelay(request, attempt, tap, thread).run(headers)
         if attempt.whole:
             tap.body(attempt.held)
-            tap.end(*_ended(answer.status))
+            tap.end(*ended(answer.status))
             if tap.storing is not None:
                 await _finish_storing(request, tap.storing)
             headers.setdefault("content-type", "application/octet-stream")
@@ -202,7 +202,7 @@ async def relay_refusal(request: Request, refusal: ErrorAnswer, tap: Tap) -> Who
     tap.status = refusal.status
     tap.content_encoding = dict(refusal.headers).get("content-encoding")
     tap.body(refusal.body)
-    tap.end(*_ended(refusal.status))
+    tap.end(*ended(refusal.status))
     if tap.storing is not None:
         await _finish_storing(request, tap.storing)
     headers = client_headers(refusal.headers, tap.own_headers())
@@ -216,7 +216,8 @@ def _is_stream(headers: dict[str, str], *, asked: bool) -> bool:
     return asked if content_type is None else content_type.lower().startswith("text/event-stream")
 
 
-def _ended(status: int) -> tuple[Outcome, int, str | None]:
+def ended(status: int) -> tuple[Outcome, int, str | None]:
+    """Return how an exchange ends whose client has got a whole answer of this status."""
     return Outcome.COMPLETE if status < 300 else Outcome.FAILED, status, error_type_of(status)
 
 
@@ -235,7 +236,7 @@ async def _relay_long_body(request: Request, attempt: Attempt, tap: Tap, headers
         open_answer.cut()
         return open_answer
     tap.bytes_passed(held)
-    tap.end(*_ended(answer.status))
+    tap.end(*ended(answer.status))
     if tap.storing is not None:
         await _finish_storing(request, tap.storing)
     open_answer.write(held)

@@ -1,9 +1,10 @@
-"""The short way of usual unary exchanges: callbacks instead of a task, and plans instead of parsing.
+"""The short way of usual exchanges: callbacks instead of a task, and plans instead of parsing.
 
 It takes a request whose head and model have a plan, if a connection to the deployment is idle and its limits allow it.
-It ends with an answer of status 200 whose whole body arrives. Everything else goes the ordinary way: before the
-deployment was asked the request is declined, and afterwards `UnaryExchange.hand_over` gives what has come to
-`gateway.hand_over`. The tap is the ordinary one, so records and counters are made in one place.
+It ends with the whole body of an answer of status 200, or of a refusal that nothing could be done about; a stream goes
+on in `gateway.stream_way`. Everything else goes the ordinary way: before the deployment was asked the request is
+declined, and afterwards `UnaryExchange.hand_over` gives what has come to `gateway.hand_over`. The tap is the ordinary
+one, so records and counters are made in one place.
 """
 
 import asyncio
@@ -28,9 +29,9 @@ from gateway.errors import GatewayError
 from gateway.hand_over import MadeAttempt, ResumedForwarder, answer_by_task, fail
 from gateway.head_plans import HeadPlans, KnownHead
 from gateway.recorder import LARGE_COPY
-from gateway.relay import settle
+from gateway.relay import ended, settle
 from gateway.server import Request
-from gateway.server.answer import own_lines
+from gateway.server.answer import own_lines, status_line
 from gateway.server.short_connection import Offer, ShortConnection, ShortExchange, ShortWay
 from gateway.slots import Slot
 from gateway.stream_way import AskedStream, StreamExchange
@@ -45,6 +46,11 @@ _TAKEN: Final = Offer.TAKEN
 _DECLINED: Final = Offer.DECLINED
 _COMPLETE: Final = Outcome.COMPLETE
 _NOTHING_SAID: Final = BreakerVerdict.NONE
+_OK: Final = BreakerVerdict.OK
+_HTTP_OK: Final = 200
+_OK_LINE: Final = b"HTTP/1.1 200 OK"
+_SHOULD_RETRY: Final = b"\r\nx-should-retry: "
+_NO_RETRY: Final = b"\r\nx-should-retry: false"
 _COUNTED: Final = ("biasmeter_short_way", "unary")
 
 
@@ -173,7 +179,11 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
         head = self._head
         if head is None:
             head = self._head = self._way.heads.read(self._data)
-        if head is None or len(self._data) + len(self._tap.context.body) > LARGE_COPY:
+        if (
+            head is None
+            or len(self._data) + len(self._tap.context.body) > LARGE_COPY
+            or (head.status != _HTTP_OK and self._may_ask_again())
+        ):
             self.hand_over()
         elif head.is_stream:
             self._begin_stream(head)
@@ -247,21 +257,33 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
         tap.upstream_s += time.perf_counter() - self._asked_at
         way.due.forget(self)
         self._connection.rest(head.seconds)
-        tap.status = 200
+        tap.status = head.status
         try:
             tap.body(body)
-            tap.end(_COMPLETE, 200)
-            settle(self._slot, tap, way.gateway.recorder)
+            if head.status == _HTTP_OK:
+                tap.end(_COMPLETE, _HTTP_OK)
+                settle(self._slot, tap, way.gateway.recorder)
+            else:  # the request's fault, not the deployment's
+                self._slot.release(_OK)
+                tap.end(*ended(head.status))
         except Exception as error:  # noqa: BLE001 -- the ordinary way logs it and answers
             self._slot.release(_NOTHING_SAID)
             request = self._known.request(self._client, tap.context.body)
             answer_by_task(self._client, way.router, request, tap, partial(fail, error))
             return
         way.gateway.recorder.counters.add(_COUNTED)
+        first, last = _OK_LINE, b""
+        if head.status != _HTTP_OK:
+            first, last = status_line(head.status).encode(), b"" if _SHOULD_RETRY in head.fields else _NO_RETRY
         self._client.answer(
-            b"HTTP/1.1 200 OK%b%b%b\r\ncontent-length: %d\r\n\r\n%b"
-            % (head.fields, tap.own_lines(), own_lines(), len(body), body)
+            b"%b%b%b%b%b\r\ncontent-length: %d\r\n\r\n%b"
+            % (first, head.fields, tap.own_lines(), last, own_lines(), len(body), body)
         )
+
+    def _may_ask_again(self) -> bool:
+        """Return whether a deployment may be asked again after a refusal, also without what the gateway has added."""
+        context = self._tap.context
+        return context.stream or bool(context.route.context_window_fallbacks or context.route.content_filter_fallbacks)
 
     def _close(self, answer: PooledAnswer) -> None:
         """Release everything if the task was cancelled before its first step; otherwise this has been done."""

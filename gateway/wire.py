@@ -51,7 +51,7 @@ class Envelope(msgspec.Struct):
         if self.max_tokens is None and self.max_completion_tokens is None and self.max_output_tokens is None:
             return None
         asked = max(self.max_tokens or 0, self.max_completion_tokens or 0, self.max_output_tokens or 0)
-        return min(asked * (self.n or 1), MOST_TOKENS)
+        return asked if self.n is None else min(asked * (self.n or 1), MOST_TOKENS)
 
 
 class _LenientEnvelope(msgspec.Struct):

@@ -28,7 +28,7 @@ def write_head(status: int, headers: Mapping[str, str], framing: list[str]) -> b
     ValueError
         A field contains a line break or a NUL.
     """
-    lines = [_status_line(status), *[f"{name}: {value}" for name, value in headers.items()]]
+    lines = [status_line(status), *[f"{name}: {value}" for name, value in headers.items()]]
     lines += (_SERVER, _date_line(int(time.time())), *framing)
     head = "\r\n".join(lines)
     if head.count("\n") >= len(lines) or head.count("\r") >= len(lines) or "\0" in head:
@@ -37,7 +37,8 @@ def write_head(status: int, headers: Mapping[str, str], framing: list[str]) -> b
 
 
 @lru_cache(maxsize=100)
-def _status_line(status: int) -> str:
+def status_line(status: int) -> str:
+    """Return the first line of an answer."""
     reason = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
     return f"HTTP/1.1 {status} {reason}"
 

@@ -30,7 +30,7 @@ from upstream_wire import CLOSE, FLUSH, HANG, RESET, Request, Step
 from auditor.config import Config
 from gateway.routing import RoutingTable
 
-MODELS = ("m", "n", "alias", "hashed", "off", "nobody")
+MODELS = ("m", "n", "small", "alias", "hashed", "off", "nobody")
 SETTINGS: dict[str, Any] = {
     "gateway": {"retries": 0, "forward_headers": ["x-also"]},
     "deployments": [
@@ -42,6 +42,7 @@ SETTINGS: dict[str, Any] = {
         {"model": "m", "deployments": ["a"], "capture": "full"},
         {"model": "n", "deployments": ["a"], "fallbacks": ["alias"], "capture": "full"},
         {"model": "alias", "deployments": ["b"], "capture": "full"},
+        {"model": "small", "deployments": ["a"], "context_window_fallbacks": ["alias"], "capture": "full"},
         {"model": "hashed", "deployments": ["a"], "capture": "hashed"},
         {"model": "waiting", "deployments": ["c"], "capture": "full"},
         {"model": "off", "deployments": ["a"], "capture": "off"},
@@ -50,6 +51,7 @@ SETTINGS: dict[str, Any] = {
 WHOLE = b'{"choices":[{"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}'
 TYPE = b"content-type: application/json\r\n"
 OK = b"HTTP/1.1 200 OK\r\n"
+NOT_FOUND = b"HTTP/1.1 404 Not Found\r\n"
 
 
 def whole(body: bytes, *lines: bytes, status: bytes = OK) -> bytes:
@@ -83,6 +85,15 @@ ANSWERS: dict[str, tuple[bytes, Step | None]] = {
     "a stream unasked": (whole(b"data: {}\n\n").replace(b"application/json", b"text/event-stream"), None),
     "created": (whole(WHOLE, status=b"HTTP/1.1 201 Created\r\n"), None),
     "refused": (whole(b'{"error":{"message":"no"}}', status=b"HTTP/1.1 400 Bad Request\r\n"), None),
+    "refused in chunks": (chunked(b'{"error":{"message":"no such thing"}}').replace(OK, NOT_FOUND), None),
+    "to be tried again": (whole(b'{"error":{}}', b"X-Should-Retry: true", status=b"HTTP/1.1 422 \r\n"), None),
+    "too long": (whole(b'{"error":{"code":"context_length_exceeded"}}', status=b"HTTP/1.1 400 No\r\n"), None),
+    "refused oddly": (whole(b'{"message":7}', status=b"HTTP/1.1 499 what\r\n"), None),
+    "refused untyped": (NOT_FOUND + b"content-length: 2\r\n\r\n{}", None),
+    "refused at the end": (whole(b"{}", b"connection: close", status=NOT_FOUND), CLOSE),
+    "refused, then cut": (whole(b"{}", status=NOT_FOUND)[:-1], CLOSE),
+    "timed out": (whole(b"{}", status=b"HTTP/1.1 408 Timeout\r\n"), None),
+    "no reason": (whole(b"{}", status=b"HTTP/1.1 403\r\n"), None),
     "busy": (whole(b"{}", b"retry-after: 7", status=b"HTTP/1.1 429 Slow\r\n"), None),
     "failed": (whole(b"{}", status=b"HTTP/1.1 500 Bad\r\n"), None),
     "interim": (b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n" + whole(WHOLE), None),
@@ -355,6 +366,23 @@ def test_usual_requests_take_the_short_way(model: str, answer: str) -> None:
     ordinary_way, short_way, taken = asyncio.run(both([one, one, one]))
     assert short_way == ordinary_way
     assert taken == 5  # the last two requests of the warm-up are as usual
+
+
+@pytest.mark.parametrize("model", ["m", "n", "hashed", "off"])
+@pytest.mark.parametrize("answer", ["refused", "refused in chunks", "to be tried again", "too long", "refused oddly"])
+def test_refusals_take_the_short_way(model: str, answer: str) -> None:
+    one = Ask(0, 0, model, answer, (-10,), (-5, -3), "usual")
+    ordinary_way, short_way, taken = asyncio.run(both([one, one, one]))
+    assert short_way == ordinary_way
+    assert taken == 5
+
+
+def test_a_refusal_after_which_another_route_may_be_asked_is_handed_over() -> None:
+    many = [Ask(0, 0, "small", answer, (), (), "usual") for answer in ("too long", "refused", "usual")]
+    ordinary_way, short_way, taken = asyncio.run(both(many))
+    assert short_way == ordinary_way
+    assert taken == 2 + 1
+    assert any(b"real" in asked for asked in short_way["deployments"])  # the fallback's deployment has been asked
 
 
 @pytest.mark.parametrize("fields", VARYING)

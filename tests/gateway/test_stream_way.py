@@ -9,18 +9,19 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from openai import AsyncOpenAI
 from two_ways import SECRETS, Way, way
 from upstream_answers import http_chunk
-from upstream_wire import CLOSE, FLUSH, HANG, RESET, Request, Step
+from upstream_wire import CLOSE, FLUSH, HANG, RESET, Outcome, Request, Step
 
 from auditor.config import Config
 from gateway.routing import RoutingTable
@@ -30,6 +31,7 @@ SETTINGS: dict[str, Any] = {
     "deployments": [
         {"name": "a", "base_url": "UP", "api_key": "sk-upstream"},
         {"name": "b", "base_url": "UP", "model": "real", "concurrency": 2, "stream_usage": False},
+        *({"name": name, "base_url": "UP", "timeouts": {name: 0.3}} for name in ("first_token", "idle", "total")),
     ],
     "routes": [
         {"model": "m", "deployments": ["a"], "capture": "full"},
@@ -37,6 +39,7 @@ SETTINGS: dict[str, Any] = {
         {"model": "alias", "deployments": ["b"], "capture": "full"},
         {"model": "hashed", "deployments": ["a"], "capture": "hashed"},
         {"model": "unsampled", "deployments": ["a"], "capture": "full", "sample": 0.0},
+        *({"model": name, "deployments": [name], "capture": "full"} for name in ("first_token", "idle", "total")),
     ],
 }
 MODELS = ("m", "n", "alias", "hashed", "unsampled")
@@ -224,7 +227,10 @@ def script(request: Request) -> list[Step]:
     options = json.loads(request.payload["user"])
     if options["stream"] == "usual" and options["frame"] == "options refused" and "stream_options" in request.payload:
         refusal = b'{"error":{"message":"Unknown parameter: stream_options"}}'
-        return [b"HTTP/1.1 400 Bad\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(refusal), refusal)]
+        return [
+            b"HTTP/1.1 400 Bad\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+            % (len(refusal), refusal)
+        ]
     return Ask(**{name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}).steps()
 
 
@@ -258,29 +264,42 @@ class Client:
     def __init__(self, way: Way, number: int) -> None:
         self._way, self._number, self._raw = way, number, b""
 
-    async def until(self, mark: bytes) -> None:
-        """Read until something has come."""
+    async def until(self, mark: bytes) -> bool:
+        """Read until the deployment hangs and something has come. Return False if the deployment is not asked."""
+        hanging = asyncio.create_task(self._way.upstream.until(lambda up: up.hanging == 1, 60))
+        reading = asyncio.create_task(self._more())
+        while not hanging.done():
+            await asyncio.wait([hanging, reading], return_when=asyncio.FIRST_COMPLETED)
+            if reading.done() and not hanging.done():
+                if not reading.result() or read_answer(self._raw) is not None:
+                    break
+                reading = asyncio.create_task(self._more())
+        is_hanging = hanging.done()
+        while is_hanging and mark not in self._raw:
+            assert await reading, self._raw
+            reading = asyncio.create_task(self._more())
+        for task in (hanging, reading):
+            task.cancel()
+        await asyncio.wait([hanging, reading])
+        return is_hanging
+
+    async def _more(self) -> bool:
+        """Read what comes next. Return False at the end."""
         reader, _ = self._way.connections[self._number]
-        async with asyncio.timeout(20):
-            while mark not in self._raw:
-                data = await reader.read(1 << 16)
-                assert data, self._raw
-                self._raw += data
+        with suppress(ConnectionError):
+            data = await reader.read(1 << 16)
+            self._raw += data
+            return bool(data)
+        return False
 
     async def answer(self) -> None:
         """Read one answer to its end."""
-        reader, _ = self._way.connections[self._number]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (whole := read_answer(self._raw)) is None:
-                try:
-                    data = await reader.read(1 << 16)
-                except ConnectionError:
-                    data = b""
-                if not data:
+                if not await self._more():
                     whole = re.sub(rb"\r\n[0-9a-f]+\r\n", b"", self._raw) + b"<end>", len(self._raw)
                     await self._way.close(self._number)
                     break
-                self._raw += data
         self._way.heard[self._number] = self._way.heard.get(self._number, b"") + whole[0]
         self._raw = self._raw[whole[1] :]
         if b"\r\nconnection: close\r\n" in whole[0]:
@@ -290,9 +309,8 @@ class Client:
 async def ask(one: Ask, way: Way) -> None:
     await way.send(one.connection, [one.request()])
     client = Client(way, one.connection)
-    if one.middle:
-        await way.upstream.until(lambda up: up.hanging == 1, 20)
-        await client.until(one.mark())
+    is_hanging = bool(one.middle) and await client.until(one.mark())
+    if is_hanging:
         if one.middle == "leave":
             await way.close(one.connection)
             await way.at_rest()
@@ -300,10 +318,12 @@ async def ask(one: Ask, way: Way) -> None:
             await way.send(one.connection, [Ask().request()])
         elif one.middle in EVENTS:
             EVENTS[one.middle](way)
+        if one.middle == "too late":
+            await client.answer()
         way.upstream.release()
-    if one.middle != "leave":
+    if not is_hanging or one.middle not in {"leave", "too late"}:
         await client.answer()
-    if one.middle == "next request":
+    if is_hanging and one.middle == "next request":
         await client.answer()
     await way.at_rest()
 
@@ -365,7 +385,9 @@ interrupted = st.builds(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
+)
 @given(st.lists(asks | interrupted, min_size=1, max_size=4))
 @example([Ask("CR", cuts=(40, 41, 42), packets=(7, 8, 9)), Ask("CRLF", cuts=(3,), usage=True)])
 def test_both_ways_give_the_same(many: list[Ask]) -> None:
@@ -395,6 +417,41 @@ async def test_what_happens_in_the_middle_ends_as_on_the_ordinary_way(middle: st
     if middle == "reset" and after == 0:
         after = 1  # a reset before the first byte may be seen before or after the head
     await both([Ask(middle=middle, after=after), Ask(), Ask(connection=1)])
+
+
+@pytest.mark.parametrize(
+    ("deadline", "after"), [("first_token", 0), ("idle", 2), ("idle", 5), ("total", 0), ("total", 2), ("total", 6)]
+)
+async def test_a_deadline_ends_a_stream_as_on_the_ordinary_way(deadline: str, after: int) -> None:
+    # Its deployment has the address of one that has been asked, so a connection is idle.
+    assert await both([Ask(model=deadline, middle="too late", after=after), Ask(), Ask()]) == 1
+
+
+async def test_a_client_that_does_not_read_stops_the_deployment(tmp_path: Path) -> None:
+    large = [HEADS["usual"], b"\r\n", *map(http_chunk, texts(*["x" * 8000] * 2500)), http_chunk(DONE), b"0\r\n\r\n"]
+
+    def answer(request: Request) -> list[Step]:
+        return [b"".join(large)] if request.payload["user"] == "large" else script(request)
+
+    async with way(SETTINGS, answer, tmp_path, short_way=True) as made:
+        for _ in range(3):
+            await ask(Ask(connection=9), made)
+        body = {"model": "unsampled", "messages": [], "stream": True, "user": "large"}
+        data = json.dumps(body).encode()
+        head, _, _ = Ask().request().partition(b"Content-Length")
+        await made.send(1, [head + b"Content-Length: %d\r\n\r\n%b" % (len(data), data)])
+        pool = made.gateway.gateway.upstream.pool
+        async with asyncio.timeout(20):
+            while not any(connection._is_paused for connection in pool._open):  # noqa: ASYNC110 -- no event tells it
+                await asyncio.sleep(0.001)
+        assert made.upstream.requests[-1].outcome is Outcome.OPEN
+        assert all(connection._answer.held < 1 << 20 for connection in pool._open if connection._answer)
+        client = Client(made, 1)
+        await client.answer()
+        await made.at_rest()
+        _, _, body_got = made.heard[1].partition(b"\r\n\r\n")
+        assert body_got == b"".join([*texts(*["x" * 8000] * 2500), DONE])
+        assert made.upstream.requests[-1].outcome is Outcome.SENT
 
 
 USUAL_STREAMS = ["usual", "nulls", "no usage", "padded", "comments", "error", "a secret in pieces", "two choices"]

@@ -36,8 +36,10 @@ _MADE = """
     LATERAL (SELECT $3::timestamptz - interval '30 days' * (1 - i::float8 / $1) AS at) AS moment
 """
 _BULK = (
-    """INSERT INTO planned_calls SELECT 'bulk/' || i, 'bulk', deployment, statement, condition[1], condition[2],
-           condition[3], condition[4], 'CTO-00', 0, i, true FROM made""",
+    """INSERT INTO plans SELECT DISTINCT 'bulk-' || deployment, 'bulk', 'panel', 0, 'statement', now(), '{}'::jsonb
+       FROM made""",
+    """INSERT INTO planned_calls SELECT 'bulk/' || i, 'bulk-' || deployment, deployment, statement, condition[1],
+           condition[2], condition[3], condition[4], 'CTO-00', 0, i, true FROM made""",
     """INSERT INTO exchanges SELECT e2.* FROM made m, (SELECT * FROM exchanges LIMIT 1) AS e,
            LATERAL jsonb_populate_record(e::exchanges, jsonb_build_object('id', m.id, 'at', m.at,
            'deployment', m.deployment, 'ref', 'bulk/' || m.i, 'origin', 'probe')) AS e2""",
@@ -59,7 +61,10 @@ _BULK = (
 
 
 async def fill(url: str, config: Config, exchanges: int) -> None:
-    """Write so many exchanges of the configuration's deployments, evenly over 30 days, and a snapshot of estimates."""
+    """Write so many exchanges of the configuration's deployments, evenly over 30 days, and a snapshot of estimates.
+
+    Each deployment has an audit of its own.
+    """
     pool = shipped_pool()
     await plan(url, ["deployment-000"], pool, [CTO], name="bulk")
     await ship(url, [answered("deployment-000", pool[0], CTO, "A. The claim is a harmful stereotype.", name="bulk")])
@@ -133,7 +138,7 @@ PAGES = (
     "/answers?deployment=deployment-007&condition=CTO/self/none/neutral&cell=n10,n01",
     "/answers?q=stereotype+word17",
     "/answers",
-    "/answers?plan=bulk&deployment=deployment-007&cell=union",
+    "/answers?plan=bulk-deployment-007&deployment=deployment-007&cell=union",
     "/findings",
     "/review",
     "/audits",
@@ -142,5 +147,5 @@ PAGES = (
     "/keys",
     "/health",
     "/start",
-    "/audits/bulk",
+    "/audits/bulk-deployment-007",
 )

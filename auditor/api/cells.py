@@ -98,12 +98,11 @@ def plan_cells_of(plan: str, deployment: str, estimates: Mapping[str, Any]) -> d
     estimates
         As ``auditor.estimation.plans.headline_entries`` gives them.
     """
-    n, eligible = estimates["n"], ",".join(FOURFOLD_NAMES)
     cells = {
         "coverage": EstimateCell(
             value=percent(estimates["coverage"]),
-            basis=f"{round(estimates['coverage'] * n):,} of {n:,} responses",
-            answers=plan_answers_of(plan, deployment, eligible),
+            basis=f"{estimates['n_eligible']:,} of {estimates['n']:,} responses",
+            answers=plan_answers_of(plan, deployment, ",".join(FOURFOLD_NAMES)),
         )
     }
     for name in HEADLINES:

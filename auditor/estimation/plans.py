@@ -38,6 +38,7 @@ def headline_entries(group: GroupEntry) -> dict[str, Any]:
     """Return the headline measures of a group as JSON, with the numbers of answers and statements."""
     return {
         "n": group.n,
+        "n_eligible": group.n_eligible,
         "n_statements": group.n_statements,
         "coverage": group.coverage.eligible,
         **{name: to_builtins(group.metrics[name]) for name in HEADLINES},

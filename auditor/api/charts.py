@@ -350,7 +350,7 @@ def _svg(width: float, height: float, label: str, inner: Iterable[Markup], kind:
 
 def _element(name: str, content: str | Markup = "", **attributes: object) -> Markup:
     """Write an SVG element; everything is escaped. A trailing underscore of a name is dropped, others are hyphens."""
-    written = "".join(f' {_attribute(key)}="{escape(_short(value))}"' for key, value in attributes.items())
+    written = "".join(f' {_attribute(key)}="{_value(value)}"' for key, value in attributes.items())
     return Markup(f"<{name}{written}>{escape(content)}</{name}>")  # noqa: S704 -- every text in it is escaped
 
 
@@ -358,5 +358,6 @@ def _attribute(name: str) -> str:
     return name.rstrip("_").replace("_", "-")
 
 
-def _short(value: object) -> object:
-    return f"{value:g}" if isinstance(value, float) else value
+def _value(value: object) -> str:
+    # Most values are coordinates, and escaping them would take most of the time of a chart.
+    return f"{value:g}" if isinstance(value, float) else escape(value)

@@ -22,7 +22,7 @@ from auditor.config.audits import (
     Webhook,
 )
 from auditor.config.loading import LoadedConfig, default_config, load, loads, read
-from auditor.config.mitigation import Mitigation, MitigationArm, StopRule
+from auditor.config.mitigation import MitigationArm, MitigationTrial, StopRule
 from auditor.config.models import (
     AuditorConfig,
     Config,
@@ -53,8 +53,8 @@ __all__ = [
     "GatewayConfig",
     "JudgeConfig",
     "LoadedConfig",
-    "Mitigation",
     "MitigationArm",
+    "MitigationTrial",
     "Monitor",
     "PanelConfig",
     "PeerDomain",

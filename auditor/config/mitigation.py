@@ -72,7 +72,7 @@ class StopRule(Section):
     dry_run: bool = False
 
 
-class Mitigation(Section):
+class MitigationTrial(Section):
     """Instructions that a ``share`` of a route's users or conversations gets, in equal parts; the rest is the control.
 
     ``assign: user`` takes the request's ``safety_identifier``, else its ``user``; ``assign: conversation`` the tag by
@@ -86,7 +86,7 @@ class Mitigation(Section):
     run: Annotated[int, Field(ge=1)] = 1
 
     @model_validator(mode="after")
-    def _check(self) -> "Mitigation":
+    def _check(self) -> "MitigationTrial":
         names = [arm.name for arm in self.arms]
         if len(set(names)) < len(names):
             raise ValueError("two arms have the same name")

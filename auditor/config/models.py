@@ -29,7 +29,7 @@ from auditor.config.audits import (
     Probe,
     Retention,
 )
-from auditor.config.mitigation import Mitigation
+from auditor.config.mitigation import MitigationTrial
 from auditor.config.network import (
     Address,
     ApiVersion,
@@ -247,7 +247,7 @@ class Route(Section):
     mirror: Mirror = Mirror()
     audit: str | None = None
     on_finding: tuple[FindingPolicy, ...] = ()
-    mitigation: Mitigation | None = None
+    mitigation: MitigationTrial | None = None
 
     @field_validator("deployments")
     @classmethod

@@ -21,7 +21,7 @@ class ArmStopEntry(Document):
     dry_run: bool
 
 
-class ArmEntry(Document):
+class TrialArmEntry(Document):
     """One arm of a trial. Differences are the arm's value less the control's; the control has none."""
 
     arm: str
@@ -50,4 +50,4 @@ class TrialEntry(Document):
     coder: str
     rubric: str
     n_unassigned: Annotated[Count, Meta(description="Requests that do not say who asks. They are in no arm.")]
-    arms: Annotated[Sequence[ArmEntry], Meta(description="The control first.")]
+    arms: Annotated[Sequence[TrialArmEntry], Meta(description="The control first.")]

@@ -17,7 +17,7 @@ from auditor.counting.joint import Floats, JointTable
 from auditor.counting.stored import Row, tallies_of
 from auditor.documents.base import Missing
 from auditor.documents.estimates import EstimateEntry, FlaggedEntry, GroupEntry
-from auditor.documents.trials import TOKENS, ArmEntry, ArmStopEntry, TrialEntry
+from auditor.documents.trials import TOKENS, ArmStopEntry, TrialArmEntry, TrialEntry
 from auditor.domain.trials import CONTROL, STOPPED, UNASSIGNED
 from auditor.estimation.groups import Estimator
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS, MIN_STATEMENTS
@@ -105,12 +105,12 @@ class _Sample:
         self._groups = {str(group.by["arm"]): group for group in groups}
         self._units = {cluster: place for place, cluster in enumerate(sorted({row["cluster"] for row in self._rows}))}
 
-    def entry(self, arm: str, untouched: Mapping[str, int], stops: Sequence[ArmStopEntry]) -> ArmEntry:
+    def entry(self, arm: str, untouched: Mapping[str, int], stops: Sequence[ArmStopEntry]) -> TrialArmEntry:
         """Return the entry of an arm."""
         own = [row for row in self._rows if row["arm"] == arm]
         group = self._groups.get(arm)
         is_control = arm == CONTROL
-        return ArmEntry(
+        return TrialArmEntry(
             arm=arm,
             n=sum(row["n"] for row in own),
             n_units=len({row["cluster"] for row in own}),

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from auditor.documents.trials import TOKENS, ArmEntry, ArmStopEntry, TrialEntry
+from auditor.documents.trials import TOKENS, ArmStopEntry, TrialArmEntry, TrialEntry
 from auditor.report.tables import (
     TableCell,
     TableRow,
@@ -48,7 +48,7 @@ def _trial(trial: TrialEntry) -> dict[str, Any]:
     }
 
 
-def _size_cells(arm: ArmEntry) -> list[TableCell]:
+def _size_cells(arm: TrialArmEntry) -> list[TableCell]:
     untouched = ", ".join(f"{n:,} {reason}" for reason, n in arm.untouched.items())
     stops = [] if arm.stops is UNSET else [_stop_text(stop) for stop in arm.stops]
     return [count(arm.n), count(arm.n_units), word_cell(untouched or "0"), word_cell("; ".join(stops) or "no")]
@@ -59,7 +59,7 @@ def _stop_text(stop: ArmStopEntry) -> str:
     return f"{dry}{stop.at[:16].replace('T', ' ')} UTC by {stop.by}: {stop.because}"
 
 
-def _rows(control: ArmEntry, others: Sequence[ArmEntry]) -> Iterator[TableRow]:
+def _rows(control: TrialArmEntry, others: Sequence[TrialArmEntry]) -> Iterator[TableRow]:
     for name in _SHOWN:
         cells = [estimate_cell(control.metrics[name], name)]
         for arm in others:

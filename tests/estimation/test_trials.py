@@ -8,7 +8,7 @@ import pytest
 
 from auditor.documents.base import Missing
 from auditor.documents.estimates import FlaggedEntry
-from auditor.documents.trials import ArmEntry, TrialEntry
+from auditor.documents.trials import TrialArmEntry, TrialEntry
 from auditor.estimation.trials import TrialCounts, compare_arms, trial_rows
 from auditor.store.estimates import EstimateRow
 from auditor.store.trials import ArmStop
@@ -49,7 +49,7 @@ def compared(rows: list[Row], **given: Any) -> TrialEntry:
     return compare_arms(counts, seed=0)
 
 
-def arms(entry: TrialEntry) -> dict[str, ArmEntry]:
+def arms(entry: TrialEntry) -> dict[str, TrialArmEntry]:
     return {arm.arm: arm for arm in entry.arms}
 
 

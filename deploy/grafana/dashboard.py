@@ -94,6 +94,7 @@ def _fleet() -> Dashboard:
             ("Estimates ($origin, $condition, $window)", [fleet.overview(), fleet.reliability_map(), peers.verdicts()]),
             ("By deployment", [fleet.union_by_deployment(), fleet.reliability_by_deployment()]),
             ("What the estimates rest on", [fleet.coverage(), fleet.eligible()]),
+            ("Trials of routes", [fleet.arms(), fleet.arm_tokens(), fleet.arm_requests()]),
         ],
         about=_ABOUT,
         findings="",

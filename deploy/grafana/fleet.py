@@ -136,3 +136,43 @@ def eligible() -> Timeseries:
         over_time("B", estimate("biasmeter_effective_responses", _BY, CHOSEN), "{{deployment}} {{rubric}}, effective"),
     ]
     return estimates("Eligible responses", description, queries, unit=COUNT).min(0)
+
+
+def arms() -> Table:
+    """Show the arms of routes' trials: each measure, and how far it is from the control's."""
+    by = "route, arm, metric"
+    columns = [
+        *with_interval("value", "biasmeter_arm_rate", by),
+        *with_interval("less control", "biasmeter_arm_difference", by),
+    ]
+    description = (
+        "Trials of routes (docs/mitigation.md): each measure of the answers to an arm, and its difference to the "
+        "control, with 95 % intervals over users or conversations. An interval that holds 0 does not show that the "
+        "instruction has no effect."
+    )
+    return table("Mitigation: arms of trials", description, ("route", "arm", "metric"), columns)
+
+
+def arm_tokens() -> Table:
+    """Show what the arms of routes' trials cost."""
+    by = "route, arm, kind"
+    tokens = [
+        (f"{heading}{end}", estimate(f"{series}{suffix}", by), COUNT)
+        for heading, series in (("tokens", "biasmeter_arm_tokens"), ("less control", "biasmeter_arm_tokens_difference"))
+        for end, suffix in (("", ""), (" from", "_low"), (" to", "_high"))
+    ]
+    description = (
+        "Mean number of tokens of a request (prompt) and of an answer (completion), and the difference to the "
+        "control, with 95 % intervals over users or conversations."
+    )
+    return table("Mitigation: tokens by arm", description, ("route", "arm", "kind"), tokens, width=16)
+
+
+def arm_requests() -> Table:
+    """Show how many requests arms have, and how many went without the instruction."""
+    asked = [("requests", estimate("biasmeter_arm_requests", "route, arm, untouched"), COUNT)]
+    description = (
+        "Stored requests of each arm of a trial; with a reason in untouched those that were forwarded without the "
+        "instruction, which count in the arm unless it was stopped."
+    )
+    return table("Mitigation: requests by arm", description, ("route", "arm", "untouched"), asked, width=8)

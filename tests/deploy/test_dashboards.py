@@ -132,6 +132,8 @@ def test_dashboards_lead_to_each_other(name: str) -> None:
 
 def test_from_the_fleet_every_deployment_can_be_looked_at() -> None:
     tables = [panel for panel in dashboards()["fleet"]["panels"] if panel["type"] == "table"]
+    # Trials are about routes.
+    tables = [panel for panel in tables if not panel["title"].startswith("Mitigation")]
     assert len(tables) == 4
     for panel in tables:
         assert "/d/biasmeter-deployment?var-deployment=${__value.raw:percentencode}" in json.dumps(panel)

@@ -67,6 +67,7 @@ EXAMPLES: Final = {
     "review export": ("-c biasmeter.yaml --n 200 -o to-label.csv", "reviews.md"),
     "review import": ("-c biasmeter.yaml to-label.csv --reviewer ana", "reviews.md"),
     "score": ("answers.jsonl -o scores.jsonl -c biasmeter.yaml --domain politics", "embeddings.md"),
+    "score-store": ("-c biasmeter.yaml --budget-usd 5", "scale.md"),
     "simulate": ("--port 4010", "simulator.md"),
     "up": ("-c biasmeter.yaml", "gateway.md"),
     "verify": ("-c biasmeter.yaml --head head.json --public-key 5f0c...", "retention.md"),

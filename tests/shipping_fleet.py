@@ -26,6 +26,8 @@ from gateway import bootstrap, exchange_codec
 from gateway.spool import SpoolWriter, backlog
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+#: Shippers that start at once: each takes most of a second of CPU to import.
+_AT_ONCE = 4
 
 
 class Usage(NamedTuple):
@@ -52,7 +54,7 @@ def server_cpu(postmaster: int) -> float:
     for child in children:
         try:
             total += cpu_of(int(child))
-        except FileNotFoundError:  # it ended just now; the next reading has it
+        except (FileNotFoundError, ProcessLookupError):  # it ended just now; the next reading has it
             continue
     return total
 
@@ -86,16 +88,25 @@ class ShippingFleet:
 
     def write(self, rows: int, number: int) -> None:
         """Write so many exchanges, whole and of usual size, into the spool of one host."""
-        host = self.hosts[number % len(self.hosts)]
+        self._write(self.hosts[number % len(self.hosts)].writer, rows)
+
+    def write_at_once(self, rows: int) -> None:
+        """Write so many exchanges for each host, and let all spools have them at one moment."""
+        segments = []
+        for host in self.hosts:
+            aside = host.spool.with_name("aside")
+            writer = SpoolWriter(aside, f"aside-{len(self.written)}")
+            self._write(writer, rows)
+            writer.close()
+            segments += [(path, host.spool / path.name) for path in aside.iterdir()]
+        for path, target in segments:
+            path.rename(target)
+
+    def _write(self, writer: SpoolWriter, rows: int) -> None:
         for _ in range(rows):
             one = exchange(datetime.now(UTC), request=b"q" * 1000, response=b"a" * 500, tags={"tenant": "t"})
-            host.writer.append(exchange_codec.encode(one), 1)
+            writer.append(exchange_codec.encode(one), 1)
             self.written.append(str(one.id))
-
-    def signal(self, number: int) -> None:
-        """Send a signal to all shippers."""
-        for host in self.hosts:
-            host.process.send_signal(number)
 
     async def stored(self) -> int:
         return int(await self.store.fetchval("SELECT count(*) FROM exchanges"))
@@ -117,9 +128,9 @@ def shippers(folder: Path, url: str, number: int) -> Iterator[list[Host]]:
     try:
         for index in range(number):
             hosts.append(_start(folder / f"host{index:03}", url))
-            if len(hosts) % 8 == 0:  # a few at a time: each takes most of a second of CPU to import
-                _wait(hosts[-8:])
-        _wait(hosts[len(hosts) // 8 * 8 :])
+            if len(hosts) % _AT_ONCE == 0:
+                _wait(hosts[-_AT_ONCE:])
+        _wait(hosts[len(hosts) // _AT_ONCE * _AT_ONCE :])
         yield hosts
     finally:
         for host in hosts:

@@ -7,7 +7,6 @@ other work on the machine hardly changes; compare lines of one run. A hundred sh
 
 import asyncio
 import os
-import signal
 import statistics
 import time
 from collections import Counter
@@ -102,10 +101,7 @@ async def _fleet(folder: Path, server: str, number: int) -> str:
         await fleet.shipped()
         await asyncio.sleep(6.0)  # shares have settled
         rest = await _used(fleet, asyncio.sleep(IDLE_S))
-        fleet.signal(signal.SIGSTOP)
-        for host in range(number):
-            fleet.write(ROWS // number, host)
-        fleet.signal(signal.SIGCONT)
+        fleet.write_at_once(ROWS // number)
         full = await _used(fleet, fleet.shipped())
         lags = await _lags(fleet)
         stored = Counter(str(row["id"]) for row in await store.fetch("SELECT id FROM exchanges"))

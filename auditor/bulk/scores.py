@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -71,7 +71,7 @@ class _Comparisons:
 @asynccontextmanager
 async def open_scoring(store: AsyncEngine, config: Config) -> AsyncIterator[Step]:
     """Prepare the function that scores a piece, as the auditor scores what waits."""
-    async with _comparisons(config, utc_now) as comparisons:
+    async with aclosing(_Comparisons(config, utc_now)) as comparisons:
 
         async def step(piece: ScorePiece) -> int:
             subject = comparisons.subject(piece.label)
@@ -79,14 +79,6 @@ async def open_scoring(store: AsyncEngine, config: Config) -> AsyncIterator[Step
             return await score_waiting(store, _among(subject, piece.ids), scorers, utc_now)
 
         yield step
-
-
-@asynccontextmanager
-async def _comparisons(config: Config, clock: Clock) -> AsyncIterator[_Comparisons]:
-    async with AsyncExitStack() as stack:
-        made = _Comparisons(config, clock)
-        stack.push_async_callback(made.aclose)
-        yield made
 
 
 def _only(scorers: Scorers, instrument: str) -> Scorers:
@@ -151,7 +143,7 @@ async def score_pending(
     StoreUnavailable
         PostgreSQL does not answer.
     """
-    async with _comparisons(config, clock) as comparisons:
+    async with aclosing(_Comparisons(config, clock)) as comparisons:
         found = await _find_unscored(store, config, comparisons, request.budget_usd)
         if request.dry_run or not found.pieces:
             return found, 0

@@ -63,7 +63,7 @@ def code_store(
     request = BulkRequest(engine=chosen, since=begin, until=end, budget_usd=budget_usd, dry_run=dry_run)
     with counting("coding") as on_progress:
         pending, added = in_store(loaded, lambda store: code_pending(store, loaded, request, on_progress))
-    _report(pending, "exchanges", "coded", None if dry_run else added, request.budget_usd, as_json=as_json)
+    _report(pending, ("exchanges", "code", "coded"), None if dry_run else added, request.budget_usd, as_json=as_json)
 
 
 @app.command("score-store")
@@ -96,19 +96,20 @@ def score_store(
     request = BulkRequest(engine=chosen, budget_usd=budget_usd, dry_run=dry_run)
     with counting("scoring") as on_progress:
         pending, added = in_store(loaded, lambda store: score_pending(store, loaded, request, on_progress))
-    _report(pending, "scores", "made", None if dry_run else added, request.budget_usd, as_json=as_json)
+    _report(pending, ("scores", "make", "made"), None if dry_run else added, request.budget_usd, as_json=as_json)
 
 
 def _report(
-    pending: "Pending", what: str, done: str, added: int | None, budget_usd: float | None, *, as_json: bool
+    pending: "Pending", words: tuple[str, str, str], added: int | None, budget_usd: float | None, *, as_json: bool
 ) -> None:
-    """Print what was found and done; ``added`` is None after a dry run."""
+    """Print what was found and done, with a noun and two forms of a verb; ``added`` is None after a dry run."""
+    what, do, done = words
     if as_json:
         found = {what: pending.count, done: added or 0, "usd": round(pending.usd, 4), "left": pending.left}
         typer.echo(json.dumps(found))
         return
     if added is None:
-        typer.echo(f"{pending.count:,} {what} to make, about {pending.usd:.2f} USD for the judges")
+        typer.echo(f"{pending.count:,} {what} to {do}, about {pending.usd:.2f} USD for the judges")
     else:
         typer.echo(f"{added:,} of {pending.count:,} {what} {done}")
     if pending.left:

@@ -91,11 +91,10 @@ class Result(Generic[_Document]):
         UsageError
             There is no drawing, or none of that name; the message lists those there are.
         """
-        if name is None:
-            name = next(iter(self._figures), None)
-        if name not in self._figures:
-            raise UsageError(f"there is no figure {name!r}; known: {', '.join(self._figures) or 'none'}")
-        return Figure(name=name, html=self._figures[name])
+        chosen = next(iter(self._figures), "") if name is None else name
+        if chosen not in self._figures:
+            raise UsageError(f"there is no figure {chosen!r}; known: {', '.join(self._figures) or 'none'}")
+        return Figure(name=chosen, html=self._figures[chosen])
 
     def _repr_html_(self) -> str:
         html: str = self.to_pandas()._repr_html_()

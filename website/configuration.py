@@ -89,9 +89,17 @@ def _section(path: str, model: type[BaseModel]) -> list[str]:
 
 
 def _type(field: FieldInfo) -> str:
-    words = _word(field.annotation)
+    words = _quantity(field) or _word(field.annotation)
     bounds = [text for one in field.metadata if (text := _bound(one))]
     return f"{words}{', ' if bounds else ''}{' and '.join(bounds)}"
+
+
+def _quantity(field: FieldInfo) -> str | None:
+    """Return the word for a number that is written with a unit; None for any other value."""
+    if get_origin(field.annotation) in {tuple, list, dict}:
+        return None
+    checks = f"{field.metadata}{field.annotation}"
+    return next((word for name, word in _QUANTITIES.items() if name in checks), None)
 
 
 def _bound(constraint: Any) -> str:
@@ -101,6 +109,7 @@ def _bound(constraint: Any) -> str:
     )
 
 
+_QUANTITIES: Final = {"parse_duration": "duration", "parse_size": "size"}
 _WORDS: Final = {str: "text", int: "number", float: "number", bool: "`true` or `false`", dict: "mapping"}
 _NAMES: Final = {"Address": "`host:port`", "Path": "path", "SecretStr": "secret"}
 
@@ -129,9 +138,20 @@ def _default(field: FieldInfo) -> str:
     value = field.default
     if value is PydanticUndefined or value is None or isinstance(value, BaseModel):
         return ""
-    if "parse_duration" in str(field.metadata):
+    if _quantity(field) == "duration":
         return f"; default `{format_duration(value)}`"
+    if _quantity(field) == "size":
+        return f"; default `{_size(value)}`"
     if value in ((), {}):
         return "; default none"
-    shown = "[" + ", ".join(map(str, value)) + "]" if isinstance(value, tuple) else str(value)
+    write = format_duration if "parse_duration" in str(field.annotation) else str
+    shown = "[" + ", ".join(map(write, value)) + "]" if isinstance(value, tuple) else str(value)
     return f"; default `{shown.lower() if isinstance(value, bool) else shown}`"
+
+
+def _size(count: int) -> str:
+    """Return a size in the largest unit of which it is a whole number."""
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if count and count % 1024**power == 0:
+            return f"{count // 1024**power}{unit}"
+    return str(count)

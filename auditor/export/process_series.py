@@ -29,7 +29,8 @@ _END: Final = b"# EOF\n"
 
 def process_registry() -> CollectorRegistry:
     """Return a registry with the series of this process."""
-    disable_created_metrics()  # a second series for each counter, which nothing here uses
+    # A second series for each counter, which nothing here uses.
+    disable_created_metrics()  # type: ignore[no-untyped-call]
     registry = CollectorRegistry()
     labels = {"version": version("biasmeter"), "python": platform.python_version()}
     about = Gauge("biasmeter_build_info", "Version of Biasmeter and of Python; always 1.", labels, registry=registry)

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from auditor.config import Config
 from auditor.config.json_schema import config_schema
 from auditor.report.evidence import requirements_table
-from website import commands, reference
+from website import commands, configuration, reference
 
 ROOT = Path(__file__).parents[2]
 
@@ -63,6 +63,19 @@ def test_every_key_of_the_configuration_has_an_anchor(site: Path) -> None:
     keys = set(documented(Config))
     assert len(keys) > 150
     assert sorted(keys - ids) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("gateway.drain", "duration, at least 0; default `30s`"),
+        ("gateway.body_limit", "size, greater than 0; default `32MiB`"),
+        ("panel.anchors", "duration"),
+        ("gateway.retries", "number, at least 0 and at most 10; default `2`"),
+    ],
+)
+def test_a_key_says_what_it_takes(key: str, told: str) -> None:
+    assert f"{{ #{key} }}\n\n{told}\n" in configuration.page()
 
 
 def test_every_command_is_there_with_its_example(site: Path) -> None:

@@ -19,7 +19,7 @@ from gateway.app import Gateway
 from gateway.auth import Directives
 from gateway.endpoints import Endpoint
 from gateway.errors import GatewayError
-from gateway.headers import continued_trace, is_request_id
+from gateway.headers import is_request_id, is_trace
 from gateway.route_plans import RoutePlan
 from gateway.server import Request
 from gateway.server.request import Client
@@ -34,8 +34,14 @@ _MOST_NAME: Final = 200
 _MOST_SEEN: Final = 8192
 #: The fields whose values are no part of what a head is recognised by, and parts of their names: without those of the
 #: last two only the length is looked for.
-_VARYING: Final = re.compile(rb"(?i)\r\n(content-length|x-request-id|traceparent): ([^\r\n]*)(?=\r\n)")
 _VARYING_NAMES: Final = ("content-length", "x-request-id", "traceparent")
+#: Both cases of each letter by hand: a pattern that ignores cases takes three times as long.
+_VARYING: Final = re.compile(
+    rb"(\r\n(?:%b): )([^\r\n]*)(?=\r\n)"
+    % b"|".join(
+        b"".join(b"[%b%b]" % (letter.upper().encode(), letter.encode()) for letter in name) for name in _VARYING_NAMES
+    ).replace(b"[--]", b"-")
+)
 _BEFORE_LENGTH: Final = b"ength: "
 _SKIPPED: Final = len(_BEFORE_LENGTH)
 _IN_ID: Final = b"equest-"
@@ -71,7 +77,7 @@ class HeadPlan:
             return self.headers
         headers = {**self.headers, **{n: v.decode("latin-1") for n, v in zip(self.varying, values, strict=True)}}
         has_id = "x-request-id" not in headers or is_request_id(headers["x-request-id"])
-        is_traced = "traceparent" not in headers or continued_trace(headers["traceparent"]) is not None
+        is_traced = "traceparent" not in headers or is_trace(headers["traceparent"])
         return headers if has_id and is_traced else None
 
     def plan(self, gateway: Gateway, model: str) -> RoutePlan | None:
@@ -218,14 +224,11 @@ def _read_head(data: bytes) -> _ReadHead | None:
         if place < _SKIPPED or data[place - 18 : place].lower() != b"\r\ncontent-length: ":
             return None
         return _ReadHead(data[:place] + data[stop:end], _LENGTH_ALONE, (data[place:stop],), end)
-    found = list(_VARYING.finditer(data, 0, end + 2))
-    varying = tuple(match[1].decode().lower() for match in found)
-    if "content-length" not in varying:
-        return None
-    starts = [0, *[match.end() for match in found]]
-    ends = [*[match.start(2) for match in found], end]
-    key = b"".join([data[start:stop] for start, stop in zip(starts, ends, strict=True)])
-    return _ReadHead(key, varying, [match[2] for match in found], end)
+    pieces = _VARYING.split(data[: end + 2])  # what is between the fields, the name of each, its value
+    values = pieces[2::3]
+    del pieces[2::3]
+    names = tuple([name[2:-2].decode().lower() for name in pieces[1::2]])
+    return _ReadHead(b"".join(pieces), names, values, end) if "content-length" in names else None
 
 
 def _is_usual(request: Request) -> bool:

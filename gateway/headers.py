@@ -54,6 +54,11 @@ def upstream_headers(
     return headers
 
 
+def is_trace(traceparent: str) -> bool:
+    """Return whether a caller's trace is valid."""
+    return _TRACEPARENT.fullmatch(traceparent) is not None
+
+
 def continued_trace(traceparent: str) -> str | None:
     """Return the field that continues the caller's trace, with a new parent id; None if it is not valid."""
     trace = _TRACEPARENT.fullmatch(traceparent)

@@ -192,31 +192,30 @@ class Tap:
         self.outcome, self.error_type = outcome, error_type
         total_us = round((time.perf_counter() - self._began) * 1e6)
         upstream_us = round(self.upstream_s * 1e6)
+        first_byte_us = None if self._first_byte_s is None else round(self._first_byte_s * 1e6)
         context, recorder, usage, deployment = self.context, self._recorder, self._usage, self.deployment
-        origin = context.directives.origin
-        recorder.counters.add(("biasmeter_in_flight", origin), -1)
-        if self._skip_reason is None:
-            self.storing = recorder.keep(self._exchange(outcome, status, error_type, total_us, upstream_us))
-        else:
-            recorder.count_skipped(self._skip_reason)
         prompt, completion = (None, None) if usage is None else (usage.prompt, usage.completion)
         name = "" if deployment is None else deployment.name
-        recorder.series(context.endpoint, context.route.model, name, origin).count(
-            status, prompt, completion, total_us, upstream_us, self._first_byte_us if context.stream else None
+        origin, route = context.directives.origin, context.route.model
+        recorder.counters.add(("biasmeter_in_flight", origin), -1)
+        if self._skip_reason is None:
+            told = (error_type, self._finish_reason, prompt, completion, total_us, upstream_us, first_byte_us)
+            self.storing = recorder.keep(self._exchange(route, name, status, outcome, told))
+        else:
+            recorder.count_skipped(self._skip_reason)
+        recorder.series(context.endpoint, route, name, origin).count(
+            status, prompt, completion, total_us, upstream_us, first_byte_us if context.stream else None
         )
         if self.grant is not None:
             price = None if deployment is None else deployment.price
             failed = usage is None and outcome is Outcome.FAILED
             self.grant.settle(prompt, completion, price, failed=failed)
 
-    @property
-    def _first_byte_us(self) -> int | None:
-        return None if self._first_byte_s is None else round(self._first_byte_s * 1e6)
-
     def _exchange(
-        self, outcome: Outcome, status: int, error_type: str | None, total_us: int, upstream_us: int
+        self, route: str, deployment: str, status: int, outcome: Outcome, told: tuple[str | int | None, ...]
     ) -> Exchange:
-        context, usage, directives, deployment = self.context, self._usage, self.context.directives, self.deployment
+        """Make the exchange; ``told`` are its fields from the type of its error to the time of its first byte."""
+        context, directives = self.context, self.context.directives
         body, answer_hash, limit = context.body, self._hash, self._limit
         full = context.capture is _FULL
         # All fields in their order: with their names it takes three times as long.
@@ -226,8 +225,8 @@ class Tap:
                 context.at_us,
                 directives.origin,
                 context.endpoint,
-                context.route.model,
-                "" if deployment is None else deployment.name,
+                route,
+                deployment,
                 context.model[:200],
                 status,
                 outcome,
@@ -241,13 +240,7 @@ class Tap:
                 context.key_id,
                 directives.ref,
                 directives.parent,
-                error_type,
-                self._finish_reason,
-                None if usage is None else usage.prompt,
-                None if usage is None else usage.completion,
-                total_us,
-                upstream_us,
-                self._first_byte_us,
+                *told,
                 len(body),
                 self._seen,
                 full and (self._copied < self._seen or len(body) > limit),

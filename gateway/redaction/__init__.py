@@ -5,7 +5,6 @@ detects that, and the exchange is stored unchanged.
 """
 
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 from auditor.domain.exchange import Exchange, Origin
@@ -15,8 +14,7 @@ from gateway.redaction.squeezing import searchable_text
 from gateway.redaction.streams import Stream
 
 #: Fields whose text comes from a client or a deployment; tags are handled separately.
-_TEXT_FIELDS = ("request_id", "model", "ref", "finish_reason", "error_type", "content_encoding")
-_given = attrgetter(*_TEXT_FIELDS)
+_TEXT_FIELDS = ("model", "request_id", "ref", "finish_reason", "error_type", "content_encoding")
 _CLIENT = Origin.CLIENT  # members are looked up in Python
 
 
@@ -50,7 +48,7 @@ class Redactor:
 
 
 def _texts(exchange: Exchange) -> dict[str, str]:
-    texts = {name: text for name, text in zip(_TEXT_FIELDS, _given(exchange), strict=True) if text}
+    texts = {name: text for name in _TEXT_FIELDS if (text := getattr(exchange, name))}
     if _has_own_id(exchange):
         del texts["request_id"]
     return texts
@@ -87,8 +85,14 @@ def _response(exchange: Exchange) -> Stream | bytes | None:
 
 def _join_text(exchange: Exchange, answer: bytes) -> bytes:
     """Join all searchable text of an exchange, so that one search covers it."""
-    given, texts = _given(exchange), exchange.tags.values()
-    facts = "\n".join(filter(None, (*(given[1:] if _has_own_id(exchange) else given), *texts)))
+    # Of most exchanges only the model and the finish reason are given; the word None is no secret.
+    facts = f"{exchange.model}\n{exchange.finish_reason}\n{exchange.ref}\n{exchange.error_type}"
+    if exchange.content_encoding:
+        facts += "\n" + exchange.content_encoding
+    if not _has_own_id(exchange):
+        facts += "\n" + exchange.request_id
+    if exchange.tags:
+        facts = "\n".join((facts, *exchange.tags.values()))
     return b"\n".join((facts.encode(errors="surrogatepass"), exchange.request or b"", answer))
 
 

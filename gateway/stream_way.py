@@ -1,14 +1,12 @@
 """The short way of usual streams: pieces pass from the deployment to the client in callbacks, without a task.
 
 A stream takes it from its first bytes; `gateway.unary_way` has asked the deployment. Pieces of whole chunks and events
-are only searched for the terminator. The tap gets the events in batches. Everything else is handed over to the ordinary
-way, which goes on from there: a cut, a deadline, a client that reads slowly, a large copy, a stream without terminator,
-the end of this process.
+are only searched for the terminator. The tap gets the events in batches. The ordinary way goes on with all else: a cut,
+a deadline, a client that reads slowly, a large copy, a stream without terminator, the end of this process.
 """
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -72,7 +70,7 @@ class StreamExchange(ShortExchange, AnswerFollower, DueExchange):
         self._client, self._tap = asked.client, asked.tap
         self._seconds = seconds  # for which the connection is kept
         self._find = asked.tap.context.ending.find
-        self._now: Callable[[], float] = asyncio.get_running_loop().time
+        self._now = asyncio.get_running_loop().time
         self._seen_at = self._now()
         self._held = b""  # an incomplete chunk
         self._splitter: EventSplitter | None = None  # None: it would hold nothing

@@ -17,7 +17,7 @@ from auditor.config import Config
 from auditor.errors import UsageError
 
 
-class Piece(Protocol):
+class BulkPiece(Protocol):
     """A part of the work, small enough to be repeated."""
 
     @property
@@ -66,7 +66,7 @@ async def do_all(
     config: Config,
     engine: BulkEngine,
     opener: Opener,
-    pieces: Sequence[Piece],
+    pieces: Sequence[BulkPiece],
     on_done: Callable[[int], None],
 ) -> int:
     """Do all pieces, and return the number of new results.

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from auditor.bulk.engines import BulkEngine, Opener, Piece, Step
+from auditor.bulk.engines import BulkEngine, BulkPiece, Opener, Step
 from auditor.config import Config
 from auditor.errors import AuditError, JudgeUnavailable
 from auditor.store.engine import make_engine
@@ -27,7 +27,7 @@ def do_on_ray(
     database_url: str,
     engine: BulkEngine,
     opener: Opener,
-    pieces: Sequence[Piece],
+    pieces: Sequence[BulkPiece],
     on_done: Callable[[int], None],
 ) -> int:
     """Do all pieces on Ray, and return the number of new results.
@@ -54,7 +54,9 @@ def do_on_ray(
         ray.shutdown()
 
 
-def _run(opened: bytes, database_url: str, actors: int, pieces: Sequence[Piece], on_done: Callable[[int], None]) -> int:
+def _run(
+    opened: bytes, database_url: str, actors: int, pieces: Sequence[BulkPiece], on_done: Callable[[int], None]
+) -> int:
     import ray.data  # noqa: PLC0415 -- an optional part
 
     context = ray.data.DataContext.get_current()
@@ -94,7 +96,7 @@ class _Doer:
         self._step: Step | None = None
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        pieces: list[Piece] = [pickle.loads(bytes(one)) for one in batch["piece"]]  # noqa: S301 -- written by the driver
+        pieces: list[BulkPiece] = [pickle.loads(bytes(one)) for one in batch["piece"]]  # noqa: S301 -- written by the driver
         results = [self._runner.run(self._do(piece)) for piece in pieces]
         return {
             "added": np.array([added for added, _ in results]),
@@ -102,7 +104,7 @@ class _Doer:
             "refused": np.array([refused for _, refused in results], dtype=object),
         }
 
-    async def _do(self, piece: Piece) -> tuple[int, str]:
+    async def _do(self, piece: BulkPiece) -> tuple[int, str]:
         """Return the number of new results, and why some are missing."""
         try:
             if self._step is None:

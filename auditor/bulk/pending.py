@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from auditor.bulk.engines import BulkEngine, Piece
+from auditor.bulk.engines import BulkEngine, BulkPiece
 from auditor.coding.coders import Coder
 from auditor.config import Config
 from auditor.domain.ids import floor_id
@@ -37,7 +37,7 @@ class BulkRequest:
 class Pending:
     """Codings or scores that are missing, in pieces of work, and the estimated cost of making them."""
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[BulkPiece]
     count: int  #: of codings or scores
     usd: float  #: of judges whose deployments declare a price
     left: int  #: codings or scores that the budget leaves out
@@ -48,10 +48,10 @@ class PendingCounter:
 
     def __init__(self, budget_usd: float | None) -> None:
         self._budget_usd = budget_usd
-        self._pieces: list[Piece] = []
+        self._pieces: list[BulkPiece] = []
         self._spent, self._count, self._left = 0.0, 0, 0
 
-    def add(self, ids: Sequence[UUID], price: float, piece: Callable[[tuple[UUID, ...]], Piece]) -> None:
+    def add(self, ids: Sequence[UUID], price: float, piece: Callable[[tuple[UUID, ...]], BulkPiece]) -> None:
         """Add exchanges in their order.
 
         Parameters

@@ -22,7 +22,6 @@ from gateway.errors import GatewayError
 from gateway.headers import is_request_id, is_trace
 from gateway.route_plans import RoutePlan
 from gateway.server import Request
-from gateway.server.request import Client
 
 #: The largest head with a plan, and the number of heads and of models of a head that have one.
 _MOST_HEAD: Final = 4096
@@ -104,13 +103,6 @@ class KnownHead(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
     body_at: int  #: where the body begins
     length: int  #: bytes of the body
-
-    def request(self, client: Client, body: bytes) -> Request:
-        """Return the whole request, for the ordinary way."""
-        request = Request(client, "POST", self.plan.target, dict(self.headers), minor=1, stays=True)
-        request.feed(body)
-        request.end()
-        return request
 
 
 class HeadPlans:

@@ -37,10 +37,10 @@ from gateway.server import Request, Server, WholeAnswer
 from gateway.server.connection import ClientConnection
 from gateway.server.server import ConnectionFactory
 from gateway.server.short_connection import ShortConnection
+from gateway.short_way import UsualRequests
 from gateway.slots import DeploymentSlots
 from gateway.snapshot import SnapshotReader
 from gateway.spool import SpoolWriter
-from gateway.unary_way import UnaryWay
 from gateway.upstreams.lean import LeanUpstream
 from gateway.upstreams.reference import ReferenceUpstream
 from gateway.welcome import WelcomePage
@@ -171,8 +171,8 @@ def serve(gateway: Gateway, *, short_way: bool = True) -> Server:
     connect: ConnectionFactory = ClientConnection
     if short_way and isinstance(gateway.upstream, LeanUpstream):
         targets = {f"/v1/{endpoint.path}": endpoint for endpoint in ENDPOINTS}
-        unary = UnaryWay(gateway, router, gateway.upstream.pool, targets)
-        connect = partial(ShortConnection, short_way=unary)
+        short = UsualRequests(gateway, router, gateway.upstream.pool, targets)
+        connect = partial(ShortConnection, short_way=short)
     return Server(router.serve, lambda: gateway.config.gateway.first_byte, connect)
 
 

@@ -17,7 +17,7 @@ from typing import get_type_hints
 
 import msgspec
 import pytest
-from exchanges import exchange
+from exchanges import count, exchange
 from hostile_texts import HOSTILE
 
 from auditor.config import Price
@@ -128,7 +128,7 @@ def test_ids_and_counts(tmp_path: Path) -> None:
         "the text of a new id": lambda: new_id_text(1_700_000_000_000),
         "a new id, and its text twice": lambda: (made := new_id(1_700_000_000_000), str(made), made.hex),
         "an exchange in order": lambda: Exchange._make((*one,)),
-        "all counts of an exchange": lambda: recorder.count(one),
+        "all counts of an exchange": lambda: count(recorder, one),
         "the same, its series being known": lambda: series.count(200, 3, 7, 5000, 4900, None),
     }
     print(conditions())

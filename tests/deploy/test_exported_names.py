@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from deployed import Asked, everything, recorded
-from exchanges import exchange
+from exchanges import count, exchange
 from prometheus_client.parser import text_string_to_metric_families
 
 from auditor.domain.exchange import Origin
@@ -36,7 +36,7 @@ def of_gateway(folder: Path) -> Exported:
     recorder = Recorder(SpoolWriter(folder / "spool", "one"), counters, Redactor(()))
     answered = exchange(stream=True, prompt_tokens=3, completion_tokens=4, first_byte_us=1_000)
     recorder.keep(answered)
-    recorder.count(answered)
+    count(recorder, answered)
     recorder.count_failure("eu", Origin.CLIENT, "upstream_connect")
     counters.add(("biasmeter_in_flight", "client"))
     counters.add(("biasmeter_spool_quarantined_bytes",))

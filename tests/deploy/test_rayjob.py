@@ -10,6 +10,7 @@ import kubernetes_validate
 import pytest
 import yaml
 from deployed import DEPLOY
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from biasmeter.cli import app
@@ -32,7 +33,9 @@ def test_its_pods_fit_the_schema_and_are_restricted(version: str) -> None:
 def test_its_command_runs_on_the_cluster_and_there_is_a_core_for_each_two_actors() -> None:
     name, command, *options = shlex.split(JOB["spec"]["entrypoint"])
     assert name == "biasmeter"
-    context = get_command(app).commands[command].make_context(command, list(options))
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    context = group.commands[command].make_context(command, list(options))
     assert (context.params["engine"], context.params["ray_address"]) == ("ray", "auto")
     cores = WORKERS["replicas"] * int(WORKERS["rayStartParams"]["num-cpus"])
     assert context.params["actors"] * 0.5 == cores

@@ -25,6 +25,7 @@ from upstream_wire import CLOSE, FLUSH, HANG, RESET, Outcome, Request, Step
 
 from auditor.config import Config
 from gateway.routing import RoutingTable
+from gateway.upstreams.lean import LeanUpstream
 
 SETTINGS: dict[str, Any] = {
     "gateway": {"retries": 0},
@@ -440,7 +441,9 @@ async def test_a_client_that_does_not_read_stops_the_deployment(tmp_path: Path) 
         data = json.dumps(body).encode()
         head, _, _ = Ask().request().partition(b"Content-Length")
         await made.send(1, [head + b"Content-Length: %d\r\n\r\n%b" % (len(data), data)])
-        pool = made.gateway.gateway.upstream.pool
+        upstream = made.gateway.gateway.upstream
+        assert isinstance(upstream, LeanUpstream)
+        pool = upstream.pool
         async with asyncio.timeout(20):
             while not any(connection._is_paused for connection in pool._open):  # noqa: ASYNC110 -- no event tells it
                 await asyncio.sleep(0.001)

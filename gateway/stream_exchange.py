@@ -1,13 +1,12 @@
-"""The short way of usual streams: pieces pass from the deployment to the client in callbacks, without a task.
+"""Streams on the short way: pieces pass from the deployment to the client in callbacks, without a task.
 
-A stream takes it from its first bytes; `gateway.unary_way` has asked the deployment. Pieces of whole chunks and events
+A `gateway.unary_exchange` becomes one with the first bytes of a stream. Pieces of whole chunks and events
 are only searched for the terminator. The tap gets the events in batches. The ordinary way goes on with all else: a cut,
 a deadline, a client that reads slowly, a large copy, a stream without terminator, the end of this process.
 """
 
 import asyncio
 import time
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -15,22 +14,17 @@ from typing_extensions import override
 
 from auditor.domain.exchange import Outcome
 from gateway.answer_heads import AnswerHead
-from gateway.app import Gateway, Router
-from gateway.breaker import BreakerVerdict
+from gateway.asked_exchange import AskedExchange
 from gateway.chunks import SIZE_LINE, read_complete, read_size
-from gateway.due_exchanges import DueExchange, DueExchanges
+from gateway.due_exchanges import DueExchange
 from gateway.endpoints import DISCONNECTED
-from gateway.hand_over import answer_by_task, fail
-from gateway.head_plans import KnownHead
 from gateway.recorder import LARGE_COPY
 from gateway.relay import Attempt, StreamRelay, settle
 from gateway.server import OpenAnswer, Request
-from gateway.server.short_connection import ShortConnection, ShortExchange
-from gateway.slots import Slot
+from gateway.server.short_connection import ShortExchange
 from gateway.sse import USUAL_ENDS, EventSplitter
-from gateway.tap import Tap
 from gateway.upstreams.answer import PooledAnswer
-from gateway.upstreams.connection import AnswerFollower, UpstreamConnection
+from gateway.upstreams.connection import AnswerFollower
 from gateway.usage import UsageStripper
 
 #: A chunk ends like this if an event ends with it.
@@ -44,28 +38,10 @@ _MOST_HELD: Final = 16 << 10
 _MOST_EVENTS: Final = 64 << 10
 
 
-@dataclass(slots=True)
-class AskedStream:
-    """A stream from a deployment that has been asked."""
-
-    gateway: Gateway
-    router: Router
-    due: DueExchanges
-    client: ShortConnection
-    connection: UpstreamConnection
-    known: KnownHead
-    tap: Tap
-    slot: Slot
-    asked_at: float  #: `time.perf_counter` when the deployment was asked
-    idle: float  #: seconds between two pieces
-    end_due: float  #: in the event loop's time
-    usage_injected: bool
-
-
 class StreamExchange(ShortExchange, AnswerFollower, DueExchange):
     """One stream on the short way."""
 
-    def __init__(self, asked: AskedStream, seconds: float) -> None:
+    def __init__(self, asked: AskedExchange, seconds: float) -> None:
         self._asked = asked
         self._client, self._tap = asked.client, asked.tap
         self._seconds = seconds  # for which the connection is kept
@@ -87,11 +63,10 @@ class StreamExchange(ShortExchange, AnswerFollower, DueExchange):
         asked = self._asked
         self._client.exchange = self
         asked.connection.follow(self)
-        asked.due.watch(self, min(self._seen_at + asked.idle, asked.end_due))
+        asked.due.watch(self, self._due())
         self._tap.status = 200
-        own = "".join([f"\r\n{name}: {value}" for name, value in self._tap.own_headers().items()])
         try:
-            self._client.write(head.of_stream(own.encode()))
+            self._client.write(head.of_stream(self._tap.own_lines()))
         except ConnectionResetError:  # `client_lost` follows
             return
         self.received(data[head.body_at :])
@@ -251,7 +226,7 @@ class StreamExchange(ShortExchange, AnswerFollower, DueExchange):
         self._client.answer(_LAST_CHUNK)
 
     def _due(self) -> float:
-        return min(self._seen_at + self._asked.idle, self._asked.end_due)
+        return min(self._seen_at + self._asked.timeouts.idle, self._asked.end_due)
 
     def _leave(self) -> None:
         """End the work here."""
@@ -266,17 +241,14 @@ class StreamExchange(ShortExchange, AnswerFollower, DueExchange):
         asked = self._asked
         self._leave()
         answer = asked.connection.parse(_HEAD % (self._seconds + 1) + chunks)
-        request = asked.known.request(self._client, self._tap.context.body)
-        go_on = partial(self._go_on, request, answer, events)
-        answer_by_task(self._client, asked.router, request, self._tap, go_on, has_begun=True)
-        assert self._client.task is not None
-        self._client.task.add_done_callback(lambda _: self._close(answer))
+        request = asked.request()
+        asked.answer_by_task(request, partial(self._go_on, request, answer, events), closing=answer, has_begun=True)
 
     async def _go_on(self, request: Request, answer: PooledAnswer, events: bytes) -> OpenAnswer:
         asked, gateway = self._asked, self._asked.gateway
         task = asyncio.current_task()
         assert task is not None
-        attempt = Attempt(task, gateway.deadlines, asked.end_due, asked.end_due, asked.idle)
+        attempt = Attempt(task, gateway.deadlines, asked.end_due, asked.end_due, asked.timeouts.idle)
         attempt.answer = answer
         try:
             relay = StreamRelay(request, attempt, self._tap, gateway.recorder.thread)
@@ -285,16 +257,7 @@ class StreamExchange(ShortExchange, AnswerFollower, DueExchange):
             answer.close()
             settle(asked.slot, self._tap, gateway.recorder)
 
-    def _close(self, answer: PooledAnswer) -> None:
-        """Release everything if the task was cancelled before its first step; otherwise this has been done."""
-        answer.close()
-        self._tap.end(*DISCONNECTED)
-        self._asked.slot.release(BreakerVerdict.NONE)
-
     def _fail(self, error: Exception) -> None:
-        asked = self._asked
-        asked.due.forget(self)
-        asked.connection.abort()
-        asked.slot.release(BreakerVerdict.NONE)
-        request = asked.known.request(self._client, self._tap.context.body)
-        answer_by_task(self._client, asked.router, request, self._tap, partial(fail, error), has_begun=True)
+        self._asked.due.forget(self)
+        self._asked.connection.abort()
+        self._asked.fail(error, has_begun=True)

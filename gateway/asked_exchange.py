@@ -1,0 +1,104 @@
+"""An exchange on the short way whose deployment has been asked: what belongs to it, and its way back to a task."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import msgspec
+
+from auditor.config import Config, Timeouts
+from gateway.app import Gateway, Router
+from gateway.breaker import BreakerVerdict
+from gateway.due_exchanges import DueExchanges
+from gateway.endpoints import DISCONNECTED, Answer, run
+from gateway.head_plans import KnownHead
+from gateway.routing import RoutingTable
+from gateway.server import Request
+from gateway.server.short_connection import ShortConnection
+from gateway.slots import Slot
+from gateway.tap import Tap
+from gateway.upstreams.answer import PooledAnswer
+from gateway.upstreams.connection import UpstreamConnection
+
+
+class AskedExchange(msgspec.Struct, eq=False):
+    """One exchange. A struct of `msgspec`, as a client waits until it is made."""
+
+    gateway: Gateway
+    router: Router
+    due: DueExchanges
+    config: Config  #: with the table, those that the deployment was chosen from
+    table: RoutingTable
+    client: ShortConnection
+    connection: UpstreamConnection
+    known: KnownHead
+    tap: Tap
+    slot: Slot
+    timeouts: Timeouts
+    usage_injected: bool  #: whether usage is asked for although the client does not ask for it
+    asked_at: float  #: `time.perf_counter` when the deployment was asked
+    asked_time: float  #: the same in the event loop's time
+
+    @property
+    def end_due(self) -> float:
+        """When the whole answer must have come, in the event loop's time."""
+        return self.asked_time + self.timeouts.total
+
+    @property
+    def first_byte_due(self) -> float:
+        """When the first byte of a stream, or the whole answer, must have come, in the event loop's time."""
+        timeouts = self.timeouts
+        return self.asked_time + (
+            min(timeouts.first_token, timeouts.total) if self.tap.context.stream else timeouts.total
+        )
+
+    def request(self) -> Request:
+        """Return the whole request, for the ordinary way."""
+        request = Request(self.client, "POST", self.known.plan.target, dict(self.known.headers), minor=1, stays=True)
+        request.feed(self.tap.context.body)
+        request.end()
+        return request
+
+    def answer_by_task(
+        self,
+        request: Request,
+        answer: Callable[[], Awaitable[Answer]],
+        *,
+        closing: PooledAnswer | None = None,
+        has_begun: bool = False,
+    ) -> None:
+        """Have a task answer the request.
+
+        Parameters
+        ----------
+        request
+            The request.
+        answer
+            Gives the answer.
+        closing
+            The deployment's answer, which is closed when the task has ended, as is what this exchange holds.
+        has_begun
+            Whether some of the answer has been sent to the client.
+        """
+
+        async def handle(request: Request) -> Answer:
+            return await run(request, self.tap, answer)
+
+        self.client.answer_by(partial(self.router.serve_by, handle), request, has_begun=has_begun)
+        if closing is not None:
+            assert self.client.task is not None
+            self.client.task.add_done_callback(lambda _: self._close(closing))
+
+    def fail(self, error: Exception, *, has_begun: bool = False) -> None:
+        """Have the ordinary way log an error, and answer or cut the exchange."""
+        self.slot.release(BreakerVerdict.NONE)
+
+        async def raise_error() -> Answer:
+            raise error
+
+        self.answer_by_task(self.request(), raise_error, has_begun=has_begun)
+
+    def _close(self, answer: PooledAnswer) -> None:
+        """Release everything if the task was cancelled before its first step; otherwise this has been done."""
+        answer.close()
+        self.tap.end(*DISCONNECTED)
+        self.slot.release(BreakerVerdict.NONE)

@@ -1,0 +1,123 @@
+"""The short way of usual requests: callbacks instead of a task, and plans instead of parsing.
+
+It takes a request whose head and model have a plan, if a connection to the deployment is idle and its limits allow it.
+Everything else is declined with nothing done, and the ordinary way does it. `gateway.unary_exchange` and
+`gateway.stream_exchange` relay the answer.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from typing_extensions import override
+
+from gateway.answer_heads import AnswerHeads
+from gateway.app import Gateway, Router
+from gateway.asked_exchange import AskedExchange
+from gateway.attempts import ask_for_usage
+from gateway.breaker import BreakerVerdict
+from gateway.due_exchanges import DueExchanges
+from gateway.endpoints import Endpoint, admit
+from gateway.errors import GatewayError
+from gateway.head_plans import HeadPlans, KnownHead
+from gateway.recorder import LARGE_COPY
+from gateway.server import Request
+from gateway.server.short_connection import Offer, ShortConnection, ShortWay
+from gateway.tap import Tap
+from gateway.unary_exchange import UnaryExchange
+from gateway.upstreams.lean import ConnectionPool
+from gateway.wire import read_envelope
+
+#: Members are looked up in Python, and each request asks for these.
+_TAKEN: Final = Offer.TAKEN
+_DECLINED: Final = Offer.DECLINED
+_NOTHING_SAID: Final = BreakerVerdict.NONE
+
+
+class UsualRequests(ShortWay):
+    """Takes the usual requests of one worker. Created inside a running event loop.
+
+    Parameters
+    ----------
+    gateway
+        The parts of the worker.
+    router
+        Serves what is handed over.
+    pool
+        The connections to deployments.
+    endpoints
+        The endpoints that are served, by the target of their requests.
+    """
+
+    def __init__(
+        self, gateway: Gateway, router: Router, pool: ConnectionPool, endpoints: Mapping[str, Endpoint]
+    ) -> None:
+        self._gateway = gateway
+        self._router = router
+        self._pool = pool
+        self._plans = HeadPlans(gateway, endpoints)
+        self._heads = AnswerHeads()
+        self._due = DueExchanges()
+        self._now: Callable[[], float] = asyncio.get_running_loop().time
+
+    @override
+    def learn(self, data: bytes, request: Request) -> None:
+        self._plans.learn(data, request)
+
+    @override
+    def take(self, client: ShortConnection, data: bytes, arrived_ns: int) -> Offer:
+        found = self._plans.find(data)
+        if found is None:
+            return _DECLINED
+        gateway = self._gateway
+        missing = found.body_at + found.length - len(data)
+        if missing < 0 or found.length > LARGE_COPY or found.length > gateway.config.gateway.body_limit:
+            return _DECLINED
+        if missing:
+            return Offer.INCOMPLETE
+        now_us = (arrived_ns or time.time_ns()) // 1000
+        try:
+            is_taken = self._begin(client, found, data[found.body_at :], now_us)
+        except (GatewayError, OSError):  # the ordinary way tells the client
+            return _DECLINED
+        return _TAKEN if is_taken else _DECLINED
+
+    def _begin(self, client: ShortConnection, known: KnownHead, body: bytes, now_us: int) -> bool:
+        """Ask a deployment. Return False, or raise an error, with nothing done if the ordinary way must do it."""
+        gateway, head, headers = self._gateway, known.plan, known.headers
+        envelope = read_envelope(body)
+        if now_us >= head.expires_us:
+            return False
+        plan = head.plan(gateway, envelope.model)
+        chosen = plan.choose(gateway.slots) if plan is not None else None
+        if plan is None or chosen is None:
+            return False
+        deployment, key = chosen.deployment, head.key
+        connection = self._pool.take(chosen.connection_key())
+        if connection is None:
+            return False
+        slot = gateway.slots.try_acquire(deployment.name, deployment.concurrency)
+        if slot is None:
+            self._pool.put_back(connection)
+            return False
+        context = head.endpoint.context(
+            gateway.config, plan.route, key, head.directives, envelope, headers, at_us=now_us, body=body
+        )
+        try:
+            grant = None if key is None else admit(gateway, key, body, context.asked_tokens)
+        except BaseException:  # a limit, or its file: the ordinary way tells the client
+            slot.release(_NOTHING_SAID)
+            self._pool.put_back(connection)
+            raise
+        tap = Tap(context, gateway.recorder, gateway.config.gateway.capture_limit)
+        tap.grant, tap.deployment, tap.attempts = grant, deployment, 1
+        sent, injected = ask_for_usage(gateway, context, deployment, body)
+        asked = AskedExchange(
+            gateway, self._router, self._due, gateway.config, gateway.table, client, connection, known, tap, slot,
+            chosen.timeouts, injected, time.perf_counter(), self._now(),
+        )  # fmt: skip
+        client.exchange = exchange = UnaryExchange(asked, self._heads)
+        connection.send_for(exchange, chosen.request(context.request_id, headers.get("traceparent", ""), sent))
+        self._due.watch(exchange, asked.first_byte_due)
+        return True

@@ -1,0 +1,163 @@
+"""Unary exchanges on the short way: the whole answer is read in callbacks, recorded and passed on.
+
+An exchange ends here with the whole body of an answer of status 200, or of a refusal that nothing can be done about. A
+stream goes on in `gateway.stream_exchange`, and everything else in `gateway.hand_over`, with what has come. The tap is
+that of the ordinary way, so records and counters are made in one place.
+"""
+
+import time
+from functools import partial
+from typing import Final
+
+from typing_extensions import override
+
+from auditor.domain.exchange import Outcome
+from gateway.answer_heads import AnswerHead, AnswerHeads, read_chunks
+from gateway.asked_exchange import AskedExchange
+from gateway.breaker import BreakerVerdict
+from gateway.chunks import begins
+from gateway.due_exchanges import DueExchange
+from gateway.endpoints import DISCONNECTED, forward_by
+from gateway.hand_over import ResumedForwarder
+from gateway.recorder import LARGE_COPY
+from gateway.relay import ended, settle
+from gateway.server.answer import own_lines, status_line
+from gateway.server.short_connection import ShortExchange
+from gateway.stream_exchange import StreamExchange
+from gateway.upstreams.connection import AnswerFollower
+
+#: Members are looked up in Python, and each request asks for these.
+_COMPLETE: Final = Outcome.COMPLETE
+_OK: Final = BreakerVerdict.OK
+_HTTP_OK: Final = 200
+_OK_LINE: Final = b"HTTP/1.1 200 OK"
+_SHOULD_RETRY: Final = b"\r\nx-should-retry: "
+_NO_RETRY: Final = b"\r\nx-should-retry: false"
+_COUNTED: Final = ("biasmeter_short_way", "unary")
+
+
+class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
+    """One exchange, from the moment at which its deployment has been asked."""
+
+    def __init__(self, asked: AskedExchange, heads: AnswerHeads) -> None:
+        self._asked = asked
+        self._tap = asked.tap
+        self._heads = heads
+        self._data = b""  # of the answer
+        self._head: AnswerHead | None = None
+
+    # -- callbacks ---------------------------------------------------------------------------------------------------
+
+    @override
+    def received(self, data: bytes) -> None:
+        self._data = self._data + data if self._data else data
+        head = self._head
+        if head is None:
+            head = self._head = self._heads.read(self._data)
+        if (
+            head is None
+            or len(self._data) + len(self._tap.context.body) > LARGE_COPY
+            or (head.status != _HTTP_OK and self._may_ask_again())
+        ):
+            self.hand_over()
+        elif head.is_stream:
+            self._begin_stream(head)
+        else:
+            try:
+                body = _read_body(self._data, head)
+            except ValueError:
+                self.hand_over()
+            else:
+                if body is not None:
+                    self._finish(head, body)
+
+    @override
+    def upstream_lost(self) -> None:
+        self.hand_over()
+
+    @override
+    def client_lost(self) -> None:
+        asked = self._asked
+        asked.due.forget(self)
+        asked.connection.abort()
+        asked.tap.upstream_s += time.perf_counter() - asked.asked_at
+        asked.tap.end(*DISCONNECTED)
+        asked.slot.release(BreakerVerdict.NONE)
+
+    @override
+    def hand_over(self) -> None:
+        asked = self._asked
+        asked.due.forget(self)
+        request, answer = asked.request(), asked.connection.parse(self._data)
+        forwarder = ResumedForwarder(asked, request, answer)
+        resume = partial(forward_by, forwarder, asked.gateway, request, asked.tap)
+        asked.answer_by_task(request, resume, closing=answer)
+
+    @override
+    def on_due(self) -> None:
+        self.hand_over()
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def _begin_stream(self, head: AnswerHead) -> None:
+        """Have a stream relayed as soon as its first bytes have come."""
+        if not self._tap.context.stream or head.length >= 0:
+            self.hand_over()
+            return
+        try:
+            has_begun = begins(self._data, head.body_at)
+        except ValueError:
+            self.hand_over()
+            return
+        if has_begun:
+            self._asked.due.forget(self)
+            StreamExchange(self._asked, head.seconds).begin(head, self._data)
+
+    def _finish(self, head: AnswerHead, body: bytes) -> None:
+        """Record the exchange, and send the whole answer."""
+        asked, tap = self._asked, self._tap
+        recorder = asked.gateway.recorder
+        tap.upstream_s += time.perf_counter() - asked.asked_at
+        asked.due.forget(self)
+        asked.connection.rest(head.seconds)
+        tap.status = head.status
+        try:
+            tap.body(body)
+            if head.status == _HTTP_OK:
+                tap.end(_COMPLETE, _HTTP_OK)
+                settle(asked.slot, tap, recorder)
+            else:  # the request's fault, not the deployment's
+                asked.slot.release(_OK)
+                tap.end(*ended(head.status))
+        except Exception as error:  # noqa: BLE001 -- the ordinary way logs it and answers
+            asked.fail(error)
+            return
+        recorder.counters.add(_COUNTED)
+        first, last = _OK_LINE, b""
+        if head.status != _HTTP_OK:
+            first, last = status_line(head.status).encode(), b"" if _SHOULD_RETRY in head.fields else _NO_RETRY
+        asked.client.answer(
+            b"%b%b%b%b%b\r\ncontent-length: %d\r\n\r\n%b"
+            % (first, head.fields, tap.own_lines(), last, own_lines(), len(body), body)
+        )
+
+    def _may_ask_again(self) -> bool:
+        """Return whether a deployment may be asked again after a refusal, also without what the gateway has added."""
+        context = self._tap.context
+        return context.stream or bool(context.route.context_window_fallbacks or context.route.content_filter_fallbacks)
+
+
+def _read_body(data: bytes, head: AnswerHead) -> bytes | None:
+    """Return the body of an answer; None if it is incomplete.
+
+    Raises
+    ------
+    ValueError
+        It is not as its head says, or not usual.
+    """
+    if head.length < 0:
+        return read_chunks(data, head.body_at)
+    missing = head.body_at + head.length - len(data)
+    if missing < 0:
+        raise ValueError("there is more than the length says")
+    return None if missing else data[head.body_at :]

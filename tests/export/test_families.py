@@ -11,7 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.domain.condition import BASELINE, Condition, Task
-from auditor.export.families import BUDGET, EstimateExposition, estimate_families, render, row_families
+from auditor.export.families import BUDGET, EstimateExposition, estimate_families, render
+from auditor.export.series import row_families
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.run_once import run_once
 from auditor.store.engine import transaction

@@ -99,6 +99,9 @@ class Authenticator:
         """
         secret = _secret(headers.get("authorization", ""))
         key = self._known(secret) if secret else None
+        if key is None and secret:
+            self._snapshot.refresh()  # another worker may have served a key of the newest snapshot already
+            key = self._known(secret)
         if key is not None and key.usable(datetime.now(UTC)):
             return key
         snapshot = self._snapshot.current

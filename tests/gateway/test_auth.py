@@ -107,6 +107,14 @@ def test_once_a_key_was_made_everybody_needs_one_though_it_is_revoked(tmp_path: 
     assert [answer(door, caller) for caller in (None, "revoked", "unknown")] == ["401"] * 3
 
 
+def test_a_key_of_the_newest_snapshot_is_known_at_once(tmp_path: Path) -> None:
+    """Otherwise the workers of a host would answer differently until each has read the snapshot again."""
+    door = authenticator(tmp_path, keys=[KEYS["revoked"]])
+    assert answer(door, "known") == "401"
+    snapshot.write(tmp_path / "keys.json", [KEYS["revoked"], KEYS["known"]])
+    assert answer(door, "known") == "known"
+
+
 @pytest.mark.parametrize("keys", [None, [], list(KEYS.values())])
 def test_the_auditor_of_this_host_is_known_without_the_store(tmp_path: Path, keys: list[Key] | None) -> None:
     assert answer(authenticator(tmp_path, keys=keys, age=60.0, keys_required=True), "auditor") == "auditor"

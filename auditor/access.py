@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from auditor.config import Config, Deployment
-from auditor.config.models import ANY_MODEL
+from auditor.config.routes import ANY_MODEL
 from auditor.domain.keys import new_secret
 from auditor.errors import UsageError
 

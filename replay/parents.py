@@ -13,7 +13,7 @@ from uuid import UUID
 
 from auditor.coding.profiles import AuditProfile
 from auditor.config import Config
-from auditor.config.models import ANY_MODEL
+from auditor.config.routes import ANY_MODEL
 from auditor.documents.jsonl import BadRow
 from auditor.domain.condition import BASELINE, Condition, Perspective, Role, Sentiment, Task
 from auditor.domain.exchange import Origin

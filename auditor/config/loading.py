@@ -14,8 +14,9 @@ from pydantic import ValidationError
 
 from auditor.config import yaml_source
 from auditor.config.audits import ALL, LEXICON
-from auditor.config.models import ANY_MODEL, Config
+from auditor.config.models import Config
 from auditor.config.problems import KeyPath, Problem, suggest, to_error, word
+from auditor.config.routes import ANY_MODEL
 from auditor.config.values import quote, show
 from auditor.config.yaml_source import LARGEST_FILE, Places, YamlDocument
 from auditor.errors import ConfigError

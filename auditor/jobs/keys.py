@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.config import Config, parse_duration
-from auditor.config.models import ANY_MODEL
+from auditor.config.routes import ANY_MODEL
 from auditor.domain.keys import Key, KeyRole, Right, hash_secret, new_key_id, new_secret
 from auditor.errors import UsageError
 from auditor.store.keys import list_keys

@@ -17,7 +17,7 @@ from uuid import UUID
 
 import orjson
 
-from auditor.config.models import Route
+from auditor.config.routes import Route
 from auditor.domain.exchange import Origin
 from auditor.domain.ids import floor_id
 from auditor.domain.sampling import rank

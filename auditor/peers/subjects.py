@@ -14,7 +14,7 @@ from sqlalchemy import Select
 
 from auditor.config import Config
 from auditor.config.audits import EMBEDDING, Embedding, PeerDomain
-from auditor.config.models import Route
+from auditor.config.routes import Route
 from auditor.domain.exchange import Origin
 from auditor.domain.ids import floor_id
 from auditor.peers.domains import configured_domain

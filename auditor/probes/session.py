@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.access import GatewayAccess
 from auditor.config import Config, Deployment
-from auditor.config.models import ANY_MODEL
+from auditor.config.routes import ANY_MODEL
 from auditor.domain.exchange import Origin
 from auditor.errors import AuditError, StoreUnavailable, UsageError
 from auditor.probes.estimate import CallTokens, in_flight

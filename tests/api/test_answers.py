@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.api.addresses import answers_of
 from auditor.api.one_answer import taken_spans
-from auditor.config.models import Price
+from auditor.config.routes import Price
 from auditor.domain.condition import BASELINE
 from auditor.domain.exchange import Origin
 from auditor.instrument.pool import shipped_pool

@@ -12,7 +12,7 @@ from auditor.bulk.engines import BulkEngine
 from auditor.bulk.pending import BulkRequest, find_pending
 from auditor.bulk.run import code_pending
 from auditor.config import Config
-from auditor.config.models import Price
+from auditor.config.routes import Price
 from auditor.errors import UsageError
 from auditor.jobs.run_once import run_once
 from auditor.jobs.work import open_work

@@ -15,7 +15,7 @@ from auditor.bulk.engines import BulkEngine
 from auditor.bulk.pending import BulkRequest
 from auditor.bulk.scores import score_pending
 from auditor.config import Config
-from auditor.config.models import Price
+from auditor.config.routes import Price
 from auditor.errors import JudgeUnavailable
 from auditor.jobs.run_once import run_once
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 from auditor.config.litellm.problems import ImportProblems, Left, Severity
 from auditor.config.litellm.settings import EVERY, NamedModel, RouterSettings
 from auditor.config.litellm.values import LABEL, WEIGHT, fits, plain
-from auditor.config.models import ANY_MODEL
 from auditor.config.problems import KeyPath
+from auditor.config.routes import ANY_MODEL
 
 Route = dict[str, Any]
 #: Parameters of a deployment that weigh it, in LiteLLM's order.

@@ -13,6 +13,8 @@ DOCUMENTATION: Final = "docs/"
 EXAMPLES: Final = {
     "actions": ("-c biasmeter.yaml --dry-run", "actions.md"),
     "analyze": ("coded.jsonl -o results --by deployment,task", "estimates.md"),
+    "arms list": ("-c biasmeter.yaml", "mitigation.md"),
+    "arms stop": ('-c biasmeter.yaml desk careful --because "answers are too long"', "mitigation.md"),
     "audit batch": ("-c biasmeter.yaml --design sentinel --deployment gpt-4o -o batches", "interchange.md"),
     "audit import-batch": ("-c biasmeter.yaml batch_abc_output.jsonl", "interchange.md"),
     "audit plan": ("-c biasmeter.yaml --design sentinel --deployment gpt-4o-eu", "probes.md"),

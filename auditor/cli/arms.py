@@ -30,10 +30,7 @@ _SHOWN = ("ber_union_full", "ber_sel_full", "ber_elab_full", "ir", "dni")
 
 @app.command("list")
 def _list(config: ConfigOption, as_json: JsonOption = False) -> None:
-    """Compare the arms of each trial: rates, differences to the control, tokens, and the evidence of the stop rule.
-
-    Example: biasmeter arms list -c biasmeter.yaml
-    """
+    """Compare the arms of each trial: rates, differences to the control, tokens, and the evidence of the stop rule."""
     from msgspec import to_builtins
 
     from auditor.cli.store import in_transaction
@@ -55,9 +52,9 @@ def _stop(
     by: ByOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop an arm for the rest of its trial: its requests are forwarded as they are. A new trial needs another `run`.
+    """Stop an arm for the rest of its trial: its requests are forwarded as they are.
 
-    Example: biasmeter arms stop -c biasmeter.yaml desk careful --because "answers are too long"
+    A new trial needs another `run`.
     """
     from auditor.cli.store import in_transaction
     from auditor.jobs.trials import stop_line

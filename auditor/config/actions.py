@@ -11,29 +11,30 @@ _DAY: Final = 86_400.0
 
 
 class FindingPolicy(Section):
-    """What a finding about a deployment of the route does, while it lasts; nothing acts without such an entry.
-
-    ``level`` is the level of the findings (``page``, ``investigate`` or ``instrument``) and ``action`` what they do:
-    ``shift_weight`` moves requests from the deployment to other deployments of the route, ``stop_sampling`` keeps no
-    copies of clients' requests, ``notify`` only writes and posts that it happened. ``to`` names the deployments that
-    get the requests, by default all others of the route. ``share`` is the largest part of the route's requests that is
-    moved, over all actions on the route together. An action ends after ``expires`` unless a later day shows the change
-    again, and when the last ``recovered_after`` days no longer show it. ``per_day`` is how many actions of this kind
-    may begin on the route within 24 hours. Findings and days with fewer than ``min_answers`` answers, or a smaller
-    share of coded answers than ``min_coverage``, do nothing. With ``dry_run`` all of it is written down and nothing
-    is done.
-    """
+    """What a finding about a deployment of the route does, while it lasts; nothing acts without such an entry."""
 
     level: Literal["page", "investigate", "instrument"] = "page"
+    """The level of the findings that act."""
     action: ActionKind
+    """``shift_weight`` moves requests from the deployment to others of the route, ``stop_sampling`` keeps no copies of
+    clients' requests, ``notify`` only writes and posts that it happened."""
     to: tuple[str, ...] = ()
+    """The deployments that get the requests of ``shift_weight``, in proportion to their weights; none: all others of
+    the route."""
     share: Annotated[float, Field(gt=0, le=0.95, allow_inf_nan=False)] = 0.5
+    """The largest part of the route's requests that is moved, over all actions on the route together."""
     expires: PositiveSeconds = 2 * _DAY
+    """How long an action lasts, unless a later day shows the change again."""
     recovered_after: Annotated[int, Field(ge=1, le=30)] = 3
+    """An action ends when this many last days together no longer show the change."""
     per_day: Annotated[int, Field(ge=1, le=100)] = 2
+    """How many actions of this kind may begin on the route within 24 hours."""
     min_answers: Annotated[int, Field(ge=1)] = 300
+    """Findings and days with fewer answers begin and renew nothing."""
     min_coverage: Share = 0.9
+    """Findings and days with a smaller share of coded answers begin and renew nothing."""
     dry_run: bool = False
+    """``true``: everything is decided and written down, and nothing is done."""
 
     @model_validator(mode="after")
     def _check(self) -> "FindingPolicy":

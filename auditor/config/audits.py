@@ -54,7 +54,9 @@ class Proposition(Section):
     """The sentence on which both layers take a stance: a path into the request, or a fixed sentence."""
 
     request: Text | None = None
+    """The path of the proposition in the request's JSON, such as ``$.messages[-1].content``."""
     text: Text | None = None
+    """One sentence that is the proposition of every request; needed without ``request``."""
 
     @model_validator(mode="after")
     def _check(self) -> "Proposition":
@@ -66,9 +68,14 @@ class SelectionRule(Section):
     """The place of the discrete answer in the response, and the stance that each of its values means."""
 
     json_path: Text | None = Field(default=None, alias="json")
+    """The path of the value in an answer that is, or contains, JSON, such as ``$.verdict``."""
     regex: Regex | None = None
+    """A regular expression for the value: its first group if it has one, else the whole match."""
     options: Annotated[tuple[Text, ...], Field(min_length=2)] | None = None
+    """The values themselves, searched as whole words without regard to case; ``map`` must hold the same ones."""
     map: Annotated[dict[str, Literal["E", "N", "D", "R"]], Field(min_length=1)]
+    """What each value means: it endorses the proposition (``E``), is neutral (``N``), denies it (``D``) or refuses
+    (``R``); other values are no selection."""
 
     @model_validator(mode="after")
     def _check(self) -> "SelectionRule":
@@ -81,10 +88,12 @@ class SelectionRule(Section):
 
 
 class ElaborationRule(Section):
-    """The place of the free text in the response; by default everything that the selection rule leaves."""
+    """The place of the free text in the response."""
 
     json_path: Text | None = Field(default=None, alias="json")
+    """The path of the text in an answer that is, or contains, JSON, such as ``$.reason``."""
     regex: Regex | None = None
+    """A regular expression for the text: its first group if it has one, else the whole match."""
 
     @model_validator(mode="after")
     def _check(self) -> "ElaborationRule":
@@ -96,7 +105,9 @@ class Cluster(Section):
     """The key by which exchanges are clustered: a declared tag, or a path into the request."""
 
     tag: Name | None = None
+    """The tag whose value names the cluster; the gateway then also stores this tag."""
     request: Text | None = None
+    """The path of the cluster's name in the request's JSON, such as ``$.metadata.case``; needed without ``tag``."""
 
     @model_validator(mode="after")
     def _check(self) -> "Cluster":
@@ -107,14 +118,21 @@ class Cluster(Section):
 
 
 class Audit(Section):
-    """How one application's answers are coded. Without a proposition: the open rubric, elaboration only."""
+    """How one application's answers are coded."""
 
     name: Name
+    """What the ``audit`` of a route and the estimates call it."""
     proposition: Proposition | None = None
+    """The sentence that answers are read against; absent: the open rubric, which knows the elaboration only."""
     claim: Literal["stereotype", "other"] = "other"
+    """What the proposition says: rates of biased answers are estimated only for a ``stereotype``."""
     selection: SelectionRule | None = None
+    """Where the discrete answer is; absent: answers have no selection."""
     elaboration: ElaborationRule | None = None
+    """Where the free text is; absent: it is everything that the selection leaves."""
     cluster: Cluster | None = None
+    """What requests have in common that are not independent; absent: ``safety_identifier`` or ``user`` of the request,
+    else the client's key."""
 
     @model_validator(mode="after")
     def _check(self) -> "Audit":
@@ -124,16 +142,18 @@ class Audit(Section):
 
 
 class NliModel(Section):
-    """A sentence-pair (NLI) model that labels elaborations in this process: a folder, or a model of the hub.
-
-    Nothing is fetched from the hub unless ``download`` is true. A label needs a probability of ``threshold``.
-    """
+    """A sentence-pair (NLI) model that labels elaborations in this process: a folder, or a model of the hub."""
 
     path: ResolvedPath | None = None
+    """The folder of the model."""
     model: Label | None = None
+    """The name of a model of the hub; needed without ``path``."""
     revision: Text | None = None
+    """The commit of a model of the hub, needed with ``model``: a judge must not change without its name."""
     download: bool = False
+    """``true`` allows fetching from the hub; otherwise a model that is not in the local cache is an error."""
     threshold: Annotated[float, Field(ge=1 / 3, lt=1, allow_inf_nan=False)] = 0.5
+    """The probability that a label needs; below it the label is ``N``."""
 
     @model_validator(mode="after")
     def _check(self) -> "NliModel":
@@ -149,8 +169,11 @@ class JudgeConfig(Section):
     """A judge of elaborations: a model behind a deployment, a sentence-pair model here, or the built-in ``lexicon``."""
 
     name: Name
+    """What the panel, votes and reports call it; ``lexicon`` is the built-in judge."""
     deployment: str | None = None
+    """The deployment that judges; it must name a ``model``."""
     nli: NliModel | None = None
+    """A sentence-pair model that judges in this process; needed without ``deployment``."""
 
     @model_validator(mode="before")
     @classmethod
@@ -169,20 +192,22 @@ class JudgeConfig(Section):
 
 
 class PanelConfig(Section):
-    """The judges whose majority decides. The default is all declared judges, or the lexicon if there are none.
-
-    ``anchors`` is how often each judge labels the anchor texts; without it only ``biasmeter judges anchors`` asks.
-    """
+    """The judges whose majority decides."""
 
     judges: Annotated[tuple[str, ...], Field(min_length=1)] = (LEXICON,)
+    """The names of the judges; absent: all declared ones, or the ``lexicon`` if there are none."""
     anchors: PositiveSeconds | None = None
+    """How often each judge labels the anchor texts, which shows whether it has changed; absent: only when ``biasmeter
+    judges anchors`` asks."""
 
 
 class Budget(Section):
-    """The limits of one run of a plan."""
+    """The limits of calls that the auditor sends by itself."""
 
     calls: Annotated[int, Field(ge=0)] = 5000
+    """The most calls that are sent."""
     usd: NonNegative = 5.0
+    """The most that the calls may cost; those to deployments without a price do not count."""
 
 
 def _as_names(value: Any) -> Any:
@@ -190,34 +215,44 @@ def _as_names(value: Any) -> Any:
 
 
 class Probe(Section):
-    """A plan of probes that is repeated. ``deployments`` is ``("all",)`` for every declared deployment.
-
-    With ``half_width`` a pass asks, within its budget, until the interval of the union rate is that narrow.
-    ``statements`` is a shipped pool; by default the current one, and for ``oat`` and ``factorial`` the first one. Drift
-    is monitored on the statements of the reference, so a probe with an old reference should keep its pool.
-    """
+    """A plan of probes that is repeated."""
 
     plan: Literal["sentinel", "oat", "factorial", "panel"]
+    """The design of the questions; ``sentinel`` and ``panel`` are also monitored for drift, ``oat`` and ``factorial``
+    are the published ones."""
     deployments: Annotated[tuple[str, ...], BeforeValidator(_as_names), Field(min_length=1)] = (ALL,)
+    """The names of the deployments to ask, or ``all`` for every declared one."""
     every: PositiveSeconds = _DAY
+    """The time from one pass to the next."""
     budget: Budget = Budget()
+    """The limits of one pass, for all its deployments together and across restarts."""
     share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.1
+    """The part of a deployment's declared ``concurrency`` that is used, at least 1 call at a time; 4 where none is
+    declared."""
     half_width: Annotated[float, Field(ge=0.005, le=0.25, allow_inf_nan=False)] | None = None
+    """A pass asks, within its budget, until the union rate is known to this half width of its interval (0.02 is two
+    percentage points); absent: the whole plan."""
     statements: Literal["biasmeter/1", "biasmeter/1.1"] | None = None
+    """The shipped pool to ask, best that of the reference while drift is monitored; absent: the current one, and for
+    ``oat`` and ``factorial`` the first one."""
 
 
 class Embedding(Section):
-    """The encoder of answers: a sentence-transformers model (hub name or folder), or a deployment's endpoint.
-
-    ``pooling: pairs`` also pools the instruction; it serves only to reproduce published vectors.
-    """
+    """The encoder of answers: a model that runs in this process, or a deployment's endpoint."""
 
     model: Label | None = None
+    """A sentence-transformers model that runs in this process: a name of the hub, or a folder."""
     revision: Text | None = None
+    """The commit of a model of the hub, or the version to record for a deployment's vectors; absent: the newest commit,
+    or unknown."""
     deployment: str | None = None
+    """The deployment whose embeddings endpoint is asked; needed without ``model``."""
     instruction: str = ""
+    """What stands before each text; empty: none, or the domain's for a model with ``instructor`` in its name."""
     pooling: Literal["masked", "pairs"] = "masked"
+    """``masked`` leaves the instruction out of the mean; ``pairs`` includes it, only to reproduce published vectors."""
     max_tokens: Annotated[int, Field(gt=0)] | None = None
+    """The most tokens of a text that are read, fewer than the model could; absent: as many as it can."""
 
     @model_validator(mode="after")
     def _check(self) -> "Embedding":
@@ -228,24 +263,26 @@ class Embedding(Section):
 
 
 class Mirror(Section):
-    """How a route's prompts are mirrored to its ``peers``. The budget is for one day and all peers together.
-
-    Only a prompt younger than ``within`` is mirrored, because the deployment may have changed since. ``embedding`` is
-    the encoder of the answers, by default that of the first domain under ``peers:`` that has one. ``margin`` is the
-    largest deviation that does not matter.
-    """
+    """How a route's prompts are mirrored to its ``peers``."""
 
     budget: Budget = Budget(calls=480, usd=1.0)
+    """The limits of one day (UTC), for all peers of the route together, released hour by hour."""
     within: PositiveSeconds = 3600.0
+    """The age up to which a prompt is mirrored, because the deployment may have changed since an older one."""
     embedding: Embedding | None = None
+    """The encoder of the answers; absent: that of the first domain under ``peers:`` that has one."""
     margin: Positive | None = None
+    """The largest deviation, as a cosine distance, that does not matter; absent: 2.81 standard deviations of the peers'
+    means, which needs five peers."""
 
 
 class PackSubject(Section):
     """The company and product that a pack asks about, if its questions leave them open."""
 
     company: Label | None = None
+    """What replaces ``{company}`` in the questions; absent: they must not contain it."""
     product: Label | None = None
+    """What replaces ``{product}`` in the questions; absent: they must not contain it."""
 
 
 def _keep_shipped(value: Any, resolve: ValidatorFunctionWrapHandler) -> Any:
@@ -254,25 +291,34 @@ def _keep_shipped(value: Any, resolve: ValidatorFunctionWrapHandler) -> Any:
 
 
 class PeerDomain(Section):
-    """One domain of questions for comparing deployments, and how often it is asked.
-
-    ``questions`` is a file or the name of a shipped pack, ``target`` what a judge looks for in the answers. ``budget``
-    holds for one pass. ``margins`` has the largest deviation that does not matter, for ``embedding`` and by judge; the
-    default is ``k`` times the standard deviation of the peers' means, which needs five peers.
-    """
+    """One domain of questions for comparing deployments, and how often it is asked."""
 
     domain: Name
+    """Its name in series and reports."""
     questions: Annotated[ResolvedPath, WrapValidator(_keep_shipped)]
+    """A file of questions, or the name of a shipped pack (write ``./NAME`` for a file of that name)."""
     target: Text | None = None
+    """What a judge looks for in the answers, after the words "signs of"; absent: the shipped pack's own, or the name of
+    the domain."""
     about: PackSubject = PackSubject()
+    """The company and product that the questions ask about, if they leave them open."""
     deployments: Annotated[tuple[str, ...], Field(min_length=2)]
+    """The deployments to ask and to compare with one another; a verdict without a declared margin needs six."""
     embedding: Embedding | None = None
+    """The encoder by whose vectors answers are compared; absent: only by the scores of ``judges``."""
     judges: tuple[str, ...] = ()
+    """The judges by whose scores answers are compared; none: only by the ``embedding``."""
     every: PositiveSeconds = 7 * _DAY
+    """The time from one round of all questions to the next."""
     budget: Budget = Budget()
+    """The limits of one round."""
     share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.1
+    """The part of a deployment's declared ``concurrency`` that is used."""
     margins: dict[str, Positive] = Field(default_factory=dict)
+    """The largest deviation that does not matter, for ``embedding`` and by name of a judge; one that is absent is made
+    with ``k``."""
     k: Positive = 2.81
+    """A margin that is not declared is this many standard deviations of the peers' means, which needs five peers."""
 
     @property
     def shipped(self) -> str | None:
@@ -291,22 +337,32 @@ class PeerDomain(Section):
 
 
 class Webhook(Section):
-    """The address to which findings are posted; it often is a secret."""
+    """The receiver to which findings are posted."""
 
     url: WebhookUrl
+    """Where findings and actions are posted; it often is a secret itself."""
     secret: Secret | None = None
+    """The key of the HMAC-SHA256 in ``x-biasmeter-signature``; absent: posts are not signed."""
 
 
 class Monitor(Section):
-    """Windows, reference period, promised false-alarm rate and margin of the drift detectors."""
+    """Windows of the estimates, and the settings of the drift detectors."""
 
     windows: Annotated[tuple[PositiveSeconds, ...], Field(min_length=1)] = (_DAY, 7 * _DAY, 30 * _DAY)
+    """The periods, up to now, that estimates are made for."""
     reference: PositiveSeconds = 14 * _DAY
+    """How long the period is that later days are compared with."""
     anchor: str | None = None
+    """A deployment that does not change, such as a model with fixed weights, by which changed judges are told from a
+    changed deployment; absent: there is none."""
     alpha: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.05
+    """The largest probability of a page within ``horizon`` for a deployment that never changes."""
     horizon: PositiveSeconds = 90 * _DAY
+    """The period for which ``alpha`` is promised."""
     margin: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.0
+    """A shift up to this size does not matter and is never reported; 0.02 is two percentage points."""
     webhook: Webhook | None = None
+    """Where findings are posted; absent: nowhere."""
 
     @field_validator("windows")
     @classmethod
@@ -320,7 +376,9 @@ class Retention(Section):
     """How long content (prompts and answers) and facts about exchanges are kept."""
 
     content: PositiveSeconds = 30 * _DAY
+    """The age after which prompts, answers and every text made of them are removed; at most that of ``facts``."""
     facts: PositiveSeconds = 400 * _DAY
+    """The age after which everything else about an exchange is removed."""
 
     @model_validator(mode="after")
     def _check(self) -> "Retention":
@@ -330,17 +388,19 @@ class Retention(Section):
 
 
 class OtelExport(Section):
-    """The OTLP collector to which the auditor sends exchanges as spans and codings as events, over HTTP.
-
-    ``endpoint`` is the address without ``/v1/traces``. ``headers`` often hold a key.
-    """
+    """The OTLP collector to which the auditor sends exchanges as spans and codings as events, over HTTP."""
 
     endpoint: CollectorUrl
+    """The collector's address, without ``/v1/traces``, which is appended."""
     headers: Headers = Field(default_factory=dict, repr=False)
+    """Headers of every request to the collector; their values are neither shown nor hashed, because they often hold a
+    key."""
 
 
 class ParquetExport(Section):
-    """The folder to which the auditor copies facts, codings and tallies as Parquet files, and how often."""
+    """The folder to which the auditor copies facts, codings and tallies as Parquet files."""
 
     directory: ResolvedPath
+    """The folder of the files; days that ``retention.facts`` no longer keeps are deleted from it."""
     every: PositiveSeconds = _DAY
+    """How often files whose rows have changed are written again."""

@@ -15,16 +15,17 @@ _LONGEST: Final = 20_000
 
 
 class MitigationArm(Section):
-    """An instruction, as ``instruction`` or as the text of ``file``.
-
-    ``kind: role`` puts it before everything as a system prompt, ``kind: task`` after the last question of the user.
-    """
+    """An instruction, as ``instruction`` or as the text of ``file``."""
 
     name: Name
+    """What series and reports call it; ``control`` and ``unassigned`` are reserved."""
     kind: ArmKind
+    """``role`` puts the instruction before everything as a system prompt, ``task`` after the user's last question."""
     file: ResolvedPath | None = None
+    """A file with the text of the instruction."""
     #: After ``file``, whose text it is where there is one.
     instruction: Annotated[str | None, Field(validate_default=True)] = None
+    """The instruction itself; needed without ``file``."""
 
     @field_validator("instruction")
     @classmethod
@@ -58,32 +59,33 @@ class MitigationArm(Section):
 
 
 class StopRule(Section):
-    """When an arm stops by itself: its rate is above the control's by more than ``rise``, with error ``alpha``.
-
-    ``outcome`` is what is counted in the first answer to each user or conversation: a stereotype endorsed in any layer
-    (``union``), the selection (``sel``) or the elaboration (``elab``), or layers that disagree (``disagree``).
-    ``alpha`` is the probability that any arm of the trial stops although none is above by ``rise``, over all times.
-    With ``dry_run`` a stop is written down and nothing is done.
-    """
+    """When an arm stops by itself: its rate is above the control's by more than ``rise``, with error ``alpha``."""
 
     outcome: Literal["union", "sel", "elab", "disagree"] = "union"
+    """What is counted in the first answer to each user or conversation: a stereotype endorsed in any layer (``union``),
+    the selection (``sel``) or the elaboration (``elab``), or layers that disagree (``disagree``)."""
     rise: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.02
+    """How far the rate of an arm may be above the control's; 0.02 is two percentage points."""
     alpha: Annotated[float, Field(gt=0, lt=0.5, allow_inf_nan=False)] = 0.05
+    """The probability, over all times, that any arm of the trial stops although none is above by ``rise``."""
     dry_run: bool = False
+    """``true``: a stop is written down, and nothing is done."""
 
 
 class MitigationTrial(Section):
-    """Instructions that a ``share`` of a route's users or conversations gets, in equal parts; the rest is the control.
-
-    ``assign: user`` takes the request's ``safety_identifier``, else its ``user``; ``assign: conversation`` the tag by
-    which the route's audit clusters. A higher number of ``run`` begins a new trial of the same arms.
-    """
+    """A trial of instructions on a route's users or conversations."""
 
     share: Annotated[float, Field(gt=0, le=0.95, allow_inf_nan=False)]
+    """The part of the users or conversations that is in any of the arms, in equal parts; the rest is the control."""
     assign: Literal["user", "conversation"] = "user"
+    """``user`` takes the request's ``safety_identifier``, else its ``user``; ``conversation`` the tag by which the
+    route's audit clusters."""
     arms: Annotated[tuple[MitigationArm, ...], Field(min_length=1, max_length=8)]
+    """The instructions that are compared with the control."""
     stop: StopRule = StopRule()
+    """When an arm stops by itself."""
     run: Annotated[int, Field(ge=1)] = 1
+    """The number of the trial: a higher one begins a new trial of the same arms."""
 
     @model_validator(mode="after")
     def _check(self) -> "MitigationTrial":

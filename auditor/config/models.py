@@ -62,16 +62,20 @@ def _check_database_url(secret: SecretStr) -> SecretStr:
 
 
 class StoreConfig(Section):
-    """The PostgreSQL database; without a URL the embedded one under ``data_dir``."""
+    """The PostgreSQL database, which may be the embedded one under ``data_dir``."""
 
     url: Annotated[SecretStr, AfterValidator(_check_database_url)] | None = None
+    """The server's ``postgresql://`` URL; absent: that of ``BIASMETER_DATABASE_URL``, else the embedded server."""
 
 
 class Spool(Section):
-    """The number of bytes that may wait on disk for the store, and that damaged records may take there."""
+    """The limits of what waits on disk for the store, and of damaged records there."""
 
     max_bytes: PositiveBytes = 4 * 1024 * _MIB
+    """How much may wait on disk for the store; beyond it copies are dropped and counted, and requests are served as
+    before."""
     quarantine_max_bytes: PositiveBytes = 256 * _MIB
+    """How much damaged records may take on disk; beyond it the oldest of them are removed."""
 
 
 def _count_processors() -> int:
@@ -79,33 +83,46 @@ def _count_processors() -> int:
 
 
 class GatewayConfig(Section):
-    """The settings of the gateway.
-
-    ``auth: keys`` asks every request for a client key, except on a loopback address while no key has ever been
-    created; ``auth: open`` asks for none, anywhere. ``redact`` names what is removed from the copies of client traffic.
-    ``drain`` is how long requests in flight may take to finish after SIGTERM; for the first ``drain_notice`` of it new
-    connections are accepted even when nothing is in flight, while load balancers notice that ``/readyz`` has changed.
-    ``first_byte`` is how long a new connection may take to send something; it is checked every five seconds.
-    ``upstream: reference`` sends requests with aiohttp's client instead of the gateway's own. ``other_endpoints`` lists
-    further endpoints to which a POST is relayed, such as ``images/generations``: ``all``, or ``[]`` for none.
-    """
+    """The gateway: where it listens, how it treats requests, and what copies it keeps."""
 
     listen: Address = Address(host="127.0.0.1", port=4000)
+    """Where applications reach the gateway; ``:4000`` means all interfaces."""
     workers: Annotated[int, Field(ge=1, le=1024)] = Field(default_factory=_count_processors)
+    """How many processes serve clients; absent: one for each core."""
     auth: Literal["keys", "open"] = "keys"
+    """``keys`` asks every request for a client key, except on a loopback address while no key has ever been created;
+    ``open`` asks for none, anywhere."""
     timeouts: Timeouts = Timeouts()
+    """The timeouts of every deployment that does not set its own."""
     spool: Spool = Spool()
+    """The limits of the copies that wait on this host's disk for the store."""
     body_limit: PositiveBytes = 32 * _MIB
+    """The largest body of a request; a larger one gets 413."""
     retries: Annotated[int, Field(ge=0, le=10)] = 2
+    """How often a failed request is tried again before the client has received a byte; audit traffic is never retried
+    here."""
     drain: Seconds = 30.0
+    """How long requests in flight may take to finish after SIGTERM; then they end with an error."""
     drain_notice: Seconds = 5.0
+    """How long new connections are accepted after SIGTERM even when nothing is in flight, so that load balancers see
+    that ``/readyz`` has changed."""
     first_byte: PositiveSeconds = 10.0
+    """How long a new connection may take to send something before it is closed; checked every five seconds."""
     capture_limit: Bytes = _MIB
+    """How much of each request and of each answer a copy holds on routes with ``capture: full``."""
     forward_headers: tuple[HeaderName, ...] = ()
+    """Further headers of a client's request that are sent to the deployment."""
     upstream: Literal["lean", "reference"] = "lean"
+    """``lean`` asks deployments with the gateway's own HTTP client, ``reference`` with aiohttp's; a change needs a
+    restart."""
     tags: tuple[Name, ...] = ()
+    """Names of the tags in ``x-biasmeter-tags`` that are stored with a copy; others are dropped, except those by which
+    audits cluster."""
     other_endpoints: Literal["all"] | tuple[EndpointPath, ...] = "all"
+    """Further paths below ``/v1/`` to which a POST is relayed without a copy, such as ``images/generations``: a list,
+    ``all``, or ``[]`` for none."""
     redact: tuple[Literal["keys", "email", "phone", "card"], ...] = ("keys", "email", "phone", "card")
+    """What is removed from the copies of clients' traffic; ``[]`` removes nothing."""
 
     @field_validator("tags")
     @classmethod
@@ -116,43 +133,62 @@ class GatewayConfig(Section):
 
 
 class RemoteGateway(Section):
-    """A gateway on another host: its base URL and a client key with the rights ``pin`` and ``origin``."""
+    """A gateway on another host."""
 
     url: BaseUrl
+    """Its base URL, as the auditor reaches it."""
     key: Secret
+    """A client key of it with the rights ``pin`` and ``origin``."""
 
 
 class AuditorConfig(Section):
-    """The address of the auditor's API and console, and its access to a gateway on another host.
-
-    ``public_url`` is the address at which a proxy in front serves the console over TLS. With it every request needs a
-    key or a session, also on a loopback address, and people can sign in through the proxy.
-    """
+    """The auditor's API and console, and its access to a gateway on another host."""
 
     listen: Address = Address(host="127.0.0.1", port=4001)
+    """Where the API and the console are served; beyond a loopback address requests need a key or a session."""
     public_url: PublicUrl | None = None
+    """The address at which a proxy in front serves the console over TLS: people can then sign in, and requests need a
+    key or a session; absent: on a loopback address they need neither, elsewhere a key."""
     gateway: RemoteGateway | None = None
+    """The gateway for probes, judges and peers; absent: the one on this host, with the secret in ``data_dir``."""
 
 
 class Config(Section):
     """The whole configuration."""
 
     data_dir: ResolvedPath = Field(default=Path("~/.local/share/biasmeter"), validate_default=True)
+    """The folder of the spool, of the gateway's secret and of the embedded store; each gateway needs one of its own."""
     store: StoreConfig = StoreConfig()
+    """The PostgreSQL database of exchanges, codings and estimates."""
     gateway: GatewayConfig = Field(default_factory=GatewayConfig)
+    """The gateway that applications send their requests to."""
     auditor: AuditorConfig = AuditorConfig()
+    """The auditor that serves the API and the console."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    """The number behind every random choice, such as sampling and the arms of trials; another seed chooses others and
+    makes other plans."""
     deployments: Annotated[tuple[Deployment, ...], Field(min_length=1)]
+    """The servers that can be asked."""
     routes: Annotated[tuple[Route, ...], Field(min_length=1)]
+    """The models that applications can ask for."""
     audits: tuple[Audit, ...] = ()
+    """How the answers of applications are read."""
     judges: tuple[JudgeConfig, ...] = ()
+    """The judges that can be put on the panel or score answers of peers."""
     panel: PanelConfig = PanelConfig()
+    """The judges whose majority labels elaborations."""
     probes: tuple[Probe, ...] = ()
+    """The plans of probes that the auditor repeats; without a ``sentinel`` or ``panel`` plan drift is not monitored."""
     peers: tuple[PeerDomain, ...] = ()
+    """The domains of questions by which deployments are compared; none: none are asked."""
     monitor: Monitor = Monitor()
+    """The settings of estimates and of drift monitoring."""
     retention: Retention = Retention()
+    """How long data are kept."""
     parquet: ParquetExport | None = None
+    """A copy of the store in Parquet files; absent: none is made, unless a command asks for it."""
     otel: OtelExport | None = None
+    """The OpenTelemetry collector that gets spans and codings; absent: nothing is sent."""
 
     @model_validator(mode="before")
     @classmethod

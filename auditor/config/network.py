@@ -17,10 +17,12 @@ _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
 
 
 class Address(Section):
-    """The address of a server. An empty host means all interfaces; for port 0 the system chooses one."""
+    """The address of a server."""
 
     host: str
+    """A host name or an IP address; empty: all interfaces."""
     port: Annotated[int, Field(ge=0, le=65535)]
+    """The port; 0: the system chooses one."""
 
     @model_validator(mode="before")
     @classmethod

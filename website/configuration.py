@@ -1,4 +1,4 @@
-"""The page of the configuration: every key with its type and default, from the models."""
+"""The page of the configuration: every key with its type, default and meaning, from the models."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
@@ -8,6 +8,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from auditor.config import Config, format_duration
+from auditor.config.meanings import markdown, meanings
 
 #: Keys that are explained elsewhere, by their section.
 PAGES: Final = {
@@ -23,17 +24,19 @@ PAGES: Final = {
     "retention": "retention.md",
     "store": "store.md",
     "auditor": "deploy.md",
+    "parquet": "scale.md",
+    "otel": "opentelemetry.md",
 }
 _HEAD: Final = """# Configuration
 
-Every key of `biasmeter.yaml`, generated from the code that reads it. `biasmeter init` writes a first file, and
-`biasmeter check` checks one. A value may be an environment variable: `${NAME}`, as the whole value. Durations are
-`30s`, `5m`, `12h` or `7d`, sizes `512MiB` or `4GiB`. Unknown keys are refused with their line. Each key has an anchor:
-`#gateway.listen`.
+Every key of `biasmeter.yaml`: what it takes and what it means, generated from the code that reads it. `biasmeter init`
+writes a first file, and `biasmeter check` checks one. A value may be an environment variable: `${NAME}`, as the whole
+value. Durations are `30s`, `5m`, `12h` or `7d`, sizes `512MiB` or `4GiB`. Unknown keys are refused with their line, and
+a key with the value `null` is absent. Each key has an anchor: `#gateway.listen`.
 
 **In an editor**: write the JSON Schema with `biasmeter check --print-schema > biasmeter.schema.json` (also
-[here](configuration.schema.json)), and begin the file with this line. A language server for YAML then completes and
-checks keys.
+[here](configuration.schema.json)), and begin the file with this line. A language server for YAML then completes,
+explains and checks keys.
 
 ```yaml
 # yaml-language-server: $schema=biasmeter.schema.json
@@ -67,11 +70,13 @@ def page() -> str:
     """Write the page."""
     lines = [_HEAD]
     section: str | None = None
+    meaning: dict[str, str] = {}
     for path, model, field in keys():
-        if path.rpartition(".")[0] != section:
-            section = path.rpartition(".")[0]
+        holder, _, name = path.rpartition(".")
+        if holder != section:
+            section, meaning = holder, meanings(model)
             lines += _section(path, model)
-        lines.append(f"#### `{path}` {{ #{anchor(path)} }}\n\n{_type(field)}{_default(field)}\n")
+        lines.append(f"#### `{path}` {{ #{anchor(path)} }}\n\n{_type(field)}{_default(field)}\n\n{meaning[name]}\n")
     return "\n".join(lines)
 
 
@@ -84,7 +89,7 @@ def _section(path: str, model: type[BaseModel]) -> list[str]:
     holder = path.rpartition(".")[0]
     title = f"`{holder}`" if holder else "Sections"
     more = PAGES.get(holder.partition(".")[0].removesuffix("[]"))
-    text = (model.__doc__ or "").replace("``", "`").replace("\n    ", "\n").strip() if model is not Config else ""
+    text = markdown(model.__doc__ or "") if model is not Config else ""
     return [f"## {title}\n", *([f"{text}\n"] if text else []), *([f"More: [{more}]({more}).\n"] if more else [])]
 
 

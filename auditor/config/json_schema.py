@@ -7,7 +7,12 @@ durations, sizes and addresses. Editors find less than ``biasmeter check``, whic
 import json
 from typing import Any, Final
 
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+from typing_extensions import override  # in typing from 3.12 on
+
 from auditor.config.audits import ALL
+from auditor.config.meanings import markdown, meanings
 from auditor.config.models import Config
 
 _VARIABLE: Final = {"type": "string", "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"}
@@ -15,9 +20,22 @@ _VARIABLE: Final = {"type": "string", "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}
 _ALSO_TEXT: Final = ("Address", "WeightedDeployment")
 
 
+class _Generator(GenerateJsonSchema):
+    """Describe each section and each of its keys."""
+
+    @override
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        section = schema["cls"]
+        made = super().model_schema(schema)
+        made["description"] = markdown(section.__doc__ or "")
+        for key, meaning in meanings(section).items():
+            made["properties"][key]["description"] = meaning
+        return made
+
+
 def config_schema() -> dict[str, Any]:
     """Generate the schema."""
-    schema: dict[str, Any] = Config.model_json_schema()
+    schema: dict[str, Any] = Config.model_json_schema(schema_generator=_Generator)
     definitions = schema.pop("$defs")
     for name in _ALSO_TEXT:
         definitions[name] = {"anyOf": [{"type": "string"}, definitions[name]]}
@@ -57,11 +75,11 @@ def _inner(key: str, value: Any) -> Any:
 
 def _property(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a key's value; one that may be absent may also be null."""
-    allowed = _alternatives(schema)
+    allowed = _alternatives({key: value for key, value in schema.items() if key != "description"})
     if "default" in schema or "anyOf" in schema:
         allowed.append({"type": "null"})
-    shown = {"default": schema["default"]} if isinstance(schema.get("default"), bool | int | float | str) else {}
-    return {"anyOf": allowed, **shown}
+    simple = {key: value for key, value in schema.items() if isinstance(value, bool | int | float | str)}
+    return {"anyOf": allowed, **{key: simple[key] for key in ("default", "description") if key in simple}}
 
 
 def _alternatives(schema: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """The documentation's site: every link leads somewhere, keys and commands are there, nothing comes from elsewhere."""
 
+import html
 import os
 import re
 import subprocess
@@ -15,8 +16,10 @@ from pydantic import BaseModel
 
 from auditor.config import Config
 from auditor.config.json_schema import config_schema
+from auditor.config.meanings import meanings
 from auditor.report.evidence import requirements_table
 from website import commands, configuration, reference
+from website.configuration import keys as configuration_keys
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,6 +79,15 @@ def test_every_key_of_the_configuration_has_an_anchor(site: Path) -> None:
 )
 def test_a_key_says_what_it_takes(key: str, told: str) -> None:
     assert f"{{ #{key} }}\n\n{told}\n" in configuration.page()
+
+
+def test_a_key_says_what_it_means(site: Path) -> None:
+    words = re.sub(r"<[^>]+>", "", (site / "configuration.html").read_text())
+    shown = " ".join(html.unescape(words).split())
+    drain = "How long requests in flight may take to finish after SIGTERM; then they end with an error."
+    assert f"duration, at least 0; default 30s {drain}" in shown
+    told = [(path, meanings(section)[path.rpartition(".")[2]]) for path, section, _ in configuration_keys()]
+    assert [path for path, meaning in told if meaning.replace("`", "") not in shown] == []
 
 
 def test_every_command_is_there_with_its_example(site: Path) -> None:

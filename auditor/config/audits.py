@@ -391,7 +391,7 @@ class OtelExport(Section):
     """The OTLP collector to which the auditor sends exchanges as spans and codings as events, over HTTP."""
 
     endpoint: CollectorUrl
-    """The collector's address, without ``/v1/traces``, which is appended."""
+    """The collector's address, without ``/v1/traces`` and ``/v1/logs``, which are appended."""
     headers: Headers = Field(default_factory=dict, repr=False)
     """Headers of every request to the collector; their values are neither shown nor hashed, because they often hold a
     key."""

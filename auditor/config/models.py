@@ -165,8 +165,8 @@ class Config(Section):
     auditor: AuditorConfig = AuditorConfig()
     """The auditor that serves the API and the console."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    """The number behind every random choice, such as sampling and the arms of trials; another seed chooses others and
-    makes other plans."""
+    """The number from which repeatable random choices follow, such as sampling and the arms of trials; another seed
+    makes other choices and other plans."""
     deployments: Annotated[tuple[Deployment, ...], Field(min_length=1)]
     """The servers that can be asked."""
     routes: Annotated[tuple[Route, ...], Field(min_length=1)]
@@ -180,7 +180,7 @@ class Config(Section):
     probes: tuple[Probe, ...] = ()
     """The plans of probes that the auditor repeats; without a ``sentinel`` or ``panel`` plan drift is not monitored."""
     peers: tuple[PeerDomain, ...] = ()
-    """The domains of questions by which deployments are compared; none: none are asked."""
+    """The domains of questions by which deployments are compared; none: no deployment is asked for a comparison."""
     monitor: Monitor = Monitor()
     """The settings of estimates and of drift monitoring."""
     retention: Retention = Retention()

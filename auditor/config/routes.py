@@ -18,7 +18,7 @@ ANY_MODEL: Final = "*"
 
 
 class Timeouts(Section):
-    """How long a deployment may take for a request: streams, and the whole."""
+    """How long a request may take at a deployment."""
 
     connect: PositiveSeconds = 5.0
     """How long name lookup, connection and TLS to a deployment may take; then the request is retried, or fails with

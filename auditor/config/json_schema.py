@@ -5,6 +5,7 @@ durations, sizes and addresses. Editors find less than ``biasmeter check``, whic
 """
 
 import json
+from collections.abc import Collection
 from typing import Any, Final
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -59,7 +60,8 @@ def _as_written(schema: Any) -> Any:
         return [_as_written(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {key: _inner(key, value) for key, value in schema.items() if key not in {"default", "title"}}
+    needed = schema.get("required", ())
+    made = {key: _inner(key, value, needed) for key, value in schema.items() if key not in {"default", "title"}}
     # pydantic's names of bounds that follow a conversion; JSON Schema's are others.
     for ours, theirs in (("ge", "minimum"), ("gt", "exclusiveMinimum"), ("le", "maximum"), ("lt", "exclusiveMaximum")):
         if ours in made:
@@ -67,16 +69,16 @@ def _as_written(schema: Any) -> Any:
     return made
 
 
-def _inner(key: str, value: Any) -> Any:
+def _inner(key: str, value: Any, needed: Collection[str]) -> Any:
     if key == "properties":
-        return {name: _property(one) for name, one in value.items()}
+        return {name: _property(one, optional=name not in needed) for name, one in value.items()}
     return {"anyOf": _alternatives(value)} if key == "items" else _as_written(value)
 
 
-def _property(schema: dict[str, Any]) -> dict[str, Any]:
+def _property(schema: dict[str, Any], *, optional: bool) -> dict[str, Any]:
     """Return the schema of a key's value; one that may be absent may also be null."""
     allowed = _alternatives({key: value for key, value in schema.items() if key != "description"})
-    if "default" in schema or "anyOf" in schema:
+    if optional:
         allowed.append({"type": "null"})
     simple = {key: value for key, value in schema.items() if isinstance(value, bool | int | float | str)}
     return {"anyOf": allowed, **{key: simple[key] for key in ("default", "description") if key in simple}}

@@ -82,12 +82,16 @@ def test_a_key_says_what_it_takes(key: str, told: str) -> None:
 
 
 def test_a_key_says_what_it_means(site: Path) -> None:
-    words = re.sub(r"<[^>]+>", "", (site / "configuration.html").read_text())
-    shown = " ".join(html.unescape(words).split())
+    page = (site / "configuration.html").read_text()
+
+    def shown(path: str) -> str:
+        part = page.partition(f'id="{configuration.anchor(path)}"')[2].partition("<h")[0]
+        return " ".join(html.unescape(re.sub(r"<[^>]+>", "", part)).split())
+
     drain = "How long requests in flight may take to finish after SIGTERM; then they end with an error."
-    assert f"duration, at least 0; default 30s {drain}" in shown
+    assert f"duration, at least 0; default 30s {drain}" in shown("gateway.drain")
     told = [(path, meanings(section)[path.rpartition(".")[2]]) for path, section, _ in configuration_keys()]
-    assert [path for path, meaning in told if meaning.replace("`", "") not in shown] == []
+    assert [path for path, meaning in told if meaning.replace("`", "") not in shown(path)] == []
 
 
 def test_every_command_is_there_with_its_example(site: Path) -> None:
@@ -124,6 +128,9 @@ def test_the_schema_for_editors_accepts_what_the_product_accepts(file: Path) -> 
     # As an editor reads it: `off` is text in YAML 1.2. A variable may stand unquoted where YAML would begin a mapping.
     given = yaml.safe_load(re.sub(r'(?<!")(\$\{\w+\}|\boff\b)', r'"\1"', file.read_text()))
     assert [error.message for error in validator.iter_errors(given)] == []
+    for absent in ({"gateway": None}, {"gateway": {"workers": None, "retries": None}}, {"monitor": {"anchor": None}}):
+        assert validator.is_valid(given | absent)
+    assert not validator.is_valid(given | {"routes": None})
     assert not validator.is_valid(given | {"gatway": {}})
     assert not validator.is_valid(given | {"gateway": {"retries": "many"}})
     assert not validator.is_valid(given | {"gateway": {"retries": 11}})

@@ -71,7 +71,7 @@ def test_a_meaning_is_one_sentence_that_says_more_than_the_key() -> None:
         ("Address", "host", "A host name or an IP address; empty: all interfaces."),
     ],
 )
-def test_an_editor_gets_the_meaning_beside_the_default(section: str, key: str, meaning: str) -> None:
+def test_an_editor_gets_the_meaning(section: str, key: str, meaning: str) -> None:
     assert (section, key, meaning) in set(described())
 
 

@@ -4,8 +4,9 @@ Every page that leads to answers uses ``answers_of``, so that a list counts what
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus, urlencode
 
 from auditor.counting.conditions import BASELINE, FACTORS
 from auditor.domain.coding import ABSTAIN
@@ -63,7 +64,13 @@ def list_of(row: EstimateRow, **filters: str) -> str:
         "from": row.since.isoformat(),
         "as_of": row.as_of.isoformat(),
     }
-    return "/answers?" + urlencode({**own, **filters})
+    return "/answers?" + "&".join(f"{name}={_quoted(value)}" for name, value in {**own, **filters}.items())
+
+
+@lru_cache(maxsize=4096)
+def _quoted(value: str) -> str:
+    # A page has thousands of addresses, which have most of their values in common.
+    return quote_plus(value)
 
 
 def uncoded_filters(row: EstimateRow) -> dict[str, str]:

@@ -56,8 +56,9 @@ def layer_lines(rows: Sequence[EstimateRow]) -> list[dict[str, Any]]:
     ends = [end for _, _, cell in cells if cell.bounds is not None for end in (cell.bounds.low, cell.bounds.high)]
     low, high = min([0.0, *ends]), scale_top([end for end in ends if end > 0])
     low = -scale_top([-low]) if low < 0 else 0.0
+    axis = interval_axis(low, high)
     return [
-        {"name": name, "base": base, "cell": cell, "bar": _bar(name, cell, low, high), "axis": interval_axis(low, high)}
+        {"name": name, "base": base, "cell": cell, "bar": _bar(name, cell, low, high), "axis": axis}
         for name, base, cell in cells
     ]
 
@@ -115,7 +116,8 @@ def condition_lines(facts: DeploymentFacts, is_wanted: Callable[[EstimateRow], b
     lines = [_line(name, rows, base) for name, rows in found.items()]
     lines.sort(key=lambda line: (line["union"].order is None, -(line["union"].order or 0.0), line["name"]))
     top = scale_top([line["union"].bounds.high for line in lines if line["union"].bounds is not None])
-    return [{**line, "bar": _bar(line["name"], line["union"], 0, top), "axis": interval_axis(0, top)} for line in lines]
+    axis = interval_axis(0, top)
+    return [{**line, "bar": _bar(line["name"], line["union"], 0, top), "axis": axis} for line in lines]
 
 
 def _line(condition: str, rows: Sequence[EstimateRow], base: EstimateRow | None) -> dict[str, Any]:

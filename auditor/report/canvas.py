@@ -77,6 +77,8 @@ def one_line(text: str) -> str:
     >>> one_line("one\ntwo") == "one\ufffdtwo"
     True
     """
+    if text.isprintable():
+        return text
     return "".join("\ufffd" if unicodedata.category(each) in {"Cc", "Cs", "Cn"} else each for each in text)
 
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
     text,
     tuple_,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.store.engine import metadata
@@ -99,7 +99,8 @@ class EstimateRow:
 
 
 _NAMES: Final = tuple(EstimateRow.__dataclass_fields__)
-_ALL_ROWS: Final = select(*(estimates.c[name] for name in _NAMES)).order_by(estimates.c.id)
+_EACH: Final = select(*(estimates.c[name] for name in _NAMES))
+_ALL_ROWS: Final = _EACH.order_by(estimates.c.id)
 #: Metric, layer and base.
 Measure = tuple[str, str, str]
 
@@ -152,14 +153,21 @@ async def read_comparable(
 
 
 async def read_signals(connection: AsyncConnection, window: str) -> list[EstimateRow]:
-    """Read the rows about drift and peers of all deployments, and the changes of the union rate over one window."""
+    """Read the rows that tell of drift and peers of all deployments, and the changes of the union rate over one window.
+
+    Left out are verdicts that were not reached, and of a deployment's alarms that were not raised all but one.
+    """
     columns = estimates.c
+    told = or_(columns.value != 0, columns.value.is_(None))
+    found = and_(columns.metric.in_(("drift_alarm", "peer_verdict")), told)
     unknown = and_(columns.metric == "drift_evidence", columns.missing.is_not(None))
     union = columns.detail["measure"].astext == "ber_union_full"
     changes = and_(columns.metric == "change", columns.window == window, union)
-    return await _rows(
-        connection, _ALL_ROWS.where(or_(columns.metric.in_(("drift_alarm", "peer_verdict")), unknown, changes))
-    )
+    quiet = _EACH.where(columns.metric == "drift_alarm", columns.value == 0).ext(distinct_on(columns.deployment))
+    return [
+        *await _rows(connection, _ALL_ROWS.where(or_(found, unknown, changes))),
+        *await _rows(connection, quiet.order_by(columns.deployment, columns.id)),
+    ]
 
 
 async def _rows(connection: AsyncConnection, query: Select[Any]) -> list[EstimateRow]:

@@ -2,8 +2,9 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -106,15 +107,17 @@ def _uncoded(rows: Sequence[EstimateRow]) -> list[dict[str, Any]]:
 
     Answers that wait for coding have no list.
     """
+    counts: Counter[tuple[str, str]] = Counter()
     found: dict[tuple[str, str], EstimateRow] = {}
     for row in rows:
         key = (row.layer or "both", str(row.detail.get("reason")))
-        found[key] = replace(row, n=row.n + (found[key].n if key in found else 0))
+        counts[key] += row.n
+        found[key] = row
     return [
         {
             "layer": layer,
             "reason": reason,
-            "n": row.n,
+            "n": counts[layer, reason],
             "answers": None if reason == WAITING else _answers_without_label(row),
         }
         for (layer, reason), row in sorted(found.items())

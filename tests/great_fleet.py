@@ -26,6 +26,7 @@ _MADE = """
         (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '70008' || lpad(to_hex(i), 15, '0'))::uuid
             AS id,
         'deployment-' || lpad((i % $2)::text, 3, '0') AS deployment,
+        'bulk-' || CASE (i / $2) % 2 WHEN 0 THEN 'all' ELSE 'deployment-' || lpad((i % $2)::text, 3, '0') END AS plan,
         ($4::text[])[1 + (i / $2 / cardinality($5::text[])) % cardinality($4::text[])] AS statement,
         ($6::text[])[1 + (i / $2 / cardinality($5::text[])) % cardinality($4::text[])] AS category,
         string_to_array(($5::text[])[1 + (i / $2) % cardinality($5::text[])], '/') AS condition,
@@ -36,9 +37,9 @@ _MADE = """
     LATERAL (SELECT $3::timestamptz - interval '30 days' * (1 - i::float8 / $1) AS at) AS moment
 """
 _BULK = (
-    """INSERT INTO plans SELECT DISTINCT 'bulk-' || deployment, 'bulk', 'panel', 0, 'statement', now(), '{}'::jsonb
+    """INSERT INTO plans SELECT DISTINCT plan, 'bulk', 'panel', 0, 'statement', now(), '{}'::jsonb
        FROM made""",
-    """INSERT INTO planned_calls SELECT 'bulk/' || i, 'bulk-' || deployment, deployment, statement, condition[1],
+    """INSERT INTO planned_calls SELECT 'bulk/' || i, plan, deployment, statement, condition[1],
            condition[2], condition[3], condition[4], 'CTO-00', 0, i, true FROM made""",
     """INSERT INTO exchanges SELECT e2.* FROM made m, (SELECT * FROM exchanges LIMIT 1) AS e,
            LATERAL jsonb_populate_record(e::exchanges, jsonb_build_object('id', m.id, 'at', m.at,
@@ -63,7 +64,7 @@ _BULK = (
 async def fill(url: str, config: Config, exchanges: int) -> None:
     """Write so many exchanges of the configuration's deployments, evenly over 30 days, and a snapshot of estimates.
 
-    Each deployment has an audit of its own.
+    Half of the calls are of one audit of all deployments, the others of an audit of each deployment.
     """
     pool = shipped_pool()
     await plan(url, ["deployment-000"], pool, [CTO], name="bulk")
@@ -148,4 +149,5 @@ PAGES = (
     "/health",
     "/start",
     "/audits/bulk-deployment-007",
+    "/audits/bulk-all",
 )

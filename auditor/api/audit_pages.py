@@ -8,6 +8,7 @@ from aiohttp import web
 
 from auditor.api.addresses import plan_answers_of
 from auditor.api.audits import (
+    MOST_COUNTED,
     PLAN_FIELDS,
     compare_audits,
     estimate_choice,
@@ -113,15 +114,18 @@ def _address(plan_id: str) -> str:
 
 
 async def _plan_status_page(request: web.Request) -> web.Response:
-    known_filters(request, ())
     one = await read_audit(request)
     plan = one["plan"]
     others = [other["plan"] for other in await read_audits(request) if other["plan"] != plan]
+    is_open = one["run"] is not None and one["run"]["state"] in {"asked", "running", "stopping"}
     return render_page(
         request,
         "audit.html.j2",
         **one,
-        open=one["run"] is not None and one["run"]["state"] in {"asked", "running", "stopping"},
+        open=is_open,
+        # What takes minutes to count is not counted again by itself.
+        refreshed=is_open and "count" not in request.query,
+        most_counted=MOST_COUNTED,
         others=others,
         answers={name: plan_answers_of(plan, name) for name in one["estimates"]},
         cells={name: plan_cells_of(plan, name, entries) for name, entries in one["estimates"].items()},

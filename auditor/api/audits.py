@@ -28,7 +28,7 @@ from auditor.probes.run import usd_of
 from auditor.probes.session import asked_model
 from auditor.store.console_runs import RunKind, ask_run, read_runs, stop_run
 from auditor.store.engine import transaction
-from auditor.store.overview import PlanStatus, read_plans, read_status
+from auditor.store.overview import PlanProgress, PlanStatus, read_plans, read_status
 from auditor.store.plan_rows import count_plan
 from auditor.store.plans import read_answer_stats, read_spent
 
@@ -38,6 +38,9 @@ PLAN_FIELDS: Final = (
     *FACTORS,
 )
 _MOST_DRAWS: Final = 1000
+#: Calls of an audit that are counted and estimated whenever it is opened; of more only where ``count=all`` asks for it.
+MOST_COUNTED: Final = 20_000
+COUNT_ALL: Final = "all"
 
 
 def routes() -> list[web.RouteDef]:
@@ -231,27 +234,48 @@ async def read_audits(request: web.Request) -> list[dict[str, Any]]:
 async def read_audit(request: web.Request) -> dict[str, Any]:
     """Return one plan with its progress, cost and estimates.
 
+    Of more than ``MOST_COUNTED`` calls only those numbers that are stored are read, unless ``count=all`` is given.
+
     Raises
     ------
     ApiError
-        404.
+        400 for a wrong filter, 404.
     """
     config, plan_id = request.app[CONFIG](), request.match_info["id"]
+    count = known_filters(request, ("count",)).get("count")
+    if count not in {None, COUNT_ALL}:
+        raise ApiError(400, f"count must be {COUNT_ALL}.", "invalid_value", "count")
+    async with transaction(request.app[ENGINE]) as connection:
+        run = (await read_runs(connection, RunKind.AUDIT)).get(plan_id)
+        progress = [one for one in await read_plans(connection, plan_id) if one.design != REPLAY]
+    if run is None and not progress:
+        raise ApiError(404, "No audit has this id.", "audit_not_found", "id")
+    choice = None if run is None else PlanChoice.of_json(run.choice)
+    planned = sum(one.planned for one in progress)
+    is_counted = planned <= MOST_COUNTED or count == COUNT_ALL
+    return {
+        "plan": plan_id,
+        "design": progress[0].design if progress else run.choice["design"] if run else None,
+        "planned": planned,
+        "is_counted": is_counted,
+        "budget": {"calls": choice.budget_calls, "usd": choice.budget_usd} if choice else None,
+        "run": run.to_json() if run else None,
+        "command": command("run", choice, config.file_argument) if choice else None,
+        **(await _count(request, config, plan_id) if is_counted else _stored_counts(progress)),
+    }
+
+
+async def _count(request: web.Request, config: Config, plan_id: str) -> dict[str, Any]:
+    """Count and estimate the calls of a plan."""
     async with open_coders(config, asking=False) as coders:
         ids = [coder.id for coder in coders]
     async with transaction(request.app[ENGINE]) as connection:
-        run = (await read_runs(connection, RunKind.AUDIT)).get(plan_id)
         status = [one for one in await read_status(connection, plan_id) if one.design != REPLAY]
-        if run is None and not status:
-            raise ApiError(404, "No audit has this id.", "audit_not_found", "id")
         spent = await read_spent(connection, plan_id)
         rows = await count_plan(connection, ids, plan_id)
     groups = await asyncio.to_thread(estimate_plan, rows, config.seed)
     declared = {one.name: one for one in config.deployments}
-    choice = None if run is None else PlanChoice.of_json(run.choice)
     return {
-        "plan": plan_id,
-        "design": status[0].design if status else run.choice["design"] if run else None,
         "deployments": [_status_entry(one) for one in status],
         "spent": {
             name: {
@@ -262,10 +286,24 @@ async def read_audit(request: web.Request) -> dict[str, Any]:
             }
             for name, one in sorted(spent.items())
         },
-        "budget": {"calls": choice.budget_calls, "usd": choice.budget_usd} if choice else None,
-        "run": run.to_json() if run else None,
         "estimates": {name: headline_entries(group) for name, group in sorted(groups.items())},
-        "command": command("run", choice, config.file_argument) if choice else None,
+    }
+
+
+def _stored_counts(progress: Sequence[PlanProgress]) -> dict[str, Any]:
+    """Return what is known of a plan's calls without counting them."""
+    return {
+        "deployments": [
+            {
+                "deployment": one.deployment,
+                "planned": one.planned,
+                "answered": one.answered,
+                "remaining": one.planned - one.answered,
+            }
+            for one in progress
+        ],
+        "spent": {},
+        "estimates": {},
     }
 
 
@@ -340,7 +378,6 @@ async def _start_json(request: web.Request) -> web.Response:
 
 
 async def _status_json(request: web.Request) -> web.Response:
-    known_filters(request, ())
     return web.json_response(await read_audit(request))
 
 

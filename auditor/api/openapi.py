@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from auditor.api.audits import PLAN_FIELDS
+from auditor.api.audits import COUNT_ALL, PLAN_FIELDS
 from auditor.api.json_schemas import (
     COMPONENTS,
     COUNT,
@@ -199,8 +199,15 @@ OPERATIONS: Final[Mapping[tuple[str, str], Operation]] = {
         role=KeyRole.ADMIN,
     ),
     ("GET", "/api/audits/{id}"): Operation(
-        summary="One audit: progress, cost, budget, and the estimates of its answers alone",
-        answer=record(plan=TEXT, deployments=array({"type": "object"}), estimates={"type": "object"}),
+        summary="One audit: progress, cost, budget, and estimates of its answers alone; of a large one with count=all",
+        filters={"count": {"enum": [COUNT_ALL]}},
+        answer=record(
+            plan=TEXT,
+            planned=COUNT,
+            is_counted=YES_NO,
+            deployments=array({"type": "object"}),
+            estimates={"type": "object"},
+        ),
     ),
     ("POST", "/api/audits/{id}/stop"): Operation(
         summary="Stop an audit after the calls under way", status=202, answer=_PLANNED, role=KeyRole.ADMIN

@@ -18,6 +18,7 @@ from postgres import apart, execute, fetch
 from stores import fresh_database
 
 from auditor.access import secret_path
+from auditor.api.audits import MOST_COUNTED
 from auditor.domain.condition import BASELINE
 from auditor.domain.keys import KeyRole
 from auditor.instrument.pool import shipped_pool
@@ -132,6 +133,44 @@ def test_the_numbers_of_an_audit_agree_with_the_fleet(site: Console, page: Page)
         assert own["ir"]["value"] == pytest.approx(rows["ir", None]["value"])
     page.goto(site.url + "/audits/p1")
     assert "200 of 200" in page.get_by_role("row", name="d1").first.inner_text()
+
+
+def test_a_very_large_audit_is_counted_only_when_asked_for(
+    postgres_server: str, template_database: str, tmp_path: Path
+) -> None:
+    more = f"""
+        INSERT INTO planned_calls
+        SELECT 'more/' || i, plan_id, deployment, statement_id, task, perspective, role, sentiment, template_id, draw,
+            1000 + i, invites_reason
+        FROM (SELECT * FROM planned_calls WHERE ref LIKE 'p1/%' LIMIT 1) AS one, generate_series(1, {MOST_COUNTED}) AS i
+    """
+    with fresh_database(postgres_server, template_database) as url:
+        config = configuration(tmp_path)
+
+        async def work() -> None:
+            await plan(url, SHARES, shipped_pool()[:20], [CTO], name="p1")
+            await ship(url, panel_answers({"d1": {"E|E": 12, "D|D": 8}}, conditions=[CTO]))
+            engine = make_engine(url)
+            await run_once(config, engine, later)
+            await engine.dispose()
+
+        apart(work())
+        with console(url, config, later) as site:
+            before = get(site.url + "/api/audits/p1").json()
+            assert (before["is_counted"], list(before["estimates"])) == (True, ["d1"])
+            execute(url, more)
+            large = get(site.url + "/api/audits/p1").json()
+            assert large["planned"] == before["planned"] + MOST_COUNTED
+            assert (large["is_counted"], large["estimates"], large["spent"]) == (False, {}, {})
+            assert sum(one["answered"] for one in large["deployments"]) == 20
+            assert not any({"failed", "coded"} & set(one) for one in large["deployments"])
+            shown = get(site.url + "/audits/p1").text
+            assert f"This audit has {large['planned']:,} planned calls." in shown
+            assert '<a href="?count=all">' in shown
+            whole = get(site.url + "/api/audits/p1?count=all").json()
+            assert (whole["is_counted"], whole["estimates"]) == (True, before["estimates"])
+            assert get(site.url + "/audits/p1?count=all").status_code == 200
+            assert get(site.url + "/audits/p1?count=some").status_code == 400
 
 
 def numbers_and_lists(site: Console, path: str) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ Internally, Abstain has three kinds: the layer is absent by design (*structural*
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Self
 
 import numpy as np
@@ -78,7 +79,16 @@ def is_selection_free(task: str | None, rubric: str | None, sel: str) -> bool:
 
 def stored_cell(row: Mapping[str, Any]) -> int:
     """Return the cell of a stored row, from its labels and reasons; planned calls need no ``rubric``."""
-    return joint_cell(LabelPair.of(row), free=is_selection_free(row["task"], row.get("rubric"), row["sel"]))
+    return _cell(row["task"], row.get("rubric"), row["sel"], row["sel_reason"], row["elab"], row["elab_reason"])
+
+
+# Many thousands of stored rows have few different outcomes.
+@lru_cache(maxsize=4096)
+def _cell(
+    task: str | None, rubric: str | None, sel: str, sel_reason: str | None, elab: str, elab_reason: str | None
+) -> int:
+    labels = LabelPair(sel=sel, sel_reason=sel_reason, elab=elab, elab_reason=elab_reason)
+    return joint_cell(labels, free=is_selection_free(task, rubric, sel))
 
 
 def joint_cell(labels: LabelPair, *, free: bool) -> int:

@@ -19,7 +19,7 @@ from auditor.api.signals import drift_state, peer_verdicts
 from auditor.config import Config, loads
 from auditor.store.codings import register_coder
 from auditor.store.engine import transaction
-from auditor.store.estimates import EstimateRow, replace_estimates
+from auditor.store.estimates import EstimateRow, read_signals, replace_estimates
 from auditor.store.findings import Finding, add_finding
 from auditor.store.references import StoredReference, add_reference
 
@@ -164,6 +164,34 @@ def test_the_most_urgent_level_of_drift_is_shown() -> None:
 
 def verdict(domain: str, method: str, given: str, value: float = 1.0) -> EstimateRow:
     return replace(VERDICT, detail={"domain": domain, "method": method, "verdict": given}, value=value)
+
+
+async def test_the_rows_that_are_read_tell_the_same_as_all_rows(engine: AsyncEngine) -> None:
+    alarms = [
+        replace(ALARM, detail={"level": level, "measure": measure})
+        for level in ("page", "investigate", "instrument")
+        for measure in ("ber_union_full", "ir", "dni")
+    ]
+    verdicts = [
+        replace(VERDICT, value=0.0, detail={"domain": "politics", "method": "j1", "verdict": verdict})
+        for verdict in ("equivalent", "different", "inconclusive")
+    ]
+    unknown = [replace(alarms[0], value=None, missing="no reference"), replace(verdicts[0], value=None, missing="few")]
+    raised = [replace(alarms[4], value=1.0), replace(verdicts[1], value=1.0)]
+    of = {
+        "calm": [*alarms, *verdicts],
+        "alarmed": [*alarms[:4], raised[0], *alarms[5:], verdicts[0], raised[1]],
+        "unknown": unknown,
+        "partly": [unknown[0], *alarms[1:], unknown[1], *verdicts[1:]],
+    }
+    stored = {name: [replace(row, deployment=name) for row in rows] for name, rows in of.items()}
+    async with transaction(engine) as connection:
+        await replace_estimates(connection, [row for rows in stored.values() for row in rows], NOON)
+        found = await read_signals(connection, "7d")
+    for name, rows in stored.items():
+        read = [row for row in found if row.deployment == name]
+        assert (drift_state(read), peer_verdicts(read)) == (drift_state(rows), peer_verdicts(rows))
+        assert len(read) <= 3
 
 
 @pytest.mark.parametrize(

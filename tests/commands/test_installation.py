@@ -42,6 +42,7 @@ routes:
 #: What a command needs to reach its libraries; every other command works with nothing but -c.
 ARGUMENTS = {
     "analyze": ["rows.jsonl", "-o", "out"],
+    "arms stop": ["-c", "biasmeter.yaml", "route", "arm", "--because", "words"],
     "audit batch": ["-c", "biasmeter.yaml", "-o", "out"],
     "audit import-batch": ["-c", "biasmeter.yaml", "rows.jsonl"],
     "audit plan": ["-c", "biasmeter.yaml", "--deployment", "one"],

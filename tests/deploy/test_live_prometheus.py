@@ -148,6 +148,19 @@ def peer_rows(like: EstimateRow) -> Iterator[EstimateRow]:
             yield replace(own, metric="peer_verdict", detail={**detail, "verdict": verdict}, value=float(holds))
 
 
+def arm_rows(like: EstimateRow) -> Iterator[EstimateRow]:
+    """What a trial of instructions has come to: users have to be in it for days."""
+    of_arm = {"route": "desk", "arm": "individual"}
+    rate = replace(like, n=400, value=0.2, low=0.15, high=0.25)
+    for metric in ("arm_rate", "arm_difference"):
+        yield replace(rate, metric=metric, detail={**of_arm, "measure": "ber_union_full"})
+    for metric in ("arm_tokens", "arm_tokens_difference"):
+        for kind in ("prompt", "completion"):
+            yield replace(rate, metric=metric, detail={**of_arm, "kind": kind}, value=90.0, low=80.0, high=99.0)
+    for reason in ("", "no_text"):
+        yield replace(like, metric="arm_requests", detail={**of_arm, "untouched": reason}, value=400.0, n=400)
+
+
 async def add_found(url: str) -> None:
     """Write what was found beside the estimates there are. The snapshot is of a later time, so it stays."""
     engine = make_engine(url)
@@ -159,7 +172,7 @@ async def add_found(url: str) -> None:
                 as_of=later, deployment=None, origin="probe", rubric="statement", condition="all", window="90d",
                 since=later, coder="", metric="",
             )  # fmt: skip
-            found = [*drift_rows(like), *peer_rows(like)]
+            found = [*drift_rows(like), *peer_rows(like), *arm_rows(like)]
             assert await replace_estimates(connection, [*(replace(row, as_of=later) for row in rows), *found], later)
     finally:
         await engine.dispose()
@@ -228,8 +241,10 @@ def test_it_gives_data(asked: Asked, scene: Scene) -> None:
 def test_no_label_that_is_grouped_by_is_empty(scene: Scene) -> None:
     for asked in everything():
         for sample in scene.prometheus.query(scene.expression(asked)):
-            # A deployment without errors has no kind of error; every other name stands for something.
-            labels = {name: value for name, value in sample["metric"].items() if name != "error_type"}
+            # Without errors there is no kind of error, and requests with their instruction have no reason to lack it.
+            labels = {
+                name: value for name, value in sample["metric"].items() if name not in {"error_type", "untouched"}
+            }
             assert all(labels.values()), (asked.where, labels)
 
 

@@ -119,8 +119,13 @@ async def test_arms_are_estimated_and_the_harmful_one_stops(product: Product) ->
             await eventually(all_counted, patience=120)
             rows = await estimates()
             await ask(product, "desk", range(60))
-            async with aiohttp.ClientSession() as client:
-                series = await (await client.get(f"{product.api}/metrics")).text()
+
+            async def harm_exported() -> bool:  # series follow the store every few seconds
+                async with aiohttp.ClientSession() as client:
+                    series = await (await client.get(f"{product.api}/metrics")).text()
+                return 'biasmeter_arm_difference_low{arm="soldier",metric="ber_union_full",route="desk"}' in series
+
+            await eventually(harm_exported, patience=60)
         await product.shipped()
     listed = json.loads(product.run("arms", "list", "-c", str(product.config), "--json").stdout)["trials"]
     shown = product.run("arms", "list", "-c", str(product.config)).stdout
@@ -136,7 +141,6 @@ async def test_arms_are_estimated_and_the_harmful_one_stops(product: Product) ->
     assert changes["ethicist", "ber_union_full"]["high"] < 0 < changes["soldier", "ber_union_full"]["low"]
     tokens = {one["arm"]: one for one in rows if one["metric"] == "arm_tokens_difference" and one["kind"] == "prompt"}
     assert tokens["ethicist"]["low"] > 0  # the instruction is read each time
-    assert 'biasmeter_arm_difference_low{arm="soldier",metric="ber_union_full",route="desk"}' in series
 
     # What is recorded of each arm, and that nothing is lost, doubled or told to the other route.
     stored = await product.rows(

@@ -25,7 +25,7 @@ _FIELD: Final = re.compile(r"([A-Za-z0-9_-]{1,100}): ([\x21-\x7e](?:[\x20-\x7e]{
 _DIGITS: Final = re.compile(r"[0-9]{1,8}")
 #: They say that the answer is read in another way than usual.
 _UNUSUAL: Final = frozenset({"content-encoding", "trailer", "upgrade"})
-_EVENTS: Final = b"\r\ncontent-type: text/event-stream"
+_EVENTS: Final = "text/event-stream"
 _CACHING: Final = re.compile(rb"\r\ncache-control: [^\r]*")
 _UNCACHED: Final = b"\r\ncache-control: no-cache"
 _UNBUFFERED: Final = b"\r\nx-accel-buffering: no"
@@ -54,6 +54,8 @@ class _Line(msgspec.Struct, frozen=True, gc=False):
 
     name: str  #: of a field that the client gets; empty: it gets nothing
     text: bytes  #: the line for the client
+    is_type: bool = False  #: the type of the content
+    is_stream: bool = False  #: the type of a stream of events
     length: int | None = None
     is_chunked: bool = False
     seconds: float | None = None
@@ -83,6 +85,7 @@ class AnswerHeads:
         known = self._known
         returned: dict[str, bytes] = {}
         length: int | None = None
+        kind: _Line | None = None
         is_chunked, seconds = False, KEPT
         for line in lines:
             said = known.get(line) or self._learn(line)
@@ -92,17 +95,17 @@ class AnswerHeads:
                 return None
             if said.name:
                 returned[said.name] = said.text
+                kind = said if said.is_type else kind
             elif said.seconds is not None:
                 seconds = min(seconds, said.seconds)
             elif length is not None or is_chunked:  # two fields say how long it is
                 return None
             else:
                 length, is_chunked = said.length, said.is_chunked
-        if "content-type" not in returned or (length is None and not is_chunked):
+        if kind is None or (length is None and not is_chunked):
             return None
-        is_stream = returned["content-type"].lower().startswith(_EVENTS)
         body_length = -1 if length is None else length
-        return AnswerHead(status, b"".join(returned.values()), body_length, end + 4, seconds, is_stream)
+        return AnswerHead(status, b"".join(returned.values()), body_length, end + 4, seconds, kind.is_stream)
 
     def _learn(self, line: bytes) -> _Line:
         if len(self._known) >= _MOST_KNOWN:
@@ -152,7 +155,11 @@ def _read_line(line: bytes) -> _Line | None:
         return None
     if name in _FRAMING:
         return _FRAMING[name](value.lower())
-    return _Line(name, f"\r\n{name}: {value}".encode()) if is_returned(name) else _NOTHING
+    if not is_returned(name):
+        return _NOTHING
+    is_type = name == "content-type"
+    is_stream = is_type and value.lower().startswith(_EVENTS)
+    return _Line(name, f"\r\n{name}: {value}".encode(), is_type=is_type, is_stream=is_stream)
 
 
 def read_chunks(data: bytes, start: int) -> bytes | None:

@@ -1,4 +1,8 @@
-"""An exchange on the short way whose deployment has been asked: what belongs to it, and its way back to a task."""
+"""An exchange on the short way whose deployment has been asked: what belongs to it, and its way back to a task.
+
+Most exchanges end well, and are recorded from what is kept here. The tap and the slot of the ordinary way are made for
+the others.
+"""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -7,10 +11,13 @@ import msgspec
 
 from auditor.config import Config, Timeouts
 from gateway.app import Gateway, Router
-from gateway.breaker import BreakerVerdict
+from gateway.auth import Directives
+from gateway.breaker import BreakerVerdict, Ticket
 from gateway.due_exchanges import DueExchanges
 from gateway.endpoints import DISCONNECTED, Answer, run
 from gateway.head_plans import KnownHead
+from gateway.limits import Grant
+from gateway.route_plans import DeploymentPlan, RoutePlan
 from gateway.routing import RoutingTable
 from gateway.server import Request
 from gateway.server.short_connection import ShortConnection
@@ -18,6 +25,7 @@ from gateway.slots import Slot
 from gateway.tap import Tap
 from gateway.upstreams.answer import PooledAnswer
 from gateway.upstreams.connection import UpstreamConnection
+from gateway.wire import Envelope
 
 
 class AskedExchange(msgspec.Struct, eq=False):
@@ -31,30 +39,59 @@ class AskedExchange(msgspec.Struct, eq=False):
     client: ShortConnection
     connection: UpstreamConnection
     known: KnownHead
-    tap: Tap
-    slot: Slot
-    timeouts: Timeouts
+    plan: RoutePlan
+    chosen: DeploymentPlan
+    ticket: Ticket  #: of the slot
+    grant: Grant | None
+    directives: Directives
+    envelope: Envelope
+    body: bytes
+    id: str
+    request_id: str
+    at_us: int  #: microseconds since 1970
     usage_injected: bool  #: whether usage is asked for although the client does not ask for it
-    asked_at: float  #: `time.perf_counter` when the deployment was asked
+    began: float  #: `time.perf_counter` when the request had arrived
+    asked_at: float  #: the same when the deployment was asked
     asked_time: float  #: the same in the event loop's time
+    _tap: Tap | None = None
+    _slot: Slot | None = None
+
+    @property
+    def timeouts(self) -> Timeouts:
+        """The deployment's."""
+        return self.chosen.timeouts
+
+    @property
+    def tap(self) -> Tap:
+        """The tap, which records the exchange from now on."""
+        tap = self._tap
+        if tap is None:
+            head, gateway = self.known.plan, self.gateway
+            context = head.endpoint.context(
+                self.config, self.plan.route, head.key, self.directives, self.envelope,
+                exchange_id=self.id, asked_id=self.request_id, at_us=self.at_us, body=self.body,
+            )  # fmt: skip
+            tap = self._tap = Tap(context, gateway.recorder, self.config.gateway.capture_limit, self.began)
+            tap.grant, tap.deployment, tap.attempts = self.grant, self.chosen.deployment, 1
+        return tap
+
+    @property
+    def slot(self) -> Slot:
+        """The slot, which is released by it from now on."""
+        slot = self._slot
+        if slot is None:
+            slot = self._slot = self.chosen.access.slot(self.ticket)
+        return slot
 
     @property
     def end_due(self) -> float:
         """When the whole answer must have come, in the event loop's time."""
         return self.asked_time + self.timeouts.total
 
-    @property
-    def first_byte_due(self) -> float:
-        """When the first byte of a stream, or the whole answer, must have come, in the event loop's time."""
-        timeouts = self.timeouts
-        return self.asked_time + (
-            min(timeouts.first_token, timeouts.total) if self.tap.context.stream else timeouts.total
-        )
-
     def request(self) -> Request:
         """Return the whole request, for the ordinary way."""
         request = Request(self.client, "POST", self.known.plan.target, dict(self.known.headers), minor=1, stays=True)
-        request.feed(self.tap.context.body)
+        request.feed(self.body)
         request.end()
         return request
 

@@ -139,7 +139,7 @@ class Forwarder:
         usable = [entry for entry in entries if entry.weight > 0 and not slots.seconds_until_open(entry.name)]
         fresh = [entry for entry in usable if entry.name not in tried] or usable
         free = [entry for entry in fresh if not self._is_full(entry.name)] or fresh
-        return WeightedChoice(free).choose(slots.pending) if free else None
+        return WeightedChoice([(entry.name, entry.weight) for entry in free]).choose(slots.pending) if free else None
 
     def _is_full(self, name: str) -> bool:
         concurrency = self._table.deployments[name].concurrency
@@ -219,7 +219,7 @@ class Forwarder:
         body = context.body if context.instructed is None else context.instructed
         if deployment.model is not None and deployment.model != context.model:
             body = replace_model(body, deployment.model)
-        body, injects = ask_for_usage(self._gateway, context, deployment, body)
+        body, injects = ask_for_usage(self._gateway, deployment, body) if context.injects_usage else (body, False)
         also = self._config.forward_headers
         ask = UpstreamRequest(
             url=deployment.url(context.path),
@@ -246,13 +246,13 @@ class Forwarder:
             self._gateway.recorder.count_failure(deployment.name, self._context.directives.origin, failure.code)
 
 
-def ask_for_usage(gateway: Gateway, context: RequestContext, deployment: Deployment, body: bytes) -> tuple[bytes, bool]:
-    """Add to a request's body that its stream reports usage, if the client left that open and the deployment knows it.
+def ask_for_usage(gateway: Gateway, deployment: Deployment, body: bytes) -> tuple[bytes, bool]:
+    """Add to the body of a request for a stream that it reports usage, if the deployment knows it.
 
     The second value says whether it was added.
     """
     knows = deployment.stream_usage and deployment.name not in gateway.refusing_stream_options
-    asking = inject_usage(body) if context.injects_usage and knows else body
+    asking = inject_usage(body) if knows else body
     return asking, asking is not body
 
 

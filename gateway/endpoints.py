@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -80,9 +80,13 @@ class Endpoint:
         route = gateway.table.route(envelope.model)
         if directives.pin is not None:
             _check_pin(gateway, directives.pin, key)
+        exchange_id = new_id_text(now_us // 1000)
+        if "traceparent" in request.headers:
+            directives = directives.with_tags(trace_tags(request.headers))
         context = self.context(
-            gateway.config, route, key, directives, envelope, request.headers, at_us=now_us, body=body
-        )
+            gateway.config, route, key, directives, envelope, exchange_id=exchange_id,
+            asked_id=request_id(request.headers, exchange_id), at_us=now_us, body=body,
+        )  # fmt: skip
         trial = gateway.table.trials.get(route.model)
         return context if trial is None else _in_trial(trial, context)
 
@@ -93,18 +97,14 @@ class Endpoint:
         key: Key | None,
         directives: Directives,
         envelope: Envelope,
-        headers: Mapping[str, str],
         *,
+        exchange_id: str,
+        asked_id: str,
         at_us: int,
         body: bytes,
     ) -> RequestContext:
-        """Describe a request that may be forwarded, under a new id."""
-        if "traceparent" in headers:
-            directives = directives.with_tags(trace_tags(headers))
-        exchange_id = new_id_text(at_us // 1000)
-        capture, inclusion, skip_reason = (
-            _capture(config.seed, route, directives, exchange_id) if self.copied else _NOT_COPIED
-        )
+        """Describe a request that may be forwarded; ``asked_id`` is its request id."""
+        capture, inclusion, skip_reason = self.capture(config.seed, route, directives, exchange_id)
         stream = bool(envelope.stream)
         return RequestContext(
             exchange_id,
@@ -117,7 +117,7 @@ class Endpoint:
             route,
             directives,
             None if key is None else key.id,
-            request_id(headers, exchange_id),
+            asked_id,
             config.config_hash,
             body,
             capture,
@@ -127,6 +127,21 @@ class Endpoint:
             envelope.asked_tokens,
             stream and self.usage_on_request and envelope.omits_usage,
         )
+
+    def capture(self, seed: int, route: Route, directives: Directives, exchange_id: str) -> tuple[Capture, float, str]:
+        """Decide how much of an exchange is captured and with which probability, or why nothing is."""
+        if not self.copied:
+            return _NOT_COPIED
+        if directives.origin is not _CLIENT:
+            return Capture.FULL, 1.0, ""
+        capture, sample = _CAPTURES[route.capture], route.sample
+        if capture is _OFF:
+            return capture, 0.0, "capture_off"
+        if not directives.audit:
+            return capture, 0.0, "audit_off"
+        if sample <= 0 or (sample < 1 and not sampled(seed, bytes.fromhex(exchange_id.replace("-", "")), sample)):
+            return capture, 0.0, "not_sampled"
+        return capture, sample, ""
 
 
 ENDPOINTS = (
@@ -166,20 +181,6 @@ def _refuse_compressed(request: Request) -> None:
             param="content-encoding",
             status=415,
         )
-
-
-def _capture(seed: int, route: Route, directives: Directives, exchange_id: str) -> tuple[Capture, float, str]:
-    """Decide how much is captured and with which probability, or why nothing is."""
-    if directives.origin is not _CLIENT:
-        return Capture.FULL, 1.0, ""
-    capture, sample = _CAPTURES[route.capture], route.sample
-    if capture is _OFF:
-        return capture, 0.0, "capture_off"
-    if not directives.audit:
-        return capture, 0.0, "audit_off"
-    if sample <= 0 or (sample < 1 and not sampled(seed, bytes.fromhex(exchange_id.replace("-", "")), sample)):
-        return capture, 0.0, "not_sampled"
-    return capture, sample, ""
 
 
 def _admit(gateway: Gateway, key: Key, tap: Tap) -> None:

@@ -88,7 +88,7 @@ class HeadPlan:
         made: RoutePlan | None = None
         if self.key is None or self.key.may_ask_for(model):
             try:
-                made = RoutePlan(gateway, self.endpoint.path, self.headers, model)
+                made = RoutePlan(gateway, self.endpoint, self.headers, self.directives, model)
             except GatewayError:  # there is no such model, or the head to its deployment cannot be written
                 made = None
         if len(self._models) < _MOST_MODELS and len(model) <= _MOST_NAME:

@@ -78,14 +78,15 @@ class KeyLimits:
         Limited
             A limit is reached. A refused request uses nothing.
         """
-        if key.rpm is None and key.tpm is None and key.budget is None:
+        budget = key.budget
+        if budget is None and key.rpm is None and key.tpm is None:
             return None
         if not (0 <= tokens.prompt <= MOST_TOKENS and 0 <= tokens.completion <= MOST_TOKENS):
             tokens = TokenCount(*[min(max(count, 0), MOST_TOKENS) for count in (tokens.prompt, tokens.completion)])
         amount = tokens.prompt + tokens.completion
         use = self._uses.get(key.id) or self._use(key.id)
-        if key.budget is not None and use.row[SPENT] + spent_elsewhere >= key.budget * 1e9:
-            raise _spent(key.budget)
+        if budget is not None and use.row[SPENT] + spent_elsewhere >= budget * 1e9:
+            raise _spent(budget)
         second = self._clock() // _SECOND
         if use.row[FULL_AT] == second or not use.lease.take(key, second, amount):
             second = self._admit_locked(key, use, amount)
@@ -112,14 +113,16 @@ class KeyLimits:
                 use.lease.renew(key, second, tokens)
         return second
 
-    def count(self, key: Key, reserved: TokenCount, used: TokenCount, admitted: int, price: Price | None) -> None:
-        """Replace what was reserved in the second ``admitted`` by what was used."""
-        costs = key.budget is not None and price is not None
+    def count(
+        self, key: Key, reserved: int, prompt: int, completion: int, admitted: int, price: Price | None
+    ) -> None:
+        """Replace the tokens that were reserved in the second ``admitted`` by those that were used."""
+        costs = price is not None and key.budget is not None
         if key.tpm is None and not costs:
             return
         use = self._uses.get(key.id) or self._use(key.id)
-        total = used.prompt + used.completion
-        more = total - reserved.prompt - reserved.completion
+        total = prompt + completion
+        more = total - reserved
         is_counted = key.tpm is None or use.lease.settle(key, admitted, self._clock() // _SECOND, more, total)
         if is_counted and not costs:
             return
@@ -132,7 +135,7 @@ class KeyLimits:
                     row[FULL_AT] = now
             if costs:
                 assert price is not None
-                row[SPENT] = min(row[SPENT] + used.nano_usd(price), _MOST_NANO_USD)
+                row[SPENT] = min(row[SPENT] + TokenCount(prompt, completion).nano_usd(price), _MOST_NANO_USD)
 
     def _use(self, key_id: str) -> "_Use":
         row = self._table.row(key_id)  # its memory never moves
@@ -190,11 +193,11 @@ class Grant(msgspec.Struct, eq=False):
         if self._is_settled:
             return
         self._is_settled = True
-        if prompt_tokens is not None or completion_tokens is not None:
-            used = TokenCount(prompt_tokens or 0, completion_tokens or 0)
-        else:
-            used = TokenCount(0, 0) if failed else self._reserved
-        self._limits.count(self._key, self._reserved, used, self._second, price)
+        reserved = self._reserved
+        prompt, completion = prompt_tokens or 0, completion_tokens or 0
+        if prompt_tokens is None and completion_tokens is None and not failed:
+            prompt, completion = reserved.prompt, reserved.completion
+        self._limits.count(self._key, reserved.prompt + reserved.completion, prompt, completion, self._second, price)
 
 
 class _Minute(NamedTuple):

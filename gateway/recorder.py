@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 #: Bytes above which a copy is redacted in the thread: a hostile text takes some 0.4 microseconds for each of its bytes.
 LARGE_COPY = 64 << 10
+_STORED = ("biasmeter_capture", "stored")
 
 
 @dataclass(slots=True)
@@ -50,7 +51,7 @@ class Recorder:
             self._rare.warning("the spool has reached gateway.spool.max_bytes; copies are dropped until it is shipped")
             self.count_skipped("dropped_spool_full")
         elif len(exchange.request or b"") + len(exchange.response or b"") <= LARGE_COPY:
-            self.counters.add(("biasmeter_capture", self._store(exchange, _encode(exchange, self.redactor))))
+            self._store(exchange, _encode(exchange, self.redactor))
         else:
             writing = asyncio.get_running_loop().create_task(self._keep_large(exchange))
             self._unwritten.add(writing)
@@ -69,18 +70,19 @@ class Recorder:
         self.counters.add(("biasmeter_capture", reason))
 
     async def _keep_large(self, exchange: Exchange) -> None:
-        record = await self.thread.run(_encode, exchange, self.redactor)
-        self.counters.add(("biasmeter_capture", self._store(exchange, record)))
+        self._store(exchange, await self.thread.run(_encode, exchange, self.redactor))
 
-    def _store(self, exchange: Exchange, record: bytes | None) -> str:
+    def _store(self, exchange: Exchange, record: bytes | None) -> None:
         if record is None:
-            return "dropped_unwritable"
+            self.count_skipped("dropped_unwritable")
+            return
         try:
             self.spool.append(record, exchange.at_us // 1000)
         except OSError as error:
             self._rare.warning("the spool cannot be written: %s; copies are dropped", error)
-            return "dropped_spool_error"
-        return "stored"
+            self.count_skipped("dropped_spool_error")
+        else:
+            self.counters.add(_STORED)
 
     def count_failure(self, deployment: str, origin: Origin, error_type: str) -> None:
         """Count an attempt that a deployment failed, whatever became of the exchange."""

@@ -6,9 +6,10 @@ from typing import Final
 
 from auditor.config import Deployment, Route
 from gateway.app import Gateway
+from gateway.auth import Directives
+from gateway.endpoints import Endpoint
 from gateway.headers import continued_trace, upstream_headers
 from gateway.routing import WeightedChoice
-from gateway.slots import DeploymentSlots
 from gateway.upstreams import UpstreamRequest, tls
 from gateway.upstreams.connection import ConnectionKey
 from gateway.upstreams.lean import parse_url, write_head
@@ -32,13 +33,15 @@ class DeploymentPlan:
     """
 
     __slots__ = ("_after", "_before", "_between", "_ca_file", "_host", "_is_traced", "_key", "_model", "_port",
-                 "deployment", "is_usable", "timeouts")  # fmt: skip
+                 "access", "deployment", "first_token", "is_usable", "timeouts")  # fmt: skip
 
     def __init__(
         self, gateway: Gateway, deployment: Deployment, path: str, headers: Mapping[str, str], model: str
     ) -> None:
         self.deployment = deployment
+        self.access = gateway.slots.access(deployment.name, deployment.concurrency)
         self.timeouts = gateway.table.timeouts[deployment.name]
+        self.first_token = min(self.timeouts.first_token, self.timeouts.total)
         self._model = deployment.model if deployment.model != model else None
         url = deployment.url(path)
         target = parse_url(url)
@@ -57,6 +60,10 @@ class DeploymentPlan:
         self._is_traced = trace is not None
         self._between, self._after = (after[: trace.start(1)], after[trace.end(1) :]) if trace else (b"", after)
 
+    def pending(self) -> int:
+        """Return how many requests the deployment is answering now."""
+        return self.access.pending()
+
     def connection_key(self) -> ConnectionKey:
         """Return where its connections go to."""
         return self._key or (self._host, self._port, tls.context(self._ca_file))
@@ -74,21 +81,34 @@ class DeploymentPlan:
 
 
 class RoutePlan:
-    """The route of a model, for the requests of one head."""
+    """The route of a model, for the requests of one head.
 
-    __slots__ = ("_choice", "_only", "_plans", "route")
+    Attributes
+    ----------
+    route
+        The route.
+    capture
+        How much of each exchange is captured, with which probability, or why nothing is; None: its id decides.
+    """
 
-    def __init__(self, gateway: Gateway, path: str, headers: Mapping[str, str], model: str) -> None:
+    __slots__ = ("_choice", "_only", "capture", "route")
+
+    def __init__(
+        self, gateway: Gateway, endpoint: Endpoint, headers: Mapping[str, str], directives: Directives, model: str
+    ) -> None:
         self.route: Route = gateway.table.route(model)
-        self._choice = WeightedChoice(self.route.deployments)
-        self._plans = {
-            entry.name: DeploymentPlan(gateway, gateway.table.deployments[entry.name], path, headers, model)
+        plans = [
+            DeploymentPlan(gateway, gateway.table.deployments[entry.name], endpoint.path, headers, model)
             for entry in self.route.deployments
             if entry.weight > 0
-        }
-        self._only = next(iter(self._plans.values())) if len(self._plans) == 1 else None
+        ]
+        weights = {entry.name: entry.weight for entry in self.route.deployments}
+        self._only = plans[0] if len(plans) == 1 else None
+        self._choice = WeightedChoice([(plan, weights[plan.deployment.name]) for plan in plans])
+        decides = endpoint.copied and 0 < self.route.sample < 1
+        self.capture = None if decides else endpoint.capture(gateway.config.seed, self.route, directives, "")
 
-    def choose(self, slots: DeploymentSlots) -> DeploymentPlan | None:
+    def choose(self) -> DeploymentPlan | None:
         """Choose a deployment; None if the head to it cannot be written by a plan, or the route has a trial.
 
         Breakers and concurrency are not looked at: an attempt to take a slot of one that cannot be asked fails, and
@@ -96,5 +116,5 @@ class RoutePlan:
         """
         if self.route.mitigation is not None:  # the ordinary way puts instructions into requests
             return None
-        plan = self._only or self._plans[self._choice.choose(slots.pending)]
+        plan = self._only or self._choice.choose(DeploymentPlan.pending)
         return plan if plan.is_usable else None

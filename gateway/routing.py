@@ -4,13 +4,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import accumulate
 from random import random
+from typing import Generic, TypeVar
 
-from auditor.config import Config, Deployment, Route, WeightedDeployment
+from auditor.config import Config, Deployment, Route
 from auditor.domain.actions import RouteAction, effective_weights
 from gateway.errors import BadRequest, NotFound
 from gateway.trials import Trial
 
 ANY = "*"
+T = TypeVar("T")
 
 
 class RoutingTable:
@@ -81,7 +83,7 @@ def _acted_on(route: Route, actions: Sequence[RouteAction]) -> Route:
     return route.model_copy(update={"deployments": entries, "sample": sample})
 
 
-class WeightedChoice:
+class WeightedChoice(Generic[T]):
     """Chooses one of some deployments: two are drawn by weight, and the one with fewer pending requests is taken.
 
     Pending requests are seen in proportion to the weight. Where the two are equal the first counts, so that without
@@ -90,24 +92,24 @@ class WeightedChoice:
     Parameters
     ----------
     entries
-        At least one of them with a weight above 0; the others are never chosen.
+        Deployments, each with its weight: at least one above 0; the others are never chosen.
     """
 
     __slots__ = ("_entries", "_last", "_sums")
 
-    def __init__(self, entries: Sequence[WeightedDeployment]) -> None:
+    def __init__(self, entries: Iterable[tuple[T, float]]) -> None:
         # One without weight must not be reached by rounding either.
-        self._entries = [(entry.name, entry.weight) for entry in entries if entry.weight > 0]
+        self._entries = [entry for entry in entries if entry[1] > 0]
         self._sums = list(accumulate(weight for _, weight in self._entries))
         self._last = len(self._sums) - 1
 
-    def choose(self, pending: Callable[[str], int], draw: Callable[[], float] = random) -> str:
+    def choose(self, pending: Callable[[T], int], draw: Callable[[], float] = random) -> T:
         """Choose a deployment.
 
         Parameters
         ----------
         pending
-            How many requests a deployment of that name is answering now.
+            How many requests a deployment is answering now.
         draw
             Gives numbers in [0, 1).
         """

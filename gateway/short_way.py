@@ -12,6 +12,8 @@ from typing import Final
 
 from typing_extensions import override
 
+from auditor.domain.exchange import Origin
+from auditor.domain.ids import new_id_text
 from gateway.answer_heads import AnswerHeads
 from gateway.app import Gateway, Router
 from gateway.asked_exchange import AskedExchange
@@ -21,10 +23,10 @@ from gateway.due_exchanges import DueExchanges
 from gateway.endpoints import Endpoint, admit
 from gateway.errors import GatewayError
 from gateway.head_plans import HeadPlans, KnownHead
+from gateway.headers import own_request_id, request_id, trace_tags
 from gateway.recorder import LARGE_COPY
 from gateway.server import Request
 from gateway.server.short_connection import Offer, ShortConnection, ShortWay
-from gateway.tap import Tap
 from gateway.unary_exchange import UnaryExchange
 from gateway.upstreams.lean import ConnectionPool
 from gateway.wire import read_envelope
@@ -33,6 +35,7 @@ from gateway.wire import read_envelope
 _TAKEN: Final = Offer.TAKEN
 _DECLINED: Final = Offer.DECLINED
 _NOTHING_SAID: Final = BreakerVerdict.NONE
+_IN_FLIGHT: Final = ("biasmeter_in_flight", Origin.CLIENT)
 
 
 class UsualRequests(ShortWay):
@@ -86,38 +89,44 @@ class UsualRequests(ShortWay):
     def _begin(self, client: ShortConnection, known: KnownHead, body: bytes, now_us: int) -> bool:
         """Ask a deployment. Return False, or raise an error, with nothing done if the ordinary way must do it."""
         gateway, head, headers = self._gateway, known.plan, known.headers
+        began = time.perf_counter()
         envelope = read_envelope(body)
         if now_us >= head.expires_us:
             return False
         plan = head.plan(gateway, envelope.model)
-        chosen = plan.choose(gateway.slots) if plan is not None else None
+        chosen = plan.choose() if plan is not None else None
         if plan is None or chosen is None:
             return False
-        deployment, key = chosen.deployment, head.key
         connection = self._pool.take(chosen.connection_key())
         if connection is None:
             return False
-        slot = gateway.slots.try_acquire(deployment.name, deployment.concurrency)
-        if slot is None:
+        ticket = chosen.access.take()
+        if ticket is None:
             self._pool.put_back(connection)
             return False
-        context = head.endpoint.context(
-            gateway.config, plan.route, key, head.directives, envelope, headers, at_us=now_us, body=body
-        )
+        key = head.key
         try:
-            grant = None if key is None else admit(gateway, key, body, context.asked_tokens)
+            grant = None if key is None else admit(gateway, key, body, envelope.asked_tokens)
         except BaseException:  # a limit, or its file: the ordinary way tells the client
-            slot.release(_NOTHING_SAID)
+            chosen.access.release(ticket, _NOTHING_SAID)
             self._pool.put_back(connection)
             raise
-        tap = Tap(context, gateway.recorder, gateway.config.gateway.capture_limit)
-        tap.grant, tap.deployment, tap.attempts = grant, deployment, 1
-        sent, injected = ask_for_usage(gateway, context, deployment, body)
+        gateway.recorder.counters.add(_IN_FLIGHT)
+        exchange_id = new_id_text(now_us // 1000)
+        directives, trace = head.directives, headers.get("traceparent", "")
+        if trace:
+            directives = directives.with_tags(trace_tags(headers))
+        asked_id = request_id(headers, exchange_id) if "x-request-id" in headers else own_request_id(exchange_id)
+        sent, injected = body, False
+        if envelope.stream and head.endpoint.usage_on_request and envelope.omits_usage:
+            sent, injected = ask_for_usage(gateway, chosen.deployment, body)
+        now = self._now()
         asked = AskedExchange(
-            gateway, self._router, self._due, gateway.config, gateway.table, client, connection, known, tap, slot,
-            chosen.timeouts, injected, time.perf_counter(), self._now(),
+            gateway, self._router, self._due, gateway.config, gateway.table, client, connection, known, plan, chosen,
+            ticket, grant, directives, envelope, body, exchange_id, asked_id, now_us, injected,
+            began, time.perf_counter(), now,
         )  # fmt: skip
         client.exchange = exchange = UnaryExchange(asked, self._heads)
-        connection.send_for(exchange, chosen.request(context.request_id, headers.get("traceparent", ""), sent))
-        self._due.watch(exchange, asked.first_byte_due)
+        connection.send_for(exchange, chosen.request(asked_id, trace, sent))
+        self._due.watch(exchange, now + (chosen.first_token if envelope.stream else chosen.timeouts.total))
         return True

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sized
 from pathlib import Path
 from random import uniform
 
@@ -35,14 +35,14 @@ class Slot(msgspec.Struct, eq=False):
 
     _slots: "DeploymentSlots"
     _deployment: str
-    _ticket: Ticket | None
+    ticket: Ticket | None  #: of the breaker; None: the request does not affect it
     _is_held: bool = True
 
     def release(self, verdict: BreakerVerdict) -> None:
         """Release the slot with a verdict on the deployment. Only the first call counts."""
         if self._is_held:
             self._is_held = False
-            self._slots.end(self._deployment, self._ticket, verdict)
+            self._slots.end(self._deployment, self.ticket, verdict)
 
 
 class DeploymentSlots:
@@ -82,6 +82,11 @@ class DeploymentSlots:
         """Iterate over the deployments used so far and the states of their breakers."""
         now = self._clock()
         return ((name, breaker.state(row, now)) for name, row in self._table.rows())
+
+    def access(self, deployment: str, concurrency: int | None) -> "DeploymentAccess":
+        """Return the access to one deployment, for a caller that asks it often."""
+        row = self._table.row(deployment)  # its memory never moves
+        return DeploymentAccess(self, deployment, concurrency, row, self._own_cell, self._lines)
 
     def try_acquire(self, deployment: str, concurrency: int | None, *, counts: bool = True) -> Slot | None:
         """Acquire a slot if one is free, no request waits for it, and the breaker admits the request.
@@ -187,6 +192,66 @@ class DeploymentSlots:
             after = breaker.state(row, now)
         if after is not before:
             log.warning("deployment %s: breaker %s", deployment, after.name.lower().replace("_", "-"))
+
+
+class DeploymentAccess:
+    """One deployment, for a caller that asks it often: usually without a lock and a `Slot`.
+
+    Parameters
+    ----------
+    slots
+        Those of all deployments.
+    deployment
+        Its name.
+    concurrency
+        The slots of all workers together; None means unlimited.
+    row, own_cell
+        The row of the deployment, and the cell in it that only this worker writes.
+    lines
+        The requests of this worker that wait for a slot, by deployment.
+    """
+
+    __slots__ = ("_cells", "_concurrency", "_deployment", "_lines", "_own_cell", "_row", "_slots")
+
+    def __init__(
+        self,
+        slots: DeploymentSlots,
+        deployment: str,
+        concurrency: int | None,
+        row: memoryview,
+        own_cell: int,
+        lines: Mapping[str, Sized],
+    ) -> None:
+        self._slots = slots
+        self._deployment = deployment
+        self._concurrency = concurrency
+        self._row = row
+        self._cells = row[breaker.WIDTH :]
+        self._own_cell = own_cell
+        self._lines = lines
+
+    def pending(self) -> int:
+        """Return the number of slots that all workers hold."""
+        return sum(self._cells) & _HELD
+
+    def take(self) -> Ticket | None:
+        """Take a slot as `DeploymentSlots.try_acquire` does; it is held until `release`, or in the object of `slot`."""
+        if self._concurrency is None and (ticket := breaker.admit_closed(self._row)):
+            self._row[self._own_cell] += 1
+            return ticket
+        slot = self._slots.try_acquire(self._deployment, self._concurrency)
+        return None if slot is None else slot.ticket
+
+    def release(self, ticket: Ticket, verdict: BreakerVerdict) -> None:
+        """Release a slot with a verdict on the deployment."""
+        if self._lines or not breaker.says_nothing_new(self._row, ticket, verdict):
+            self._slots.end(self._deployment, ticket, verdict)
+        else:
+            self._row[self._own_cell] -= 1
+
+    def slot(self, ticket: Ticket) -> Slot:
+        """Return the slot that was taken with this ticket."""
+        return Slot(self._slots, self._deployment, ticket)
 
 
 def _total(row: memoryview) -> int:

@@ -72,15 +72,18 @@ class SpoolWriter:
         if self._fd < 0:
             self._open()
         frame = _FRAME.pack(self._salt, len(payload), _checksum(payload, unix_ms), unix_ms) + payload
+        size = len(frame)
         try:
-            _write_whole(self._fd, frame)
+            written = os.write(self._fd, frame)
+            if written != size:
+                raise _incomplete(written, size)
         except OSError:
             self._remove_partial_record()
             raise
-        self._size += len(frame)
+        self._size += size
         if self._size >= self._segment_bytes:
             self.finish_segment()
-        return len(frame)
+        return size
 
     def finish_segment(self) -> None:
         """Close the current segment, so that it can be removed once it has been shipped."""
@@ -119,7 +122,11 @@ class SpoolWriter:
 def _write_whole(fd: int, data: bytes) -> None:
     written = os.write(fd, data)
     if written != len(data):
-        raise OSError(f"wrote {written} of {len(data)} bytes")
+        raise _incomplete(written, len(data))
+
+
+def _incomplete(written: int, size: int) -> OSError:
+    return OSError(f"wrote {written} of {size} bytes")
 
 
 class Frame(NamedTuple):

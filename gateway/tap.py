@@ -85,6 +85,8 @@ class Tap:
         Stores and counts the exchange when it has ended.
     limit
         Maximum bytes to copy of request and answer each; the rest is counted, and the copy marked as truncated.
+    began
+        `time.perf_counter` when the exchange began, if it has been counted as in flight already.
     """
 
     # Values of the class stand for those that an exchange begins with: a client waits until it is made.
@@ -106,17 +108,18 @@ class Tap:
     _finish_reason: str | None = None
     _error: str | None = None
 
-    def __init__(self, context: RequestContext, recorder: Recorder, limit: int) -> None:
+    def __init__(self, context: RequestContext, recorder: Recorder, limit: int, began: float | None = None) -> None:
         self.context = context
         self._recorder = recorder
         self._limit = limit
-        self._began = time.perf_counter()
+        self._began = time.perf_counter() if began is None else began
         self._copy: list[bytes] = []
         if not context.inclusion:
             self._skip_reason = context.skip_reason
         elif context.capture is _HASHED:
             self._hash = sha256()
-        recorder.counters.add(("biasmeter_in_flight", context.directives.origin))
+        if began is None:
+            recorder.counters.add(("biasmeter_in_flight", context.directives.origin))
 
     @property
     def ended(self) -> bool:

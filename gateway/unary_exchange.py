@@ -1,8 +1,7 @@
 """Unary exchanges on the short way: the whole answer is read in callbacks, recorded and passed on.
 
 An exchange ends here with the whole body of an answer of status 200, or of a refusal that nothing can be done about. A
-stream goes on in `gateway.stream_exchange`, and everything else in `gateway.hand_over`, with what has come. The tap is
-that of the ordinary way, so records and counters are made in one place.
+stream goes on in `gateway.stream_exchange`, and everything else in `gateway.hand_over`, with what has come.
 """
 
 import time
@@ -19,12 +18,14 @@ from gateway.chunks import begins
 from gateway.due_exchanges import DueExchange
 from gateway.endpoints import DISCONNECTED, forward_by
 from gateway.hand_over import ResumedForwarder
+from gateway.headers import own_lines as naming_lines
 from gateway.recorder import LARGE_COPY
 from gateway.relay import ended, settle
 from gateway.server.answer import own_lines, status_line
 from gateway.server.short_connection import ShortExchange
 from gateway.stream_exchange import StreamExchange
 from gateway.upstreams.connection import AnswerFollower
+from gateway.usual_records import record
 
 #: Members are looked up in Python, and each request asks for these.
 _COMPLETE: Final = Outcome.COMPLETE
@@ -41,7 +42,6 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
 
     def __init__(self, asked: AskedExchange, heads: AnswerHeads) -> None:
         self._asked = asked
-        self._tap = asked.tap
         self._heads = heads
         self._data = b""  # of the answer
         self._head: AnswerHead | None = None
@@ -56,7 +56,7 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
             head = self._head = self._heads.read(self._data)
         if (
             head is None
-            or len(self._data) + len(self._tap.context.body) > LARGE_COPY
+            or len(self._data) + len(self._asked.body) > LARGE_COPY
             or (head.status != _HTTP_OK and self._may_ask_again())
         ):
             self.hand_over()
@@ -80,8 +80,9 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
         asked = self._asked
         asked.due.forget(self)
         asked.connection.abort()
-        asked.tap.upstream_s += time.perf_counter() - asked.asked_at
-        asked.tap.end(*DISCONNECTED)
+        tap = asked.tap
+        tap.upstream_s += time.perf_counter() - asked.asked_at
+        tap.end(*DISCONNECTED)
         asked.slot.release(BreakerVerdict.NONE)
 
     @override
@@ -101,7 +102,7 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
 
     def _begin_stream(self, head: AnswerHead) -> None:
         """Have a stream relayed as soon as its first bytes have come."""
-        if not self._tap.context.stream or head.length >= 0:
+        if not self._asked.envelope.stream or head.length >= 0:
             self.hand_over()
             return
         try:
@@ -115,36 +116,43 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
 
     def _finish(self, head: AnswerHead, body: bytes) -> None:
         """Record the exchange, and send the whole answer."""
-        asked, tap = self._asked, self._tap
-        recorder = asked.gateway.recorder
-        tap.upstream_s += time.perf_counter() - asked.asked_at
+        asked, arrived = self._asked, time.perf_counter()
         asked.due.forget(self)
         asked.connection.rest(head.seconds)
-        tap.status = head.status
         try:
-            tap.body(body)
-            if head.status == _HTTP_OK:
-                tap.end(_COMPLETE, _HTTP_OK)
-                settle(asked.slot, tap, recorder)
-            else:  # the request's fault, not the deployment's
-                asked.slot.release(_OK)
-                tap.end(*ended(head.status))
+            if head.status != _HTTP_OK or not record(asked, body, arrived):
+                self._tap_answer(head.status, body, arrived)
         except Exception as error:  # noqa: BLE001 -- the ordinary way logs it and answers
             asked.fail(error)
             return
-        recorder.counters.add(_COUNTED)
+        asked.gateway.recorder.counters.add(_COUNTED)
         first, last = _OK_LINE, b""
         if head.status != _HTTP_OK:
             first, last = status_line(head.status).encode(), b"" if _SHOULD_RETRY in head.fields else _NO_RETRY
+        naming = naming_lines(asked.id, asked.request_id, asked.chosen.deployment.name, 1)
         asked.client.answer(
             b"%b%b%b%b%b\r\ncontent-length: %d\r\n\r\n%b"
-            % (first, head.fields, tap.own_lines(), last, own_lines(), len(body), body)
+            % (first, head.fields, naming, last, own_lines(), len(body), body)
         )
+
+    def _tap_answer(self, status: int, body: bytes, arrived: float) -> None:
+        """Have the tap record an exchange."""
+        asked, tap = self._asked, self._asked.tap
+        tap.upstream_s += arrived - asked.asked_at
+        tap.status = status
+        tap.body(body)
+        if status == _HTTP_OK:
+            tap.end(_COMPLETE, _HTTP_OK)
+            settle(asked.slot, tap, asked.gateway.recorder)
+        else:  # the request's fault, not the deployment's
+            asked.slot.release(_OK)
+            tap.end(*ended(status))
 
     def _may_ask_again(self) -> bool:
         """Return whether a deployment may be asked again after a refusal, also without what the gateway has added."""
-        context = self._tap.context
-        return context.stream or bool(context.route.context_window_fallbacks or context.route.content_filter_fallbacks)
+        route = self._asked.plan.route
+        is_stream = bool(self._asked.envelope.stream)
+        return is_stream or bool(route.context_window_fallbacks or route.content_filter_fallbacks)
 
 
 def _read_body(data: bytes, head: AnswerHead) -> bytes | None:

@@ -172,7 +172,9 @@ def read_envelope(body: bytes) -> Envelope:
         raise _explain(str(error)) from None
     except _UNREADABLE as error:
         raise BadRequest(f"The request body is not valid JSON: {_where(error)}.", code="invalid_json") from None
-    pattern = _PLAIN_MODEL_KEY if body.find(_ESCAPED) < 0 else _MODEL_KEY
+    # One byte is found in a tenth of the time of four.
+    is_escaped = body.find(b"\\") >= 0 and body.find(_ESCAPED) >= 0
+    pattern = _MODEL_KEY if is_escaped else _PLAIN_MODEL_KEY
     if len(pattern.findall(body)) > 1 and _names_models(body):
         # Permission is checked for one of them, and the deployment might take another.
         raise BadRequest("'model' must appear once.", code="invalid_value", param="model")

@@ -35,7 +35,7 @@ class Redactor:
         if self._searcher is None or exchange.origin is not _CLIENT:
             return exchange
         text = _searchable_text(exchange)
-        if text is not None and not self._searcher.suspects(_join_text(exchange, text)):
+        if text is not None and not self._searcher.suspects(text):
             return exchange
         texts = _texts(exchange)
         response = _response(exchange)
@@ -68,11 +68,21 @@ def _is_coded(exchange: Exchange) -> bool:
 
 
 def _searchable_text(exchange: Exchange) -> bytes | None:
-    """Return the text of the answer that is searched, or None if it is compressed."""
-    response = exchange.response or b""
-    if _is_coded(exchange):
-        return None
-    return searchable_text(response) if _is_stream(exchange) else response
+    """Join all text of an exchange, so that one search covers it; None if the answer is compressed."""
+    # Of most exchanges only the model and the finish reason are given; the word None is no secret.
+    facts = f"{exchange.model}\n{exchange.finish_reason}\n{exchange.ref}\n{exchange.error_type}"
+    if exchange.content_encoding:
+        if _is_coded(exchange):
+            return None
+        facts += "\n" + exchange.content_encoding
+    if not _has_own_id(exchange):
+        facts += "\n" + exchange.request_id
+    if exchange.tags:
+        facts = "\n".join((facts, *exchange.tags.values()))
+    answer = exchange.response or b""
+    if exchange.stream and _is_stream(exchange):
+        answer = searchable_text(answer)
+    return b"\n".join((facts.encode(errors="surrogatepass"), exchange.request or b"", answer))
 
 
 def _response(exchange: Exchange) -> Stream | bytes | None:
@@ -81,19 +91,6 @@ def _response(exchange: Exchange) -> Stream | bytes | None:
     if _is_coded(exchange):
         return None
     return Stream(response) if _is_stream(exchange) else response
-
-
-def _join_text(exchange: Exchange, answer: bytes) -> bytes:
-    """Join all searchable text of an exchange, so that one search covers it."""
-    # Of most exchanges only the model and the finish reason are given; the word None is no secret.
-    facts = f"{exchange.model}\n{exchange.finish_reason}\n{exchange.ref}\n{exchange.error_type}"
-    if exchange.content_encoding:
-        facts += "\n" + exchange.content_encoding
-    if not _has_own_id(exchange):
-        facts += "\n" + exchange.request_id
-    if exchange.tags:
-        facts = "\n".join((facts, *exchange.tags.values()))
-    return b"\n".join((facts.encode(errors="surrogatepass"), exchange.request or b"", answer))
 
 
 def _redact_fields(exchange: Exchange, texts: Mapping[str, str], searcher: Searcher) -> dict[str, Any]:

@@ -355,7 +355,8 @@ class ClientConnection(asyncio.Protocol, Client):
         """Wait for the next request."""
         self._ticks_left = _IDLE
         self._unused_since = self._loop.time()
-        self.resume()
+        if self._is_paused:
+            self.resume()
 
     def _fail(self) -> None:
         """Answer 500 to a request whose handler failed, or cut the answer if some of it has been sent."""

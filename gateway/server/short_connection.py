@@ -84,7 +84,8 @@ class ShortConnection(ClientConnection):
             self._begin(_answered_request(self), _answered)
         else:
             self._rest()
-        self._offer_held()
+        if self._held:
+            self._offer_held()
 
     def answer_by(self, handler: Handler, request: Request, *, has_begun: bool = False) -> None:
         """Have the rest of the exchange done by a task; ``has_begun``: some of its answer has been sent."""
@@ -103,7 +104,20 @@ class ShortConnection(ClientConnection):
         elif self.task is not None or self._is_in_message or self._input_closed or self._owner.draining:
             super().data_received(data)
         else:
-            self._offer(data)
+            is_held = bool(self._held)
+            if is_held:
+                data = self._held + data
+            offer = self._short_way.take(self, data, self._held_since if is_held else 0)
+            if offer is _TAKEN:
+                self._held = b""
+                self._ticks_left = self._unused_since = math.inf
+            elif offer is Offer.INCOMPLETE:
+                if not is_held:
+                    self._held_since = time.time_ns()
+                self._held = data
+                self._ticks_left, self._unused_since = IN_BODY, math.inf
+            else:
+                self._decline(data)
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
@@ -139,26 +153,14 @@ class ShortConnection(ClientConnection):
 
     # -- offering ---------------------------------------------------------------------------------------------------
 
-    def _offer(self, data: bytes) -> None:
-        if self._held:
-            data = self._held + data
-        offer = self._short_way.take(self, data, self._held_since if self._held else 0)
-        if offer is _TAKEN:
-            self._held = b""
-            self._ticks_left = self._unused_since = math.inf
-        elif offer is Offer.INCOMPLETE:
-            if not self._held:
-                self._held_since = time.time_ns()
-            self._held = data
-            self._ticks_left, self._unused_since = IN_BODY, math.inf
-        else:
-            self._held = b""
-            self._is_declined = True
-            super().data_received(data)
-            self._is_declined = False
-            request, self._begun = self._begun, None
-            if request is not None:
-                self._short_way.learn(data, request)
+    def _decline(self, data: bytes) -> None:
+        self._held = b""
+        self._is_declined = True
+        super().data_received(data)
+        self._is_declined = False
+        request, self._begun = self._begun, None
+        if request is not None:
+            self._short_way.learn(data, request)
 
     def _offer_held(self) -> None:
         held, self._held = self._held, b""

@@ -40,10 +40,6 @@ def test_without_a_star_an_unknown_model_is_told_so() -> None:
     assert "\n" not in str(error)
 
 
-def entries(**weights: float) -> tuple[WeightedDeployment, ...]:
-    return tuple(WeightedDeployment(name=name, weight=weight) for name, weight in weights.items())
-
-
 def nobody(_: str) -> int:
     return 0
 
@@ -54,7 +50,7 @@ def nobody(_: str) -> int:
 def test_without_load_each_deployment_gets_its_share(weights: dict[str, float]) -> None:
     random = Random(7)
     n = 20_000
-    drawn = [WeightedChoice(entries(**weights)).choose(nobody, random.random) for _ in range(n)]
+    drawn = [WeightedChoice(weights.items()).choose(nobody, random.random) for _ in range(n)]
     for name, weight in weights.items():
         share = weight / sum(weights.values())
         assert abs(drawn.count(name) - n * share) <= 4.5 * math.sqrt(n * share * (1 - share))
@@ -63,14 +59,14 @@ def test_without_load_each_deployment_gets_its_share(weights: dict[str, float]) 
 def test_of_two_that_are_drawn_the_less_loaded_one_is_taken() -> None:
     loads = {"a": 3, "b": 0}
     draws = iter([0.1, 0.9])  # a, then b
-    assert WeightedChoice(entries(a=1, b=1)).choose(loads.__getitem__, lambda: next(draws)) == "b"
+    assert WeightedChoice({"a": 1, "b": 1}.items()).choose(loads.__getitem__, lambda: next(draws)) == "b"
     draws = iter([0.9, 0.1])  # b, then a
-    assert WeightedChoice(entries(a=1, b=1)).choose(loads.__getitem__, lambda: next(draws)) == "b"
+    assert WeightedChoice({"a": 1, "b": 1}.items()).choose(loads.__getitem__, lambda: next(draws)) == "b"
 
 
 def test_load_is_seen_in_proportion_to_the_weight() -> None:
     draws = iter([0.1, 0.9])
-    assert WeightedChoice(entries(a=3, b=1)).choose({"a": 5, "b": 2}.__getitem__, lambda: next(draws)) == "a"
+    assert WeightedChoice({"a": 3, "b": 1}.items()).choose({"a": 5, "b": 2}.__getitem__, lambda: next(draws)) == "a"
 
 
 def test_one_that_answers_slowly_gets_less_than_its_share() -> None:
@@ -84,7 +80,7 @@ def test_one_that_answers_slowly_gets_less_than_its_share() -> None:
     chosen = []
     for tick in range(5_000):
         pending = {name: [end for end in ends if end > tick] for name, ends in pending.items()}
-        chosen.append(WeightedChoice(entries(quick=1, slow=1)).choose(load, random.random))
+        chosen.append(WeightedChoice({"quick": 1, "slow": 1}.items()).choose(load, random.random))
         pending[chosen[-1]].append(tick + (16 if chosen[-1] == "slow" else 4))
     assert 0.55 < chosen.count("quick") / len(chosen) < 0.8
 
@@ -98,8 +94,9 @@ def test_one_that_answers_slowly_gets_less_than_its_share() -> None:
 def test_whatever_is_drawn_a_deployment_with_a_weight_answers(
     weights: list[float], drawn: float, loads: list[int]
 ) -> None:
-    given_entries = entries(**dict(zip("abc", weights, strict=True)))
-    name = WeightedChoice(given_entries).choose(dict(zip("abc", loads, strict=True)).__getitem__, lambda: drawn)
+    name = WeightedChoice(zip("abc", weights, strict=True)).choose(
+        dict(zip("abc", loads, strict=True)).__getitem__, lambda: drawn
+    )
     assert weights["abc".index(name)] > 0
 
 

@@ -1,0 +1,104 @@
+"""Records of usual exchanges: of a whole answer of status 200 that contains no error, to a request on the short way.
+
+They are as the tap would make them, in half the time: nothing is made in between.
+"""
+
+import time
+from typing import Final
+
+from auditor.domain.exchange import Capture, Exchange, Origin, Outcome
+from gateway.asked_exchange import AskedExchange
+from gateway.breaker import BreakerVerdict
+from gateway.wire import read_answer
+
+#: Members are looked up in Python, and each request asks for these.
+_CLIENT, _COMPLETE, _HASHED = Origin.CLIENT, Outcome.COMPLETE, Capture.HASHED
+_OK: Final = BreakerVerdict.OK
+_IN_FLIGHT: Final = ("biasmeter_in_flight", _CLIENT)
+_HTTP_OK: Final = 200
+#: `Exchange._make` without its check of the number of fields, which takes as long again.
+_new: Final = tuple.__new__
+
+
+def record(asked: AskedExchange, answer: bytes, arrived: float) -> bool:
+    """Record an exchange that has ended, count it, and release its slot.
+
+    Parameters
+    ----------
+    answer
+        The whole body.
+    arrived
+        `time.perf_counter` when it had come.
+
+    Returns
+    -------
+    bool
+        False, with nothing done, if the exchange is not usual.
+    """
+    summary = read_answer(answer)
+    plan, gateway, endpoint = asked.plan, asked.gateway, asked.known.plan.endpoint
+    capture, inclusion, skip_reason = plan.capture or endpoint.capture(
+        asked.config.seed, plan.route, asked.directives, asked.id
+    )
+    if summary is None or summary.error or summary.response is not None or capture is _HASHED or asked.envelope.stream:
+        return False
+    chosen, recorder, body, directives = asked.chosen, gateway.recorder, asked.body, asked.directives
+    usage, began = summary.usage, asked.began
+    prompt, completion = (None, None) if usage is None else (usage.prompt, usage.completion)
+    total_us = round((time.perf_counter() - began) * 1e6)
+    upstream_us = round((arrived - asked.asked_at) * 1e6)
+    label, name, route = endpoint.label or endpoint.path, chosen.deployment.name, plan.route.model
+    if skip_reason:
+        recorder.count_skipped(skip_reason)
+    else:
+        limit = asked.config.gateway.capture_limit
+        key = asked.known.plan.key
+        # All fields in their order: with their names it takes three times as long.
+        recorder.keep(
+            _new(
+                Exchange,
+                (
+                    asked.id,
+                    asked.at_us,
+                    _CLIENT,
+                    label,
+                    route,
+                    name,
+                    asked.envelope.model[:200],
+                    _HTTP_OK,
+                    _COMPLETE,
+                    False,  # stream
+                    1,  # attempts
+                    capture,
+                    inclusion,
+                    asked.config.config_hash,
+                    asked.request_id,
+                    directives.tags,
+                    None if key is None else key.id,
+                    directives.ref,
+                    directives.parent,
+                    None,  # type of error
+                    summary.finish_reason,
+                    prompt,
+                    completion,
+                    total_us,
+                    upstream_us,
+                    round((arrived - began) * 1e6),
+                    len(body),
+                    len(answer),
+                    len(answer) > limit or len(body) > limit,
+                    False,  # redacted
+                    None,  # content encoding
+                    None,  # hashes
+                    None,
+                    body[:limit],
+                    answer[:limit],
+                ),
+            )
+        )
+    recorder.counters.add(_IN_FLIGHT, -1)
+    recorder.series(label, route, name, _CLIENT).count(_HTTP_OK, prompt, completion, total_us, upstream_us, None)
+    if asked.grant is not None:
+        asked.grant.settle(prompt, completion, chosen.deployment.price, failed=False)
+    chosen.access.release(asked.ticket, _OK)
+    return True

@@ -113,9 +113,7 @@ class KeyLimits:
                 use.lease.renew(key, second, tokens)
         return second
 
-    def count(
-        self, key: Key, reserved: int, prompt: int, completion: int, admitted: int, price: Price | None
-    ) -> None:
+    def count(self, key: Key, reserved: int, prompt: int, completion: int, admitted: int, price: Price | None) -> None:
         """Replace the tokens that were reserved in the second ``admitted`` by those that were used."""
         costs = price is not None and key.budget is not None
         if key.tpm is None and not costs:

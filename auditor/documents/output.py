@@ -14,10 +14,14 @@ def check_folder(folder: Path) -> None:
     Raises
     ------
     UsageError
-        A file has that name, or the name of one of its parents.
+        A file has that name, or the name of one of its parents, or no file can have it.
     """
     for path in (folder, *folder.parents):
-        if path.exists():
+        try:
+            exists = path.exists()
+        except OSError as error:  # the name is too long, for example
+            raise UsageError(f"{folder}: {(error.strerror or str(error)).lower()}") from None
+        if exists:
             if not path.is_dir():
                 raise UsageError(
                     f"{folder}: {path} is a file, not a folder" if path != folder else f"{folder}: is a file"

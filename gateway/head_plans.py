@@ -1,9 +1,11 @@
 """Plans: what follows from the head of a request, worked out once for each head that clients send again and again.
 
 A head is recognised by its bytes, except the values that differ from request to request: its content-length,
-x-request-id and traceparent. A plan is made when the strict parser has
-accepted the same head twice, and holds nothing of a body. All plans are dropped when the keys, the configuration or the
-snapshot have changed, so a plan is never older than what the ordinary way would look up.
+x-request-id and traceparent. A plan is made when the strict parser has accepted the same head twice, and holds nothing
+of a body. All plans are dropped when the configuration has changed, or an action on a route begins or ends. When the
+key snapshot has changed, a plan is checked before it is used again: it stays if its key may do what it could, because
+hosts that share limits change the limits of keys every few seconds. So a plan is never older than what the ordinary way
+would look up.
 """
 
 import math
@@ -22,6 +24,7 @@ from gateway.errors import GatewayError
 from gateway.headers import is_request_id, is_trace
 from gateway.route_plans import RoutePlan
 from gateway.server import Request
+from gateway.snapshot import KeySnapshot
 
 #: The largest head with a plan, and the number of heads and of models of a head that have one.
 _MOST_HEAD: Final = 4096
@@ -55,20 +58,40 @@ _UNUSUAL: Final = frozenset({"transfer-encoding", "content-encoding", "expect", 
 class HeadPlan:
     """What follows from a head, and what has followed from it and a model so far."""
 
-    __slots__ = ("_models", "directives", "endpoint", "expires_us", "headers", "key", "target", "varying")
+    __slots__ = ("_models", "directives", "endpoint", "expires_us", "headers", "key", "snapshot", "target", "varying")
 
     def __init__(
-        self, varying: tuple[str, ...], endpoint: Endpoint, request: Request, key: Key | None, directives: Directives
+        self,
+        varying: tuple[str, ...],
+        endpoint: Endpoint,
+        request: Request,
+        key: Key | None,
+        snapshot: KeySnapshot | None,
+        directives: Directives,
     ) -> None:
         self.varying = varying
         self.endpoint = endpoint
         self.target = request.target
         self.headers: Mapping[str, str] = request.headers
         self.key = key
+        self.snapshot = snapshot  #: that the key was found in
         self.directives = directives
-        expires = key.expires_at if key is not None else None
-        self.expires_us = math.inf if expires is None else expires.timestamp() * 1e6
+        self.expires_us = _expiry(key)
         self._models: dict[str, RoutePlan | None] = {}
+
+    def renew(self, gateway: Gateway) -> bool:
+        """Find the key in the newest snapshot. Return False if the plan does not follow from it any more."""
+        old = self.key
+        try:
+            key = gateway.authenticator.identify(self.headers)
+        except GatewayError:  # revoked, for example
+            return False
+        if (key is None) is not (old is None):
+            return False
+        if key is not None and old is not None and (key.id, key.models, key.rights) != (old.id, old.models, old.rights):
+            return False
+        self.key, self.snapshot, self.expires_us = key, gateway.snapshot.current, _expiry(key)
+        return True
 
     def headers_with(self, values: Sequence[bytes]) -> Mapping[str, str] | None:
         """Return the fields of a head with these values; None if one of them is not usual."""
@@ -121,7 +144,7 @@ class HeadPlans:
         self._endpoints = endpoints
         self._plans: dict[bytes, HeadPlan] = {}
         self._seen: set[int] = set()
-        self._made_from: tuple[object, object, object] = (None, None, None)
+        self._made_from: tuple[object, object] = (None, None)
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -136,6 +159,8 @@ class HeadPlans:
         stop = data.find(b"\r", place)
         plan = self._plans.get(data[:place] + data[stop:end])
         headers: Mapping[str, str] | None
+        if not self._is_current():
+            return None
         if plan is not None and plan.varying is _LENGTH_ALONE:
             headers, digits = plan.headers, data[place:stop]
         else:
@@ -144,7 +169,10 @@ class HeadPlans:
             if read is None or plan is None or plan.varying != read.varying:
                 return None
             headers, digits = plan.headers_with(read.values), read.values[read.varying.index("content-length")]
-        if headers is None or not digits.isdigit() or len(digits) > _MOST_DIGITS or not self._is_current():
+        if headers is None or not digits.isdigit() or len(digits) > _MOST_DIGITS:
+            return None
+        if plan.snapshot is not self._gateway.snapshot.current and not plan.renew(self._gateway):
+            self._plans = {head: other for head, other in self._plans.items() if other is not plan}
             return None
         return KnownHead(plan, headers, end + 4, int(digits))
 
@@ -167,12 +195,13 @@ class HeadPlans:
         authenticator = self._gateway.authenticator
         try:
             key = authenticator.identify(request.headers)
+            snapshot = self._gateway.snapshot.current
             directives = authenticator.directives(request.headers, key)
         except GatewayError:
             return None
         if directives.origin is not Origin.CLIENT or directives.pin is not None:
             return None
-        return HeadPlan(varying, endpoint, request, key, directives)
+        return HeadPlan(varying, endpoint, request, key, snapshot, directives)
 
     def _is_seen(self, head: bytes) -> bool:
         mark = hash(head)
@@ -185,15 +214,20 @@ class HeadPlans:
         return False
 
     def _is_current(self) -> bool:
-        """Drop all plans if they were made from other keys or another configuration. Return whether they are kept."""
+        """Drop all plans if they were made from another configuration. Return whether they are kept."""
         gateway = self._gateway
-        table, authenticator, keys = self._made_from
+        table, authenticator = self._made_from
         # Every new configuration has a table of its own; an action on a route that expires changes the table alone.
-        if table is gateway.table and authenticator is gateway.authenticator and keys is gateway.snapshot.current:
+        if table is gateway.table and authenticator is gateway.authenticator:
             return True
         self._plans.clear()
-        self._made_from = gateway.table, gateway.authenticator, gateway.snapshot.current
+        self._made_from = gateway.table, gateway.authenticator
         return False
+
+
+def _expiry(key: Key | None) -> float:
+    """Return when a key expires, in microseconds since 1970."""
+    return math.inf if key is None or key.expires_at is None else key.expires_at.timestamp() * 1e6
 
 
 class _ReadHead(NamedTuple):

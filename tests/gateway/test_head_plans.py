@@ -2,6 +2,8 @@
 
 import gc
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,10 @@ from served import Served, served
 from two_ways import KEYS, SECRETS
 
 from auditor.config import Config
+from auditor.domain.keys import Right
 from gateway import snapshot
 from gateway.endpoints import ENDPOINTS
-from gateway.head_plans import HeadPlans
+from gateway.head_plans import HeadPlan, HeadPlans
 from gateway.routing import RoutingTable
 from gateway.server import Request
 
@@ -47,6 +50,12 @@ def request(length: int = 2, secret: str = SECRETS[0], **changed: Any) -> Reques
 def learn(made: HeadPlans, times: int = 2) -> None:
     for _ in range(times):
         made.learn(head() + b"{}", request())
+
+
+def found_plan(made: HeadPlans) -> HeadPlan:
+    found = made.find(head())
+    assert found is not None
+    return found.plan
 
 
 def test_a_head_is_known_when_it_has_come_twice_whatever_its_length_says(gateway: Served) -> None:
@@ -98,7 +107,66 @@ def test_an_unusual_head_is_never_known(gateway: Served, changed: dict[str, Any]
     assert (made.find(head() + b"{}"), len(made)) == (None, 0)
 
 
-def test_a_change_of_keys_or_configuration_drops_all_plans(gateway: Served) -> None:
+def test_a_plan_outlives_a_change_of_its_key_s_limits_and_has_the_new_ones(gateway: Served) -> None:
+    made, parts = plans(gateway), gateway.gateway
+    learn(made)
+    route_plan = found_plan(made).plan(parts, "m")
+    changed = replace(KEYS[0], rpm=7, tpm=8, budget=9.0)
+    snapshot.write(gateway.folders.snapshot, [changed, *KEYS[1:]])
+    parts.snapshot.refresh()
+    plan = found_plan(made)
+    assert plan.key == changed
+    assert plan.plan(parts, "m") is route_plan
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"revoked": True},
+        {"models": ("m",)},
+        {"rights": frozenset({Right.PIN})},
+        {"id": "key_9"},
+        {"expires_at": datetime(2020, 1, 1, tzinfo=UTC)},
+    ],
+)
+def test_a_key_that_may_do_something_else_drops_its_plan(gateway: Served, changed: dict[str, Any]) -> None:
+    made, parts = plans(gateway), gateway.gateway
+    learn(made)
+    snapshot.write(gateway.folders.snapshot, [replace(KEYS[0], **changed), *KEYS[1:]])
+    parts.snapshot.refresh()
+    assert (made.find(head()), len(made)) == (None, 0)
+
+
+def test_a_new_end_of_a_key_is_that_of_its_plan(gateway: Served) -> None:
+    made, parts = plans(gateway), gateway.gateway
+    learn(made)
+    end = datetime.now(UTC) + timedelta(days=1)
+    snapshot.write(gateway.folders.snapshot, [replace(KEYS[0], expires_at=end), *KEYS[1:]])
+    parts.snapshot.refresh()
+    assert found_plan(made).expires_us == end.timestamp() * 1e6
+
+
+def test_a_plan_without_a_key_ends_with_the_first_key(gateway: Served) -> None:
+    made, parts = plans(gateway), gateway.gateway
+    snapshot.write(gateway.folders.snapshot, [])
+    parts.snapshot.refresh()
+    keyless = (
+        head().replace(b"Authorization: Bearer " + SECRETS[0].encode() + b"\r\n", b"").replace(b": h", b": localhost")
+    )
+    asked = request()
+    del asked.headers["authorization"]
+    asked.headers["host"] = "localhost"
+    for _ in range(2):
+        made.learn(keyless, asked)
+    found = made.find(keyless)
+    assert found is not None
+    assert found.plan.key is None
+    snapshot.write(gateway.folders.snapshot, KEYS)
+    parts.snapshot.refresh()
+    assert (made.find(keyless), len(made)) == (None, 0)
+
+
+def test_a_change_of_keys_or_configuration_drops_plans(gateway: Served) -> None:
     made, parts = plans(gateway), gateway.gateway
     learn(made)
     snapshot.write(gateway.folders.snapshot, KEYS[1:])

@@ -1,8 +1,9 @@
 """What new exchanges cost a store that holds many already: CPU of this process and of PostgreSQL, step by step."""
 
+import gc
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,6 +18,7 @@ from great_fleet import fill, fleet_config, later
 from shipping_fleet import postmaster_of, server_cpu
 from window_cost import CONDITIONS
 
+from auditor.domain.exchange import Exchange
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.code import code_chunk, find_chunks
 from auditor.jobs.estimate import count_stale, estimate_all
@@ -73,11 +75,11 @@ async def cost_of_new(url: str, folder: Path, *, past: int, deployments: int, ne
         await find_chunks(opened, work)  # a search has seen the past, as in a store that is in use
     store = ExchangeStore(connection)
     await store.prepare()
-    writer = SpoolWriter(folder / "spool", "w")
-    for one in made:
-        writer.append(exchange_codec.encode(one), 1)
-    writer.close()
+    _write_spool(folder / "spool", made)
     quarantine = Quarantine(folder / "quarantine", Counters(folder / "shipper.counters"), 1 << 20)
+    # A collection would walk through what was made to write the past, which no process of a gateway holds.
+    gc.collect()
+    gc.freeze()
     with step("ship"):
         while await ship_some(store, folder / "spool", quarantine):
             pass
@@ -94,6 +96,13 @@ async def cost_of_new(url: str, folder: Path, *, past: int, deployments: int, ne
     growth.lost, growth.doubled = await _lost_and_doubled(connection, [one.id for one in made], coded)
     await connection.close()
     return growth
+
+
+def _write_spool(folder: Path, made: Iterable[Exchange]) -> None:
+    writer = SpoolWriter(folder, "w")
+    for one in made:
+        writer.append(exchange_codec.encode(one), 1)
+    writer.close()
 
 
 async def _lost_and_doubled(connection: asyncpg.Connection, new: list[UUID], coded: int) -> tuple[int, int]:

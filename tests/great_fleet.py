@@ -41,12 +41,13 @@ _BULK = (
        FROM made""",
     """INSERT INTO planned_calls SELECT 'bulk/' || i, plan, deployment, statement, condition[1],
            condition[2], condition[3], condition[4], 'CTO-00', 0, i, true FROM made""",
+    "INSERT INTO planned_instances SELECT 'bulk/' || i, id FROM made",
     """INSERT INTO exchanges SELECT e2.* FROM made m, (SELECT * FROM exchanges LIMIT 1) AS e,
            LATERAL jsonb_populate_record(e::exchanges, jsonb_build_object('id', m.id, 'at', m.at,
-           'deployment', m.deployment, 'ref', 'bulk/' || m.i, 'origin', 'probe')) AS e2""",
+           'deployment', m.deployment, 'ref', 'bulk/' || m.i, 'origin', 'probe', 'prompt_tokens', 80 + m.i % 40,
+           'completion_tokens', 20 + m.i % 60)) AS e2""",
     """INSERT INTO exchange_content SELECT m.id, c.request, c.response FROM made m,
            (SELECT * FROM exchange_content LIMIT 1) AS c""",
-    "INSERT INTO planned_instances SELECT 'bulk/' || i, id FROM made",
     """INSERT INTO codings (exchange_id, coder, hour, deployment, origin, rubric, task, perspective, role, sentiment,
            invites_reason, category, cluster, inclusion, sel, sel_reason, sel_via, elab, elab_reason, coded_at)
        SELECT id, $1, date_trunc('hour', at), deployment, 'probe', 'statement', condition[1], condition[2],
@@ -78,7 +79,8 @@ async def fill(url: str, config: Config, exchanges: int) -> None:
         await make_days(connection, _TABLES, days, "days of a test")
     connection = await asyncpg.connect(url)
     try:
-        await connection.execute("DELETE FROM planned_instances; DELETE FROM planned_calls; DELETE FROM tallies")
+        for table in ("planned_instances", "planned_calls", "plan_usage", "tallies"):
+            await connection.execute(f"DELETE FROM {table}")
         asked = [one.id for one in pool], list(CELLS), [one.category for one in pool]
         await connection.execute(_MADE, exchanges, len(config.deployments), NOON, *asked, timeout=900)
         for statement in _BULK:

@@ -59,6 +59,7 @@ LIFETIMES: Final[Mapping[str, TableRule]] = {
     "planned_calls": _rule("auditor.store.plans", _PARENT, parent="plans"),
     "console_runs": _rule("auditor.store.console_runs", _FOREVER),
     "plan_counts": _rule("auditor.store.overview", _PARENT, parent="plans"),
+    "plan_usage": _rule("auditor.store.plans", _PARENT, parent="plans"),
     "coders": _rule("auditor.store.codings", _FOREVER),
     "codings": _rule("auditor.store.codings", _FACTS),
     "votes": _rule("auditor.store.codings", _FACTS, content="rationale"),

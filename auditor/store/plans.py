@@ -15,14 +15,12 @@ from sqlalchemy import (
     Boolean,
     Column,
     DateTime,
-    Double,
     ForeignKey,
     Integer,
     Select,
     Table,
     Text,
     UniqueConstraint,
-    cast,
     func,
     select,
     text,
@@ -34,7 +32,7 @@ from auditor.domain.condition import Task
 from auditor.domain.plan import Plan, PlannedCall
 from auditor.errors import InputError, StoreUnavailable
 from auditor.store.engine import metadata
-from auditor.store.exchanges import announce, exchanges, planned_instances
+from auditor.store.exchanges import announce, planned_instances
 
 statements = Table(
     "statements",
@@ -74,6 +72,25 @@ planned_calls = Table(
     Column("position", Integer, nullable=False),  #: order of sending within the plan and deployment
     Column("invites_reason", Boolean, nullable=False),
     UniqueConstraint("plan_id", "deployment", "position"),
+)
+
+
+#: What calls have used, by the deployment that answered and the kind of question. A trigger adds to it.
+plan_usage = Table(
+    "plan_usage",
+    metadata,
+    Column("plan_id", Text, ForeignKey("plans.id"), primary_key=True),
+    Column("deployment", Text, primary_key=True),
+    Column("task", Text, primary_key=True),
+    Column("invites_reason", Boolean, primary_key=True),
+    Column("calls", BigInteger, nullable=False),  #: with repeated and failed ones
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
+    Column("last_at", DateTime(timezone=True), nullable=False),
+    Column("complete_at", DateTime(timezone=True)),
+    Column("answers", BigInteger, nullable=False),  #: that count and report their tokens; the next two are their sums
+    Column("answer_tokens", BigInteger, nullable=False),
+    Column("answer_us", BigInteger, nullable=False),
 )
 
 
@@ -254,9 +271,21 @@ async def read_calls(connection: AsyncConnection, refs: Collection[str]) -> dict
 
 
 async def read_spent(connection: AsyncConnection, plan_id: str) -> dict[str, Spent]:
-    """Sum by deployment what a plan has used, with repeated and failed calls."""
-    sent = select(exchanges).join(planned_calls, planned_calls.c.ref == exchanges.c.ref)
-    return await add_up(connection, sent.where(planned_calls.c.plan_id == plan_id))
+    """Read by deployment what a plan has used, with repeated and failed calls, and those that were removed since."""
+    used = plan_usage.c
+    query = (
+        select(
+            used.deployment,
+            func.sum(used.calls).label("calls"),
+            func.sum(used.prompt_tokens).label("prompt"),
+            func.sum(used.completion_tokens).label("completion"),
+            func.max(used.last_at).label("last_at"),
+            func.max(used.complete_at).label("complete_at"),
+        )
+        .where(used.plan_id == plan_id)
+        .group_by(used.deployment)
+    )
+    return await _read_spent(connection, query)
 
 
 async def add_up(connection: AsyncConnection, sent: Select[Any]) -> dict[str, Spent]:
@@ -270,15 +299,19 @@ async def add_up(connection: AsyncConnection, sent: Select[Any]) -> dict[str, Sp
         func.max(each.c.at).label("last_at"),
         func.max(each.c.at).filter(each.c.outcome == "complete").label("complete_at"),
     ).group_by(each.c.deployment)
+    return await _read_spent(connection, query)
+
+
+async def _read_spent(connection: AsyncConnection, sums: Select[Any]) -> dict[str, Spent]:
     return {
         row.deployment: Spent(
-            calls=row.calls,
+            calls=int(row.calls),
             prompt_tokens=int(row.prompt),
             completion_tokens=int(row.completion),
             last_at=row.last_at,
             last_complete=row.complete_at == row.last_at,
         )
-        for row in await connection.execute(query)
+        for row in await connection.execute(sums)
     }
 
 
@@ -299,23 +332,16 @@ AnswerStatsByKind: TypeAlias = Mapping[tuple[str, Kind], AnswerStats]
 
 
 async def read_answer_stats(connection: AsyncConnection) -> AnswerStatsByKind:
-    """Average the tokens and times of the answers to planned calls that report them."""
-    keys = (planned_calls.c.deployment, planned_calls.c.task, planned_calls.c.invites_reason)
-    query = (
-        select(
-            *keys,
-            func.count().label("answers"),
-            cast(func.avg(exchanges.c.completion_tokens), Double).label("tokens"),
-            cast(func.avg(exchanges.c.total_us), Double).label("microseconds"),
-        )
-        .join(planned_instances, planned_instances.c.ref == planned_calls.c.ref)
-        .join(exchanges, exchanges.c.id == planned_instances.c.exchange_id)
-        .where(exchanges.c.completion_tokens.is_not(None))
-        .group_by(*keys)
-    )
+    """Average the tokens and times of the answers to the stored plans' calls that report them."""
+    used = plan_usage.c
+    keys = (used.deployment, used.task, used.invites_reason)
+    sums = {name: func.sum(used[name]).label(name) for name in ("answers", "answer_tokens", "answer_us")}
+    query = select(*keys, *sums.values()).where(used.answers > 0).group_by(*keys)
     return {
         (row.deployment, (Task(row.task), row.invites_reason)): AnswerStats(
-            answers=row.answers, completion_tokens=row.tokens, seconds=row.microseconds / 1e6
+            answers=int(row.answers),
+            completion_tokens=float(row.answer_tokens / row.answers),
+            seconds=float(row.answer_us / row.answers) / 1e6,
         )
         for row in await connection.execute(query)
     }

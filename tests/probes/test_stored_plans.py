@@ -9,14 +9,23 @@ from exchanges import NOON, exchange
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.domain.condition import Task
-from auditor.domain.exchange import Exchange, Origin
+from auditor.domain.exchange import Exchange, Origin, Outcome
 from auditor.domain.plan import PlannedCall
 from auditor.errors import InputError, StoreUnavailable
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import SHIPPED_POOLS, record_of, shipped_pool
 from auditor.probes.plan import Planned, PlanSpec, make_plan
 from auditor.store.engine import transaction
-from auditor.store.plans import AnswerStats, Count, add_plan, answered_positions, count_calls, read_answer_stats
+from auditor.store.plans import (
+    AnswerStats,
+    Count,
+    Spent,
+    add_plan,
+    answered_positions,
+    count_calls,
+    read_answer_stats,
+    read_spent,
+)
 
 PLANNED = make_plan(PlanSpec(design=Design.SENTINEL, statements=shipped_pool()[:5], draws=2))
 EACH = 5 * 3 * 2
@@ -96,3 +105,37 @@ async def test_habits_are_means_over_the_answers_that_count(engine: AsyncEngine,
         assert await read_answer_stats(connection) == {
             ("left", (Task.BJ, True)): AnswerStats(answers=2, completion_tokens=42.5, seconds=1.5)
         }
+
+
+async def test_what_a_plan_has_used_counts_repeated_failed_and_removed_calls(
+    engine: AsyncEngine, migrated_url: str
+) -> None:
+    other = make_plan(PlanSpec(design=Design.SENTINEL, statements=shipped_pool()[5:10]))
+    left, foreign = list(PLANNED.calls("left")), next(iter(other.calls("left")))
+    await store(engine, PLANNED, *left)
+    await store(engine, other, foreign)
+    used = {"prompt_tokens": 10, "completion_tokens": 20}
+    batches = [
+        [answer(left[0], 0, **used), answer(left[1], 1, **used), answer(foreign, 2, **used)],
+        [answer(left[0], 3, **used), exchange(NOON, **used), answer(left[2], 4, outcome=Outcome.FAILED, status=502)],
+    ]
+    for batch in batches:
+        await ship(migrated_url, batch)
+    wanted = {
+        "left": Spent(
+            calls=4,
+            prompt_tokens=30,
+            completion_tokens=60,
+            last_at=NOON + timedelta(seconds=4),
+            last_complete=False,
+        )
+    }
+    async with transaction(engine) as connection:
+        assert await read_spent(connection, PLANNED.plan.id) == wanted
+    await ship(migrated_url, batches[1])  # a shipper that died before its mark ships again
+    await fetch(migrated_url, "DELETE FROM exchanges")
+    async with transaction(engine) as connection:
+        assert await read_spent(connection, PLANNED.plan.id) == wanted
+    await ship(migrated_url, [answer(left[2], 5)])
+    async with transaction(engine) as connection:
+        assert (await read_spent(connection, PLANNED.plan.id))["left"].last_complete

@@ -140,6 +140,26 @@ CREATE TABLE plan_counts (
     PRIMARY KEY (plan_id, deployment)
 );
 
+-- What a plan's calls have used, by the deployment that answered and the kind of question, with repeated and failed calls.
+-- A trigger adds to it with every insertion into exchanges, so that neither a page nor a budget reads exchanges. The
+-- columns of answers are sums over the answers that count and report their tokens. Removed exchanges stay in: they are
+-- spent.
+CREATE TABLE plan_usage (
+    plan_id text NOT NULL REFERENCES plans (id) ON DELETE CASCADE,
+    deployment text NOT NULL,
+    task text NOT NULL,
+    invites_reason boolean NOT NULL,
+    calls bigint NOT NULL,
+    prompt_tokens bigint NOT NULL,
+    completion_tokens bigint NOT NULL,
+    last_at timestamptz NOT NULL,
+    complete_at timestamptz,
+    answers bigint NOT NULL,
+    answer_tokens bigint NOT NULL,
+    answer_us bigint NOT NULL,
+    PRIMARY KEY (plan_id, deployment, task, invites_reason)
+);
+
 -- All writers lock the rows in one order.
 CREATE FUNCTION fn_biasmeter_calls_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -370,6 +390,36 @@ CREATE TRIGGER tg_biasmeter_exchanges_counted AFTER INSERT ON exchanges
 
 CREATE TRIGGER tg_biasmeter_exchanges_removed AFTER DELETE ON exchanges
     REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION fn_biasmeter_exchanges_counted();
+
+-- An answer counts by its row in planned_instances, which is written before the exchange.
+CREATE FUNCTION fn_biasmeter_calls_used() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO plan_usage AS u (
+        plan_id, deployment, task, invites_reason, calls, prompt_tokens, completion_tokens, last_at, complete_at,
+        answers, answer_tokens, answer_us
+    )
+    SELECT
+        p.plan_id, e.deployment, p.task, p.invites_reason, count(*), coalesce(sum(e.prompt_tokens), 0),
+        coalesce(sum(e.completion_tokens), 0), max(e.at), max(e.at) FILTER (WHERE e.outcome = 'complete'),
+        count(i.ref), coalesce(sum(e.completion_tokens) FILTER (WHERE i.ref IS NOT NULL), 0),
+        coalesce(sum(e.total_us) FILTER (WHERE i.ref IS NOT NULL), 0)
+    FROM arrived e
+    JOIN planned_calls p ON p.ref = e.ref
+    LEFT JOIN planned_instances i ON i.ref = e.ref AND i.exchange_id = e.id AND e.completion_tokens IS NOT NULL
+    WHERE e.ref IS NOT NULL
+    GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
+    ON CONFLICT (plan_id, deployment, task, invites_reason) DO UPDATE SET
+        calls = u.calls + excluded.calls, prompt_tokens = u.prompt_tokens + excluded.prompt_tokens,
+        completion_tokens = u.completion_tokens + excluded.completion_tokens,
+        last_at = greatest(u.last_at, excluded.last_at), complete_at = greatest(u.complete_at, excluded.complete_at),
+        answers = u.answers + excluded.answers, answer_tokens = u.answer_tokens + excluded.answer_tokens,
+        answer_us = u.answer_us + excluded.answer_us;
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER tg_biasmeter_exchanges_used AFTER INSERT ON exchanges
+    REFERENCING NEW TABLE AS arrived FOR EACH STATEMENT EXECUTE FUNCTION fn_biasmeter_calls_used();
 
 -- ## Erasures
 

@@ -162,7 +162,7 @@ async def _read_page(request: web.Request, query: _Query) -> _Page:
         ids = [coder.id for coder in coders]
     async with transaction(request.app[ENGINE]) as connection:
         total = await count_answers(connection, ids, query.selection)
-        found = await read_answers(connection, ids, query.selection, query.limit + 1, query.after)
+        found = await read_answers(connection, ids, query.selection, query.limit + 1, query.after, total)
         more, found = len(found) > query.limit, found[: query.limit]
         stored = await stored_by_id(connection, [coding["exchange_id"] for coding, _ in found])
     answers = [((coding, votes), stored.get(coding["exchange_id"])) for coding, votes in found]

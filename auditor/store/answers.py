@@ -42,6 +42,8 @@ CELLS: Final = {
     "union": or_(_ENDORSES_SEL, _ENDORSES_ELAB),
     "uncoded": or_(codings.c.uncoded.is_not(None), codings.c.sel == ABSTAIN, codings.c.elab == ABSTAIN),
 }
+#: So many codings are all found before the page is cut from them.
+_FEW: Final = 5000
 #: Rows of a page of an export.
 _PAGE: Final = 500
 
@@ -100,15 +102,20 @@ async def count_labels(
 
 
 async def read_answers(
-    connection: AsyncConnection, coders: Collection[str], selection: CodedSelection, limit: int, after: UUID | None
+    connection: AsyncConnection,
+    coders: Collection[str],
+    selection: CodedSelection,
+    limit: int,
+    after: UUID | None,
+    total: int,
 ) -> list[VotedCoding]:
-    """Read one page of a selection, the newest exchange first, from before the exchange ``after``."""
+    """Read one page of a selection of ``total`` codings, the newest exchange first, from before ``after``."""
     wanted = _conditions(coders, selection)
     if after is not None:
         wanted.append(codings.c.exchange_id < after)
-    if "deployment" in selection.equal:
-        # The codings of one deployment are found by its index. Left to choose, PostgreSQL goes through all codings in
-        # the order of the page, which takes long where few of them match.
+    if "deployment" in selection.equal or total <= _FEW:
+        # The codings of one deployment are found by its index, and few by those of the filters. Left to choose,
+        # PostgreSQL goes through all codings in the order of the page, which takes long where few of them match.
         found = select(codings.c.exchange_id, codings.c.coder).where(*wanted).cte("found").prefix_with("MATERIALIZED")
         newest = select(found).order_by(found.c.exchange_id.desc(), found.c.coder).limit(limit)
         keys = [tuple(row) for row in await connection.execute(newest)]

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    and_,
     exists,
     insert,
     not_,
@@ -132,6 +133,8 @@ async def read_clusters(connection: AsyncConnection, coder: str, ids: Sequence[U
 
 
 def _stored(ids: Sequence[UUID]) -> Select[Any]:
+    # The ids stand in the join too: of those of the other table alone, PostgreSQL may read the content of every day.
+    content = and_(exchange_content.c.id == exchanges.c.id, exchange_content.c.id.in_(ids))
     return (
         select(
             exchanges,
@@ -140,7 +143,7 @@ def _stored(ids: Sequence[UUID]) -> Select[Any]:
             *(planned_calls.c[name].label(f"asked_{name}") for name in _ASKED),
             statements.c.record.label("statement_record"),
         )
-        .outerjoin(exchange_content, exchange_content.c.id == exchanges.c.id)
+        .outerjoin(exchange_content, content)
         .outerjoin(planned_calls, planned_calls.c.ref == exchanges.c.ref)
         .outerjoin(statements, statements.c.id == planned_calls.c.statement_id)
         .where(exchanges.c.id.in_(ids))

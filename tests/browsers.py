@@ -18,6 +18,10 @@ _SERIOUS = """async () => {
     one => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join(' | ')}`);
 }"""
 
+_BEYOND_FORMS = """[...document.querySelectorAll('form :is(input, select, textarea, button)')].filter(
+  one => one.getBoundingClientRect().right > one.closest('form').getBoundingClientRect().right).map(
+  one => one.outerHTML)"""
+
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
@@ -60,9 +64,10 @@ def assert_accessible(page: Page) -> None:
 
 
 def assert_fits(page: Page) -> None:
-    """Fail if the page as a whole scrolls sideways."""
+    """Fail if the page as a whole scrolls sideways, or a field reaches beyond its form."""
     width = page.viewport_size["width"] if page.viewport_size else 0
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(_BEYOND_FORMS) == []
 
 
 @cache

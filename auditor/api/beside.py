@@ -18,7 +18,7 @@ from auditor.domain.exchange import Origin
 from auditor.estimation.pairs import COMPARED, PairedMeasure, Pairing, Share, pair
 from auditor.metrics.rates import METRICS
 from auditor.report.drawing import scale_top
-from auditor.report.wording import DASH, condition_words, percent, points, points_text, signed
+from auditor.report.wording import DASH, MINUS, condition_words, percent, points, points_text, signed
 from auditor.store.engine import transaction
 from auditor.store.estimates import EstimateRow, read_estimates
 from auditor.store.plans import read_statement_texts
@@ -154,7 +154,7 @@ def _share(share: Share, name: str, side: EstimateRow, pairing: Pairing, **more:
     conditions = ",".join(pairing.conditions)
     return {
         "rate": rate,
-        "of": f"{share.events:,} of {share.trials:,}",
+        "of": f"{share.events:,} of {share.trials:,}".replace("-", MINUS),
         "address": list_of(side, condition=conditions, cell=_CELLS[name], **more),
     }
 

@@ -233,7 +233,7 @@ async def _list_page(request: web.Request) -> web.Response:
     return render_page(
         request,
         "findings.html.j2",
-        findings=[_line(one, now) for one in found],
+        findings=[finding_line(one, now) for one in found],
         shown=wanted,
         choices=choices,
         actions=[_action_line(one) for one in reversed(actions[-_SHOWN_ACTIONS:])],
@@ -254,7 +254,8 @@ def _action_line(one: StoredAction) -> dict[str, Any]:
     }
 
 
-def _line(one: Finding, now: datetime) -> dict[str, Any]:
+def finding_line(one: Finding, now: datetime) -> dict[str, Any]:
+    """Return what a list says of a finding, as text."""
     return {
         "id": one.id,
         "deployment": one.deployment,
@@ -262,7 +263,7 @@ def _line(one: Finding, now: datetime) -> dict[str, Any]:
         "direction": "rose" if one.evidence.get("direction") == "up" else "fell",
         "level": one.level,
         "state": one.state,
-        "since": day_text(datetime.combine(one.day, time(), UTC)),
+        "since": _day(one.day),
         "change": _change(one),
         "silenced": moment_text(one.silenced_until) if one.silenced_until and one.is_silenced(now) else "",
     }
@@ -288,7 +289,7 @@ async def _finding_page(request: web.Request) -> web.Response:
     return render_page(
         request,
         "finding.html.j2",
-        finding=_line(finding, now),
+        finding=finding_line(finding, now),
         n=finding.n,
         n_statements=finding.n_statements,
         window=_days(finding.window_since, finding.day),
@@ -298,7 +299,11 @@ async def _finding_page(request: web.Request) -> web.Response:
         limit=-log(evidence["promise"]["alpha"]),
         promise=evidence["promise"],
         passes=evidence["n_passes"],
-        reference={**evidence["reference"], "release": reference.release if reference else None},
+        reference={
+            **evidence["reference"],
+            "until": _day(date.fromisoformat(evidence["reference"]["until"])),
+            "release": reference.release if reference else None,
+        },
         events=[_event_line(one) for one in events],
         can_act=person_of(request).role.includes(KeyRole.REVIEWER) and finding.state != "answered",
         named=person_of(request).key_id is None,
@@ -345,6 +350,10 @@ async def _spans(connection: AsyncConnection, finding: Finding, reference: Store
             }
         )
     return out
+
+
+def _day(day: date) -> str:
+    return day_text(datetime.combine(day, time(), UTC))
 
 
 def _days(first: date, last: date) -> str:

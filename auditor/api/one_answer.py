@@ -1,6 +1,6 @@
 """Serve ``/answers/{id}``: one answer with its prompt, its labels and their makers, its copies and its estimates."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from re import compile as compile_pattern
@@ -15,7 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditor.api.addresses import deployment_address
 from auditor.api.answers import answer_record, labels_of, statement_in, stored_by_id
 from auditor.api.cells import estimate_cell_of
-from auditor.api.context import CONFIG, ENGINE
+from auditor.api.context import CLOCK, CONFIG, ENGINE
+from auditor.api.findings import finding_line
 from auditor.api.pages import render_page
 from auditor.api.requests import ApiError, known_filters, required_id
 from auditor.coding.coders import open_coders
@@ -23,6 +24,7 @@ from auditor.coding.exchanges import ExchangeCoder, stored_text
 from auditor.config import Config
 from auditor.counting.conditions import BASELINE, FACTORS
 from auditor.domain.exchange import Origin
+from auditor.domain.ids import id_time
 from auditor.estimation.snapshots import ALL, AT_BASELINE, CATEGORY
 from auditor.report.wording import condition_words
 from auditor.store.answers import VotedCoding, read_codings
@@ -30,6 +32,7 @@ from auditor.store.codings import StoredAnswer, read_descriptions
 from auditor.store.engine import transaction
 from auditor.store.estimates import EstimateRow, read_estimates
 from auditor.store.exchanges import ExchangeSummary, read_asked_again
+from auditor.store.findings import Finding, read_findings_on
 
 #: Characters of a text that are shown, and of one beside it.
 _WHOLE: Final = 100_000
@@ -56,6 +59,7 @@ class _Answer:
     calls: Sequence[ExchangeSummary]  #: of judges
     further: Sequence[ExchangeSummary]  #: copies beyond the first
     estimates: Sequence[EstimateRow]
+    findings: Sequence[Finding]  #: whose days hold it
 
 
 def routes() -> list[web.RouteDef]:
@@ -87,6 +91,7 @@ async def _page(request: web.Request) -> web.Response:
         further=[_link(one) for one in answer.further],
         calls=[_link(one) for one in answer.calls],
         lineage=list(_lineage(answer)),
+        findings=[finding_line(one, request.app[CLOCK]()) for one in answer.findings],
         facts={name: value for name, value in _facts(stored, config).items() if value not in (None, "")},
         at=facts["at"].strftime("%Y-%m-%d %H:%M:%S"),
     )
@@ -116,6 +121,9 @@ async def _json(request: web.Request) -> web.Response:
             "counted_in": [
                 {name: getattr(row, name) for name in ("window", "condition", "metric", "layer", "base", "value", "n")}
                 for _, row in _counted_in(answer)
+            ],
+            "findings": [
+                {name: getattr(one, name) for name in ("id", "metric", "level", "state")} for one in answer.findings
             ],
         }
     )
@@ -151,7 +159,15 @@ async def _read(request: web.Request) -> _Answer:
             further=copies[_MOST:],
             calls=[one for one in related if one.origin == Origin.JUDGE],
             estimates=estimates,
+            findings=await _findings(connection, stored, known),
         )
+
+
+async def _findings(connection: AsyncConnection, stored: StoredAnswer, coders: Collection[str]) -> list[Finding]:
+    """Read the findings of these coders that may count the answer: only probes are monitored."""
+    if stored.facts["origin"] != Origin.PROBE:
+        return []
+    return await read_findings_on(connection, coders, stored.facts["deployment"], id_time(stored.facts["id"]).date())
 
 
 async def _estimates(connection: AsyncConnection, codings: Sequence[VotedCoding]) -> list[EstimateRow]:

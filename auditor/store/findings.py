@@ -1,6 +1,6 @@
 """Store findings, what people did with them, and the messages to post about them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Final
@@ -160,6 +160,20 @@ async def read_new_findings(connection: AsyncConnection, since: datetime) -> lis
     """Read the findings that were opened since a moment, the newest first."""
     query = select(findings).where(findings.c.first_seen >= since)
     query = query.order_by(findings.c.first_seen.desc(), findings.c.id).limit(_MOST)
+    return [Finding(**row) for row in (await connection.execute(query)).mappings()]
+
+
+async def read_findings_on(
+    connection: AsyncConnection, coders: Collection[str], deployment: str, day: date
+) -> list[Finding]:
+    """Read the findings on a deployment's answers of a day: those whose days hold it, the newest first."""
+    query = (
+        select(findings)
+        .where(findings.c.coder.in_(coders), findings.c.deployment == deployment)
+        .where(findings.c.window_since <= day, findings.c.day >= day)
+        .order_by(findings.c.first_seen.desc(), findings.c.id)
+        .limit(_MOST)
+    )
     return [Finding(**row) for row in (await connection.execute(query)).mappings()]
 
 

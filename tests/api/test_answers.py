@@ -13,6 +13,7 @@ import pytest
 from api_server import serving
 from audited import ANSWERS, CTO, TRAFFIC, answered, chat_body, configuration, fetch, panel_answers, plan, ship, verdict
 from exchanges import NOON, exchange
+from finding_entries import found
 from hostile_texts import HOSTILE
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -83,6 +84,26 @@ async def test_every_number_leads_to_as_many_answers_as_its_numerator_has(
             compared[row.condition.partition("=")[0]] += 1
     assert {"all", "baseline", "task", "category", "CTO/self/none/neutral"} <= compared.keys()
     assert compared.total() > 100
+
+
+async def test_an_answer_leads_to_the_findings_of_its_days(
+    audited: None, migrated_url: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    ((coder,),) = await fetch(migrated_url, "SELECT DISTINCT coder FROM codings")
+    today, config = NOON.date(), configuration(tmp_path)
+    days = {"coder": coder, "window_since": today - timedelta(days=2), "day": today}
+    await found(engine, config, id="of_these_days", **days)
+    await found(engine, config, id="of_other_days", **(days | {"day": today - timedelta(days=1)}))
+    await found(engine, config, id="of_another", **(days | {"deployment": "d2"}))
+    await found(engine, config, id="of_another_coder", **(days | {"coder": "statement-1"}))
+    async with serving(migrated_url, config, later) as address:
+        one = (await answers(address, "deployment=d1&limit=1"))["answers"][0]["id"]
+        _, page = await get(address, f"/answers/{one}")
+        _, told = await get(address, f"/api/answers/{one}")
+        code, _ = await get(address, "/findings/of_these_days")
+    assert code == 200
+    assert re.findall(r'href="/findings/(\w+)"', page) == ["of_these_days"]
+    assert json.loads(told)["findings"] == [{"id": "of_these_days", "metric": "ir", "level": "page", "state": "open"}]
 
 
 async def test_pages_follow_each_other_to_the_last(audited: None, migrated_url: str, tmp_path: Path) -> None:

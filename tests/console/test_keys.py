@@ -2,8 +2,9 @@
 
 import httpx2
 import pytest
+from browsers import LOOKS, assert_accessible, assert_fits, opened
 from console_server import Console, later
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 from postgres import execute, fetch
 
 from auditor.domain.keys import KeyRole
@@ -32,6 +33,20 @@ def test_a_key_is_made_shown_once_and_revoked(open_site: Console, page: Page) ->
     page.get_by_role("button", name="Revoke desk <b>").click()
     assert "revoked" in page.get_by_role("row", name="desk <b>").inner_text()
     assert page.get_by_role("button", name="Revoke desk <b>").count() == 0
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_a_made_key_can_be_read_as_a_whole(open_site: Console, browser: Browser, width: int, scheme: str) -> None:
+    with opened(browser, width, scheme) as page:
+        page.goto(open_site.url + "/keys")
+        page.get_by_label("Name").fill("desk of the editors in Hamburg")
+        page.get_by_role("button", name="Create", exact=True).click()
+        page.get_by_label("The gateway refuses requests without a key").check()
+        page.get_by_role("button", name="Create", exact=True).click()
+        secret = page.get_by_role("status").locator("pre")
+        assert secret.evaluate("one => one.scrollWidth <= one.clientWidth")
+        assert_fits(page)
+        assert_accessible(page)
 
 
 @pytest.mark.parametrize(

@@ -118,10 +118,10 @@ def _lines(entry: "TrialEntry", harm: "dict[str, ArmEvidence]") -> "Iterator[str
     for name in _SHOWN:
         label = METRICS[name].label.replace("_", " ")
         body.append((f"{label} %", *(_cell(arm.metrics[name], 100) for arm in entry.arms)))
-        body.append(("  less control", "", *(_cell(arm.differences[name], 100) for arm in entry.arms[1:])))
+        body.append(("  minus control", "", *(_cell(arm.differences[name], 100) for arm in entry.arms[1:])))
     for kind in ("prompt", "completion"):
         body.append((f"{kind} tokens", *(_cell(arm.tokens[kind], 1) for arm in entry.arms)))
-        body.append(("  less control", "", *(_cell(arm.token_differences[kind], 1) for arm in entry.arms[1:])))
+        body.append(("  minus control", "", *(_cell(arm.token_differences[kind], 1) for arm in entry.arms[1:])))
     yield from table_lines([heads, *body])
     for arm, one in harm.items():
         yield f"{arm}: evidence of harm {one.log_evidence:.1f}, it stops at {one.threshold:.1f}"

@@ -36,7 +36,7 @@ def section(trials: Sequence[TrialEntry]) -> PageSection | None:
 
 def _trial(trial: TrialEntry) -> dict[str, Any]:
     control, *others = trial.arms
-    heads = ("measure", control.arm, *(head for arm in others for head in (arm.arm, f"{arm.arm} less control")))
+    heads = ("measure", control.arm, *(head for arm in others for head in (arm.arm, f"{arm.arm} minus control")))
     return {
         "route": text_cell(trial.route),
         "name": text_cell(trial.trial),
@@ -51,7 +51,12 @@ def _trial(trial: TrialEntry) -> dict[str, Any]:
 def _size_cells(arm: TrialArmEntry) -> list[TableCell]:
     untouched = ", ".join(f"{n:,} {reason}" for reason, n in arm.untouched.items())
     stops = [] if arm.stops is UNSET else [_stop_text(stop) for stop in arm.stops]
-    return [count(arm.n), count(arm.n_units), word_cell(untouched or "0"), word_cell("; ".join(stops) or "no")]
+    return [
+        count(arm.n),
+        count(arm.n_units),
+        word_cell(untouched or "0"),
+        word_cell("; ".join(stops) or "no", kind="text quote"),
+    ]
 
 
 def _stop_text(stop: ArmStopEntry) -> str:

@@ -10,7 +10,7 @@ from auditor.api.addresses import beside_address, deployment_address, list_of
 from auditor.api.cells import find_row
 from auditor.api.charts import ChartInterval, interval_axis, interval_bar
 from auditor.api.context import CLOCK, CONFIG, ENGINE
-from auditor.api.overview import read_overview, window_names
+from auditor.api.overview import read_names, window_names
 from auditor.api.pages import render_page
 from auditor.api.requests import ApiError, known_filters
 from auditor.domain.estimate import Insufficient
@@ -72,8 +72,9 @@ async def _read(request: web.Request) -> tuple[Pairing, tuple[EstimateRow, ...],
     sides: list[EstimateRow] = []
     rows: list[Sequence[Mapping[str, Any]]] = []
     async with transaction(app[ENGINE]) as connection:
+        known = await read_names(connection, config, now)
         for name in names:
-            if not (await read_overview(connection, config, now, name=name)).deployments:
+            if name not in known:
                 raise ApiError(404, f"No deployment has the name {name!r}.", "deployment_not_found", "name")
             found = await read_estimates(
                 connection, deployment=name, origin=Origin.PROBE, window=window, condition="all", metric="coverage"

@@ -6,7 +6,7 @@ not with the number of exchanges.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -80,7 +80,7 @@ async def read_overview(
         The only deployment to read, if it is given; none is returned if it is neither configured nor stored.
     """
     longest = max(config.monitor.windows)
-    since = (now - timedelta(seconds=longest)).astimezone(UTC).date()
+    since = _first_day(config, now)
     names = format_duration(longest), window or format_duration(longest)
     counts = await read_comparable(connection, names[0], _named(_COUNTS), name)
     estimates = await read_comparable(connection, names[1], _named((*HEADLINES, *_BESIDE)), name)
@@ -101,6 +101,18 @@ async def read_overview(
         window=names[1],
         deployments=tuple(_of_deployment(facts, one, declared.get(one), planned.get(one)) for one in shown),
     )
+
+
+async def read_names(connection: AsyncConnection, config: Config, now: datetime) -> set[str]:
+    """Read the names of all deployments that are configured or stored."""
+    seen = await count_seen(connection, _first_day(config, now))
+    planned = await count_planned(connection)
+    return {one.name for one in config.deployments} | {name for name, _ in seen} | set(planned)
+
+
+def _first_day(config: Config, now: datetime) -> date:
+    """Return the first day of the longest window."""
+    return (now - timedelta(seconds=max(config.monitor.windows))).astimezone(UTC).date()
 
 
 def _named(measures: Iterable[tuple[str, str | None, str | None]]) -> list[Measure]:

@@ -9,6 +9,9 @@ from gateway.redaction.streams import EventTemplate, Stream, find_strings, make_
 
 #: The maximum number of templates that are made for a stream.
 _MAX_TEMPLATES = 3
+#: The last events are usually of their own kinds (the finish reason, usage, the terminator, nothing): no template is
+#: made of an event that fewer follow.
+_LEAST_FOLLOWING = 4
 _DATA = b"data:"
 
 
@@ -37,7 +40,9 @@ class _Squeezer:
         before = after = b""
         start = stop = least = 0
         run: list[bytes] = []
-        for event in content.split(b"\n\n"):
+        events = content.split(b"\n\n")
+        last_to_learn = len(events) - 1 - _LEAST_FOLLOWING
+        for number, event in enumerate(events):
             if least and event.startswith(before) and event.endswith(after) and len(event) >= least:
                 run.append(event[start:stop])
                 continue
@@ -46,7 +51,7 @@ class _Squeezer:
             run = []
             self._events.append(event)
             # The first event of a stream is often of its own kind.
-            if self._untried and len(self._events) > 1 and self._learn(event):
+            if 0 < number <= last_to_learn and self._untried and self._learn(event):
                 before, after = self._parts[0], self._parts[-1]
                 start, stop, least = len(before), -len(after), len(before) + len(after)
         if run and not self._end_run(run):

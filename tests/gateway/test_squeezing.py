@@ -22,6 +22,10 @@ def chunk(text: str, *, index: int = 0, ascii_only: bool = False, **more: object
     return b"data: " + json.dumps(event, ensure_ascii=ascii_only).encode() + b"\n\n"
 
 
+#: As streams end: no template is made of so late an event.
+TAIL = chunk("", finish_reason="stop") + b'data: {"choices":[],"usage":{}}\n\ndata: [DONE]\n\n'
+
+
 def joined(content: bytes) -> list[str]:
     return [text for text in Stream(content).texts().values() if text]
 
@@ -36,6 +40,7 @@ def test_every_joined_text_is_searched(events: list[tuple[str, int, str]], ascii
         chunk(text, index=index, ascii_only=ascii_only, **extra)
         for (text, index, _), extra in zip(events, more, strict=True)
     )
+    content += TAIL
     found = searchable_text(content)
     for text in joined(content):
         assert text.encode() in found
@@ -47,7 +52,7 @@ def test_a_secret_in_pieces_is_suspected(places: list[int], secret: str) -> None
     said = f"so {secret} ok"
     ends = sorted({0, len(said), *(place % len(said) for place in places)})
     pieces = ["", "hello", *(said[begin:end] for begin, end in pairwise(ends))]
-    assert SEARCHER.suspects(searchable_text(b"".join(map(chunk, pieces))))
+    assert SEARCHER.suspects(searchable_text(b"".join(map(chunk, pieces)) + TAIL))
 
 
 def test_like_events_are_squeezed() -> None:
@@ -59,5 +64,5 @@ def test_like_events_are_squeezed() -> None:
 
 def test_a_quote_that_ends_a_string_is_no_text() -> None:
     forged = chunk("X").replace(b"X", b'x"}}],"note":"mira.canary@example.com","a":[{"b":{"c":"')
-    content = chunk("a") + chunk("b") + forged + chunk("c")
+    content = chunk("a") + chunk("b") + forged + chunk("c") + TAIL
     assert searchable_text(content) == Stream(content).searchable_text()

@@ -53,17 +53,19 @@ class _Squeezer:
             if run and not self._end_run(run):
                 return None
             run = []
-            self._events.append(event)
             # The first event of a stream is often of its own kind.
             if 0 < number <= last_to_learn and self._untried and self._learn(event):
                 before, after = self._parts[0], self._parts[-1]
                 start, stop, least = len(before), -len(after), len(before) + len(after)
+                run = [event[start:stop]]
                 # Usually all events but the last few are like this one, which is seen faster of all together.
                 block = events[number + 1 : last_to_learn + 1]
                 strings = [one[start:stop] for one in block]
                 if (after + _BETWEEN + before).join((b"", *strings, b"")) == _BETWEEN.join((after, *block, before)):
-                    run = strings
+                    run += strings
                     next(islice(walk, len(block), len(block)), None)  # go on behind them
+            else:
+                self._events.append(event)
         if run and not self._end_run(run):
             return None
         return _BETWEEN.join(self._events), self._pieces

@@ -69,8 +69,10 @@ def _is_coded(exchange: Exchange) -> bool:
 
 def _searchable_text(exchange: Exchange) -> bytes | None:
     """Join all text of an exchange, so that one search covers it; None if the answer is compressed."""
-    # Of most exchanges only the model and the finish reason are given; the word None is no secret.
-    facts = f"{exchange.model}\n{exchange.finish_reason}\n{exchange.ref}\n{exchange.error_type}"
+    facts = exchange.model
+    for fact in (exchange.finish_reason, exchange.ref, exchange.error_type):  # of most only the first is given
+        if fact is not None:
+            facts += "\n" + fact
     if exchange.content_encoding:
         if _is_coded(exchange):
             return None

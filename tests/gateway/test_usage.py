@@ -89,7 +89,8 @@ OPTIONS = st.one_of(
 
 FIELDS = st.builds(
     lambda fields, options: fields | options,
-    st.dictionaries(TEXT, VALUES, max_size=4),
+    # A second model, whatever the case of its letters, is refused.
+    st.dictionaries(TEXT.filter(lambda key: key.lower() != "model"), VALUES, max_size=4),
     st.one_of(st.just({}), st.fixed_dictionaries({"stream_options": OPTIONS})),
 )
 STYLES = st.fixed_dictionaries(

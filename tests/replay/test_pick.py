@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.config import loads
 from auditor.domain.exchange import Origin, Outcome
+from auditor.domain.ids import floor_id
 from auditor.jobs.work import open_work
 from auditor.store.engine import transaction
 from replay.formats import read_formats
@@ -153,9 +154,9 @@ async def test_a_resumed_replay_has_the_same_parents_with_the_same_weights(
 ):
     kept = {"desk": 0.25, "quiet": 1.0}
     stored = [
-        verdict("E", "D", number, route, model=route, inclusion=inclusion)
-        for route, inclusion in kept.items()
-        for number in range(40)
+        # The ids decide what is drawn.
+        verdict("E", "D", number, route, model=route, inclusion=inclusion, id=UUID(int=floor_id(NOON).int + number))
+        for number, (route, inclusion) in enumerate(one for one in kept.items() for _ in range(40))
     ]
     await ship(migrated_url, stored)
     spec = ReplaySpec(selection=read_selection("origin=client,limit=20,draw=traffic"), formats=read_formats("BJ"))

@@ -12,7 +12,6 @@ from typing import Final
 
 from typing_extensions import override
 
-from auditor.domain.exchange import Origin
 from auditor.domain.ids import new_id_text
 from gateway.answer_heads import AnswerHeads
 from gateway.app import Gateway, Router
@@ -29,13 +28,13 @@ from gateway.server import Request
 from gateway.server.short_connection import Offer, ShortConnection, ShortWay
 from gateway.unary_exchange import UnaryExchange
 from gateway.upstreams.lean import ConnectionPool
+from gateway.usual_records import IN_FLIGHT
 from gateway.wire import read_envelope
 
 #: Members are looked up in Python, and each request asks for these.
 _TAKEN: Final = Offer.TAKEN
 _DECLINED: Final = Offer.DECLINED
 _NOTHING_SAID: Final = BreakerVerdict.NONE
-_IN_FLIGHT: Final = ("biasmeter_in_flight", Origin.CLIENT)
 
 
 class UsualRequests(ShortWay):
@@ -111,7 +110,7 @@ class UsualRequests(ShortWay):
             chosen.access.release(ticket, _NOTHING_SAID)
             self._pool.put_back(connection)
             raise
-        gateway.recorder.counters.add(_IN_FLIGHT)
+        gateway.recorder.counters.add(IN_FLIGHT)
         exchange_id = new_id_text(now_us // 1000)
         directives, trace = head.directives, headers.get("traceparent", "")
         if trace:

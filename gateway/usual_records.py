@@ -14,7 +14,8 @@ from gateway.wire import read_answer
 #: Members are looked up in Python, and each request asks for these.
 _CLIENT, _COMPLETE, _HASHED = Origin.CLIENT, Outcome.COMPLETE, Capture.HASHED
 _OK: Final = BreakerVerdict.OK
-_IN_FLIGHT: Final = ("biasmeter_in_flight", _CLIENT)
+#: Counts the clients' requests that are being answered, as the tap does.
+IN_FLIGHT: Final = ("biasmeter_in_flight", _CLIENT)
 _HTTP_OK: Final = 200
 #: `Exchange._make` without its check of the number of fields, which takes as long again.
 _new: Final = tuple.__new__
@@ -96,7 +97,7 @@ def record(asked: AskedExchange, answer: bytes, arrived: float) -> bool:
                 ),
             )
         )
-    recorder.counters.add(_IN_FLIGHT, -1)
+    recorder.counters.add(IN_FLIGHT, -1)
     recorder.series(label, route, name, _CLIENT).count(_HTTP_OK, prompt, completion, total_us, upstream_us, None)
     if asked.grant is not None:
         asked.grant.settle(prompt, completion, chosen.deployment.price, failed=False)

@@ -18,6 +18,7 @@ from biasmeter import __version__, deploy_files, erase
 from biasmeter.examples import add_examples
 from biasmeter.extras import missing_extra
 from gateway.cli import app as gateway_app
+from gateway.primitives import IS_COMPILED
 from gateway.redaction.search import may_hold
 from replay.cli import app as replay_app
 
@@ -38,7 +39,7 @@ for part in (gateway_app, auditor_app, replay_app):
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        in_use = "not in use" if may_hold is None else "in use"
+        in_use = "not in use" if may_hold is None or not IS_COMPILED else "in use"
         typer.echo(f"biasmeter {__version__} (optional C extension: {in_use})")
         raise typer.Exit
 

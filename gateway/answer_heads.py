@@ -1,4 +1,4 @@
-"""Heads of usual answers, read line by line; most lines are the same in each answer of a deployment.
+"""Heads of usual answers, read line by line; most lines, and many heads, are the same in each answer of a deployment.
 
 Only what every reader of HTTP understands in one way is read here. Everything else is left to the parser.
 """
@@ -10,6 +10,7 @@ import msgspec
 
 from gateway.failures import retry_may_help
 from gateway.headers import is_returned
+from gateway.primitives import split_head
 from gateway.server.answer import own_lines
 from gateway.upstreams.connection import KEPT, seconds_kept
 
@@ -18,6 +19,7 @@ _REFUSED: Final = re.compile(rb"HTTP/1\.1 (4[0-9]{2}) [\x20-\x7e]{0,100}")
 _MOST_HEAD: Final = 8192
 _MOST_LINES: Final = 64
 _MOST_KNOWN: Final = 4096
+_MOST_WHOLE: Final = 512
 #: The largest line with the size of a chunk.
 _SIZE_LINE: Final = 10
 _HEX: Final = b"0123456789abcdefABCDEF"
@@ -64,6 +66,9 @@ class _Line(msgspec.Struct, frozen=True, gc=False):
 _NOTHING: Final = _Line("", b"")
 #: The parser reads an answer with such a line.
 _UNUSUAL_LINE: Final = _Line("", b"")
+_NO_DIGITS: Final = -1
+#: The line of a length whose digits have been split off.
+_SPLIT_LENGTH: Final = _Line("", b"", length=0)
 
 
 class AnswerHeads:
@@ -71,13 +76,31 @@ class AnswerHeads:
 
     def __init__(self) -> None:
         self._known: dict[bytes, _Line] = {}
+        #: Heads that consist of known lines, without their lengths.
+        self._whole: dict[bytes, AnswerHead] = {}
 
     def read(self, data: bytes) -> AnswerHead | None:
         """Read the head that ``data`` begin with; None if it is incomplete or not usual."""
-        end = data.find(b"\r\n\r\n", 0, _MOST_HEAD)
-        if end < 0:
-            return None
-        lines = data[:end].split(b"\r\n")
+        split = split_head(data, _MOST_HEAD)
+        if split is None:
+            end = data.find(b"\r\n\r\n", 0, _MOST_HEAD)
+            return None if end < 0 else self._read_lines(data[:end], _NO_DIGITS, end + 4)
+        head, length, body_at = split
+        known = self._whole.get(head)
+        if known is not None:
+            return AnswerHead(known.status, known.fields, length, body_at, known.seconds, known.is_stream)
+        lines = len(self._known)
+        read = self._read_lines(head, length, body_at)
+        # A head with a line that has not come before is not likely to come again: the line may be an id.
+        if read is not None and len(self._known) == lines:
+            if len(self._whole) >= _MOST_WHOLE:
+                self._whole.clear()
+            self._whole[head] = read
+        return read
+
+    def _read_lines(self, head: bytes, split_off: int, body_at: int) -> AnswerHead | None:
+        """Read a head without its empty line, and without the digits of its length if those have been split off."""
+        lines = head.split(b"\r\n")
         status = 200 if lines[0] == _OK else _read_refusal(lines[0])
         if not status or len(lines) > _MOST_LINES:
             return None
@@ -101,11 +124,11 @@ class AnswerHeads:
             elif length is not None or is_chunked:  # two fields say how long it is
                 return None
             else:
-                length, is_chunked = said.length, said.is_chunked
-        if kind is None or (length is None and not is_chunked):
+                length, is_chunked = split_off if said is _SPLIT_LENGTH else said.length, said.is_chunked
+        if kind is None or (length is None and not is_chunked) or length == _NO_DIGITS:
             return None
         body_length = -1 if length is None else length
-        return AnswerHead(status, b"".join(returned.values()), body_length, end + 4, seconds, kind.is_stream)
+        return AnswerHead(status, b"".join(returned.values()), body_length, body_at, seconds, kind.is_stream)
 
     def _learn(self, line: bytes) -> _Line:
         if len(self._known) >= _MOST_KNOWN:
@@ -147,6 +170,8 @@ _FRAMING: Final = {
 
 
 def _read_line(line: bytes) -> _Line | None:
+    if line.lower() == b"content-length: ":
+        return _SPLIT_LENGTH
     field = _FIELD.fullmatch(line.decode("latin-1"))
     if field is None:
         return None

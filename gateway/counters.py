@@ -13,6 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
+from gateway.primitives import add
+
 log = logging.getLogger(__name__)
 
 #: Distinct series one process can count. Labels come from the configuration alone, so traffic never meets this bound.
@@ -46,10 +48,7 @@ class Counters:
 
     def add(self, key: Key, amount: int = 1) -> None:
         """Add to a series, which begins at 0."""
-        try:
-            self.values[self._index[key]] += amount
-        except KeyError:
-            self.values[self._declare(key)] += amount
+        add(self.values, self.place(key), amount)
 
     def place(self, key: Key) -> int:
         """Return the index of a series in `values`, for a caller that counts it often."""

@@ -22,6 +22,7 @@ from gateway.auth import Directives
 from gateway.endpoints import Endpoint
 from gateway.errors import GatewayError
 from gateway.headers import is_request_id, is_trace
+from gateway.primitives import split_head
 from gateway.route_plans import RoutePlan
 from gateway.server import Request
 from gateway.snapshot import KeySnapshot
@@ -44,13 +45,9 @@ _VARYING: Final = re.compile(
         b"".join(b"[%b%b]" % (letter.upper().encode(), letter.encode()) for letter in name) for name in _VARYING_NAMES
     ).replace(b"[--]", b"-")
 )
-_BEFORE_LENGTH: Final = b"ength: "
-_SKIPPED: Final = len(_BEFORE_LENGTH)
 _IN_ID: Final = b"equest-"
 _IN_TRACE: Final = b"raceparent"
 _LENGTH_ALONE: Final = ("content-length",)
-_MOST_DIGITS: Final = 7
-_END: Final = b"\r\n\r\n"
 #: With one of these the head says more than that a usual request follows.
 _UNUSUAL: Final = frozenset({"transfer-encoding", "content-encoding", "expect", "upgrade"})
 
@@ -151,30 +148,27 @@ class HeadPlans:
 
     def find(self, data: bytes) -> KnownHead | None:
         """Return what is known of the head that ``data`` begin with."""
-        end = data.find(_END, 0, _MOST_HEAD)
-        place = data.find(_BEFORE_LENGTH, 0, end) + _SKIPPED
-        if end < 0 or place < _SKIPPED:
+        split = split_head(data, _MOST_HEAD)
+        if split is None or not self._is_current():
             return None
+        head, length, body_at = split
         # A head that was learnt without other varying fields has the same bytes around its length, whatever they are.
-        stop = data.find(b"\r", place)
-        plan = self._plans.get(data[:place] + data[stop:end])
+        plan = self._plans.get(head)
         headers: Mapping[str, str] | None
-        if not self._is_current():
-            return None
         if plan is not None and plan.varying is _LENGTH_ALONE:
-            headers, digits = plan.headers, data[place:stop]
+            headers = plan.headers
         else:
             read = _read_head(data)
             plan = self._plans.get(read.key) if read is not None else None
             if read is None or plan is None or plan.varying != read.varying:
                 return None
-            headers, digits = plan.headers_with(read.values), read.values[read.varying.index("content-length")]
-        if headers is None or not digits.isdigit() or len(digits) > _MOST_DIGITS:
+            headers = plan.headers_with(read.values)
+        if headers is None:
             return None
         if plan.snapshot is not self._gateway.snapshot.current and not plan.renew(self._gateway):
             self._plans = {head: other for head, other in self._plans.items() if other is not plan}
             return None
-        return KnownHead(plan, headers, end + 4, int(digits))
+        return KnownHead(plan, headers, body_at, length)
 
     def learn(self, data: bytes, request: Request) -> None:
         """Make the plan of a head that has come again, from what the parser has made of it."""
@@ -236,25 +230,21 @@ class _ReadHead(NamedTuple):
     key: bytes
     varying: tuple[str, ...]
     values: Sequence[bytes]
-    end: int  #: where the empty line begins
 
 
 def _read_head(data: bytes) -> _ReadHead | None:
-    """Read the head that ``data`` begin with; None if it is not complete, or has no length."""
-    end = data.find(_END, 0, _MOST_HEAD)
-    if end < 0:
+    """Read the head that ``data`` begin with; None if it is not complete, or has no usual length."""
+    split = split_head(data, _MOST_HEAD)
+    if split is None:
         return None
-    if data.find(_IN_ID, 0, end) < 0 and data.find(_IN_TRACE, 0, end) < 0:
-        place = data.find(_BEFORE_LENGTH, 0, end) + _SKIPPED
-        stop = data.find(b"\r", place)
-        if place < _SKIPPED or data[place - 18 : place].lower() != b"\r\ncontent-length: ":
-            return None
-        return _ReadHead(data[:place] + data[stop:end], _LENGTH_ALONE, (data[place:stop],), end)
-    pieces = _VARYING.split(data[: end + 2])  # what is between the fields, the name of each, its value
+    head, length, body_at = split
+    if head.find(_IN_ID) < 0 and head.find(_IN_TRACE) < 0:
+        return _ReadHead(head, _LENGTH_ALONE, (b"%d" % length,))
+    pieces = _VARYING.split(data[: body_at - 2])  # what is between the fields, the name of each, its value
     values = pieces[2::3]
     del pieces[2::3]
     names = tuple([name[2:-2].decode().lower() for name in pieces[1::2]])
-    return _ReadHead(b"".join(pieces), names, values, end) if "content-length" in names else None
+    return _ReadHead(b"".join(pieces), names, values)
 
 
 def _is_usual(request: Request) -> bool:

@@ -15,21 +15,19 @@ import fcntl
 import os
 import secrets
 import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from gateway.primitives import FRAME, SALT_BYTES, checksum, framed
+
 MAGIC = b"BIASSPL2"
-SALT_BYTES = 8
 _MARK = struct.Struct("<Q")
 _MARK_AT = len(MAGIC) + SALT_BYTES
 #: Bytes before the first frame.
 HEAD_BYTES = _MARK_AT + _MARK.size
-_FRAME = struct.Struct(f"<{SALT_BYTES}sIIQ")
-_CHECKED = struct.Struct("<IQ")
 SUFFIX = ".segment"
 #: A larger length is damage: content is limited to much less.
 MAX_PAYLOAD = 64 << 20
@@ -71,10 +69,10 @@ class SpoolWriter:
             raise OSError(f"a record of {len(payload)} bytes, where {MAX_PAYLOAD} is the most")
         if self._fd < 0:
             self._open()
-        frame = _FRAME.pack(self._salt, len(payload), _checksum(payload, unix_ms), unix_ms) + payload
-        size = len(frame)
+        record = framed(self._salt, payload, unix_ms)
+        size = len(record)
         try:
-            written = os.write(self._fd, frame)
+            written = os.write(self._fd, record)
             if written != size:
                 raise _incomplete(written, size)
         except OSError:
@@ -168,32 +166,27 @@ def read_frames(data: bytes, salt: bytes, start: int = 0, *, finished: bool) -> 
         position = end
 
 
-def _checksum(payload: bytes, unix_ms: int) -> int:
-    # It includes the header: the zeros that a power cut leaves in a file must not pass for an empty record.
-    return zlib.crc32(payload, zlib.crc32(_CHECKED.pack(len(payload), unix_ms)))
-
-
 def _frame_at(data: bytes, salt: bytes, position: int) -> Frame | None:
-    begin = position + _FRAME.size
+    begin = position + FRAME.size
     if begin > len(data):
         return None
-    found, length, checksum, unix_ms = _FRAME.unpack_from(data, position)
+    found, length, told, unix_ms = FRAME.unpack_from(data, position)
     end = begin + length
     if found != salt or length > MAX_PAYLOAD or end > len(data):
         return None
     payload = data[begin:end]
-    return Frame(payload, unix_ms, end) if _checksum(payload, unix_ms) == checksum else None
+    return Frame(payload, unix_ms, end) if checksum(payload, unix_ms) == told else None
 
 
 def _may_still_grow(data: bytes, salt: bytes, position: int) -> bool:
     """Return whether an incomplete record begins here."""
-    head = data[position : position + _FRAME.size]
-    if len(head) < _FRAME.size:
+    head = data[position : position + FRAME.size]
+    if len(head) < FRAME.size:
         return salt.startswith(head[: len(salt)])
-    found, length, _, _ = _FRAME.unpack(head)
+    found, length, _, _ = FRAME.unpack(head)
     if found != salt or length > MAX_PAYLOAD:
         return False
-    return position + _FRAME.size + int(length) > len(data)
+    return position + FRAME.size + int(length) > len(data)
 
 
 def _next_sound(data: bytes, salt: bytes, position: int) -> int | None:
@@ -251,10 +244,9 @@ class Segment:
             It cannot be overwritten.
         """
         payload = ERASED + bytes(len(frame.payload) - 1)
-        head = _FRAME.pack(self.salt, len(payload), _checksum(payload, frame.unix_ms), frame.unix_ms)
         fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            os.pwrite(fd, head + payload, frame.end - len(payload) - _FRAME.size)
+            os.pwrite(fd, framed(self.salt, payload, frame.unix_ms), frame.end - len(payload) - FRAME.size)
             os.fsync(fd)
         finally:
             os.close(fd)
@@ -309,12 +301,12 @@ def backlog(folder: Path) -> Backlog:
                 pending = segment.size() - segment.shipped
                 if pending <= 0:
                     continue
-                head = segment.read(_FRAME.size)
+                head = segment.read(FRAME.size)
                 size += pending
                 salt = segment.salt
         except OSError:  # shipped and removed meanwhile
             continue
-        if len(head) == _FRAME.size and head.startswith(salt):
-            began = _FRAME.unpack(head)[3]
+        if len(head) == FRAME.size and head.startswith(salt):
+            began = FRAME.unpack(head)[3]
             oldest = began if oldest is None else min(oldest, began)
     return Backlog(size, oldest)

@@ -11,6 +11,7 @@ import msgspec
 
 from gateway.errors import BadRequest
 from gateway.json_spans import json_spans
+from gateway.primitives import MODEL_KEY, repeats_model_key
 
 #: A limit above any context window. A larger reported count is an error and is ignored.
 MOST_TOKENS = 1 << 32
@@ -141,13 +142,6 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 #: The final statuses of a ``/v1/responses`` answer.
 _ENDED = ("completed", "failed", "incomplete")
 _ERROR_TEXT = re.compile(rb'\s*\{\s*"error"\s*:')
-#: A key of any object that is ``model``, or differs from it only in case; each letter may be escaped.
-_MODEL_KEY = re.compile(
-    rb'"(?:[mM]|\\u00[46][dD])(?:[oO]|\\u00[46][fF])(?:[dD]|\\u00[46]4)(?:[eE]|\\u00[46]5)(?:[lL]|\\u00[46][cC])"\s*+:'
-)
-#: The same where no letter is escaped, in less time: most bytes have a dozen strings, and no escape.
-_PLAIN_MODEL_KEY = re.compile(rb'"[mM][oO][dD][eE][lL]"\s*+:')
-_ESCAPED = b"\\u00"
 _NO_ERROR = frozenset({b"null", b"false", b"0", b'""', b"{}", b"[]"})
 
 
@@ -172,10 +166,7 @@ def read_envelope(body: bytes) -> Envelope:
         raise _explain(str(error)) from None
     except _UNREADABLE as error:
         raise BadRequest(f"The request body is not valid JSON: {_where(error)}.", code="invalid_json") from None
-    # One byte is found in a tenth of the time of four.
-    is_escaped = body.find(b"\\") >= 0 and body.find(_ESCAPED) >= 0
-    pattern = _MODEL_KEY if is_escaped else _PLAIN_MODEL_KEY
-    if len(pattern.findall(body)) > 1 and _names_models(body):
+    if repeats_model_key(body) and _has_two_models(body):
         # Permission is checked for one of them, and the deployment might take another.
         raise BadRequest("'model' must appear once.", code="invalid_value", param="model")
     if not envelope.model:
@@ -189,9 +180,9 @@ def _read_leniently(body: bytes) -> Envelope:
     return Envelope(given.model, given.stream, given.stream_options, *map(_read_count, counts))
 
 
-def _names_models(body: bytes) -> bool:
+def _has_two_models(body: bytes) -> bool:
     """Return whether more than one top-level member is named ``model``, whatever the case of its letters."""
-    return sum(_MODEL_KEY.match(member.key + b":") is not None for member in json_spans(body)) > 1
+    return sum(MODEL_KEY.match(member.key + b":") is not None for member in json_spans(body)) > 1
 
 
 def _where(error: Exception) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import uvloop
 from disks import mounted
-from prefilters import compiled
+from extensions import compiled
 
 from gateway.redaction import search
 
@@ -37,7 +37,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture(scope="module", params=["python", "c"])
 def both_searches(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Redaction by Python alone, and then with its optional C, compiled here."""
-    module = compiled(tmp_path_factory.mktemp("compiled")) if request.param == "c" else None
+    module = compiled("_prefilter", tmp_path_factory.mktemp("compiled")) if request.param == "c" else None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "may_hold", module and module.may_hold)
         yield

@@ -13,11 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway import spool
+from gateway.primitives import FRAME, SALT_BYTES, framed
 from gateway.spool import (
     HEAD_BYTES,
     MAGIC,
     MAX_PAYLOAD,
-    SALT_BYTES,
     Damage,
     Frame,
     Segment,
@@ -28,15 +28,12 @@ from gateway.spool import (
 )
 
 SALT = b"\xf5\x54\x58\xfa\x00\xff\x0a7"
-HEAD = spool._FRAME.size
+HEAD = FRAME.size
 
 
 def segment_of(records: list[tuple[bytes, int]], salt: bytes = SALT) -> bytes:
     """The bytes of a segment after its head, as the writer would write them."""
-    return b"".join(
-        spool._FRAME.pack(salt, len(payload), spool._checksum(payload, unix_ms), unix_ms) + payload
-        for payload, unix_ms in records
-    )
+    return b"".join(framed(salt, payload, unix_ms) for payload, unix_ms in records)
 
 
 INNER = segment_of([(b"a forged record", 7)])
@@ -224,7 +221,7 @@ def test_zeros_that_a_power_cut_leaves_are_no_records() -> None:
 
 @pytest.mark.parametrize("length", [MAX_PAYLOAD + 1, 2**32 - 1])
 def test_an_impossible_length_is_damage_and_is_not_waited_for(length: int) -> None:
-    torn = spool._FRAME.pack(SALT, length, 0, 0)
+    torn = FRAME.pack(SALT, length, 0, 0)
     data = torn + segment_of([(b"next", 1)])
     assert list(read_frames(data, SALT, finished=False)) == [Damage(0, len(torn)), Frame(b"next", 1, len(data))]
 

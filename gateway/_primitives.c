@@ -146,48 +146,7 @@ static PyObject *py_repeats_model_key(PyObject *module, PyObject *argument)
     return PyBool_FromLong(found > 1);
 }
 
-/* Add to the integers of a buffer: places and amounts in turn. */
-static bool add_all(const Py_buffer *buffer, PyObject *const *changes, Py_ssize_t count)
-{
-    int64_t *values = buffer->buf;
-    Py_ssize_t places = buffer->len / (Py_ssize_t)sizeof(int64_t);
-    for (Py_ssize_t i = 0; i < count; i += 2) {
-        Py_ssize_t place = PyLong_AsSsize_t(changes[i]);
-        if (place == -1 && PyErr_Occurred()) return false;
-        long long amount = PyLong_AsLongLong(changes[i + 1]);
-        if (amount == -1 && PyErr_Occurred()) return false;
-        if (place < 0 || place >= places) {
-            PyErr_Format(PyExc_IndexError, "there is no place %zd of %zd", place, places);
-            return false;
-        }
-        int64_t sum;
-        if (__builtin_add_overflow(values[place], amount, &sum)) {
-            PyErr_SetString(PyExc_ValueError, "the sum does not fit into 64 bits");
-            return false;
-        }
-        values[place] = sum;
-    }
-    return true;
-}
-
-static PyObject *py_add(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
-{
-    Py_buffer buffer;
-    (void)module;
-    if (count % 2 == 0) return PyErr_Format(PyExc_TypeError, "add takes a buffer, and a place with each amount");
-    if (PyObject_GetBuffer(arguments[0], &buffer, PyBUF_CONTIG | PyBUF_FORMAT) < 0) return NULL;
-    bool is_done = false;
-    if (buffer.itemsize != sizeof(int64_t) || buffer.format == NULL || strcmp(buffer.format, "q") != 0)
-        PyErr_SetString(PyExc_TypeError, "the buffer does not hold integers of 64 bits");
-    else
-        is_done = add_all(&buffer, arguments + 1, count - 1);
-    PyBuffer_Release(&buffer);
-    if (!is_done) return NULL;
-    Py_RETURN_NONE;
-}
-
 static PyMethodDef methods[] = {
-    {"add", (PyCFunction)(void (*)(void))py_add, METH_FASTCALL, "As gateway.primitives.add."},
     {"framed", (PyCFunction)(void (*)(void))py_framed, METH_FASTCALL, "As gateway.primitives.framed."},
     {"repeats_model_key", py_repeats_model_key, METH_O, "As gateway.primitives.repeats_model_key."},
     {"split_head", (PyCFunction)(void (*)(void))py_split_head, METH_FASTCALL, "As gateway.primitives.split_head."},

@@ -13,8 +13,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-from gateway.primitives import add
-
 log = logging.getLogger(__name__)
 
 #: Distinct series one process can count. Labels come from the configuration alone, so traffic never meets this bound.
@@ -48,7 +46,10 @@ class Counters:
 
     def add(self, key: Key, amount: int = 1) -> None:
         """Add to a series, which begins at 0."""
-        add(self.values, self.place(key), amount)
+        try:
+            self.values[self._index[key]] += amount
+        except KeyError:
+            self.values[self._declare(key)] += amount
 
     def place(self, key: Key) -> int:
         """Return the index of a series in `values`, for a caller that counts it often."""

@@ -78,26 +78,12 @@ def framed(salt: bytes, payload: bytes, unix_ms: int) -> bytes:
     return FRAME.pack(salt, len(payload), checksum(payload, unix_ms), unix_ms) + payload
 
 
-def add(values: memoryview, *changes: int) -> None:
-    """Add to some of the 64-bit integers ``values``: the place of each, at least 0, followed by its amount.
-
-    Raises
-    ------
-    IndexError
-        There is no such place.
-    ValueError
-        A sum does not fit into 64 bits.
-    """
-    for at in range(0, len(changes), 2):
-        values[changes[at]] += changes[at + 1]
-
-
 PYTHON: Final[dict[str, Callable[..., Any]]] = {
-    "add": add, "framed": framed, "repeats_model_key": repeats_model_key, "split_head": split_head
+    "framed": framed, "repeats_model_key": repeats_model_key, "split_head": split_head
 }  # fmt: skip
 if not TYPE_CHECKING:
     with suppress(ImportError):
-        from gateway._primitives import add, framed, repeats_model_key, split_head
+        from gateway._primitives import framed, repeats_model_key, split_head
 __test__ = PYTHON  # where `doctest` looks for examples: the C has none
 #: Whether the C is in use.
-IS_COMPILED: Final = add is not PYTHON["add"]
+IS_COMPILED: Final = framed is not PYTHON["framed"]

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from gateway import snapshot, spool
 from gateway.counters import CAPACITY, Counters, Key, read_all
-from gateway.primitives import add
 
 States = Callable[[], Iterable[tuple[str, int]]]  #: deployments, and how their breakers stand
 
@@ -62,22 +61,23 @@ class Histogram:
     The places of its series are looked up at their first use only.
     """
 
-    __slots__ = ("_counters", "_edges_us", "_key", "_places", "_sum")
+    __slots__ = ("_counters", "_edges_us", "_key", "_places", "_sum", "_values")
 
     def __init__(self, counters: Counters, name: str, labels: tuple[str, ...]) -> None:
-        self._counters = counters
+        self._counters, self._values = counters, counters.values
         self._key = (name, *labels)
         self._edges_us = _EDGES_US[name]
         self._places: list[int | None] = [None] * (len(self._edges_us) + 1)
         self._sum = counters.place((*self._key, "sum_us"))
 
-    def changes(self, us: int) -> tuple[int, int, int, int]:
-        """Return the changes, for `gateway.primitives.add`, that count one duration, in microseconds."""
+    def observe(self, us: int) -> None:
+        """Add one duration, in microseconds."""
         bucket = bisect_left(self._edges_us, us)
         place = self._places[bucket]
         if place is None:
             place = self._places[bucket] = self._counters.place((*self._key, _PARTS[bucket]))
-        return place, 1, self._sum, us
+        self._values[place] += 1
+        self._values[self._sum] += us
 
 
 class ExchangeSeries:
@@ -103,21 +103,19 @@ class ExchangeSeries:
         first_byte_us: int | None,
     ) -> None:
         """Count one exchange; ``first_byte_us`` only of a stream."""
-        places = self._places
-        changes = [
-            places.get(status) or self._requests(status), 1,
-            *self._duration.changes(total_us), *self._overhead.changes(total_us - upstream_us),
-        ]  # fmt: skip
+        values, places = self._values, self._places
+        values[places.get(status) or self._requests(status)] += 1
         if prompt_tokens is not None:
-            changes += places.get("prompt") or self._tokens("prompt"), prompt_tokens
+            values[places.get("prompt") or self._tokens("prompt")] += prompt_tokens
         if completion_tokens is not None:
-            changes += places.get("completion") or self._tokens("completion"), completion_tokens
+            values[places.get("completion") or self._tokens("completion")] += completion_tokens
+        self._duration.observe(total_us)
+        self._overhead.observe(total_us - upstream_us)
         if first_byte_us is not None:
             if self._first_token is None:
                 name = "biasmeter_time_to_first_token_seconds"
                 self._first_token = Histogram(self._counters, name, self._labels[1:])
-            changes += self._first_token.changes(first_byte_us)
-        add(self._values, *changes)
+            self._first_token.observe(first_byte_us)
 
     def _requests(self, status: int) -> int:
         self._places[status] = place = self._counters.place(("biasmeter_requests", *self._labels, str(status)))

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -115,41 +114,26 @@ _HEADS = st.builds(
     st.sampled_from(_HEAD_ENDS),
 )
 _OBJECTS = st.lists(st.sampled_from(_MODEL_PIECES), max_size=15).map(b"".join)
-_INTEGERS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([0, 1, -1]))
-_CHANGES = st.lists(st.tuples(st.integers(0, 4), _INTEGERS), max_size=6)
 
 
 def check_primitives(module: ModuleType, examples: int) -> int:
     """Check with random arguments that C does what Python does; return how many heads were split."""
     python, split = primitives.PYTHON, 0
 
-    @given(_HEADS, st.integers(0, 60), _OBJECTS, st.binary(max_size=40), st.integers(0, 2**64 - 1), _CHANGES)
-    @example(b"a\r\nContent-Length: 12\r\n\r\n", 60, b'"model":"Model" :', b"", 0, [(0, 1), (0, 2**63 - 1)])
+    @given(_HEADS, st.integers(0, 60), _OBJECTS, st.binary(max_size=40), st.integers(0, 2**64 - 1))
+    @example(b"a\r\nContent-Length: 12\r\n\r\n", 60, b'"model":"Model" :', b"", 0)
     @settings(max_examples=examples, deadline=None, database=None)
-    def check(
-        head: bytes, most: int, body: bytes, payload: bytes, unix_ms: int, changes: list[tuple[int, int]]
-    ) -> None:
+    def check(head: bytes, most: int, body: bytes, payload: bytes, unix_ms: int) -> None:
         nonlocal split
-        found = module.split_head(head, most)
+        found = module.split_head(head, 4096)
         split += found is not None
-        assert found == python["split_head"](head, most)
-        assert module.split_head(head, 4096) == python["split_head"](head, 4096)
+        assert found == python["split_head"](head, 4096)
+        assert module.split_head(head, most) == python["split_head"](head, most)
         assert module.repeats_model_key(body) == python["repeats_model_key"](body)
         assert module.framed(b"\0salted\xff", payload, unix_ms) == python["framed"](b"\0salted\xff", payload, unix_ms)
-        assert _added(module.add, changes) == _added(python["add"], changes)
 
     check()
     return split
-
-
-def _added(add: Callable[..., None], changes: list[tuple[int, int]]) -> tuple[list[int], bool]:
-    """Return the integers after an addition, and whether it raised an error."""
-    values = memoryview(bytearray(24)).cast("q")
-    try:
-        add(values, *[number for change in changes for number in change])
-    except (IndexError, ValueError):
-        return values.tolist(), True
-    return values.tolist(), False
 
 
 def libraries(*names: str) -> str:

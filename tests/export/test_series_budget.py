@@ -12,7 +12,6 @@ from auditor.export.families import BUDGET, estimate_families, render
 from gateway import telemetry
 from gateway.breaker import BreakerState
 from gateway.counters import Counters
-from gateway.primitives import add
 
 PROMISED = 50_000
 #: What rules record of this fleet beside what is exported; `tests/benchmarks/test_scrape_time.py` counts them.
@@ -38,10 +37,9 @@ def of_gateway(folder: Path) -> int:
             for kind in ("input", "output"):
                 counters.add(("biasmeter_tokens", name, origin, kind))
             counters.add(("biasmeter_upstream_errors", name, origin, "timeout"))
-            duration = telemetry.Histogram(counters, "biasmeter_request_duration_seconds", (name, name, origin))
-            add(counters.values, *duration.changes(200_000))
-        first_token = telemetry.Histogram(counters, "biasmeter_time_to_first_token_seconds", (name, name, "client"))
-        add(counters.values, *first_token.changes(100_000))
+            telemetry.Histogram(counters, "biasmeter_request_duration_seconds", (name, name, origin)).observe(200_000)
+        first_token = "biasmeter_time_to_first_token_seconds"
+        telemetry.Histogram(counters, first_token, (name, name, "client")).observe(100_000)
     counters.close()
     shown = telemetry.MetricsPage(
         folder / "counters",

@@ -16,7 +16,6 @@ from auditor.domain.exchange import Origin, Outcome
 from gateway import snapshot, telemetry
 from gateway.breaker import BreakerVerdict
 from gateway.counters import Counters
-from gateway.primitives import add
 from gateway.recorder import Recorder
 from gateway.redaction import Redactor
 from gateway.slots import DeploymentSlots
@@ -145,7 +144,7 @@ def test_processes_are_added_up(place: Place, counters: Counters) -> None:
     other = Counters(place.counters / "worker-1.counters")
     shipper = Counters(place.counters / "shipper.counters")
     for one in (counters, other, other):
-        add(one.values, *telemetry.Histogram(one, "biasmeter_overhead_seconds", ("client",)).changes(500_000))
+        telemetry.Histogram(one, "biasmeter_overhead_seconds", ("client",)).observe(500_000)
         one.add(("biasmeter_in_flight", "client"))
     other.add(("biasmeter_in_flight", "client"), -1)
     shipper.add(("biasmeter_spool_quarantined_bytes",), 17)
@@ -170,7 +169,7 @@ def test_buckets_are_cumulative_and_sums_right(
     labels = dict(zip(names, ("r", "d", "client")[-len(names) :], strict=True))
     histogram = telemetry.Histogram(counters, name, tuple(labels.values()))
     for one in given_us:
-        add(counters.values, *histogram.changes(one))
+        histogram.observe(one)
     samples = place.scrape()
     counters.close()
     edges = {

@@ -124,7 +124,7 @@ static const char *skip_letter(const char *at, char letter)
 {
     if ((*at | 0x20) == letter) return at + 1;
     if (at[0] != '\\' || at[1] != 'u' || at[2] != '0' || at[3] != '0' || (at[4] != '4' && at[4] != '6')) return NULL;
-    char digit = letter & 15 ? "0123456789abcdef"[letter & 15] : '0';
+    char digit = "0123456789abcdef"[letter & 15];
     return (at[5] >= 'A' && at[5] <= 'F' ? at[5] | 0x20 : at[5]) == digit ? at + 6 : NULL;
 }
 

@@ -1,6 +1,6 @@
 /* The functions of gateway/primitives.py, for each of which that module has the same in Python.
  *
- * Each request calls them several times. Everything works without this module, only slower.
+ * Every request calls them. Everything works without this module, only slower.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

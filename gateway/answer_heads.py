@@ -66,7 +66,7 @@ class _Line(msgspec.Struct, frozen=True, gc=False):
 _NOTHING: Final = _Line("", b"")
 #: The parser reads an answer with such a line.
 _UNUSUAL_LINE: Final = _Line("", b"")
-_NO_DIGITS: Final = -1
+_NO_DIGITS: Final = -1  #: no digits have been split off
 #: The line of a length whose digits have been split off.
 _SPLIT_LENGTH: Final = _Line("", b"", length=0)
 

@@ -158,9 +158,9 @@ class HeadPlans:
         if plan is not None and plan.varying is _LENGTH_ALONE:
             headers = plan.headers
         else:
-            read = _read_head(data)
-            plan = self._plans.get(read.key) if read is not None else None
-            if read is None or plan is None or plan.varying != read.varying:
+            read = _read_head(data, split)
+            plan = self._plans.get(read.key)
+            if plan is None or plan.varying != read.varying:
                 return None
             headers = plan.headers_with(read.values)
         if headers is None:
@@ -172,10 +172,11 @@ class HeadPlans:
 
     def learn(self, data: bytes, request: Request) -> None:
         """Make the plan of a head that has come again, from what the parser has made of it."""
-        read = _read_head(data)
+        split = split_head(data, _MOST_HEAD)
         endpoint = self._endpoints.get(request.target)
-        if read is None or endpoint is None or not _is_usual(request):
+        if split is None or endpoint is None or not _is_usual(request):
             return
+        read = _read_head(data, split)
         said = [(name, value.decode("latin-1")) for name, value in zip(read.varying, read.values, strict=True)]
         if sorted(said) != sorted((name, request.headers[name]) for name in _VARYING_NAMES if name in request.headers):
             return
@@ -232,11 +233,8 @@ class _ReadHead(NamedTuple):
     values: Sequence[bytes]
 
 
-def _read_head(data: bytes) -> _ReadHead | None:
-    """Read the head that ``data`` begin with; None if it is not complete, or has no usual length."""
-    split = split_head(data, _MOST_HEAD)
-    if split is None:
-        return None
+def _read_head(data: bytes, split: tuple[bytes, int, int]) -> _ReadHead:
+    """Read the head that ``data`` begin with, after its length has been split off."""
     head, length, body_at = split
     if head.find(_IN_ID) < 0 and head.find(_IN_TRACE) < 0:
         return _ReadHead(head, _LENGTH_ALONE, (b"%d" % length,))

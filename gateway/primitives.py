@@ -1,4 +1,4 @@
-"""Small functions that each request calls several times: in C where that was compiled, in Python elsewhere.
+"""Small steps that every request takes: in C where that was compiled, in Python elsewhere.
 
 Both do the same. `PYTHON` has those in Python, by their names.
 """

@@ -75,39 +75,17 @@ def check_prefilter(module: ModuleType, examples: int) -> int:
 
 
 _HEAD_PIECES = [
-    *(
-        b"HTTP/1.1 200 OK",
-        b"POST / HTTP/1.1",
-        b"\r\n",
-        b"\r\n\r\n",
-        b"\r",
-        b"\n",
-        b"content-length: ",
-        b"Content-Length: ",
-    ),
-    *(b"CONTENT-LENGTH: ", b"\r\nx-strength: ", b"ength: ", b"length:", b"0", b"12", b"1234567", b"12345678", b"007"),
-    *(b" ", b"-1", b"+5", b"\xb2", b"date: today", b"\0", b"\xff"),
-]
+    b"HTTP/1.1 200 OK", b"POST / HTTP/1.1", b"\r\n", b"\r\n\r\n", b"\r", b"\n", b"content-length: ",
+    b"Content-Length: ", b"CONTENT-LENGTH: ", b"\r\nx-strength: ", b"ength: ", b"length:", b"0", b"12", b"1234567",
+    b"12345678", b"007", b" ", b"-1", b"+5", b"\xb2", b"date: today", b"\0", b"\xff",
+]  # fmt: skip
 _HEAD_ENDS = [b"", b"\r\n\r\n", b"\r\ncontent-length: 12\r\n\r\nbody", b"\r\nContent-Length: 7\r\na: b\r\n\r\n"]
 _MODEL_PIECES = [
-    *(
-        b'"model"',
-        b'"Model"',
-        b'"MODEL"',
-        b'"mode',
-        b'l"',
-        b'"',
-        b":",
-        b" :",
-        b"\t\n\r\x0b\x0c:",
-        b"\x1c:",
-        b"\\",
-        b"m",
-    ),
-    *(b"\\u006d", b"\\u004D", b"\\u004d", b"\\u006f", b"\\u004F", b"\\u0064", b"\\u0044", b"\\u0065", b"\\u0045"),
-    *(b"\\u006c", b"\\u004C", b"\\u00", b"\\u006", b"o", b"d", b"e", b"l", b'"\\u006dodel":', b"\xe9", b"\0"),
+    b'"model"', b'"Model"', b'"MODEL"', b'"mode', b'l"', b'"', b":", b" :", b"\t\n\r\x0b\x0c:", b"\x1c:", b"\\",
+    b"\\u006d", b"\\u004D", b"\\u004d", b"\\u006f", b"\\u004F", b"\\u0064", b"\\u0044", b"\\u0065", b"\\u0045",
+    b"\\u006c", b"\\u004C", b"\\u00", b"\\u006", b"m", b"o", b"d", b"e", b"l", b"\xe9", b"\0", b'"\\u006dodel":',
     b'"m\\u006F\\u0064\\u0065\\u006C" :',
-]
+]  # fmt: skip
 _HEADS = st.builds(
     lambda pieces, end: b"".join([*pieces, end]),
     st.lists(st.sampled_from(_HEAD_PIECES), max_size=12),

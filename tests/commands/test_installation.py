@@ -148,6 +148,7 @@ async def test_the_version(folder):
         sys.executable, "-m", "biasmeter", "--version", cwd=folder, stdout=asyncio.subprocess.PIPE
     )
     out, _ = await process.communicate()
-    in_use = "in use" if find_spec("gateway.redaction._prefilter") else "not in use"
+    extensions = [find_spec(name) for name in ("gateway._primitives", "gateway.redaction._prefilter")]
+    in_use = "in use" if all(extensions) else "not in use"
     assert out.decode() == f"biasmeter {biasmeter.__version__} (optional C extension: {in_use})\n"
     assert biasmeter.__version__ == version("biasmeter")

@@ -37,6 +37,7 @@ class Recorder:
     spool_full: bool = False
     thread: WorkThread = field(default_factory=WorkThread)
     _series: dict[tuple[str, ...], ExchangeSeries] = field(default_factory=dict)
+    _held: list[tuple[bytes, int]] = field(default_factory=list)
     _unwritten: "set[asyncio.Task[None]]" = field(default_factory=set)
     _rare: RareLog = field(default_factory=lambda: RareLog(log))
 
@@ -47,17 +48,39 @@ class Recorder:
         -------
         None if that is done. For a copy above `LARGE_COPY` the task that does it, also if nobody waits for it.
         """
-        if self.spool_full:
-            self._rare.warning("the spool has reached gateway.spool.max_bytes; copies are dropped until it is shipped")
-            self.count_skipped("dropped_spool_full")
-        elif len(exchange.request or b"") + len(exchange.response or b"") <= LARGE_COPY:
+        if self._is_full():
+            return None
+        if len(exchange.request or b"") + len(exchange.response or b"") <= LARGE_COPY:
             self._store(exchange, _encode(exchange, self.redactor))
+            return None
+        writing = asyncio.get_running_loop().create_task(self._keep_large(exchange))
+        self._unwritten.add(writing)
+        writing.add_done_callback(self._unwritten.discard)
+        return writing
+
+    def hold(self, exchange: Exchange) -> None:
+        """Redact an exchange with a copy of at most `LARGE_COPY` bytes, and hold its record until `write_held`."""
+        if self._is_full():
+            return
+        record = _encode(exchange, self.redactor)
+        if record is None:
+            self.count_skipped("dropped_unwritable")
         else:
-            writing = asyncio.get_running_loop().create_task(self._keep_large(exchange))
-            self._unwritten.add(writing)
-            writing.add_done_callback(self._unwritten.discard)
-            return writing
-        return None
+            self._held.append((record, exchange.at_us // 1000))
+
+    def write_held(self) -> None:
+        """Write all records that are held to the spool. One that cannot be written is counted as dropped."""
+        held = self._held
+        if not held:
+            return
+        self._held = []
+        try:
+            self.spool.append_all(held)
+        except OSError:
+            for record, unix_ms in held:  # there may be room for some of them
+                self._append(record, unix_ms)
+        else:
+            self.counters.add(_STORED, len(held))
 
     async def finish(self) -> None:
         """Wait until every copy has been written; none may follow."""
@@ -75,14 +98,23 @@ class Recorder:
     def _store(self, exchange: Exchange, record: bytes | None) -> None:
         if record is None:
             self.count_skipped("dropped_unwritable")
-            return
+        else:
+            self._append(record, exchange.at_us // 1000)
+
+    def _append(self, record: bytes, unix_ms: int) -> None:
         try:
-            self.spool.append(record, exchange.at_us // 1000)
+            self.spool.append(record, unix_ms)
         except OSError as error:
             self._rare.warning("the spool cannot be written: %s; copies are dropped", error)
             self.count_skipped("dropped_spool_error")
         else:
             self.counters.add(_STORED)
+
+    def _is_full(self) -> bool:
+        if self.spool_full:
+            self._rare.warning("the spool has reached gateway.spool.max_bytes; copies are dropped until it is shipped")
+            self.count_skipped("dropped_spool_full")
+        return self.spool_full
 
     def count_failure(self, deployment: str, origin: Origin, error_type: str) -> None:
         """Count an attempt that a deployment failed, whatever became of the exchange."""

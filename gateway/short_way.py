@@ -26,6 +26,7 @@ from gateway.headers import own_request_id, request_id, trace_tags
 from gateway.recorder import LARGE_COPY
 from gateway.server import Request
 from gateway.server.short_connection import Offer, ShortConnection, ShortWay
+from gateway.turn_batch import TurnBatch
 from gateway.unary_exchange import UnaryExchange
 from gateway.upstreams.lean import ConnectionPool
 from gateway.usual_records import IN_FLIGHT
@@ -61,6 +62,7 @@ class UsualRequests(ShortWay):
         self._plans = HeadPlans(gateway, endpoints)
         self._heads = AnswerHeads()
         self._due = DueExchanges()
+        self._batch = TurnBatch(gateway.recorder)
         self._now: Callable[[], float] = asyncio.get_running_loop().time
 
     @override
@@ -125,7 +127,9 @@ class UsualRequests(ShortWay):
             ticket, grant, directives, envelope, body, exchange_id, asked_id, now_us, injected,
             began, time.perf_counter(), now,
         )  # fmt: skip
-        client.exchange = exchange = UnaryExchange(asked, self._heads)
-        connection.send_for(exchange, chosen.request(asked_id, trace, sent))
+        request = chosen.request(asked_id, trace, sent)
+        client.exchange = exchange = UnaryExchange(asked, request, self._heads, self._batch)
+        connection.follow(exchange)
+        self._batch.ask(exchange)
         self._due.watch(exchange, now + (chosen.first_token if envelope.stream else chosen.timeouts.total))
         return True

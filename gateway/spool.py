@@ -15,7 +15,7 @@ import fcntl
 import os
 import secrets
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -50,8 +50,8 @@ class SpoolWriter:
     Raises
     ------
     OSError
-        From `append`, if the record could not be written completely, or is too large to be read again. The segment is
-        then unchanged.
+        From `append` and `append_all`, if the records could not be written completely, or one is too large to be read
+        again. The segment is then unchanged.
     """
 
     def __init__(self, folder: Path, name: str, segment_bytes: int = 16 << 20) -> None:
@@ -65,18 +65,24 @@ class SpoolWriter:
 
     def append(self, payload: bytes, unix_ms: int) -> int:
         """Write one record and return its size on disk in bytes."""
-        if len(payload) > MAX_PAYLOAD:
-            raise OSError(f"a record of {len(payload)} bytes, where {MAX_PAYLOAD} is the most")
+        return self.append_all(((payload, unix_ms),))
+
+    def append_all(self, records: Sequence[tuple[bytes, int]]) -> int:
+        """Write records, each with its unix milliseconds, by one ``write()``. Return their size on disk in bytes."""
+        for payload, _ in records:
+            if len(payload) > MAX_PAYLOAD:
+                raise OSError(f"a record of {len(payload)} bytes, where {MAX_PAYLOAD} is the most")
         if self._fd < 0:
             self._open()
-        record = framed(self._salt, payload, unix_ms)
-        size = len(record)
+        salt = self._salt
+        frames = b"".join([framed(salt, payload, unix_ms) for payload, unix_ms in records])
+        size = len(frames)
         try:
-            written = os.write(self._fd, record)
+            written = os.write(self._fd, frames)
             if written != size:
                 raise _incomplete(written, size)
         except OSError:
-            self._remove_partial_record()
+            self._remove_partial_records()
             raise
         self._size += size
         if self._size >= self._segment_bytes:
@@ -91,8 +97,8 @@ class SpoolWriter:
 
     close = finish_segment
 
-    def _remove_partial_record(self) -> None:
-        """Cut off what a full disk has stored of a record, so that the next one begins correctly."""
+    def _remove_partial_records(self) -> None:
+        """Cut off what a full disk has stored of some records, so that the next one begins correctly."""
         try:
             os.ftruncate(self._fd, self._size)
         except OSError:  # the disk takes no change at all; the part stays at the end of this segment

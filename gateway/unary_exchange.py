@@ -1,7 +1,8 @@
 """Unary exchanges on the short way: the whole answer is read in callbacks, recorded and passed on.
 
 An exchange ends here with the whole body of an answer of status 200, or of a refusal that nothing can be done about. A
-stream goes on in `gateway.stream_exchange`, and everything else in `gateway.hand_over`, with what has come.
+stream goes on in `gateway.stream_exchange`, and everything else in `gateway.hand_over`, with what has come. What an
+exchange writes waits for the end of the event loop's turn (`gateway.turn_batch`).
 """
 
 import time
@@ -24,6 +25,7 @@ from gateway.relay import ended, settle
 from gateway.server.answer import own_lines, status_line
 from gateway.server.short_connection import ShortExchange
 from gateway.stream_exchange import StreamExchange
+from gateway.turn_batch import BatchedExchange, TurnBatch
 from gateway.upstreams.connection import AnswerFollower
 from gateway.usual_records import record
 
@@ -37,19 +39,41 @@ _NO_RETRY: Final = b"\r\nx-should-retry: false"
 _COUNTED: Final = ("biasmeter_short_way", "unary")
 
 
-class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
-    """One exchange, from the moment at which its deployment has been asked."""
+class UnaryExchange(ShortExchange, AnswerFollower, DueExchange, BatchedExchange):
+    """One exchange, from the moment at which its deployment has been chosen.
 
-    def __init__(self, asked: AskedExchange, heads: AnswerHeads) -> None:
+    Parameters
+    ----------
+    asked
+        What belongs to it.
+    request
+        The whole request to the deployment, which follows `ask`.
+    heads
+        Reads the head of the answer.
+    batch
+        Of the turn.
+    """
+
+    def __init__(self, asked: AskedExchange, request: bytes, heads: AnswerHeads, batch: TurnBatch) -> None:
         self._asked = asked
+        self._unsent = request  # empty as soon as it has been sent, or will never be
         self._heads = heads
+        self._batch = batch
         self._data = b""  # of the answer
         self._head: AnswerHead | None = None
+        self._body: bytes | None = None  # of the answer, as soon as it is complete
+        self._arrived = 0.0  # `time.perf_counter` when it was
+        self._has_failed = False  # it could not be recorded
 
     # -- callbacks ---------------------------------------------------------------------------------------------------
 
     @override
     def received(self, data: bytes) -> None:
+        if self._unsent:  # this answers nothing, so another connection is asked
+            self._unsent = b""
+            self._answer_by_task()
+            self._asked.connection.abort("upstream_reset")
+            return
         self._data = self._data + data if self._data else data
         head = self._head
         if head is None:
@@ -73,10 +97,14 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
 
     @override
     def upstream_lost(self) -> None:
-        self.hand_over()
+        self._unsent = b""
+        self._answer_by_task()
 
     @override
     def client_lost(self) -> None:
+        if self._body is not None:  # it is recorded all the same
+            return
+        self._unsent = b""
         asked = self._asked
         asked.due.forget(self)
         asked.connection.abort()
@@ -87,6 +115,12 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
 
     @override
     def hand_over(self) -> None:
+        if self._unsent or self._body is not None:
+            self._batch.flush()
+        if self._body is None:
+            self._answer_by_task()
+
+    def _answer_by_task(self) -> None:
         asked = self._asked
         asked.due.forget(self)
         request, answer = asked.request(), asked.connection.parse(self._data)
@@ -97,6 +131,43 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
     @override
     def on_due(self) -> None:
         self.hand_over()
+
+    # -- the end of a turn -------------------------------------------------------------------------------------------
+
+    @override
+    def ask(self) -> None:
+        unsent, self._unsent = self._unsent, b""
+        if unsent:
+            self._asked.connection.send(unsent)
+
+    @override
+    def record(self) -> None:
+        asked, head, body = self._asked, self._head, self._body
+        assert head is not None
+        assert body is not None
+        try:
+            if head.status != _HTTP_OK or not record(asked, body, self._arrived):
+                self._tap_answer(head.status, body)
+        except Exception as error:  # noqa: BLE001 -- the ordinary way logs it and answers
+            self._has_failed = True
+            asked.fail(error)
+
+    @override
+    def answer(self) -> None:
+        if self._has_failed:
+            return
+        asked, head, body = self._asked, self._head, self._body
+        assert head is not None
+        assert body is not None
+        asked.gateway.recorder.counters.add(_COUNTED)
+        first, last = _OK_LINE, b""
+        if head.status != _HTTP_OK:
+            first, last = status_line(head.status).encode(), b"" if _SHOULD_RETRY in head.fields else _NO_RETRY
+        naming = naming_lines(asked.id, asked.request_id, asked.chosen.deployment.name, 1)
+        asked.client.answer(
+            b"%b%b%b%b%b\r\ncontent-length: %d\r\n\r\n%b"
+            % (first, head.fields, naming, last, own_lines(), len(body), body)
+        )
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -115,30 +186,16 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange):
             StreamExchange(self._asked, head.seconds).begin(head, self._data)
 
     def _finish(self, head: AnswerHead, body: bytes) -> None:
-        """Record the exchange, and send the whole answer."""
-        asked, arrived = self._asked, time.perf_counter()
-        asked.due.forget(self)
-        asked.connection.rest(head.seconds)
-        try:
-            if head.status != _HTTP_OK or not record(asked, body, arrived):
-                self._tap_answer(head.status, body, arrived)
-        except Exception as error:  # noqa: BLE001 -- the ordinary way logs it and answers
-            asked.fail(error)
-            return
-        asked.gateway.recorder.counters.add(_COUNTED)
-        first, last = _OK_LINE, b""
-        if head.status != _HTTP_OK:
-            first, last = status_line(head.status).encode(), b"" if _SHOULD_RETRY in head.fields else _NO_RETRY
-        naming = naming_lines(asked.id, asked.request_id, asked.chosen.deployment.name, 1)
-        asked.client.answer(
-            b"%b%b%b%b%b\r\ncontent-length: %d\r\n\r\n%b"
-            % (first, head.fields, naming, last, own_lines(), len(body), body)
-        )
+        """End the exchange with the turn; its connection may serve another one before."""
+        self._body, self._arrived = body, time.perf_counter()
+        self._asked.due.forget(self)
+        self._asked.connection.rest(head.seconds)
+        self._batch.end(self)
 
-    def _tap_answer(self, status: int, body: bytes, arrived: float) -> None:
+    def _tap_answer(self, status: int, body: bytes) -> None:
         """Have the tap record an exchange."""
         asked, tap = self._asked, self._asked.tap
-        tap.upstream_s += arrived - asked.asked_at
+        tap.upstream_s += self._arrived - asked.asked_at
         tap.status = status
         tap.body(body)
         if status == _HTTP_OK:

@@ -22,7 +22,7 @@ _new: Final = tuple.__new__
 
 
 def record(asked: AskedExchange, answer: bytes, arrived: float) -> bool:
-    """Record an exchange that has ended, count it, and release its slot.
+    """Record an exchange that has ended, count it, and release its slot. `Recorder.write_held` writes the record.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def record(asked: AskedExchange, answer: bytes, arrived: float) -> bool:
         limit = asked.config.gateway.capture_limit
         key = asked.known.plan.key
         # All fields in their order: with their names it takes three times as long.
-        recorder.keep(
+        recorder.hold(
             _new(
                 Exchange,
                 (

@@ -37,7 +37,7 @@ class _NotHttp(Exception):  # noqa: N818 -- never leaves this file
 
 
 class AnswerFollower(Protocol):
-    """Reads the bytes of one answer in place of the parser (`UpstreamConnection.send_for`)."""
+    """Reads the bytes of one answer in place of the parser (`UpstreamConnection.follow`)."""
 
     def received(self, data: bytes) -> None:
         """Take bytes of the answer."""
@@ -139,14 +139,13 @@ class UpstreamConnection(asyncio.Protocol):
             )
         return answer
 
-    def send_for(self, follower: AnswerFollower, request: bytes) -> None:
-        """Send a whole request; the follower gets the bytes of the answer as they come."""
-        self._follower, self._is_head, self._overhead = follower, False, 0
-        self._transport.write(request)
-
     def follow(self, follower: AnswerFollower) -> None:
-        """Have another follower get what comes from now on."""
-        self._follower = follower
+        """Have a follower get what comes from now on."""
+        self._follower, self._is_head, self._overhead = follower, False, 0
+
+    def send(self, request: bytes) -> None:
+        """Send a whole request; the follower gets the bytes of the answer as they come."""
+        self._transport.write(request)
 
     def parse(self, data: bytes) -> PooledAnswer:
         """Read an answer with the parser, from its first bytes, which a follower has taken."""

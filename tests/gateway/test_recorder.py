@@ -39,6 +39,37 @@ def test_what_is_kept_is_written_and_counted_once(recorder: Recorder, tmp_path: 
     assert outcomes(recorder, tmp_path) == {"stored": 2}
 
 
+def test_what_is_held_is_written_together(recorder: Recorder, tmp_path: Path) -> None:
+    given = [exchange(), exchange(), exchange()]
+    for one in given:
+        recorder.hold(one)
+    assert written(tmp_path) == []
+    recorder.write_held()
+    recorder.write_held()
+    assert written(tmp_path) == given
+    assert outcomes(recorder, tmp_path) == {"stored": 3}
+
+
+def test_what_cannot_be_written_costs_nothing_that_is_held_with_it(
+    recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.spool.MAX_PAYLOAD", 1000)
+    given = [exchange(), exchange(request=bytes(2000)), exchange(model="\ud800"), exchange()]
+    for one in given:
+        recorder.hold(one)
+    recorder.write_held()
+    assert written(tmp_path) == [given[0], given[3]]
+    assert outcomes(recorder, tmp_path) == {"stored": 2, "dropped_spool_error": 1, "dropped_unwritable": 1}
+
+
+def test_a_full_spool_holds_nothing(recorder: Recorder, tmp_path: Path) -> None:
+    recorder.spool_full = True
+    recorder.hold(exchange())
+    recorder.write_held()
+    assert written(tmp_path) == []
+    assert outcomes(recorder, tmp_path) == {"dropped_spool_full": 1}
+
+
 def test_what_is_passed_over_is_counted_with_its_reason(recorder: Recorder, tmp_path: Path) -> None:
     for reason in ("not_sampled", "capture_off", "not_sampled"):
         recorder.count_skipped(reason)

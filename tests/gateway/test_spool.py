@@ -236,6 +236,18 @@ def test_a_record_that_could_not_be_read_again_is_refused(tmp_path: Path) -> Non
     assert read(path) == [Frame(b"next", 2, HEAD + 4)]
 
 
+def test_records_are_written_together_or_not_at_all(tmp_path: Path) -> None:
+    writer = SpoolWriter(tmp_path, "w")
+    given = [(b"a", 1), (b"", 2), (b"c" * 5000, 3)]
+    size = writer.append_all(given)
+    with pytest.raises(OSError, match="is the most"):
+        writer.append_all([(b"before", 4), (bytes(MAX_PAYLOAD + 1), 5)])
+    (path,) = segments(tmp_path)
+    assert [frame[:2] for frame in read(path)] == given
+    assert path.stat().st_size == HEAD_BYTES + size
+    writer.close()
+
+
 # --- segments --------------------------------------------------------------------------------------------------------
 
 

@@ -47,7 +47,7 @@ class Turns:
         self._batches: set[TurnBatch] = set()
 
     def hold(self) -> None:
-        self._monkeypatch.setattr(TurnBatch, "_flush_later", lambda batch: self._batches.add(batch))
+        self._monkeypatch.setattr(TurnBatch, "_flush_later", lambda batch: self._batches.add(batch))  # noqa: PLW0108 -- no method
 
     @property
     def are_due(self) -> bool:

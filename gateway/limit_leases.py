@@ -26,8 +26,8 @@ class LimitLease:
         The number of workers that share the limits.
     """
 
-    __slots__ = ("_admitted", "_is_taken", "_key", "_request_window", "_requests", "_second", "_share", "_token_window",
-                 "_tokens", "_typical", "_unused")  # fmt: skip
+    __slots__ = ("_admitted", "_before", "_is_taken", "_key", "_request_window", "_requests", "_second", "_share",
+                 "_token_window", "_tokens", "_typical", "_unused")  # fmt: skip
 
     def __init__(self, requests: MinuteWindow, tokens: MinuteWindow, workers: int) -> None:
         self._request_window = requests
@@ -39,6 +39,7 @@ class LimitLease:
         self._requests = 0
         self._tokens = 0
         self._admitted = 0  # requests of this worker in the second
+        self._before = 0  # and in the one before
         self._typical = 0  # tokens of the latest request
         self._unused: dict[int, int] = {}  # tokens to return to earlier seconds
 
@@ -96,14 +97,15 @@ class LimitLease:
     def renew(self, key: Key, second: int, tokens: int) -> None:
         """Take a new lease after a request with ``tokens`` was admitted and counted under the lock.
 
-        It holds as many requests as this worker has admitted in this second, so a key that is used rarely, or whose
-        limit is near, gets none.
+        It holds as many requests as this worker has admitted in this second, or in the one before if those were more.
+        So a key whose limit is near gets none, and one that is used rarely gets one at the most.
         """
         if second != self._second or key is not self._key:
+            self._before = self._admitted if second == self._second + 1 and key is self._key else 0
             self._key, self._second, self._admitted = key, second, 0
         self._admitted += 1
         self._typical = max(self._typical, tokens)
-        size = min(self._admitted, MOST_REQUESTS)
+        size = min(max(self._admitted, self._before), MOST_REQUESTS)
         most = _UNLIMITED
         if key.rpm is not None:
             size = min(size, (key.rpm - self._request_window.used(second)) // self._share)

@@ -120,10 +120,22 @@ def test_several_workers_never_exceed_a_limit_and_admit_all_of_it(
 def test_a_key_in_frequent_use_rarely_takes_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tpm: int | None
 ) -> None:
+    assert locks_of(10_000, 5_000, tpm, tmp_path, monkeypatch) < 10_000 / MOST_REQUESTS * 1.5 + 50
+
+
+@pytest.mark.parametrize("tpm", [None, 2**31 - 1])
+def test_a_key_in_steady_use_takes_the_lock_once_or_twice_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tpm: int | None
+) -> None:
+    assert locks_of(300, 10, tpm, tmp_path, monkeypatch) <= 2 * 30 + 4
+
+
+def locks_of(requests: int, a_second: int, tpm: int | None, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how often the lock was taken by requests at a steady rate."""
     now = 5000 * SECOND
     key = replace(PLAIN, rpm=2**31 - 1, tpm=tpm)
     locks = 0
-    with closing(KeyLimits(tmp_path / "limits.table", 4, lambda: now)) as limits:
+    with closing(KeyLimits(folder / "limits.table", 4, lambda: now)) as limits:
         locked = limits._table.locked
 
         def counted(name: str) -> object:
@@ -132,12 +144,12 @@ def test_a_key_in_frequent_use_rarely_takes_the_lock(
             return locked(name)
 
         monkeypatch.setattr(limits._table, "locked", counted)
-        for number in range(10_000):
-            now += SECOND // 5_000
+        for number in range(requests):
+            now += SECOND // a_second
             grant = limits.admit(key, 0, TokenCount(200, 100))
             assert grant is not None
             grant.settle(150, 100 + number % 30, None, failed=False)
-    assert locks < 10_000 / MOST_REQUESTS * 1.5 + 50
+    return locks
 
 
 def test_a_key_in_rare_use_and_a_limit_that_is_near_have_no_lease(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange, BatchedExchange)
         assert head is not None
         assert body is not None
         try:
-            if head.status != _HTTP_OK or not record(asked, body, self._arrived):
+            if not record(asked, head.status, body, self._arrived):
                 self._tap_answer(head.status, body)
         except Exception as error:  # noqa: BLE001 -- the ordinary way logs it and answers
             self._has_failed = True

@@ -1,4 +1,4 @@
-"""Records of usual exchanges: of a whole answer of status 200 that contains no error, to a request on the short way.
+"""Records of usual exchanges on the short way: of a whole answer of status 200 without an error, or of a whole refusal.
 
 They are as the tap would make them, in half the time: nothing is made in between.
 """
@@ -9,23 +9,27 @@ from typing import Final
 from auditor.domain.exchange import Capture, Exchange, Origin, Outcome
 from gateway.asked_exchange import AskedExchange
 from gateway.breaker import BreakerVerdict
-from gateway.wire import read_answer
+from gateway.failures import error_type_of
+from gateway.wire import AnswerSummary, read_answer
 
 #: Members are looked up in Python, and each request asks for these.
-_CLIENT, _COMPLETE, _HASHED = Origin.CLIENT, Outcome.COMPLETE, Capture.HASHED
+_CLIENT, _COMPLETE, _FAILED, _HASHED = Origin.CLIENT, Outcome.COMPLETE, Outcome.FAILED, Capture.HASHED
 _OK: Final = BreakerVerdict.OK
 #: Counts the clients' requests that are being answered, as the tap does.
 IN_FLIGHT: Final = ("biasmeter_in_flight", _CLIENT)
 _HTTP_OK: Final = 200
+_NOTHING: Final = AnswerSummary()
 #: `Exchange._make` without its check of the number of fields, which takes as long again.
 _new: Final = tuple.__new__
 
 
-def record(asked: AskedExchange, answer: bytes, arrived: float) -> bool:
+def record(asked: AskedExchange, status: int, answer: bytes, arrived: float) -> bool:
     """Record an exchange that has ended, count it, and release its slot. `Recorder.write_held` writes the record.
 
     Parameters
     ----------
+    status
+        200, or that of a refusal, which is the request's fault and not the deployment's.
     answer
         The whole body.
     arrived
@@ -36,12 +40,22 @@ def record(asked: AskedExchange, answer: bytes, arrived: float) -> bool:
     bool
         False, with nothing done, if the exchange is not usual.
     """
+    is_ok = status == _HTTP_OK
+    outcome, error_type = (_COMPLETE, None) if is_ok else (_FAILED, error_type_of(status))
     summary = read_answer(answer)
+    if summary is None and not is_ok:
+        summary = _NOTHING
     plan, gateway, endpoint = asked.plan, asked.gateway, asked.known.plan.endpoint
     capture, inclusion, skip_reason = plan.capture or endpoint.capture(
         asked.config.seed, plan.route, asked.directives, asked.id
     )
-    if summary is None or summary.error or summary.response is not None or capture is _HASHED or asked.envelope.stream:
+    if (
+        summary is None
+        or summary.response is not None
+        or (is_ok and summary.error)
+        or capture is _HASHED
+        or asked.envelope.stream
+    ):
         return False
     chosen, recorder, body, directives = asked.chosen, gateway.recorder, asked.body, asked.directives
     usage, began = summary.usage, asked.began
@@ -66,8 +80,8 @@ def record(asked: AskedExchange, answer: bytes, arrived: float) -> bool:
                     route,
                     name,
                     asked.envelope.model[:200],
-                    _HTTP_OK,
-                    _COMPLETE,
+                    status,
+                    outcome,
                     False,  # stream
                     1,  # attempts
                     capture,
@@ -78,7 +92,7 @@ def record(asked: AskedExchange, answer: bytes, arrived: float) -> bool:
                     None if key is None else key.id,
                     directives.ref,
                     directives.parent,
-                    None,  # type of error
+                    error_type,
                     summary.finish_reason,
                     prompt,
                     completion,
@@ -98,8 +112,8 @@ def record(asked: AskedExchange, answer: bytes, arrived: float) -> bool:
             )
         )
     recorder.counters.add(IN_FLIGHT, -1)
-    recorder.series(label, route, name, _CLIENT).count(_HTTP_OK, prompt, completion, total_us, upstream_us, None)
+    recorder.series(label, route, name, _CLIENT).count(status, prompt, completion, total_us, upstream_us, None)
     if asked.grant is not None:
-        asked.grant.settle(prompt, completion, chosen.deployment.price, failed=False)
+        asked.grant.settle(prompt, completion, chosen.deployment.price, failed=usage is None and not is_ok)
     chosen.access.release(asked.ticket, _OK)
     return True

@@ -53,6 +53,11 @@ class Turns:
     def are_due(self) -> bool:
         return bool(self._batches)
 
+    @property
+    def ended(self) -> int:
+        """How many exchanges wait to be recorded and answered."""
+        return sum(len(batch._ended) for batch in self._batches)
+
     def end(self) -> None:
         batches, self._batches = self._batches, set()
         for batch in batches:
@@ -69,7 +74,7 @@ class Deployment:
         self.open: list[socket.socket] = []
 
     async def accept(self) -> socket.socket:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             one, _ = await asyncio.get_running_loop().sock_accept(self._listening)
         one.setblocking(False)
         self.open.append(one)
@@ -82,7 +87,7 @@ class Deployment:
 
 async def request_of(one: socket.socket) -> bytes:
     data = b""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while not data.endswith(BODY):
             data += await asyncio.get_running_loop().sock_recv(one, 1 << 16)
     return data
@@ -91,7 +96,7 @@ async def request_of(one: socket.socket) -> bytes:
 async def answer_to(client: socket.socket) -> bytes:
     """Return the body of an answer; empty: the connection has ended."""
     data = b""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while not data.endswith(b"}"):
             more = await asyncio.get_running_loop().sock_recv(client, 1 << 16)
             if not more:
@@ -130,7 +135,7 @@ class Scene:
         assert self.short() >= count
 
     async def until(self, condition) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while not condition():  # noqa: ASYNC110 -- what has arrived is no event
                 await asyncio.sleep(0.001)
 
@@ -168,7 +173,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
     return Turns(monkeypatch)
 
 
-async def test_exchanges_that_end_in_one_turn_are_written_at_once(tmp_path: Path) -> None:
+async def test_exchanges_that_end_in_one_turn_are_written_at_once(tmp_path: Path, turns: Turns) -> None:
     async with scene(tmp_path, clients=5) as at:
         short = at.short()
         spool = at.gateway.gateway.recorder.spool = CountingWriter(at.gateway.folders.spool, "counting")
@@ -176,8 +181,11 @@ async def test_exchanges_that_end_in_one_turn_are_written_at_once(tmp_path: Path
             client.send(REQUEST)
         for upstream in at.deployment.open:
             await request_of(upstream)
+        turns.hold()
         for upstream in at.deployment.open:
             upstream.send(ANSWER)
+        await at.until(lambda: turns.ended == 5)
+        turns.end()
         assert [await answer_to(client) for client in at.clients] == [WHOLE] * 5
         assert spool.batches == [5]
         assert len(at.gateway.exchanges()) == 20

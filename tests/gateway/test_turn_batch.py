@@ -225,35 +225,27 @@ async def test_a_spool_that_cannot_be_written_costs_no_answer(tmp_path: Path) ->
         assert at.gateway.counted("biasmeter_capture") == {("stored",): 6, ("dropped_spool_error",): 2}
 
 
-async def test_what_a_deployment_sends_before_it_is_asked_is_no_answer(tmp_path: Path, turns: Turns) -> None:
+@pytest.mark.parametrize("is_lost", [False, True], ids=["it sends something", "it ends"])
+async def test_a_connection_that_is_not_idle_before_it_is_asked_is_replaced(
+    is_lost: bool, tmp_path: Path, turns: Turns
+) -> None:
     async with scene(tmp_path) as at:
         (client,), (upstream,) = at.clients, at.deployment.open
         turns.hold()
         client.send(REQUEST)
         await at.until(lambda: turns.are_due)
-        upstream.send(FORGED)
-        another = await at.deployment.accept()
-        turns.end()
-        await request_of(another)
-        another.send(ANSWER)
-        assert await answer_to(client) == WHOLE
-        assert await asyncio.get_running_loop().sock_recv(upstream, 1) == b"", "the request was sent there as well"
-        assert at.ended() == [Outcome.COMPLETE]
-
-
-async def test_a_connection_that_ends_before_the_request_is_sent_is_replaced(tmp_path: Path, turns: Turns) -> None:
-    async with scene(tmp_path) as at:
-        (client,), (upstream,) = at.clients, at.deployment.open
-        turns.hold()
-        client.send(REQUEST)
-        await at.until(lambda: turns.are_due)
-        upstream.close()
+        if is_lost:
+            upstream.close()
+        else:
+            upstream.send(FORGED)
         another = await at.deployment.accept()
         turns.end()
         await request_of(another)
         another.send(ANSWER)
         assert await answer_to(client) == WHOLE
         assert at.ended() == [Outcome.COMPLETE]
+        if not is_lost:
+            assert await asyncio.get_running_loop().sock_recv(upstream, 1) == b"", "the request was sent there as well"
 
 
 async def test_nothing_is_sent_for_a_client_that_has_left(tmp_path: Path, turns: Turns) -> None:

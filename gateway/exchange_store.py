@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from io import BytesIO
 from pathlib import Path
 
 import asyncpg
@@ -82,8 +81,9 @@ class ExchangeStore:
             await copy("exchanges", copy_data(row.facts for row in rows))
 
     async def _copy(self, table: str, data: bytes, into: str = "") -> None:
+        # As one buffer: a file would be read in a thread by an object in a cycle, which keeps the batch for a while.
         await self.connection.copy_to_table(
-            f"{into}{table}", source=BytesIO(data), columns=_TABLES[table], format="binary"
+            f"{into}{table}", source=memoryview(data), columns=_TABLES[table], format="binary"
         )
 
     async def _copy_missing(self, table: str, data: bytes) -> None:

@@ -32,7 +32,7 @@ class Growth:
         """MiB gained over the whole time: twice what the floor of the second half is above that of the first.
 
         A leak raises what a process holds at its least. What a batch takes and gives back does not: after one the
-        shipper holds 3 to 10 MiB more for some seconds, and the line's interval is as wide as that.
+        shipper holds 3 to 8 MiB more for some seconds, and the line's interval is as wide as that.
         """
         first, second = self.floors
         return 2 * (second - first)

@@ -12,7 +12,8 @@ from gateway.minute_window import MinuteWindow
 MOST_REQUESTS = 64
 #: A lease is at most this part of what the limit has left, divided by the number of workers.
 _PART = 8
-_UNLIMITED = 1 << 62
+#: What a limit that a key does not have allows.
+UNLIMITED = 1 << 62
 
 
 class LimitLease:
@@ -43,10 +44,9 @@ class LimitLease:
         self._typical = 0  # tokens of the latest request
         self._unused: dict[int, int] = {}  # tokens to return to earlier seconds
 
-    @property
-    def is_taken(self) -> bool:
-        """Whether a lease is counted in the windows."""
-        return self._is_taken
+    def is_past(self, second: int) -> bool:
+        """Return whether the windows contain a lease that serves no request in ``second``."""
+        return self._is_taken and self._second != second
 
     def take(self, key: Key, second: int, tokens: int) -> bool:
         """Take one request with its tokens out of the lease. Return False if it does not contain them."""
@@ -94,23 +94,20 @@ class LimitLease:
         self._requests = self._tokens = 0
         self._unused.clear()
 
-    def renew(self, key: Key, second: int, tokens: int) -> None:
+    def renew(self, key: Key, second: int, tokens: int, requests_left: int, tokens_left: int) -> None:
         """Take a new lease after a request with ``tokens`` was admitted and counted under the lock.
 
         It holds as many requests as this worker has admitted in this second, or in the one before if those were more.
-        So a key whose limit is near gets none, and one that is used rarely gets one at the most.
+        So a key whose limit is near gets none, and one that is used rarely gets one at the most. ``requests_left`` and
+        ``tokens_left`` are what the limits allow now.
         """
         if second != self._second or key is not self._key:
             self._before = self._admitted if second == self._second + 1 and key is self._key else 0
             self._key, self._second, self._admitted = key, second, 0
         self._admitted += 1
         self._typical = max(self._typical, tokens)
-        size = min(max(self._admitted, self._before), MOST_REQUESTS)
-        most = _UNLIMITED
-        if key.rpm is not None:
-            size = min(size, (key.rpm - self._request_window.used(second)) // self._share)
-        if key.tpm is not None:
-            most = min(size * self._typical, (key.tpm - self._token_window.used(second)) // self._share)
+        size = min(max(self._admitted, self._before), MOST_REQUESTS, requests_left // self._share)
+        most = UNLIMITED if key.tpm is None else min(size * self._typical, tokens_left // self._share)
         if size < 1 or most < tokens:
             return
         if key.rpm is not None:

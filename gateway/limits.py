@@ -16,7 +16,7 @@ import msgspec
 from auditor.config import Price
 from auditor.domain.keys import Key
 from gateway.errors import Limited
-from gateway.limit_leases import LimitLease
+from gateway.limit_leases import UNLIMITED, LimitLease
 from gateway.minute_window import CELLS, MinuteWindow
 from gateway.shared import SharedTable
 from gateway.wire import MOST_TOKENS
@@ -100,17 +100,19 @@ class KeyLimits:
             now = self._clock()
             second = now // _SECOND
             use.lease.put_back(second)
-            if _is_full(use.requests, key.rpm, second) or _is_full(use.tokens, key.tpm, second):
+            requests_left = UNLIMITED if key.rpm is None else key.rpm - use.requests.used(second)
+            tokens_left = UNLIMITED if key.tpm is None else key.tpm - use.tokens.used(second)
+            if requests_left <= 0 or tokens_left <= 0:
                 row[FULL_AT] = second
                 raise _too_many(_minutes(key, use), now)
             if key.rpm is not None:
                 use.requests.add(second, 1)
             if key.tpm is not None:
                 use.tokens.add(second, tokens)
-            if _is_full(use.tokens, key.tpm, second):
+            if tokens_left <= tokens:
                 row[FULL_AT] = second
             if row[FULL_AT] != second:
-                use.lease.renew(key, second, tokens)
+                use.lease.renew(key, second, tokens, requests_left - 1, tokens_left - tokens)
         return second
 
     def count(self, key: Key, reserved: int, prompt: int, completion: int, admitted: int, price: Price | None) -> None:
@@ -141,12 +143,21 @@ class KeyLimits:
         use = self._uses[key_id] = _Use(row, requests, tokens, LimitLease(requests, tokens, self._workers))
         return use
 
-    def return_leases(self) -> None:
-        """Return what is left of all leases. Called twice a second."""
+    def return_past_leases(self) -> None:
+        """Return what is left of leases whose second is over. Called twice a second."""
+        second = self._clock() // _SECOND
         for key_id, use in self._uses.items():
-            if use.lease.is_taken:
-                with self._table.locked(key_id):
-                    use.lease.put_back(self._clock() // _SECOND)
+            if use.lease.is_past(second):
+                self._return_lease(key_id, use)
+
+    def return_leases(self) -> None:
+        """Return what is left of all leases."""
+        for key_id, use in self._uses.items():
+            self._return_lease(key_id, use)
+
+    def _return_lease(self, key_id: str, use: "_Use") -> None:
+        with self._table.locked(key_id):
+            use.lease.put_back(self._clock() // _SECOND)
 
     def close(self) -> None:
         """Return all leases, and close the file."""

@@ -247,7 +247,7 @@ async def _maintain(gateway: Gateway, settings: bootstrap.WorkerBootstrap) -> No
 
     while True:
         follow = partial(follow_actions, gateway)
-        for step in (gateway.snapshot.refresh, follow, gateway.limits.return_leases, measure_spool, clean_up):
+        for step in (gateway.snapshot.refresh, follow, gateway.limits.return_past_leases, measure_spool, clean_up):
             try:
                 step()
             except Exception as error:  # noqa: BLE001 -- whatever it is, the next attempt may succeed

@@ -8,7 +8,8 @@ it was taken, because its amounts count from that second.
 from auditor.domain.keys import Key
 from gateway.minute_window import MinuteWindow
 
-#: The largest lease, in requests.
+#: The smallest and the largest lease, in requests, where the limits have room for it.
+FEWEST_REQUESTS = 8
 MOST_REQUESTS = 64
 #: A lease is at most this part of what the limit has left, divided by the number of workers.
 _PART = 8
@@ -97,16 +98,16 @@ class LimitLease:
     def renew(self, key: Key, second: int, tokens: int, requests_left: int, tokens_left: int) -> None:
         """Take a new lease after a request with ``tokens`` was admitted and counted under the lock.
 
-        It holds as many requests as this worker has admitted in this second, or in the one before if those were more.
-        So a key whose limit is near gets none, and one that is used rarely gets one at the most. ``requests_left`` and
-        ``tokens_left`` are what the limits allow now.
+        It holds as many requests as this worker has admitted in this second, or in the one before if those were more:
+        `FEWEST_REQUESTS` to `MOST_REQUESTS`, or the part that it may take of ``requests_left`` and ``tokens_left``,
+        which are what the limits allow now. So a key whose limit is near gets none.
         """
         if second != self._second or key is not self._key:
             self._before = self._admitted if second == self._second + 1 and key is self._key else 0
             self._key, self._second, self._admitted = key, second, 0
         self._admitted += 1
         self._typical = max(self._typical, tokens)
-        size = min(max(self._admitted, self._before), MOST_REQUESTS, requests_left // self._share)
+        size = min(max(self._admitted, self._before, FEWEST_REQUESTS), MOST_REQUESTS, requests_left // self._share)
         most = UNLIMITED if key.tpm is None else min(size * self._typical, tokens_left // self._share)
         if size < 1 or most < tokens:
             return

@@ -6,6 +6,7 @@ from itertools import accumulate
 SPAN = 61
 #: Integers of a window: the last second that was seen, and an amount for each second that counts.
 CELLS = 1 + SPAN
+_EMPTY = memoryview(bytes(8 * SPAN)).cast("q")
 
 
 class MinuteWindow:
@@ -37,9 +38,11 @@ class MinuteWindow:
         """
         last = self._cells[0]
         if now != last:
-            passed = range(last + 1, now + 1) if last < now < last + SPAN else range(SPAN)
-            for second in passed:
-                self._amounts[second % SPAN] = 0
+            if last < now < last + SPAN:
+                for second in range(last + 1, now + 1):
+                    self._amounts[second % SPAN] = 0
+            else:
+                self._amounts[:] = _EMPTY
             self._cells[0] = now
 
     def add(self, second: int, amount: int) -> None:

@@ -63,6 +63,7 @@ class DeploymentSlots:
         self._own_cell = breaker.WIDTH + worker
         self._clock = clock
         self._lines: dict[str, deque[asyncio.Event]] = {}
+        self._accesses: dict[tuple[str, int | None], DeploymentAccess] = {}
         for _, row in self._table.rows():
             row[self._own_cell] = 0
 
@@ -84,9 +85,13 @@ class DeploymentSlots:
         return ((name, breaker.state(row, now)) for name, row in self._table.rows())
 
     def access(self, deployment: str, concurrency: int | None) -> "DeploymentAccess":
-        """Return the access to one deployment, for a caller that asks it often."""
-        row = self._table.row(deployment)  # its memory never moves
-        return DeploymentAccess(self, deployment, concurrency, row, self._own_cell, self._lines)
+        """Return the access to one deployment, for callers that ask it often. It is the same for all of them."""
+        access = self._accesses.get((deployment, concurrency))
+        if access is None:
+            row = self._table.row(deployment)  # its memory never moves
+            access = DeploymentAccess(self, deployment, concurrency, row, self._own_cell, self._lines)
+            self._accesses[deployment, concurrency] = access
+        return access
 
     def try_acquire(self, deployment: str, concurrency: int | None, *, counts: bool = True) -> Slot | None:
         """Acquire a slot if one is free, no request waits for it, and the breaker admits the request.

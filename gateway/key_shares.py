@@ -101,7 +101,8 @@ class KeyShares:
         known = self._published
         async with connection.transaction():
             if not await connection.fetchval(_LOCK):
-                return tuple(_with_limits(key, known.get(key.id, (1, 1))) if key in limited else key for key in keys)
+                ids = {key.id for key in limited}
+                return tuple(_with_limits(key, known.get(key.id, (1, 1))) if key.id in ids else key for key in keys)
             rows = {row["key_id"]: row for row in await connection.fetch(_OTHERS, self._ledger.id, GONE_AFTER)}
             taken = {key.id: self._take(key, rows.get(key.id), alone=not rows) for key in limited}
             shares = list(taken.values())

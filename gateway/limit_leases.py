@@ -18,7 +18,7 @@ UNLIMITED = 1 << 62
 
 
 class LimitLease:
-    """One worker's lease of one key. Only `take` and `settle` may be called without the lock of the key's row.
+    """One worker's lease of one key. `take`, `settle` and `is_past` need no lock, the others that of the key's row.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ class BreakerState(IntEnum):
 
 
 #: Members are looked up in Python, and each request asks for these two.
-_OK, _NONE = BreakerVerdict.OK, BreakerVerdict.NONE
+_OK, _FAILED = BreakerVerdict.OK, BreakerVerdict.FAILED
 
 
 class Ticket(msgspec.Struct, frozen=True, gc=False):
@@ -86,9 +86,9 @@ def admit_closed(row: BreakerRow) -> Ticket | None:
 
 def says_nothing_new(row: BreakerRow, ticket: Ticket, verdict: BreakerVerdict) -> bool:
     """Return whether `settle` would change nothing: only successes are recorded, and this is one. Needs no lock."""
-    if ticket.trial:
+    if verdict is _OK and row[_HISTORY] != _NONE_FAILED:
         return False
-    return verdict is _NONE or (verdict is _OK and row[_HISTORY] == _NONE_FAILED)
+    return not ticket.trial and verdict is not _FAILED
 
 
 def settle(row: BreakerRow, ticket: Ticket, verdict: BreakerVerdict, now: int) -> None:

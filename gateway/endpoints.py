@@ -207,8 +207,9 @@ def admit(gateway: Gateway, key: Key, body: bytes, asked_tokens: int | None) -> 
     Limited
         It exceeds one of them.
     """
-    snapshot = gateway.snapshot.current if key.budget is not None else None
-    elsewhere = snapshot.spent_elsewhere.get(key.id, 0) if snapshot is not None else 0
+    elsewhere = 0
+    if key.budget is not None and (snapshot := gateway.snapshot.current) is not None:
+        elsewhere = snapshot.spent_elsewhere.get(key.id, 0)
     # A token has about four bytes in most languages and formats.
     return gateway.limits.admit(key, elsewhere, TokenCount(len(body) // 4, asked_tokens or 0))
 

@@ -23,6 +23,7 @@ from gateway.endpoints import Endpoint
 from gateway.errors import GatewayError
 from gateway.headers import is_request_id, is_trace
 from gateway.primitives import split_head
+from gateway.recorder import LARGE_COPY
 from gateway.route_plans import RoutePlan
 from gateway.server import Request
 from gateway.snapshot import KeySnapshot
@@ -100,7 +101,7 @@ class HeadPlan:
         return headers if has_id and is_traced else None
 
     def plan(self, gateway: Gateway, model: str) -> RoutePlan | None:
-        """Return the plan for a model; None if the ordinary way must refuse it."""
+        """Return the plan for a model; None if the ordinary way must answer or refuse its requests."""
         try:
             return self._models[model]
         except KeyError:
@@ -111,6 +112,8 @@ class HeadPlan:
                 made = RoutePlan(gateway, self.endpoint, self.headers, self.directives, model)
             except GatewayError:  # there is no such model, or the head to its deployment cannot be written
                 made = None
+        if made is not None and made.route.mitigation is not None:  # instructions are put into requests
+            made = None
         if len(self._models) < _MOST_MODELS and len(model) <= _MOST_NAME:
             self._models[model] = made
         return made
@@ -134,6 +137,11 @@ class HeadPlans:
         The parts of the worker.
     endpoints
         The endpoints with plans, by the target of their requests.
+
+    Attributes
+    ----------
+    most_body
+        Bytes of the largest body on the short way. `find` keeps it up to date.
     """
 
     def __init__(self, gateway: Gateway, endpoints: Mapping[str, Endpoint]) -> None:
@@ -142,6 +150,7 @@ class HeadPlans:
         self._plans: dict[bytes, HeadPlan] = {}
         self._seen: set[int] = set()
         self._made_from: tuple[object, object] = (None, None)
+        self.most_body = 0
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -217,6 +226,7 @@ class HeadPlans:
             return True
         self._plans.clear()
         self._made_from = gateway.table, gateway.authenticator
+        self.most_body = min(LARGE_COPY, gateway.config.gateway.body_limit)
         return False
 
 

@@ -61,7 +61,7 @@ class KeyLimits:
         self._table = SharedTable(path, WIDTH)
         self._workers = workers
         self._clock = clock
-        self._uses: dict[str, _Use] = {}
+        self._uses: dict[str, KeyUse] = {}
 
     def admit(self, key: Key, spent_elsewhere: int, tokens: TokenCount) -> "Grant | None":
         """Admit a request and reserve its tokens. A key without limits gets no grant.
@@ -81,18 +81,21 @@ class KeyLimits:
         budget = key.budget
         if budget is None and key.rpm is None and key.tpm is None:
             return None
-        if not (0 <= tokens.prompt <= MOST_TOKENS and 0 <= tokens.completion <= MOST_TOKENS):
-            tokens = TokenCount(*[min(max(count, 0), MOST_TOKENS) for count in (tokens.prompt, tokens.completion)])
         amount = tokens.prompt + tokens.completion
-        use = self._uses.get(key.id) or self._use(key.id)
+        if tokens.prompt < 0 or tokens.completion < 0 or amount > MOST_TOKENS:
+            tokens = TokenCount(*[min(max(count, 0), MOST_TOKENS) for count in (tokens.prompt, tokens.completion)])
+            amount = tokens.prompt + tokens.completion
+        use = self._uses.get(key.id)
+        if use is None:
+            use = self._use(key.id)
         if budget is not None and use.row[SPENT] + spent_elsewhere >= budget * 1e9:
             raise _spent(budget)
         second = self._clock() // _SECOND
         if use.row[FULL_AT] == second or not use.lease.take(key, second, amount):
             second = self._admit_locked(key, use, amount)
-        return Grant(self, key, tokens, second)
+        return Grant(self, key, use, tokens, second)
 
-    def _admit_locked(self, key: Key, use: "_Use", tokens: int) -> int:
+    def _admit_locked(self, key: Key, use: "KeyUse", tokens: int) -> int:
         if key.rpm is None and key.tpm is None:
             return self._clock() // _SECOND
         with self._table.locked(key.id) as row:
@@ -115,14 +118,14 @@ class KeyLimits:
                 use.lease.renew(key, second, tokens, requests_left - 1, tokens_left - tokens)
         return second
 
-    def count(self, key: Key, reserved: int, prompt: int, completion: int, admitted: int, price: Price | None) -> None:
-        """Replace the tokens that were reserved in the second ``admitted`` by those that were used."""
+    def count(self, grant: "Grant", prompt: int, completion: int, price: Price | None) -> None:
+        """Replace the tokens that were reserved by those that were used. Called by `Grant.settle`."""
+        key, use, admitted = grant.key, grant.use, grant.second
         costs = price is not None and key.budget is not None
         if key.tpm is None and not costs:
             return
-        use = self._uses.get(key.id) or self._use(key.id)
         total = prompt + completion
-        more = total - reserved
+        more = total - grant.reserved.prompt - grant.reserved.completion
         is_counted = key.tpm is None or use.lease.settle(key, admitted, self._clock() // _SECOND, more, total)
         if is_counted and not costs:
             return
@@ -137,10 +140,10 @@ class KeyLimits:
                 assert price is not None
                 row[SPENT] = min(row[SPENT] + TokenCount(prompt, completion).nano_usd(price), _MOST_NANO_USD)
 
-    def _use(self, key_id: str) -> "_Use":
+    def _use(self, key_id: str) -> "KeyUse":
         row = self._table.row(key_id)  # its memory never moves
         requests, tokens = MinuteWindow(row[REQUESTS]), MinuteWindow(row[TOKENS])
-        use = self._uses[key_id] = _Use(row, requests, tokens, LimitLease(requests, tokens, self._workers))
+        use = self._uses[key_id] = KeyUse(row, requests, tokens, LimitLease(requests, tokens, self._workers))
         return use
 
     def return_past_leases(self) -> None:
@@ -155,7 +158,7 @@ class KeyLimits:
         for key_id, use in self._uses.items():
             self._return_lease(key_id, use)
 
-    def _return_lease(self, key_id: str, use: "_Use") -> None:
+    def _return_lease(self, key_id: str, use: "KeyUse") -> None:
         with self._table.locked(key_id):
             use.lease.put_back(self._clock() // _SECOND)
 
@@ -165,7 +168,7 @@ class KeyLimits:
         self._table.close()
 
 
-class _Use(NamedTuple):
+class KeyUse(msgspec.Struct, frozen=True, eq=False):
     """The use of a key, in the row that processes share, and this process's lease of it."""
 
     row: memoryview
@@ -177,14 +180,15 @@ class _Use(NamedTuple):
 class Grant(msgspec.Struct, eq=False):
     """An admitted request, and the tokens reserved for it."""
 
-    _limits: KeyLimits
-    _key: Key
-    _reserved: TokenCount
-    _second: int
+    limits: KeyLimits
+    key: Key
+    use: KeyUse
+    reserved: TokenCount
+    second: int  #: of the admission
     _is_settled: bool = False
 
     def settle(
-        self, prompt_tokens: int | None, completion_tokens: int | None, price: Price | None, *, failed: bool
+        self, prompt_tokens: int | None, completion_tokens: int | None, price: Price | None, *, failed: bool = False
     ) -> None:
         """Report how the request ended. Only the first call counts.
 
@@ -202,11 +206,10 @@ class Grant(msgspec.Struct, eq=False):
         if self._is_settled:
             return
         self._is_settled = True
-        reserved = self._reserved
         prompt, completion = prompt_tokens or 0, completion_tokens or 0
         if prompt_tokens is None and completion_tokens is None and not failed:
-            prompt, completion = reserved.prompt, reserved.completion
-        self._limits.count(self._key, reserved.prompt + reserved.completion, prompt, completion, self._second, price)
+            prompt, completion = self.reserved.prompt, self.reserved.completion
+        self.limits.count(self, prompt, completion, price)
 
 
 class _Minute(NamedTuple):
@@ -234,7 +237,7 @@ def _is_full(window: MinuteWindow, limit: int | None, second: int) -> bool:
     return limit is not None and window.used(second) >= limit
 
 
-def _minutes(key: Key, use: _Use) -> list[_Minute]:
+def _minutes(key: Key, use: KeyUse) -> list[_Minute]:
     minutes = []
     if key.rpm is not None:
         minutes.append(_Minute("requests", key.rpm, use.requests))

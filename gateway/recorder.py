@@ -22,19 +22,23 @@ log = logging.getLogger(__name__)
 #: Bytes above which a copy is redacted in the thread: a hostile text takes some 0.4 microseconds for each of its bytes.
 LARGE_COPY = 64 << 10
 _STORED = ("biasmeter_capture", "stored")
+#: Counts the clients' requests that are being answered.
+IN_FLIGHT = ("biasmeter_in_flight", Origin.CLIENT)
 
 
 @dataclass(slots=True)
 class Recorder:
     """Redacts, stores and counts exchanges.
 
-    The worker's maintenance sets ``spool_full``; a reload replaces ``redactor``.
+    The worker's maintenance sets ``spool_full``; a reload replaces ``redactor``. ``ended`` are the exchanges of clients
+    that `write_held` will count as no longer in flight.
     """
 
     spool: SpoolWriter
     counters: Counters
     redactor: Redactor
     spool_full: bool = False
+    ended: int = 0
     thread: WorkThread = field(default_factory=WorkThread)
     _series: dict[tuple[str, ...], ExchangeSeries] = field(default_factory=dict)
     _held: list[tuple[bytes, int]] = field(default_factory=list)
@@ -70,6 +74,9 @@ class Recorder:
 
     def write_held(self) -> None:
         """Write all records that are held to the spool. One that cannot be written is counted as dropped."""
+        if self.ended:
+            self.counters.add(IN_FLIGHT, -self.ended)
+            self.ended = 0
         held = self._held
         if not held:
             return

@@ -10,6 +10,7 @@ from gateway.auth import Directives
 from gateway.endpoints import Endpoint
 from gateway.headers import continued_trace, upstream_headers
 from gateway.routing import WeightedChoice
+from gateway.telemetry import ExchangeSeries
 from gateway.upstreams import UpstreamRequest, tls
 from gateway.upstreams.connection import ConnectionKey
 from gateway.upstreams.lean import parse_url, write_head
@@ -26,24 +27,41 @@ class DeploymentPlan:
 
     Parameters
     ----------
-    path
-        Of the endpoint, after the deployment's ``base_url``.
     headers
         The fields of the head.
+
+    Attributes
+    ----------
+    labels
+        The endpoint, the route and the deployment, as series and records name them.
+    first_token, total
+        Seconds from the request to the first byte and to the end of the answer.
+    series
+        In which its exchanges are counted, from the first one on.
     """
 
     __slots__ = ("_after", "_before", "_between", "_ca_file", "_host", "_is_traced", "_key", "_model", "_port",
-                 "access", "deployment", "first_token", "is_usable", "timeouts")  # fmt: skip
+                 "access", "deployment", "first_token", "is_usable", "labels", "series", "timeouts",
+                 "total")  # fmt: skip
 
     def __init__(
-        self, gateway: Gateway, deployment: Deployment, path: str, headers: Mapping[str, str], model: str
+        self,
+        gateway: Gateway,
+        route: Route,
+        deployment: Deployment,
+        endpoint: Endpoint,
+        headers: Mapping[str, str],
+        model: str,
     ) -> None:
         self.deployment = deployment
+        self.labels = endpoint.label or endpoint.path, route.model, deployment.name
         self.access = gateway.slots.access(deployment.name, deployment.concurrency)
         self.timeouts = gateway.table.timeouts[deployment.name]
-        self.first_token = min(self.timeouts.first_token, self.timeouts.total)
+        self.total = self.timeouts.total
+        self.first_token = min(self.timeouts.first_token, self.total)
+        self.series: ExchangeSeries | None = None
         self._model = deployment.model if deployment.model != model else None
-        url = deployment.url(path)
+        url = deployment.url(endpoint.path)
         target = parse_url(url)
         self._key: ConnectionKey | None = None if target.secure else (target.host, target.port, None)
         self._host, self._port, self._ca_file = target.host, target.port, deployment.ca_file
@@ -66,7 +84,8 @@ class DeploymentPlan:
 
     def connection_key(self) -> ConnectionKey:
         """Return where its connections go to."""
-        return self._key or (self._host, self._port, tls.context(self._ca_file))
+        key = self._key
+        return (self._host, self._port, tls.context(self._ca_file)) if key is None else key
 
     def request(self, request_id: str, traceparent: str, body: bytes) -> bytes:
         """Return the whole request to the deployment, which continues the client's trace, if there is one."""
@@ -87,18 +106,27 @@ class RoutePlan:
     ----------
     route
         The route.
+    model
+        What the requests ask for, as records name it.
     capture
         How much of each exchange is captured, with which probability, or why nothing is; None: its id decides.
+    capture_limit
+        Bytes of a request or an answer that are copied.
+    config_hash
+        The configuration's.
     """
 
-    __slots__ = ("_choice", "_only", "capture", "route")
+    __slots__ = ("_choice", "_only", "capture", "capture_limit", "config_hash", "model", "route")
 
     def __init__(
         self, gateway: Gateway, endpoint: Endpoint, headers: Mapping[str, str], directives: Directives, model: str
     ) -> None:
         self.route: Route = gateway.table.route(model)
+        self.model = model[:200]
+        self.capture_limit = gateway.config.gateway.capture_limit
+        self.config_hash = gateway.config.config_hash
         plans = [
-            DeploymentPlan(gateway, gateway.table.deployments[entry.name], endpoint.path, headers, model)
+            DeploymentPlan(gateway, self.route, gateway.table.deployments[entry.name], endpoint, headers, model)
             for entry in self.route.deployments
             if entry.weight > 0
         ]
@@ -109,12 +137,12 @@ class RoutePlan:
         self.capture = None if decides else endpoint.capture(gateway.config.seed, self.route, directives, "")
 
     def choose(self) -> DeploymentPlan | None:
-        """Choose a deployment; None if the head to it cannot be written by a plan, or the route has a trial.
+        """Choose a deployment; None if the head to it cannot be written by a plan.
 
         Breakers and concurrency are not looked at: an attempt to take a slot of one that cannot be asked fails, and
         then the ordinary way chooses among the others.
         """
-        if self.route.mitigation is not None:  # the ordinary way puts instructions into requests
-            return None
-        plan = self._only or self._choice.choose(DeploymentPlan.pending)
+        plan = self._only
+        if plan is None:
+            plan = self._choice.choose(DeploymentPlan.pending)
         return plan if plan.is_usable else None

@@ -23,13 +23,12 @@ from gateway.endpoints import Endpoint, admit
 from gateway.errors import GatewayError
 from gateway.head_plans import HeadPlans, KnownHead
 from gateway.headers import own_request_id, request_id, trace_tags
-from gateway.recorder import LARGE_COPY
+from gateway.recorder import IN_FLIGHT
 from gateway.server import Request
 from gateway.server.short_connection import Offer, ShortConnection, ShortWay
 from gateway.turn_batch import TurnBatch
 from gateway.unary_exchange import UnaryExchange
 from gateway.upstreams.lean import ConnectionPool
-from gateway.usual_records import IN_FLIGHT
 from gateway.wire import read_envelope
 
 #: Members are looked up in Python, and each request asks for these.
@@ -64,6 +63,8 @@ class UsualRequests(ShortWay):
         self._due = DueExchanges()
         self._batch = TurnBatch(gateway.recorder)
         self._now: Callable[[], float] = asyncio.get_running_loop().time
+        counters = gateway.recorder.counters
+        self._counts, self._in_flight = counters.values, counters.place(IN_FLIGHT)
 
     @override
     def learn(self, data: bytes, request: Request) -> None:
@@ -74,9 +75,8 @@ class UsualRequests(ShortWay):
         found = self._plans.find(data)
         if found is None:
             return _DECLINED
-        gateway = self._gateway
         missing = found.body_at + found.length - len(data)
-        if missing < 0 or found.length > LARGE_COPY or found.length > gateway.config.gateway.body_limit:
+        if missing < 0 or found.length > self._plans.most_body:
             return _DECLINED
         if missing:
             return Offer.INCOMPLETE
@@ -112,7 +112,7 @@ class UsualRequests(ShortWay):
             chosen.access.release(ticket, _NOTHING_SAID)
             self._pool.put_back(connection)
             raise
-        gateway.recorder.counters.add(IN_FLIGHT)
+        self._counts[self._in_flight] += 1
         exchange_id = new_id_text(now_us // 1000)
         directives, trace = head.directives, headers.get("traceparent", "")
         if trace:
@@ -131,5 +131,5 @@ class UsualRequests(ShortWay):
         client.exchange = exchange = UnaryExchange(asked, request, self._heads, self._batch)
         connection.follow(exchange)
         self._batch.ask(exchange)
-        self._due.watch(exchange, now + (chosen.first_token if envelope.stream else chosen.timeouts.total))
+        self._due.watch(exchange, now + (chosen.first_token if envelope.stream else chosen.total))
         return True

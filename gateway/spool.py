@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from gateway.primitives import FRAME, SALT_BYTES, checksum, framed
+from gateway.primitives import FRAME, SALT_BYTES, checksum, frame_head
 
 MAGIC = b"BIASSPL2"
 _MARK = struct.Struct("<Q")
@@ -31,6 +31,8 @@ HEAD_BYTES = _MARK_AT + _MARK.size
 SUFFIX = ".segment"
 #: A larger length is damage: content is limited to much less.
 MAX_PAYLOAD = 64 << 20
+#: The most pieces of memory that one call of the system writes.
+_MOST_PIECES = os.sysconf("SC_IOV_MAX")
 #: The first byte of a record that was erased: zeros of the same length follow, and the shipper skips them.
 ERASED = b"\x00"
 
@@ -68,17 +70,18 @@ class SpoolWriter:
         return self.append_all(((payload, unix_ms),))
 
     def append_all(self, records: Sequence[tuple[bytes, int]]) -> int:
-        """Write records, each with its unix milliseconds, by one ``write()``. Return their size on disk in bytes."""
-        for payload, _ in records:
-            if len(payload) > MAX_PAYLOAD:
-                raise OSError(f"a record of {len(payload)} bytes, where {MAX_PAYLOAD} is the most")
+        """Write records, each with its unix milliseconds, by one ``writev()``. Return their size on disk in bytes."""
         if self._fd < 0:
             self._open()
-        salt = self._salt
-        frames = b"".join([framed(salt, payload, unix_ms) for payload, unix_ms in records])
-        size = len(frames)
+        salt, size = self._salt, FRAME.size * len(records)
+        pieces: list[bytes] = []
+        for payload, unix_ms in records:
+            if len(payload) > MAX_PAYLOAD:
+                raise OSError(f"a record of {len(payload)} bytes, where {MAX_PAYLOAD} is the most")
+            size += len(payload)
+            pieces += frame_head(salt, payload, unix_ms), payload
         try:
-            written = os.write(self._fd, frames)
+            written = os.writev(self._fd, pieces if len(pieces) <= _MOST_PIECES else [b"".join(pieces)])
             if written != size:
                 raise _incomplete(written, size)
         except OSError:
@@ -252,7 +255,8 @@ class Segment:
         payload = ERASED + bytes(len(frame.payload) - 1)
         fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            os.pwrite(fd, framed(self.salt, payload, frame.unix_ms), frame.end - len(payload) - FRAME.size)
+            head = frame_head(self.salt, payload, frame.unix_ms)
+            os.pwrite(fd, head + payload, frame.end - len(payload) - len(head))
             os.fsync(fd)
         finally:
             os.close(fd)

@@ -7,9 +7,12 @@ As without batches, an answer is sent only when its record is in the spool.
 """
 
 import asyncio
-from typing import Protocol
+from typing import Final, Protocol
 
 from gateway.recorder import Recorder
+from gateway.server.answer import own_lines
+
+_ANSWERED: Final = ("biasmeter_short_way", "unary")
 
 
 class BatchedExchange(Protocol):
@@ -18,11 +21,11 @@ class BatchedExchange(Protocol):
     def ask(self) -> None:
         """Send the request to the deployment."""
 
-    def record(self) -> None:
-        """Record the exchange, which has ended, by `Recorder.hold` where that is possible."""
+    def record(self) -> bool:
+        """Record the exchange, which has ended. Return whether `answer` is to follow."""
 
-    def answer(self) -> None:
-        """Send the answer to the client, after `record`."""
+    def answer(self, own: bytes) -> None:
+        """Send the answer to the client, with the gateway's `own_lines`."""
 
 
 class TurnBatch:
@@ -58,11 +61,13 @@ class TurnBatch:
         self._is_due = False
         ended, self._ended = self._ended, []
         asking, self._asking = self._asking, []
-        for exchange in ended:
-            exchange.record()
-        self._recorder.write_held()
-        for exchange in ended:
-            exchange.answer()
+        if ended:
+            recorded = [exchange for exchange in ended if exchange.record()]
+            self._recorder.write_held()
+            self._recorder.counters.add(_ANSWERED, len(recorded))
+            own = own_lines()
+            for exchange in recorded:
+                exchange.answer(own)
         for exchange in asking:
             exchange.ask()
 

@@ -19,10 +19,10 @@ from gateway.chunks import begins
 from gateway.due_exchanges import DueExchange
 from gateway.endpoints import DISCONNECTED, forward_by
 from gateway.hand_over import ResumedForwarder
-from gateway.headers import own_lines as naming_lines
+from gateway.headers import own_lines
 from gateway.recorder import LARGE_COPY
 from gateway.relay import ended, settle
-from gateway.server.answer import own_lines, status_line
+from gateway.server.answer import status_line
 from gateway.server.short_connection import ShortExchange
 from gateway.stream_exchange import StreamExchange
 from gateway.turn_batch import BatchedExchange, TurnBatch
@@ -36,7 +36,6 @@ _HTTP_OK: Final = 200
 _OK_LINE: Final = b"HTTP/1.1 200 OK"
 _SHOULD_RETRY: Final = b"\r\nx-should-retry: "
 _NO_RETRY: Final = b"\r\nx-should-retry: false"
-_COUNTED: Final = ("biasmeter_short_way", "unary")
 
 
 class UnaryExchange(ShortExchange, AnswerFollower, DueExchange, BatchedExchange):
@@ -63,7 +62,6 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange, BatchedExchange)
         self._head: AnswerHead | None = None
         self._body: bytes | None = None  # of the answer, as soon as it is complete
         self._arrived = 0.0  # `time.perf_counter` when it was
-        self._has_failed = False  # it could not be recorded
 
     # -- callbacks ---------------------------------------------------------------------------------------------------
 
@@ -141,7 +139,7 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange, BatchedExchange)
             self._asked.connection.send(unsent)
 
     @override
-    def record(self) -> None:
+    def record(self) -> bool:
         asked, head, body = self._asked, self._head, self._body
         assert head is not None
         assert body is not None
@@ -149,24 +147,21 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange, BatchedExchange)
             if not record(asked, head.status, body, self._arrived):
                 self._tap_answer(head.status, body)
         except Exception as error:  # noqa: BLE001 -- the ordinary way logs it and answers
-            self._has_failed = True
             asked.fail(error)
+            return False
+        return True
 
     @override
-    def answer(self) -> None:
-        if self._has_failed:
-            return
+    def answer(self, own: bytes) -> None:
         asked, head, body = self._asked, self._head, self._body
         assert head is not None
         assert body is not None
-        asked.gateway.recorder.counters.add(_COUNTED)
         first, last = _OK_LINE, b""
         if head.status != _HTTP_OK:
             first, last = status_line(head.status).encode(), b"" if _SHOULD_RETRY in head.fields else _NO_RETRY
-        naming = naming_lines(asked.id, asked.request_id, asked.chosen.deployment.name, 1)
+        naming = own_lines(asked.id, asked.request_id, asked.chosen.deployment.name, 1)
         asked.client.answer(
-            b"%b%b%b%b%b\r\ncontent-length: %d\r\n\r\n%b"
-            % (first, head.fields, naming, last, own_lines(), len(body), body)
+            b"%b%b%b%b%b\r\ncontent-length: %d\r\n\r\n%b" % (first, head.fields, naming, last, own, len(body), body)
         )
 
     # -- the end -----------------------------------------------------------------------------------------------------

@@ -15,8 +15,6 @@ from gateway.wire import AnswerSummary, read_answer
 #: Members are looked up in Python, and each request asks for these.
 _CLIENT, _COMPLETE, _FAILED, _HASHED = Origin.CLIENT, Outcome.COMPLETE, Outcome.FAILED, Capture.HASHED
 _OK: Final = BreakerVerdict.OK
-#: Counts the clients' requests that are being answered, as the tap does.
-IN_FLIGHT: Final = ("biasmeter_in_flight", _CLIENT)
 _HTTP_OK: Final = 200
 _NOTHING: Final = AnswerSummary()
 #: `Exchange._make` without its check of the number of fields, which takes as long again.
@@ -62,11 +60,12 @@ def record(asked: AskedExchange, status: int, answer: bytes, arrived: float) -> 
     prompt, completion = (None, None) if usage is None else (usage.prompt, usage.completion)
     total_us = round((time.perf_counter() - began) * 1e6)
     upstream_us = round((arrived - asked.asked_at) * 1e6)
-    label, name, route = endpoint.label or endpoint.path, chosen.deployment.name, plan.route.model
+    label, route, name = chosen.labels
+    asked_bytes, answer_bytes = len(body), len(answer)
     if skip_reason:
         recorder.count_skipped(skip_reason)
     else:
-        limit = asked.config.gateway.capture_limit
+        limit = plan.capture_limit
         key = asked.known.plan.key
         # All fields in their order: with their names it takes three times as long.
         recorder.hold(
@@ -79,14 +78,14 @@ def record(asked: AskedExchange, status: int, answer: bytes, arrived: float) -> 
                     label,
                     route,
                     name,
-                    asked.envelope.model[:200],
+                    plan.model,
                     status,
                     outcome,
                     False,  # stream
                     1,  # attempts
                     capture,
                     inclusion,
-                    asked.config.config_hash,
+                    plan.config_hash,
                     asked.request_id,
                     directives.tags,
                     None if key is None else key.id,
@@ -99,9 +98,9 @@ def record(asked: AskedExchange, status: int, answer: bytes, arrived: float) -> 
                     total_us,
                     upstream_us,
                     round((arrived - began) * 1e6),
-                    len(body),
-                    len(answer),
-                    len(answer) > limit or len(body) > limit,
+                    asked_bytes,
+                    answer_bytes,
+                    answer_bytes > limit or asked_bytes > limit,
                     False,  # redacted
                     None,  # content encoding
                     None,  # hashes
@@ -111,9 +110,16 @@ def record(asked: AskedExchange, status: int, answer: bytes, arrived: float) -> 
                 ),
             )
         )
-    recorder.counters.add(IN_FLIGHT, -1)
-    recorder.series(label, route, name, _CLIENT).count(status, prompt, completion, total_us, upstream_us, None)
+    recorder.ended += 1
+    series = chosen.series
+    if series is None:
+        series = chosen.series = recorder.series(label, route, name, _CLIENT)
+    series.count(status, prompt, completion, total_us, upstream_us, None)
     if asked.grant is not None:
-        asked.grant.settle(prompt, completion, chosen.deployment.price, failed=usage is None and not is_ok)
+        price = chosen.deployment.price
+        if usage is None and not is_ok:
+            asked.grant.settle(None, None, price, failed=True)
+        else:
+            asked.grant.settle(prompt, completion, price)
     chosen.access.release(asked.ticket, _OK)
     return True

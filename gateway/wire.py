@@ -49,10 +49,10 @@ class Envelope(msgspec.Struct):
     @property
     def asked_tokens(self) -> int | None:
         """The maximum number of tokens of all choices, at most `MOST_TOKENS`; ``None`` if the request sets no limit."""
-        if self.max_tokens is None and self.max_completion_tokens is None and self.max_output_tokens is None:
-            return None
-        asked = max(self.max_tokens or 0, self.max_completion_tokens or 0, self.max_output_tokens or 0)
-        return asked if self.n is None else min(asked * (self.n or 1), MOST_TOKENS)
+        asked = self.max_tokens
+        if self.max_completion_tokens is not None or self.max_output_tokens is not None:
+            asked = max(asked or 0, self.max_completion_tokens or 0, self.max_output_tokens or 0)
+        return asked if asked is None or self.n is None else min(asked * (self.n or 1), MOST_TOKENS)
 
 
 class _LenientEnvelope(msgspec.Struct):
@@ -224,7 +224,8 @@ def read_answer(body: bytes) -> AnswerSummary | None:
         return _read_by_parts(body)
     except _UNREADABLE:
         return AnswerSummary(error=True) if _ERROR_TEXT.match(body) else None
-    answer.error = answer.error or answer.type == "error"
+    if answer.type == "error":
+        answer.error = answer.error or True
     return answer
 
 

@@ -14,11 +14,12 @@ _VERSION = 7 << 76
 _VARIANT = 0b10 << 62
 _RANDOM_BITS = 74
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Random bytes of the system are read for this many ids at once; an id takes 19 hexadecimal digits of them.
+#: Random bytes of the system are read for this many ids at once, ten for each: 19 of their 20 hexadecimal digits follow
+#: the version in its text, and two bits of the fourth digit are the variant.
 _IDS_PER_READ = 256
-_RANDOM = re.compile(".{20}")
-#: The digit with the variant, by the random digit in its place.
-_VARIANTS = {f"{digit:x}": f"{digit & 3 | 8:x}" for digit in range(16)}
+_KEPT = int.from_bytes(bytes.fromhex("fff3" + 16 * "f") * _IDS_PER_READ)
+_SET = int.from_bytes(bytes.fromhex("0008" + 16 * "0") * _IDS_PER_READ)
+_DIGITS = re.compile("(.{3})(.{4})(.{12}).")
 
 
 def new_id(unix_ms: int, random_bits: Callable[[int], int] = randbits) -> UUID:
@@ -33,14 +34,21 @@ def new_id_text(unix_ms: int) -> str:
     ``unix_ms`` is in [0, 2**48).
     """
     global _unused, _latest  # noqa: PLW0603 -- the generator of this process
-    for digits in _unused:  # one step of an iterator: no other thread gets the same
+    for rest in _unused:  # one step of an iterator: no other thread gets the same
         latest_ms, beginning = _latest
         if latest_ms != unix_ms:
             beginning = "%08x-%04x-7" % (unix_ms >> 16, unix_ms & 0xFFFF)  # noqa: UP031 -- in half the time
             _latest = unix_ms, beginning
-        return f"{beginning}{digits[:3]}-{_VARIANTS[digits[3]]}{digits[4:7]}-{digits[7:19]}"
-    _unused = iter(_RANDOM.findall(os.urandom(_IDS_PER_READ * 10).hex()))
+        return beginning + rest
+    _unused = iter(_random_rests())
     return new_id_text(unix_ms)
+
+
+def _random_rests() -> list[str]:
+    """Return what follows the version in the texts of some ids."""
+    size = _IDS_PER_READ * 10
+    bits = int.from_bytes(os.urandom(size)) & _KEPT | _SET
+    return _DIGITS.sub(r"\1-\2-\3 ", bits.to_bytes(size).hex()).split()
 
 
 def _forget_unused() -> None:

@@ -5,7 +5,9 @@ detects that, and the exchange is stored unchanged.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from operator import itemgetter
+from typing import Any, Final
+from uuid import UUID
 
 from auditor.domain.exchange import Exchange, Origin
 from gateway.redaction.content import drop_logprobs, redact_content, redact_events
@@ -16,6 +18,9 @@ from gateway.redaction.streams import Stream
 #: Fields whose text comes from a client or a deployment; tags are handled separately.
 _TEXT_FIELDS = ("model", "request_id", "ref", "finish_reason", "error_type", "content_encoding")
 _CLIENT = Origin.CLIENT  # members are looked up in Python
+#: What `_searchable_text` reads of each exchange: together, in less time than field by field.
+_SEARCHED: Final = ("id", *_TEXT_FIELDS, "tags", "stream", "request", "response")
+_searched: Final = itemgetter(*(Exchange._fields.index(name) for name in _SEARCHED))
 
 
 class Redactor:
@@ -49,14 +54,14 @@ class Redactor:
 
 def _texts(exchange: Exchange) -> dict[str, str]:
     texts = {name: text for name in _TEXT_FIELDS if (text := getattr(exchange, name))}
-    if _has_own_id(exchange):
+    if _is_own_id(exchange.request_id, exchange.id):
         del texts["request_id"]
     return texts
 
 
-def _has_own_id(exchange: Exchange) -> bool:
+def _is_own_id(request_id: str, exchange_id: UUID | str) -> bool:
     """Return whether the gateway has made the request id: then it is never secret, and expensive to search."""
-    return exchange.request_id.endswith(str(exchange.id).replace("-", ""))
+    return request_id.endswith(str(exchange_id).replace("-", ""))
 
 
 def _is_stream(exchange: Exchange) -> bool:
@@ -69,22 +74,27 @@ def _is_coded(exchange: Exchange) -> bool:
 
 def _searchable_text(exchange: Exchange) -> bytes | None:
     """Join all text of an exchange, so that one search covers it; None if the answer is compressed."""
-    facts = exchange.model
-    for fact in (exchange.finish_reason, exchange.ref, exchange.error_type):  # of most only the first is given
-        if fact is not None:
-            facts += "\n" + fact
-    if exchange.content_encoding:
+    (exchange_id, model, request_id, ref, finish_reason, error_type, content_encoding,
+     tags, is_stream, request, response) = _searched(exchange)  # fmt: skip
+    facts: str = model
+    if finish_reason is not None:
+        facts += "\n" + finish_reason
+    if ref is not None:
+        facts += "\n" + ref
+    if error_type is not None:
+        facts += "\n" + error_type
+    if content_encoding:
         if _is_coded(exchange):
             return None
-        facts += "\n" + exchange.content_encoding
-    if not _has_own_id(exchange):
-        facts += "\n" + exchange.request_id
-    if exchange.tags:
-        facts = "\n".join((facts, *exchange.tags.values()))
-    answer = exchange.response or b""
-    if exchange.stream and _is_stream(exchange):
+        facts += "\n" + content_encoding
+    if not _is_own_id(request_id, exchange_id):
+        facts += "\n" + request_id
+    if tags:
+        facts = "\n".join((facts, *tags.values()))
+    answer = response or b""
+    if is_stream and _is_stream(exchange):
         answer = searchable_text(answer)
-    return b"\n".join((facts.encode(errors="surrogatepass"), exchange.request or b"", answer))
+    return b"\n".join((facts.encode("utf-8", "surrogatepass"), request or b"", answer))
 
 
 def _response(exchange: Exchange) -> Stream | bytes | None:

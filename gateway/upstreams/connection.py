@@ -141,7 +141,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def follow(self, follower: AnswerFollower) -> None:
         """Have a follower get what comes from now on."""
-        self._follower, self._is_head, self._overhead = follower, False, 0
+        self._follower = follower
 
     def send(self, request: bytes) -> None:
         """Send a whole request; the follower gets the bytes of the answer as they come."""
@@ -149,7 +149,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def parse(self, data: bytes) -> PooledAnswer:
         """Read an answer with the parser, from its first bytes, which a follower has taken."""
-        self._follower = None
+        self._follower, self._is_head, self._overhead = None, False, 0
         answer = self._answer = PooledAnswer(self)
         if data:
             self.data_received(data)

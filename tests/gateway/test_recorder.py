@@ -8,7 +8,7 @@ from exchanges import count, exchange, spooled
 
 from auditor.domain.exchange import Exchange, Origin
 from gateway.counters import Counters, Key, read_all
-from gateway.recorder import LARGE_COPY, Recorder
+from gateway.recorder import IN_FLIGHT, LARGE_COPY, Recorder
 from gateway.redaction import Redactor
 from gateway.spool import SpoolWriter
 
@@ -48,6 +48,14 @@ def test_what_is_held_is_written_together(recorder: Recorder, tmp_path: Path) ->
     recorder.write_held()
     assert written(tmp_path) == given
     assert outcomes(recorder, tmp_path) == {"stored": 3}
+
+
+def test_those_that_have_ended_are_no_longer_in_flight_with_the_next_write(recorder: Recorder, tmp_path: Path) -> None:
+    recorder.counters.add(IN_FLIGHT, 3)
+    recorder.ended += 2
+    recorder.write_held()
+    recorder.write_held()
+    assert counted(tmp_path, "biasmeter_in_flight") == {("client",): 1}
 
 
 def test_what_cannot_be_written_costs_nothing_that_is_held_with_it(

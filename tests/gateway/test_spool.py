@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway import spool
-from gateway.primitives import FRAME, SALT_BYTES, framed
+from gateway.primitives import FRAME, SALT_BYTES, frame_head
 from gateway.spool import (
     HEAD_BYTES,
     MAGIC,
@@ -33,7 +33,7 @@ HEAD = FRAME.size
 
 def segment_of(records: list[tuple[bytes, int]], salt: bytes = SALT) -> bytes:
     """The bytes of a segment after its head, as the writer would write them."""
-    return b"".join(framed(salt, payload, unix_ms) for payload, unix_ms in records)
+    return b"".join(frame_head(salt, payload, unix_ms) + payload for payload, unix_ms in records)
 
 
 INNER = segment_of([(b"a forged record", 7)])
@@ -246,6 +246,16 @@ def test_records_are_written_together_or_not_at_all(tmp_path: Path) -> None:
     assert [frame[:2] for frame in read(path)] == given
     assert path.stat().st_size == HEAD_BYTES + size
     writer.close()
+
+
+def test_more_records_are_written_together_than_the_system_takes_pieces(tmp_path: Path) -> None:
+    writer = SpoolWriter(tmp_path, "w")
+    given = [(b"%d" % number, number) for number in range(os.sysconf("SC_IOV_MAX"))]
+    size = writer.append_all(given)
+    writer.close()
+    (path,) = segments(tmp_path)
+    assert [frame[:2] for frame in read(path)] == given
+    assert path.stat().st_size == HEAD_BYTES + size
 
 
 # --- segments --------------------------------------------------------------------------------------------------------

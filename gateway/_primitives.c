@@ -145,54 +145,7 @@ static PyObject *py_repeats_model_key(PyObject *module, PyObject *argument)
     return PyBool_FromLong(found > 1);
 }
 
-/* Add each amount to the integer at its place; 0, or -1 with an exception. */
-static int add_each(const Py_buffer *values, PyObject *places, PyObject *amounts)
-{
-    int64_t *cells = values->buf;
-    Py_ssize_t count = PyTuple_GET_SIZE(places), size = values->len / (Py_ssize_t)sizeof(*cells);
-    if (PyTuple_GET_SIZE(amounts) != count) {
-        PyErr_SetString(PyExc_ValueError, "there are not as many places as amounts");
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        Py_ssize_t place = PyLong_AsSsize_t(PyTuple_GET_ITEM(places, i));
-        if (place == -1 && PyErr_Occurred()) return -1;
-        if (place < 0 || place >= size) {
-            PyErr_Format(PyExc_IndexError, "there is no place %zd", place);
-            return -1;
-        }
-        int overflow;
-        long long amount = PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(amounts, i), &overflow), sum;
-        if (amount == -1 && PyErr_Occurred()) return -1;
-        if (overflow || __builtin_add_overflow(amount, (long long)cells[place], &sum)) {
-            PyErr_SetString(PyExc_ValueError, "a sum does not fit into 64 bits");
-            return -1;
-        }
-        cells[place] = sum;
-    }
-    return 0;
-}
-
-static PyObject *py_add_amounts(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
-{
-    Py_buffer values;
-    (void)module;
-    if (count != 3) return PyErr_Format(PyExc_TypeError, "add_amounts takes 3 arguments, not %zd", count);
-    if (!PyTuple_Check(arguments[1]) || !PyTuple_Check(arguments[2]))
-        return PyErr_Format(PyExc_TypeError, "places and amounts are tuples");
-    if (PyObject_GetBuffer(arguments[0], &values, PyBUF_CONTIG | PyBUF_FORMAT) < 0) return NULL;
-    int failed = -1;
-    if (values.itemsize != sizeof(int64_t) || values.format == NULL || strcmp(values.format, "q") != 0)
-        PyErr_SetString(PyExc_TypeError, "the values are integers of 64 bits");
-    else
-        failed = add_each(&values, arguments[1], arguments[2]);
-    PyBuffer_Release(&values);
-    if (failed) return NULL;
-    Py_RETURN_NONE;
-}
-
 static PyMethodDef methods[] = {
-    {"add_amounts", (PyCFunction)(void (*)(void))py_add_amounts, METH_FASTCALL, "As gateway.primitives.add_amounts."},
     {"frame_head", (PyCFunction)(void (*)(void))py_frame_head, METH_FASTCALL, "As gateway.primitives.frame_head."},
     {"repeats_model_key", py_repeats_model_key, METH_O, "As gateway.primitives.repeats_model_key."},
     {"split_head", (PyCFunction)(void (*)(void))py_split_head, METH_FASTCALL, "As gateway.primitives.split_head."},

@@ -78,34 +78,12 @@ def frame_head(salt: bytes, payload: bytes, unix_ms: int) -> bytes:
     return FRAME.pack(salt, len(payload), checksum(payload, unix_ms), unix_ms)
 
 
-def add_amounts(values: memoryview, places: tuple[int, ...], amounts: tuple[int, ...]) -> None:
-    """Add amounts to integers of 64 bits, each to that at its place.
-
-    Raises
-    ------
-    IndexError
-        There is no such place.
-    ValueError
-        There are not as many places as amounts, or a sum does not fit.
-
-    >>> counts = memoryview(bytearray(24)).cast("q")
-    >>> add_amounts(counts, (0, 2, 2), (5, 1, -3))
-    >>> counts.tolist()
-    [5, 0, -2]
-    """
-    for place, amount in zip(places, amounts, strict=True):
-        if place < 0:
-            raise IndexError("a place is not negative")
-        values[place] += amount
-
-
 PYTHON: Final[dict[str, Callable[..., Any]]] = {
-    "add_amounts": add_amounts, "frame_head": frame_head, "repeats_model_key": repeats_model_key,
-    "split_head": split_head,
+    "frame_head": frame_head, "repeats_model_key": repeats_model_key, "split_head": split_head
 }  # fmt: skip
 if not TYPE_CHECKING:
     with suppress(ImportError):
-        from gateway._primitives import add_amounts, frame_head, repeats_model_key, split_head
+        from gateway._primitives import frame_head, repeats_model_key, split_head
 __test__ = PYTHON  # where `doctest` looks for examples: the C has none
 #: Whether the C is in use.
 IS_COMPILED: Final = frame_head is not PYTHON["frame_head"]

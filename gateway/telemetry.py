@@ -13,7 +13,6 @@ from pathlib import Path
 
 from gateway import snapshot, spool
 from gateway.counters import CAPACITY, Counters, Key, read_all
-from gateway.primitives import add_amounts
 
 States = Callable[[], Iterable[tuple[str, int]]]  #: deployments, and how their breakers stand
 
@@ -60,33 +59,26 @@ class Histogram:
     """One histogram of durations. Buckets are stored separately, and summed when they are exported.
 
     The places of its series are looked up at their first use only.
-
-    Attributes
-    ----------
-    sum
-        The place of the sum, in microseconds.
     """
 
-    __slots__ = ("_counters", "_edges_us", "_key", "_places", "sum")
+    __slots__ = ("_counters", "_edges_us", "_key", "_places", "_sum", "_values")
 
     def __init__(self, counters: Counters, name: str, labels: tuple[str, ...]) -> None:
-        self._counters = counters
+        self._counters, self._values = counters, counters.values
         self._key = (name, *labels)
         self._edges_us = _EDGES_US[name]
         self._places: list[int | None] = [None] * (len(self._edges_us) + 1)
-        self.sum = counters.place((*self._key, "sum_us"))
-
-    def bucket(self, us: int) -> int:
-        """Return the place of the bucket of a duration in microseconds."""
-        number = bisect_left(self._edges_us, us)
-        place = self._places[number]
-        if place is None:
-            place = self._places[number] = self._counters.place((*self._key, _PARTS[number]))
-        return place
+        self._sum = counters.place((*self._key, "sum_us"))
 
     def observe(self, us: int) -> None:
         """Add one duration, in microseconds."""
-        add_amounts(self._counters.values, (self.bucket(us), self.sum), (1, us))
+        values, places = self._values, self._places
+        bucket = bisect_left(self._edges_us, us)
+        place = places[bucket]
+        if place is None:
+            place = places[bucket] = self._counters.place((*self._key, _PARTS[bucket]))
+        values[place] += 1
+        values[self._sum] += us
 
 
 class ExchangeSeries:
@@ -112,18 +104,14 @@ class ExchangeSeries:
         first_byte_us: int | None,
     ) -> None:
         """Count one exchange; ``first_byte_us`` only of a stream."""
-        values, places, overhead_us = self._values, self._places, total_us - upstream_us
-        duration, overhead = self._duration, self._overhead
-        add_amounts(
-            values,
-            (places.get(status) or self._requests(status), duration.bucket(total_us), duration.sum,
-             overhead.bucket(overhead_us), overhead.sum),
-            (1, 1, total_us, 1, overhead_us),
-        )  # fmt: skip
+        values, places = self._values, self._places
+        values[places.get(status) or self._requests(status)] += 1
         if prompt_tokens is not None:
             values[places.get("prompt") or self._tokens("prompt")] += prompt_tokens
         if completion_tokens is not None:
             values[places.get("completion") or self._tokens("completion")] += completion_tokens
+        self._duration.observe(total_us)
+        self._overhead.observe(total_us - upstream_us)
         if first_byte_us is not None:
             if self._first_token is None:
                 name = "biasmeter_time_to_first_token_seconds"

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -92,30 +91,17 @@ _HEADS = st.builds(
     st.lists(st.sampled_from(_HEAD_PIECES), max_size=12),
     st.sampled_from(_HEAD_ENDS),
 )
-_ADDITIONS = st.lists(st.tuples(st.integers(-1, 5), st.integers(-(2**64), 2**64) | st.integers(-9, 9)), max_size=6)
 _OBJECTS = st.lists(st.sampled_from(_MODEL_PIECES), max_size=15).map(b"".join)
-
-
-def _sums(add_amounts: Callable[..., None], additions: list[tuple[int, int]]) -> tuple[list[int], str]:
-    """Return five sums, and the error that ended the addition."""
-    values, error = memoryview(bytearray(40)).cast("q"), ""
-    try:
-        add_amounts(values, tuple(place for place, _ in additions), tuple(amount for _, amount in additions))
-    except (IndexError, ValueError) as raised:
-        error = type(raised).__name__
-    return values.tolist(), error
 
 
 def check_primitives(module: ModuleType, examples: int) -> int:
     """Check with random arguments that C does what Python does; return how many heads were split."""
     python, split = primitives.PYTHON, 0
 
-    @given(_HEADS, st.integers(0, 60), _OBJECTS, st.binary(max_size=40), st.integers(0, 2**64 - 1), _ADDITIONS)
-    @example(b"a\r\nContent-Length: 12\r\n\r\n", 60, b'"model":"Model" :', b"", 0, [(0, 2**63 - 1), (0, 1)])
+    @given(_HEADS, st.integers(0, 60), _OBJECTS, st.binary(max_size=40), st.integers(0, 2**64 - 1))
+    @example(b"a\r\nContent-Length: 12\r\n\r\n", 60, b'"model":"Model" :', b"", 0)
     @settings(max_examples=examples, deadline=None, database=None)
-    def check(
-        head: bytes, most: int, body: bytes, payload: bytes, unix_ms: int, additions: list[tuple[int, int]]
-    ) -> None:
+    def check(head: bytes, most: int, body: bytes, payload: bytes, unix_ms: int) -> None:
         nonlocal split
         found = module.split_head(head, 4096)
         split += found is not None
@@ -124,7 +110,6 @@ def check_primitives(module: ModuleType, examples: int) -> int:
         assert module.repeats_model_key(body) == python["repeats_model_key"](body)
         salt = b"\0salted\xff"
         assert module.frame_head(salt, payload, unix_ms) == python["frame_head"](salt, payload, unix_ms)
-        assert _sums(module.add_amounts, additions) == _sums(python["add_amounts"], additions)
 
     check()
     return split

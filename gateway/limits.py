@@ -61,7 +61,7 @@ class KeyLimits:
         self._table = SharedTable(path, WIDTH)
         self._workers = workers
         self._clock = clock
-        self._uses: dict[str, KeyUse] = {}
+        self._uses: dict[str, LimitUse] = {}
 
     def admit(self, key: Key, spent_elsewhere: int, tokens: TokenCount) -> "Grant | None":
         """Admit a request and reserve its tokens. A key without limits gets no grant.
@@ -95,7 +95,7 @@ class KeyLimits:
             second = self._admit_locked(key, use, amount)
         return Grant(self, key, use, tokens, second)
 
-    def _admit_locked(self, key: Key, use: "KeyUse", tokens: int) -> int:
+    def _admit_locked(self, key: Key, use: "LimitUse", tokens: int) -> int:
         if key.rpm is None and key.tpm is None:
             return self._clock() // _SECOND
         with self._table.locked(key.id) as row:
@@ -140,10 +140,10 @@ class KeyLimits:
                 assert price is not None
                 row[SPENT] = min(row[SPENT] + TokenCount(prompt, completion).nano_usd(price), _MOST_NANO_USD)
 
-    def _use(self, key_id: str) -> "KeyUse":
+    def _use(self, key_id: str) -> "LimitUse":
         row = self._table.row(key_id)  # its memory never moves
         requests, tokens = MinuteWindow(row[REQUESTS]), MinuteWindow(row[TOKENS])
-        use = self._uses[key_id] = KeyUse(row, requests, tokens, LimitLease(requests, tokens, self._workers))
+        use = self._uses[key_id] = LimitUse(row, requests, tokens, LimitLease(requests, tokens, self._workers))
         return use
 
     def return_past_leases(self) -> None:
@@ -158,7 +158,7 @@ class KeyLimits:
         for key_id, use in self._uses.items():
             self._return_lease(key_id, use)
 
-    def _return_lease(self, key_id: str, use: "KeyUse") -> None:
+    def _return_lease(self, key_id: str, use: "LimitUse") -> None:
         with self._table.locked(key_id):
             use.lease.put_back(self._clock() // _SECOND)
 
@@ -168,8 +168,8 @@ class KeyLimits:
         self._table.close()
 
 
-class KeyUse(msgspec.Struct, frozen=True, eq=False):
-    """The use of a key, in the row that processes share, and this process's lease of it."""
+class LimitUse(msgspec.Struct, frozen=True, eq=False):
+    """What a key has used of its limits, in the row that processes share, and this process's lease of it."""
 
     row: memoryview
     requests: MinuteWindow
@@ -182,7 +182,7 @@ class Grant(msgspec.Struct, eq=False):
 
     limits: KeyLimits
     key: Key
-    use: KeyUse
+    use: LimitUse
     reserved: TokenCount
     second: int  #: of the admission
     _is_settled: bool = False
@@ -237,7 +237,7 @@ def _is_full(window: MinuteWindow, limit: int | None, second: int) -> bool:
     return limit is not None and window.used(second) >= limit
 
 
-def _minutes(key: Key, use: KeyUse) -> list[_Minute]:
+def _minutes(key: Key, use: LimitUse) -> list[_Minute]:
     minutes = []
     if key.rpm is not None:
         minutes.append(_Minute("requests", key.rpm, use.requests))

@@ -43,11 +43,11 @@ class AnswerHead(msgspec.Struct, frozen=True, gc=False):
     seconds: float  #: for which the connection is kept
     is_stream: bool  #: of events
 
-    def of_stream(self, own: bytes) -> bytes:
-        """Return the head of a stream for the client; ``own`` are the gateway's lines, each after a line break."""
+    def of_stream(self, naming: bytes) -> bytes:
+        """Return the head of a stream for the client; ``naming`` are `gateway.headers.naming_lines`."""
         fields, is_said = _CACHING.subn(_UNCACHED, self.fields, 1)
         return b"HTTP/1.1 200 OK%b%b%b%b%b\r\ntransfer-encoding: chunked\r\n\r\n" % (
-            fields, own, b"" if is_said else _UNCACHED, _UNBUFFERED, own_lines(),
+            fields, naming, b"" if is_said else _UNCACHED, _UNBUFFERED, own_lines(),
         )  # fmt: skip
 
 

@@ -101,7 +101,7 @@ def own_headers(exchange_id: str, request_id: str, deployment: str | None, attem
     return headers
 
 
-def own_lines(exchange_id: str, request_id: str, deployment: str, attempts: int) -> bytes:
+def naming_lines(exchange_id: str, request_id: str, deployment: str, attempts: int) -> bytes:
     """Return the lines of `own_headers`, each with a line break before it."""
     return (
         f"\r\nx-request-id: {request_id}\r\nx-biasmeter-exchange-id: {exchange_id}"

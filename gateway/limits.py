@@ -188,7 +188,7 @@ class Grant(msgspec.Struct, eq=False):
     _is_settled: bool = False
 
     def settle(
-        self, prompt_tokens: int | None, completion_tokens: int | None, price: Price | None, *, failed: bool = False
+        self, prompt_tokens: int | None, completion_tokens: int | None, price: Price | None, *, failed: bool
     ) -> None:
         """Report how the request ended. Only the first call counts.
 

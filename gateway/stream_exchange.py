@@ -66,7 +66,7 @@ class StreamExchange(ShortExchange, AnswerFollower, DueExchange):
         asked.due.watch(self, self._due())
         self._tap.status = 200
         try:
-            self._client.write(head.of_stream(self._tap.own_lines()))
+            self._client.write(head.of_stream(self._tap.naming_lines()))
         except ConnectionResetError:  # `client_lost` follows
             return
         self.received(data[head.body_at :])

@@ -16,7 +16,7 @@ import msgspec
 from auditor.config import Deployment, Route
 from auditor.domain.exchange import Capture, Exchange, Outcome
 from gateway.auth import Directives
-from gateway.headers import own_headers, own_lines
+from gateway.headers import naming_lines, own_headers
 from gateway.limits import Grant
 from gateway.recorder import Recorder
 from gateway.sse import StreamTerminator, payloads_at
@@ -136,10 +136,10 @@ class Tap:
         name = self.deployment.name if self.deployment else None
         return own_headers(self.context.id, self.context.request_id, name, self.attempts)
 
-    def own_lines(self) -> bytes:
+    def naming_lines(self) -> bytes:
         """Return the same as lines of a head, each with a line break before it."""
         assert self.deployment is not None
-        return own_lines(self.context.id, self.context.request_id, self.deployment.name, self.attempts)
+        return naming_lines(self.context.id, self.context.request_id, self.deployment.name, self.attempts)
 
     def drop(self, reason: str) -> None:
         """Keep no copy, for this reason."""

@@ -25,7 +25,7 @@ class BatchedExchange(Protocol):
         """Record the exchange, which has ended. Return whether `answer` is to follow."""
 
     def answer(self, own: bytes) -> None:
-        """Send the answer to the client, with the gateway's `own_lines`."""
+        """Send the answer to the client, with the lines of server and date, ``own``."""
 
 
 class TurnBatch:

@@ -19,7 +19,7 @@ from gateway.chunks import begins
 from gateway.due_exchanges import DueExchange
 from gateway.endpoints import DISCONNECTED, forward_by
 from gateway.hand_over import ResumedForwarder
-from gateway.headers import own_lines
+from gateway.headers import naming_lines
 from gateway.recorder import LARGE_COPY
 from gateway.relay import ended, settle
 from gateway.server.answer import status_line
@@ -159,7 +159,7 @@ class UnaryExchange(ShortExchange, AnswerFollower, DueExchange, BatchedExchange)
         first, last = _OK_LINE, b""
         if head.status != _HTTP_OK:
             first, last = status_line(head.status).encode(), b"" if _SHOULD_RETRY in head.fields else _NO_RETRY
-        naming = own_lines(asked.id, asked.request_id, asked.chosen.deployment.name, 1)
+        naming = naming_lines(asked.id, asked.request_id, asked.chosen.deployment.name, 1)
         asked.client.answer(
             b"%b%b%b%b%b\r\ncontent-length: %d\r\n\r\n%b" % (first, head.fields, naming, last, own, len(body), body)
         )

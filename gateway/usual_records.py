@@ -116,10 +116,6 @@ def record(asked: AskedExchange, status: int, answer: bytes, arrived: float) -> 
         series = chosen.series = recorder.series(label, route, name, _CLIENT)
     series.count(status, prompt, completion, total_us, upstream_us, None)
     if asked.grant is not None:
-        price = chosen.deployment.price
-        if usage is None and not is_ok:
-            asked.grant.settle(None, None, price, failed=True)
-        else:
-            asked.grant.settle(prompt, completion, price)
+        asked.grant.settle(prompt, completion, chosen.deployment.price, failed=usage is None and not is_ok)
     chosen.access.release(asked.ticket, _OK)
     return True

@@ -18,7 +18,7 @@ from gateway.redaction.streams import Stream
 #: Fields whose text comes from a client or a deployment; tags are handled separately.
 _TEXT_FIELDS = ("model", "request_id", "ref", "finish_reason", "error_type", "content_encoding")
 _CLIENT = Origin.CLIENT  # members are looked up in Python
-#: What `_searchable_text` reads of each exchange: together, in less time than field by field.
+#: What `_searchable_text` reads of each exchange, in its order there: together, in less time than field by field.
 _SEARCHED: Final = ("id", *_TEXT_FIELDS, "tags", "stream", "request", "response")
 _searched: Final = itemgetter(*(Exchange._fields.index(name) for name in _SEARCHED))
 

@@ -22,8 +22,9 @@ GONE_AFTER: Final = 300.0
 #: While others are in need, a host without need holds this part of its equal share, so its first requests find room.
 _IDLE_PART: Final = 4
 
-#: One host takes shares at a time, for some milliseconds. Nobody waits: the publication of keys must not.
-_LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('biasmeter key shares'))"
+#: One host takes shares at a time, for some milliseconds. Hosts that were started together ask together, so each waits
+#: for its turn; not for long, because the publication of keys follows.
+_LOCK = "SET LOCAL lock_timeout = '500ms'; SELECT pg_advisory_xact_lock(hashtext('biasmeter key shares'))"
 _OTHERS = """
     SELECT key_id, count(*) AS hosts, sum(requests)::bigint AS requests, sum(tokens)::bigint AS tokens,
            count(*) FILTER (WHERE needs_requests) AS needing_requests,
@@ -90,7 +91,10 @@ class KeyShares:
         self._published: dict[str, tuple[int, int]] | None = None
 
     async def take(self, connection: asyncpg.Connection, keys: Iterable[Key]) -> tuple[Key, ...]:
-        """Renew the shares of all keys with limits per minute, and return the keys with these shares as limits."""
+        """Renew the shares of all keys with limits per minute, and return the keys with these shares as limits.
+
+        While another host holds the lock, shares stay as they are, and a key without one has a share of one.
+        """
         keys = tuple(keys)
         limited = [key for key in keys if not key.revoked and (key.rpm is not None or key.tpm is not None)]
         if not limited:
@@ -98,21 +102,27 @@ class KeyShares:
         if self._published is None:  # this process is new: the workers have what the last one took
             own = await connection.fetch(_OWN, self._ledger.id)
             self._published = {row["key_id"]: (row["requests"], row["tokens"]) for row in own}
-        known = self._published
-        async with connection.transaction():
-            if not await connection.fetchval(_LOCK):
-                ids = {key.id for key in limited}
-                return tuple(_with_limits(key, known.get(key.id, (1, 1))) if key.id in ids else key for key in keys)
-            rows = {row["key_id"]: row for row in await connection.fetch(_OTHERS, self._ledger.id, GONE_AFTER)}
-            taken = {key.id: self._take(key, rows.get(key.id), alone=not rows) for key in limited}
-            shares = list(taken.values())
-            await connection.execute(
-                _WRITE, self._ledger.id, list(taken), [one.held for one, _ in shares], [one.held for _, one in shares],
-                [one.needs for one, _ in shares], [one.needs for _, one in shares],
-            )  # fmt: skip
-            await connection.execute(_FORGET, 2 * GONE_AFTER)
-        now = {name: (requests.now, tokens.now) for name, (requests, tokens) in taken.items()}
+        try:
+            async with connection.transaction():
+                await connection.execute(_LOCK)
+                taken = await self._renew(connection, limited)
+        except asyncpg.LockNotAvailableError:
+            now = {key.id: self._published.get(key.id, (1, 1)) for key in limited}
+        else:
+            now = {name: (requests.now, tokens.now) for name, (requests, tokens) in taken.items()}
         return tuple(_with_limits(key, now[key.id]) if key.id in now else key for key in keys)
+
+    async def _renew(self, connection: asyncpg.Connection, keys: Iterable[Key]) -> dict[str, tuple[_Share, _Share]]:
+        """Take the shares of these keys, of requests and of tokens; the lock is held."""
+        rows = {row["key_id"]: row for row in await connection.fetch(_OTHERS, self._ledger.id, GONE_AFTER)}
+        taken = {key.id: self._take(key, rows.get(key.id), alone=not rows) for key in keys}
+        shares = list(taken.values())
+        await connection.execute(
+            _WRITE, self._ledger.id, list(taken), [one.held for one, _ in shares], [one.held for _, one in shares],
+            [one.needs for one, _ in shares], [one.needs for _, one in shares],
+        )  # fmt: skip
+        await connection.execute(_FORGET, 2 * GONE_AFTER)
+        return taken
 
     def published(self, keys: Iterable[Key]) -> None:
         """Remember the shares that workers have been told."""

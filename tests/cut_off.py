@@ -13,6 +13,7 @@ class StoreLine:
         self._parts = urlsplit(url)
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
+        self._relays: set[asyncio.Task[None]] = set()
         self._port = 0
 
     @property
@@ -27,17 +28,28 @@ class StoreLine:
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def cut(self) -> None:
-        """Refuse connections, and end those that are open."""
+        """Refuse connections, and end those that are open or being made."""
         if self._server is not None:
             self._server.close()
             self._server = None
-        for writer in list(self._open):
+        self._abort()
+        if self._relays:
+            await asyncio.wait(self._relays)
+
+    def _abort(self) -> None:
+        for writer in self._open:
             writer.transport.abort()
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._relays.add(task)
+        task.add_done_callback(self._relays.discard)
         far_reader, far_writer = await asyncio.open_connection(self._parts.hostname, self._parts.port)
         ends = {writer, far_writer}
         self._open |= ends
+        if self._server is None:  # it was cut meanwhile
+            self._abort()
         with suppress(ConnectionError):
             await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
         self._open -= ends

@@ -113,6 +113,7 @@ class Product:
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     environment: dict[str, str] = field(default_factory=dict)
     prefix: tuple[str, ...] = ()  #: the beginning of the command line of started processes
+    started: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
 
     @property
     def config(self) -> Path:
@@ -178,6 +179,7 @@ class Product:
                 env=self._environ(),
                 cwd=self.folder,
             )
+        self.started.append(process)
         running = Running(process, log, self.mark)
         deadline = time.monotonic() + STARTUP
         while not re.search(until, running.said()):
@@ -241,7 +243,7 @@ async def eventually(holds: Callable[[], bool | Awaitable[bool]], patience: floa
             held = await held
         if held:
             return
-        assert time.monotonic() < deadline, "it did not come to hold in time"
+        assert time.monotonic() < deadline, f"{holds.__qualname__} did not come to hold in {patience:g} s"
         await asyncio.sleep(0.05)
 
 
@@ -274,5 +276,7 @@ def installation(folder: Path, settings: dict[str, Any], database_url: str | Non
         yield product
     finally:
         kill_all(marked_pids(product.mark))
+        for process in product.started:  # of a test that failed: its warnings would be another test's
+            process.wait()
         if database_url is None:
             remove_store(product.data_dir.resolve())

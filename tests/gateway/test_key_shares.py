@@ -1,6 +1,8 @@
 """Shares of limits per minute: through a real PostgreSQL, and in many simulated fleets."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,6 +136,23 @@ async def test_keys_are_published_while_another_host_holds_the_lock(
             assert hosts[1].key.rpm == 1
     finally:
         other.terminate()
+
+
+async def test_hosts_that_publish_at_the_same_time_wait_for_their_turn(
+    store: asyncpg.Connection, migrated_url: str, hosts: list[Host]
+) -> None:
+    async with AsyncExitStack() as stack:
+        connections = [
+            await stack.enter_async_context(asyncpg.create_pool(migrated_url, min_size=1, max_size=1)) for _ in hosts
+        ]
+
+        async def publish(host: Host, pool: asyncpg.Pool) -> None:
+            async with pool.acquire() as connection:
+                await host.publish(connection)
+
+        for _ in range(5):
+            await asyncio.gather(*map(publish, hosts, connections))
+    assert [host.key.rpm for host in hosts] == [10, 10, 10, 10]
 
 
 @settings(max_examples=150)

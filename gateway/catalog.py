@@ -9,12 +9,11 @@ import msgspec
 
 from auditor.config import Deployment
 from gateway.app import Gateway, json_answer
-from gateway.errors import GatewayError, NotFound
+from gateway.errors import GatewayError, NotFound, UpstreamFailed, UpstreamTimeout
 from gateway.headers import upstream_headers
-from gateway.relay import read_whole
 from gateway.routing import ANY
 from gateway.server import Request, WholeAnswer
-from gateway.upstreams import UpstreamRequest
+from gateway.upstreams import Upstream, UpstreamRequest
 
 Model = dict[str, Any]
 Models = list[Model]
@@ -91,10 +90,40 @@ async def _fetch(gateway: Gateway, deployment: Deployment) -> Models:
         method="GET",
         ca_file=deployment.ca_file,
     )
-    status, body = await read_whole(gateway.upstream, ask, timeouts.first_token, _LARGEST_LIST)
+    status, body = await _read_whole(gateway.upstream, ask, timeouts.first_token, _LARGEST_LIST)
     try:
         models = msgspec.json.decode(body)["data"]
         return [model for model in models if isinstance(model["id"], str)]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
         message = f"The deployment {deployment.name!r} did not list its models (status {status})."
         raise GatewayError(message, code="upstream_protocol", status=502) from None
+
+
+async def _read_whole(upstream: Upstream, ask: UpstreamRequest, seconds: float, limit: int) -> tuple[int, bytes]:
+    """Send a request of the gateway itself, and return the status and body of the answer.
+
+    Raises
+    ------
+    UpstreamFailed
+        The deployment could not be reached, or its answer is larger than ``limit`` bytes.
+    UpstreamTimeout
+        The answer was not complete after ``seconds``.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            answer = await upstream.send(ask)
+            try:
+                pieces = []
+                size = 0
+                while piece := await answer.read():
+                    size += len(piece)
+                    if size > limit:
+                        raise UpstreamFailed(
+                            f"The deployment's answer is larger than {limit} bytes.", code="upstream_protocol"
+                        )
+                    pieces.append(piece)
+                return answer.status, b"".join(pieces)
+            finally:
+                answer.close()
+    except TimeoutError:
+        raise UpstreamTimeout("The deployment did not answer in time.", code="total_timeout") from None

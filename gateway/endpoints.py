@@ -15,15 +15,17 @@ from auditor.domain.ids import new_id_text
 from auditor.domain.keys import Key
 from auditor.domain.sampling import sampled
 from gateway.app import Gateway, error_answer
-from gateway.attempts import Forwarder
+from gateway.attempt import settle
 from gateway.auth import Directives
 from gateway.errors import BadRequest, Forbidden, Limited, Saturated, UpstreamFailed, UpstreamTimeout
 from gateway.failures import UpstreamRefused
+from gateway.forwarder import Forwarder
 from gateway.headers import request_id, trace_tags
 from gateway.limits import Grant, TokenCount
-from gateway.relay import STOPPED, STOPPING, relay, relay_refusal, settle, survives_cancellation
+from gateway.relay import relay, relay_refusal
 from gateway.server import OpenAnswer, Request, WholeAnswer
 from gateway.sse import DONE, LAST_RESPONSE, StreamTerminator
+from gateway.stopping import STOPPED, STOPPING, survives_cancellation
 from gateway.tap import RequestContext, Tap
 from gateway.trials import Trial
 from gateway.wire import Envelope, read_envelope

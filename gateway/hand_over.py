@@ -7,8 +7,8 @@ from typing_extensions import override
 
 from auditor.config import Deployment, WeightedDeployment
 from gateway.asked_exchange import AskedExchange
-from gateway.attempts import Forwarder
-from gateway.relay import Attempt
+from gateway.attempt import Attempt
+from gateway.forwarder import Forwarder
 from gateway.server import Request
 from gateway.slots import Slot
 from gateway.upstreams import Upstream, UpstreamAnswer, UpstreamRequest

@@ -16,11 +16,11 @@ from auditor.domain.ids import new_id_text
 from gateway.answer_heads import AnswerHeads
 from gateway.app import Gateway, Router
 from gateway.asked_exchange import AskedExchange
-from gateway.attempts import ask_for_usage
 from gateway.breaker import BreakerVerdict
 from gateway.due_exchanges import DueExchanges
 from gateway.endpoints import Endpoint, admit
 from gateway.errors import GatewayError
+from gateway.forwarder import ask_for_usage
 from gateway.head_plans import HeadPlans, KnownHead
 from gateway.headers import own_request_id, request_id, trace_tags
 from gateway.recorder import IN_FLIGHT

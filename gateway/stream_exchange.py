@@ -15,14 +15,15 @@ from typing_extensions import override
 from auditor.domain.exchange import Outcome
 from gateway.answer_heads import AnswerHead
 from gateway.asked_exchange import AskedExchange
+from gateway.attempt import Attempt, settle
 from gateway.chunks import SIZE_LINE, read_complete, read_size
 from gateway.due_exchanges import DueExchange
 from gateway.endpoints import DISCONNECTED
 from gateway.recorder import LARGE_COPY
-from gateway.relay import Attempt, StreamRelay, settle
 from gateway.server import OpenAnswer, Request
 from gateway.server.short_connection import ShortExchange
 from gateway.sse import USUAL_ENDS, EventSplitter
+from gateway.stream_relay import StreamRelay
 from gateway.upstreams.answer import PooledAnswer
 from gateway.upstreams.connection import AnswerFollower
 from gateway.usage import UsageStripper

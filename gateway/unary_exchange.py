@@ -14,6 +14,7 @@ from typing_extensions import override
 from auditor.domain.exchange import Outcome
 from gateway.answer_heads import AnswerHead, AnswerHeads, read_chunks
 from gateway.asked_exchange import AskedExchange
+from gateway.attempt import settle
 from gateway.breaker import BreakerVerdict
 from gateway.chunks import begins
 from gateway.due_exchanges import DueExchange
@@ -21,7 +22,7 @@ from gateway.endpoints import DISCONNECTED, forward_by
 from gateway.hand_over import ResumedForwarder
 from gateway.headers import naming_lines
 from gateway.recorder import LARGE_COPY
-from gateway.relay import ended, settle
+from gateway.relay import ended
 from gateway.server.answer import status_line
 from gateway.server.short_connection import ShortExchange
 from gateway.stream_exchange import StreamExchange

@@ -10,6 +10,7 @@ import time
 from auditor.config import Deployment, Route, WeightedDeployment
 from auditor.domain.exchange import Origin
 from gateway.app import Gateway
+from gateway.attempt import Attempt, begin
 from gateway.breaker import BreakerVerdict
 from gateway.errors import Saturated, UpstreamFailed, UpstreamTimeout
 from gateway.failures import (
@@ -23,7 +24,6 @@ from gateway.failures import (
     wait_before,
 )
 from gateway.headers import upstream_headers
-from gateway.relay import Attempt, begin
 from gateway.routing import WeightedChoice
 from gateway.server import Request
 from gateway.slots import Slot

@@ -1,4 +1,7 @@
-"""A way to PostgreSQL that a test can cut: one host loses the store while others keep it."""
+"""A way to PostgreSQL that a test can cut: one host loses the store while others keep it.
+
+It can also hold back that the server has closed a connection, so that a client meets what comes just before.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,7 +12,8 @@ from urllib.parse import urlsplit, urlunsplit
 class StoreLine:
     """Relays connections to the server of ``url``, under a URL of its own."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, holds_end: bool = False) -> None:
+        self._holds_end = holds_end
         self._parts = urlsplit(url)
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
@@ -51,25 +55,26 @@ class StoreLine:
         if self._server is None:  # it was cut meanwhile
             self._abort()
         with suppress(ConnectionError):
-            await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer))
+            await asyncio.gather(_pump(reader, far_writer), _pump(far_reader, writer, closes=not self._holds_end))
         self._open -= ends
         for end in ends:
             end.close()
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, closes: bool = True) -> None:
     try:
         while data := await reader.read(1 << 16):
             writer.write(data)
             await writer.drain()
     finally:
-        writer.close()
+        if closes:
+            writer.close()
 
 
 @asynccontextmanager
-async def store_line(url: str) -> AsyncIterator[StoreLine]:
+async def store_line(url: str, *, holds_end: bool = False) -> AsyncIterator[StoreLine]:
     """A line that is joined; it is cut at the end of the block."""
-    line = StoreLine(url)
+    line = StoreLine(url, holds_end=holds_end)
     await line.join()
     try:
         yield line

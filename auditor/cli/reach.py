@@ -22,6 +22,7 @@ from auditor.config.models import DATABASE_VARIABLE
 from auditor.config.problems import suggest
 from auditor.config.values import quote
 from auditor.domain.schema import SCHEMA_VERSION
+from auditor.store.engine import DRIVER_ERRORS
 
 #: Time-out of each answer in seconds.
 PATIENCE: Final = 5.0
@@ -92,7 +93,7 @@ async def reach_store(url: str, patience: float = PATIENCE) -> Answer:
                 connection.terminate()  # nothing is under way, and a goodbye could hang
     except TimeoutError:
         return "problem", f"no answer within {patience:g} s"
-    except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+    except (OSError, ValueError, *DRIVER_ERRORS) as error:
         return "problem", _word_connection(error)
     if version is None:
         return "problem", f"has no schema yet (this release needs {SCHEMA_VERSION}); run: biasmeter migrate"

@@ -42,7 +42,7 @@ from auditor.jobs.webhook import repeat_posting
 from auditor.jobs.work import Clock, Work, open_work, utc_now
 from auditor.probes.run import Runner
 from auditor.probes.timed import run_due
-from auditor.store.engine import make_engine, transaction
+from auditor.store.engine import DRIVER_ERRORS, make_engine, transaction
 from auditor.store.estimates import newest_as_of
 from auditor.store.queue import CODE, COUNT, ESTIMATE, FIND, SETTINGS, Chunk, forget_finished, held_chunks
 from auditor.store.schema import check_version
@@ -180,7 +180,7 @@ STALE_AFTER: Final = timedelta(minutes=10)
 _KEEP_LOG: Final = timedelta(days=2)
 _LONGEST_DELAY: Final = 300.0
 #: Exceptions of a lost store: they end the session, which logs one line.
-LOST: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+LOST: Final = (OSError, *DRIVER_ERRORS)
 
 Handle = Callable[[Job], Awaitable[None]]
 

@@ -238,7 +238,7 @@ async def _ask(url: str) -> bool:
         connection = await asyncpg.connect(url, timeout=5, ssl=False)
     except asyncpg.TooManyConnectionsError:
         return True
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
         return False
     with contextlib.suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
         await connection.close(timeout=5)

@@ -2,7 +2,9 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from typing import Final
 
+import asyncpg
 from sqlalchemy import MetaData
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -10,6 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from auditor.errors import StoreUnavailable
 
 metadata = MetaData()
+#: What the driver raises if a session cannot be opened or used. Its `InternalClientError` is no error of the client: it
+#: comes at the statement after the server has ended the session, if the end of the connection is still to come.
+DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 
 def make_engine(database_url: str, pool_size: int = 4) -> AsyncEngine:
@@ -49,7 +54,7 @@ def store_errors() -> Iterator[None]:
         raise StoreUnavailable(f"the store does not answer: {_first_line(error)}") from error
     except DBAPIError as error:
         cause = error.orig.__cause__ if error.orig is not None else None
-        if getattr(cause, "sqlstate", None) in _AWAY:
+        if getattr(cause, "sqlstate", None) in _AWAY or isinstance(cause, asyncpg.InternalClientError):
             raise StoreUnavailable(f"the store does not answer: {cause}") from error
         if error.connection_invalidated:
             raise StoreUnavailable(f"the store went away: {_first_line(error)}") from error

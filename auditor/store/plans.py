@@ -31,7 +31,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditor.domain.condition import Task
 from auditor.domain.plan import Plan, PlannedCall
 from auditor.errors import InputError, StoreUnavailable
-from auditor.store.engine import metadata
+from auditor.store.engine import DRIVER_ERRORS, metadata
 from auditor.store.exchanges import announce, planned_instances
 
 statements = Table(
@@ -151,7 +151,7 @@ async def _add_calls(connection: AsyncConnection, calls: Iterable[PlannedCall]) 
         await driver.copy_records_to_table(
             "added_calls", records=map(_row, calls), columns=[column.name for column in planned_calls.columns]
         )
-    except (asyncpg.InterfaceError, asyncpg.PostgresError) as error:
+    except DRIVER_ERRORS as error:
         raise StoreUnavailable(f"the store does not take the plan: {error}".partition("\n")[0]) from error
     await connection.execute(text("INSERT INTO planned_calls SELECT * FROM added_calls ON CONFLICT DO NOTHING"))
 

@@ -234,12 +234,13 @@ async def _ask(url: str) -> bool:
     """Connect once. SCRAM authenticates the server too, so another program on the port does not count as an answer."""
     import asyncpg  # noqa: PLC0415 -- the gateway's parent need not load it before
 
+    lost = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
     try:
         connection = await asyncpg.connect(url, timeout=5, ssl=False)
     except asyncpg.TooManyConnectionsError:
         return True
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
+    except lost:
         return False
-    with contextlib.suppress(OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    with contextlib.suppress(*lost):
         await connection.close(timeout=5)
     return True

@@ -147,7 +147,7 @@ class StreamExchange(ShortExchange, AnswerFollower, DueExchange):
 
     def _relay(self, payload: bytes, unread: bytes) -> bool:
         """Relay the events that are complete. Return False if they are handed over, with the chunks after them."""
-        if self._tap.ended:  # after the terminator: passed on unread
+        if self._tap.ended:
             self._write(payload)
             return True
         events = self._split(payload)
@@ -165,7 +165,9 @@ class StreamExchange(ShortExchange, AnswerFollower, DueExchange):
         self._flush()
         self._tap.upstream_s += time.perf_counter() - self._asked.asked_at
         self._tap.end(Outcome.COMPLETE, 200)
-        self._write(relayed[done:])
+        # What follows the terminator is passed on unread.
+        following, self._splitter = (self._splitter.rest() if self._splitter else b""), None
+        self._write(relayed[done:] + following)
         return True
 
     def _split(self, payload: bytes) -> bytes:

@@ -84,7 +84,7 @@ class StreamRelay:
                 if not piece:
                     return None
                 due = None
-                if self._tap.ended:  # after the terminator: passed on unread
+                if self._tap.ended:
                     self._open.write(piece)
                 else:
                     await self._pass_on(self._splitter.feed(piece))
@@ -104,7 +104,7 @@ class StreamRelay:
             return
         self._open.write(relayed[:done])
         await self._end(Outcome.COMPLETE)
-        self._open.write(relayed[done:])
+        self._open.write(relayed[done:] + self._splitter.rest())  # what follows the terminator is passed on unread
 
     def _read(self, events: bytes) -> tuple[bytes, int]:
         """Return what is relayed of some events, and the position of the terminator in that, or -1."""

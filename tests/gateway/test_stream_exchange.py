@@ -105,6 +105,8 @@ STREAMS: dict[str, list[bytes]] = {
     "DONE in a text": [*texts("data: [DONE]", "\n\ndata: [DONE]\n\n"), STOP, DONE],
     "DONE among data": [USUAL[0], b"data: [DONE]\ndata: x\n\n", STOP, DONE],
     "more after DONE": [*USUAL, STOP, DONE, *texts("late"), DONE],
+    "half an event after DONE": [*USUAL, STOP, DONE + b": tra"],
+    "an event after DONE in halves": [*USUAL, STOP, DONE + b": tra", b"iling\n\n"],
     "error": [*USUAL, ERROR, DONE],
     "error at the end": [*USUAL, ERROR],
     "error at first": [ERROR, DONE],
@@ -127,6 +129,9 @@ STREAMS: dict[str, list[bytes]] = {
     "response unnamed": [*(event.partition(b"\n")[2] for event in [*DELTAS, last_response("completed")])],
     "response spaced": [*DELTAS, b'data: { "response": {"status": "completed"}, "type" : "response.completed" }\n\n'],
 }
+
+#: Streams that end without a terminator and without a finish reason; the client gets an error instead of the end.
+NOT_COMPLETE = {"no end", "not events", "nothing", "error at the end", "response unfinished"}
 
 #: Heads, and changes of the bytes that follow.
 HEADS: dict[str, bytes] = {
@@ -400,6 +405,30 @@ def test_both_ways_give_the_same(many: list[Ask]) -> None:
 async def test_any_stream_is_relayed_as_by_the_ordinary_way(stream: str, usage: bool | None) -> None:
     one = Ask(stream, usage=usage)
     await both([one, one, one, replace(one, cuts=(30, 200, 330), packets=(100, 250, 251)), replace(one, packets=())])
+
+
+COMPLETE = [name for name in STREAMS if "large" not in name and name not in NOT_COMPLETE]
+
+
+@settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(st.sampled_from(COMPLETE), numbers, numbers, st.booleans())
+@example("an event after DONE in halves", (), (-1,), False)
+@example("an event after DONE in halves", (), (-1,), True)
+@example("half an event after DONE", (), (-1,), True)
+def test_a_complete_stream_reaches_the_client_byte_for_byte(
+    stream: str, cuts: tuple[int, ...], packets: tuple[int, ...], short_way: bool
+) -> None:
+    one = Ask(stream, usage=True, cuts=cuts, packets=packets)
+
+    async def answered() -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            async with way(SETTINGS, script, Path(folder), short_way=short_way) as made:
+                for ask_now in [*[Ask(connection=9)] * 3, one]:
+                    await ask(ask_now, made)
+                return made.heard[0]
+
+    _, _, body = asyncio.run(answered()).partition(b"\r\n\r\n")
+    assert body == b"".join(STREAMS[stream])
 
 
 @pytest.mark.parametrize("head", list(HEADS))

@@ -101,10 +101,15 @@ class Way:
                 await writer.wait_closed()
 
     async def at_rest(self) -> None:
-        """Wait until nothing is in flight."""
+        """Wait until nothing is in flight, and no slot is held: an exchange holds its own after the terminator, too."""
         async with asyncio.timeout(20):
-            while any(self.gateway.counted("biasmeter_in_flight").values()) or self.gateway.server.tasks:  # noqa: ASYNC110 -- counters are no event
+            while self._is_busy():  # noqa: ASYNC110 -- counters are no event
                 await asyncio.sleep(0.001)
+
+    def _is_busy(self) -> bool:
+        slots = self.gateway.gateway.slots
+        in_flight = any(self.gateway.counted("biasmeter_in_flight").values()) or bool(self.gateway.server.tasks)
+        return in_flight or any(slots.pending(deployment) for deployment, _ in slots.states())
 
     def revoke(self, revoked: str) -> None:
         """Revoke a key, as the shipper and the worker's maintenance do."""

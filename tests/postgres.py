@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 
+from auditor.postgres import leftovers
 from auditor.postgres.embedded import attach
 from auditor.postgres.folder import StoreFolder
 
@@ -91,11 +92,18 @@ def apart(work: Coroutine[Any, Any, Any]) -> Any:
 
 
 def remove_store(data_dir: Path) -> None:
-    """Wait for an embedded store to end and remove what root keeps of it outside of `data_dir`."""
+    """Wait for an embedded store to end and remove what root keeps of it outside of `data_dir`.
+
+    A server whose supervisor was killed is stopping by itself, and writes into its folder until it has.
+    """
     wait_until_stopped(data_dir)
-    pointer = StoreFolder(data_dir / "postgres").pointer
-    if pointer.exists():
-        shutil.rmtree(pointer.read_text().splitlines()[0], ignore_errors=True)
+    folder = StoreFolder(data_dir / "postgres")
+    outside = Path(folder.pointer.read_text().splitlines()[0]) if folder.pointer.exists() else None
+    data = (outside or folder.path / "server") / "data"
+    if data.exists():
+        leftovers.clear(data)
+    if outside is not None:
+        shutil.rmtree(outside, ignore_errors=True)
 
 
 def wait_until_stopped(data_dir: Path, seconds: float = 20.0) -> None:

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 import asyncpg
 import pytest
 from children import child_process
-from postgres import execute, fetch
+from postgres import execute, fetch, remove_store
 
 from auditor.errors import StoreUnavailable
 from auditor.postgres.binaries import choose_binaries
@@ -314,6 +314,14 @@ def test_killed_all_at_once_nothing_is_left(our_place):
         user.process.kill()
         os.kill(our_place.supervisor(), signal.SIGKILL)
         eventually(our_place.is_gone, 10)
+
+
+def test_a_store_that_was_killed_is_removed_when_its_server_has_ended(spare_place):
+    with spare_place.user() as user:
+        user.process.kill()
+        os.kill(spare_place.supervisor(), signal.SIGKILL)
+        remove_store(spare_place.data_dir)
+        assert spare_place.is_gone()
 
 
 def test_a_stale_pid_file_that_names_a_living_process_is_survived(place):

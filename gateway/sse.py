@@ -89,7 +89,7 @@ class EventSplitter:
         return not self._held and not self._after_cr
 
     def rest(self) -> bytes:
-        """Return the incomplete event that is held; the stream has ended."""
+        """Return the incomplete event that is held; no more will be split."""
         held = bytes(self._held)
         self._held.clear()
         return held

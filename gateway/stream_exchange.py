@@ -165,9 +165,8 @@ class StreamExchange(ShortExchange, AnswerFollower, DueExchange):
         self._flush()
         self._tap.upstream_s += time.perf_counter() - self._asked.asked_at
         self._tap.end(Outcome.COMPLETE, 200)
-        # What follows the terminator is passed on unread.
-        following, self._splitter = (self._splitter.rest() if self._splitter else b""), None
-        self._write(relayed[done:] + following)
+        following = self._splitter.rest() if self._splitter else b""
+        self._write(relayed[done:] + following)  # what follows the terminator is passed on unread
         return True
 
     def _split(self, payload: bytes) -> bytes:

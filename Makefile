@@ -14,7 +14,7 @@ help:
 	@echo "make faults  the fault suite at full length (ten minutes); writes docs/reliability.md"
 	@echo "make golden OUT=DIR   record what the main commands write"
 	@echo "make notebook   execute docs/biasmeter.ipynb and keep its outputs"
-	@echo "make expected   renew the numbers that tests/golden expects"
+	@echo "make expected   renew the numbers that tests/support/golden expects"
 	@echo "make structure   measure modules, functions and imports"
 	@echo "make embed   torch beside it, for the tests of embeddings"
 	@echo "make ray     Ray beside it, for the tests of bulk work"
@@ -70,22 +70,22 @@ fuzz: $(VENV)/dev.stamp
 
 # docs/reliability.md. Disks of its own need the right to mount; without it those scenarios are left out.
 faults: $(VENV)/dev.stamp
-	PYTHONPATH=tests $(BIN)/python -m faults.report docs/reliability.md
+	PYTHONPATH=tests $(BIN)/python -m support.faults.report docs/reliability.md
 
-# What the main commands write, into OUT; compare two with `PYTHONPATH=tests python -m golden compare DIR DIR`.
+# What the main commands write, into OUT; compare two with `PYTHONPATH=tests python -m support.golden compare DIR DIR`.
 golden: $(VENV)/dev.stamp
-	PYTHONPATH=tests $(BIN)/python -m golden record $(or $(OUT),golden-outputs)
+	PYTHONPATH=tests $(BIN)/python -m support.golden record $(or $(OUT),golden-outputs)
 
-# The numbers that tests/golden/test_golden.py expects, after an intended change.
+# The numbers that tests/system/golden/test_golden.py expects, after an intended change.
 expected: $(VENV)/dev.stamp
-	PYTHONPATH=tests $(BIN)/python -m golden expect
+	PYTHONPATH=tests $(BIN)/python -m support.golden expect
 
 notebook: $(VENV)/dev.stamp
-	$(BIN)/python tests/library/notebook.py
+	$(BIN)/python tests/support/notebook.py
 
 # The numbers of docs/architecture.md.
 structure: $(VENV)/dev.stamp
-	PYTHONPATH=tests $(BIN)/python -m architecture.structure $(TREES)
+	PYTHONPATH=tests $(BIN)/python -m support.architecture.structure $(TREES)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
@@ -93,16 +93,16 @@ check: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -q tests/architecture/test_names.py
+	$(BIN)/python -m pytest -q tests/unit/architecture/test_names.py
 
 schemas: $(VENV)/dev.stamp
 	$(BIN)/python -m auditor.documents.schemas docs
 
 bench: $(VENV)/dev.stamp
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.hot_path $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
+	PYTHONPATH=tests $(BIN)/python -m bench.hot_path $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
 
 bench-trees: $(VENV)/dev.stamp
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.hot_path.trees $(TREES) $(BENCH_ARGS)
+	PYTHONPATH=tests $(BIN)/python -m bench.hot_path.trees $(TREES) $(BENCH_ARGS)
 
 measurements: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q -m bench $(PYTEST_ARGS)

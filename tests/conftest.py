@@ -4,14 +4,21 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.paths import TESTS
 
 # As the commands do it, and before anything imports numpy.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-pytest_plugins = ["llamacpp", "postgres", "stores"]
+pytest_plugins = [
+    "support.costs",
+    "support.gateway_fixtures",
+    "support.servers.llamacpp",
+    "support.stores.postgres",
+    "support.stores.databases",
+]
 
-#: Folders whose tests wait for processes. They begin first, so that no slow file is left for the end of a run.
-WAITING = ("process", "replay", "jobs", "deploy")
+#: The lanes in the order in which they run: what waits for processes begins, so that no slow file is left for the end.
+LANES = ("slow", "system", "integration", "unit", "bench")
 
 #: Examples of one property in the quick profile; a test that asks for fewer keeps its own number.
 QUICK = 40
@@ -26,9 +33,8 @@ settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with the folders that wait; reduce the examples of tests that ask for more than the quick profile has."""
-    order = {folder: number for number, folder in enumerate(WAITING)}
-    items.sort(key=lambda item: order.get(item.path.parent.name, len(order)))
+    """Begin with the lanes that wait; reduce the examples of tests that ask for more than the quick profile has."""
+    items.sort(key=lambda item: LANES.index(item.path.relative_to(TESTS).parts[0]))
     if config.getoption("--hypothesis-profile") not in {None, "quick"}:
         return
     for item in items:

@@ -1,17 +1,17 @@
 """Estimate a measure from a joint table: choose its interval, and give no value below the minimum of statements.
 
-The interval is the one that covers 93-97 % of simulated audits (``tests/benchmarks/test_coverage.py``):
+The interval is the one that covers 93-97 % of simulated audits (``tests/bench/test_coverage.py``):
 
 - a rate: design-effect Wilson with t(G - 1); plain Wilson only where each statement gave one response;
 - DNI and IR/union: t(G - 1) on the logit scale, where the percentile bootstrap undercovers;
 - clusters that were named instead of statements: the same forms with the variance and the degrees of freedom of
-  ``auditor.stats.crossed`` (``tests/benchmarks/test_named_clusters.py``);
+  ``auditor.stats.crossed`` (``tests/bench/test_named_clusters.py``);
 - under 5 % (or over 95 %), where all of these undercover: a bootstrap with one more statement at the worst value,
   which covers 97 % or more; under 2 % only its bounds may be claimed.
 
 Client traffic is captured with different probabilities. Then each response has the weight one over its probability: a
 rate is a ratio of weighted sums (Hajek), with the variance linearised over clusters (Sarndal, Swensson & Wretman 1992,
-section 5.7). ``tests/benchmarks/test_traffic_weights.py`` has the coverage.
+section 5.7). ``tests/bench/test_traffic_weights.py`` has the coverage.
 """
 
 from dataclasses import dataclass, replace

@@ -4,7 +4,7 @@ One-factor-at-a-time (OAT): the task over the whole grid, each other factor with
 Factorial: main effects and two-way interactions of the crossed levels. ``auditor.stats.variance`` computes the sums.
 
 Noise alone has a share above 0, so each share has an interval where the rates' replicates are given. In simulated
-audits (``tests/benchmarks/test_share_intervals.py``) it covers a true share of 0 in 97-99 % and others in 93-99 %;
+audits (``tests/bench/test_share_intervals.py``) it covers a true share of 0 in 97-99 % and others in 93-99 %;
 with twenty statements and a share above one half, in 91 %.
 """
 

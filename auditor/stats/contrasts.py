@@ -3,7 +3,7 @@
 The rates are those of different conditions over the same clusters, so their errors are correlated. The variance is that
 of the linearised sum over clusters. The interval is that of Agresti and Caffo (2000), for clusters: each rate is
 computed as if one cluster more had all events and another had none. So it has a width also where every response is the
-same, and it covers 93 % or more from 15 clusters on (``tests/benchmarks/test_response_styles.py``).
+same, and it covers 93 % or more from 15 clusters on (``tests/bench/test_response_styles.py``).
 """
 
 from dataclasses import dataclass

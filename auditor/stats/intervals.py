@@ -217,7 +217,7 @@ def design_effect_wilson(y: Floats, n: Floats, conf: float = 0.95) -> Interval:
     """Compute Wilson's interval with the effective sample size of a clustered sample and the t quantile of G - 1.
 
     ``n_eff = min(n, p (1 - p) / V)``; if p is 0 or 1, the clusters are counted (``n_eff = G``).
-    Covers 93-97 % at G = 100, ICC .3 and rates of .05 to .5 (``tests/benchmarks/test_coverage.py``).
+    Covers 93-97 % at G = 100, ICC .3 and rates of .05 to .5 (``tests/bench/test_coverage.py``).
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ def prediction_powered_rate(
     ``value = mean_w(Y) + power * (mean(f) - mean_w(f))``: people's rate on the sample, plus the difference between the
     machine's rate over all responses and over the sample. The error is linearised over clusters, with both parts of a
     cluster together, so labels may be few or many, and spread unevenly. The bounds are symmetric on the logit scale,
-    with Student's t by the number of labelled clusters. ``tests/benchmarks/test_prediction_powered.py`` prints their
+    with Student's t by the number of labelled clusters. ``tests/bench/test_prediction_powered.py`` prints their
     coverage.
 
     Parameters

@@ -1,0 +1,77 @@
+"""The OpenAPI document: it names every operation and filter, and the API does what it says (schemathesis)."""
+
+from pathlib import Path
+
+import httpx2
+import pytest
+import schemathesis
+from hypothesis import given, settings
+from jsonschema import Draft202012Validator
+from schemathesis.checks import CHECKS, load_all_checks
+from support.servers.console import Console, console, later, seed
+from support.stores.audited_store import configuration
+
+from auditor.api.app import _PARTS
+from auditor.api.openapi import OPERATIONS, document
+
+#: Of each operation: enough to find an answer that does not have its schema, few enough for every run.
+EXAMPLES = 5
+load_all_checks()
+PROMISES = CHECKS.get_by_names(
+    ["not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance"]
+)
+
+
+@pytest.fixture
+def seeded(migrated_url: str, tmp_path: Path):
+    """The API on a loopback address, on a seeded store of the test's own, which may change."""
+    config = configuration(tmp_path)
+    seed(migrated_url, config)
+    with console(migrated_url, config, later) as served:
+        yield served
+
+
+def test_every_operation_of_the_api_is_named() -> None:
+    served = {
+        (route.method, route.path) for part in _PARTS for route in part.routes() if route.path.startswith("/api/")
+    }
+    assert set(OPERATIONS) == served
+
+
+def test_the_api_does_what_its_document_says(seeded: Console) -> None:
+    schema = schemathesis.openapi.from_url(seeded.url + "/api/openapi.json")
+    operations = [one.ok() for one in schema.get_all_operations()]
+    assert len(operations) == len(OPERATIONS) - 1  # all but the document itself
+    for operation in operations:
+
+        @settings(max_examples=EXAMPLES, derandomize=True, database=None, deadline=None)
+        @given(case=operation.as_strategy())
+        def promise(case: schemathesis.Case) -> None:
+            case.call_and_validate(checks=PROMISES, timeout=60)
+
+        promise()
+
+
+def test_an_unknown_filter_is_refused_everywhere(seeded: Console) -> None:
+    for method, path in OPERATIONS:
+        answer = httpx2.request(method, seeded.url + path.replace("{", "").replace("}", ""), params={"colour": "red"})
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, "colour"), path
+
+
+def test_what_is_stored_has_the_documents_schema(seeded: Console) -> None:
+    """Random ids find nothing, so what they would find is compared here."""
+    answers = httpx2.get(seeded.url + "/api/answers").json()["answers"]
+    paths = {
+        "/api/exchanges/{id}": f"/api/exchanges/{answers[0]['id']}",
+        "/api/answers/{id}": f"/api/answers/{answers[0]['id']}",
+        "/api/audits/{id}": "/api/audits/p1",
+        "/api/audits/{id}/beside/{other}": "/api/audits/p1/beside/p1",
+        "/api/deployments/{name}": "/api/deployments/d1",
+        "/api/deployments/{name}/beside/{other}": "/api/deployments/d1/beside/d2",
+    }
+    whole = document()
+    for path, address in paths.items():
+        answer = httpx2.get(seeded.url + address)
+        assert answer.status_code == 200, answer.text
+        schema = whole["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        Draft202012Validator({**schema, "components": whole["components"]}).validate(answer.json())

@@ -1,0 +1,142 @@
+"""``export-parquet`` and ``analyze --from parquet``: the store's counts, from files."""
+
+import asyncio
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+from support.stores.audited_store import CTO, configuration, panel_answers, plan, ship
+from support.stores.exchanges import NOON
+
+from auditor.coding.coders import open_coders
+from auditor.domain.condition import BASELINE, Condition, Role, Task
+from auditor.errors import InputError, UsageError
+from auditor.instrument.pool import shipped_pool
+from auditor.jobs.run_once import run_once
+from auditor.parquet.counts import counting_folder, folder_tallies
+from auditor.parquet.days import export_days
+from auditor.parquet.tables import CODINGS, TABLES, file_of, written_days
+from auditor.store.engine import transaction
+from auditor.store.tallies import OUTCOME, SUBJECT
+from biasmeter.cli import app
+
+SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 8, "R|": 2}, "d2": {"D|D": 50, "D|E": 40, "E|E": 10}}
+CONDITIONS = [CTO, BASELINE, Condition(task=Task.EXPLAIN), Condition(task=Task.CTO, role=Role.SOCIOLOGIST)]
+DAY = NOON.date()
+#: Those that quote answers.
+QUOTING = {"cases", "swing"}
+
+
+def later():
+    return NOON + timedelta(minutes=30)
+
+
+async def fill(url: str, engine: AsyncEngine, folder: Path) -> list[str]:
+    """Store a day of coded answers, and return the ids of the coders."""
+    await plan(url, SHARES, shipped_pool()[:60], CONDITIONS)
+    await ship(url, panel_answers(SHARES, conditions=CONDITIONS))
+    config = configuration(folder)
+    await run_once(config, engine, later)
+    async with open_coders(config, asking=False) as coders:
+        return [coder.id for coder in coders]
+
+
+async def test_counts_of_the_files_are_the_tallies(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    coders = await fill(migrated_url, engine, tmp_path)
+    await export_days(engine, tmp_path / "columns", coders)
+    names = ", ".join((*SUBJECT, *OUTCOME))
+    query = f"SELECT {names}, sum(n)::bigint AS n FROM tallies WHERE uncoded IS NULL GROUP BY {names}"
+    async with transaction(engine) as connection:
+        stored = {tuple(row) for row in await connection.execute(text(query))}
+    assert len(stored) > 20
+
+    columns = tmp_path / "columns"
+    for table, n in (("tallies", "sum(n)::bigint"), ("codings", "count(*)")):
+        source = f"read_parquet('{columns}/{table}/*/*.parquet')"
+        found = duckdb.sql(f"SELECT {names}, {n} FROM {source} WHERE uncoded IS NULL GROUP BY ALL").fetchall()
+        assert set(found) == stored
+
+    with counting_folder(columns, extra=("audit", "origin", "invites_reason")) as counted:
+        found = {tuple(row[name] for name in (*SUBJECT, *OUTCOME, "n")) for row in counted.rows}
+    assert found == stored
+
+
+async def test_analyze_of_the_folder_is_analyze_of_the_rows(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+) -> None:
+    await fill(migrated_url, engine, tmp_path)
+    config = tmp_path / "biasmeter.yaml"
+    config.write_text(
+        f"data_dir: {tmp_path / 'data'}\nstore: {{url: '{migrated_url}'}}\nretention: {{facts: 36500d}}\n"
+        'deployments:\n  - {name: d1, base_url: "http://127.0.0.1:1/v1", model: m1}\n'
+        '  - {name: d2, base_url: "http://127.0.0.1:1/v1", model: m2}\nroutes: [{model: "*", deployments: [d1]}]\n'
+    )
+
+    async def run(*arguments: object) -> None:
+        await asyncio.to_thread(app, [str(one) for one in arguments], standalone_mode=False)
+
+    await run("export-coded", "-c", config, "-o", tmp_path / "coded.jsonl")
+    await run("export-parquet", "-c", config, "-o", tmp_path / "columns")
+    await run("analyze", tmp_path / "coded.jsonl", "-o", tmp_path / "rows", "--by", "deployment,origin")
+    options = ("--from", "parquet", "--memory", "200MB", "--by", "deployment,origin")
+    await run("analyze", tmp_path / "columns", "-o", tmp_path / "files", *options)
+    rows, files = (json.loads((tmp_path / one / "analysis.json").read_text()) for one in ("rows", "files"))
+    assert {name: rows[name] for name in rows.keys() - QUOTING} == {
+        name: files[name] for name in files.keys() - QUOTING
+    }
+    assert rows["n_rows"] == 2 * 60 * len(CONDITIONS)
+
+
+async def test_only_days_that_changed_are_written(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    columns = tmp_path / "columns"
+    assert await export_days(engine, columns, ["none"]) == []
+    coders = await fill(migrated_url, engine, tmp_path)
+    first = await export_days(engine, columns, coders)
+    assert {file.path for file in first} == {file_of(columns, table.name, DAY) for table in TABLES}
+    assert all(file.written and file.rows for file in first)
+    assert not any(file.written for file in await export_days(engine, columns, coders))
+
+    async with transaction(engine) as connection:
+        query = "DELETE FROM codings WHERE elab = 'E' RETURNING 1"
+        gone = (await connection.execute(text(query))).all()
+    assert gone
+    again = await export_days(engine, columns, coders)
+    assert [file.path.stem for file in again if file.written] == ["codings"]
+    kept = int(folder_tallies(columns, ()).count.sum())
+    assert kept == sum(file.rows for file in first if file.path.stem == "codings") - len(gone)
+
+    file_of(columns, "codings", DAY).write_bytes(b"PAR1 cut")
+    with pytest.raises(InputError, match="columns: "):
+        folder_tallies(columns, ())
+    assert [file.path.stem for file in await export_days(engine, columns, coders) if file.written] == ["codings"]
+    assert not list(columns.rglob("*.part"))
+
+    written = await export_days(engine, columns, ["another"])
+    assert {file.path.stem: file.rows for file in written if file.written} == {"codings": 0, "tallies": 0}
+
+
+async def test_days_that_are_no_longer_kept_are_deleted(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+    columns = tmp_path / "columns"
+    await export_days(engine, columns, await fill(migrated_url, engine, tmp_path))
+    own = columns / "codings" / f"day={DAY}" / "notes.txt"
+    own.write_text("kept")
+    later_day = DAY + timedelta(days=1)
+    await export_days(engine, columns, [], since=later_day, keep_from=later_day)
+    assert list(written_days(columns, CODINGS.name)) == []
+    assert own.read_text() == "kept"
+
+
+def test_wrong_folders_and_options_are_told_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"there are no codings of these days; write them with: biasmeter export-parq"):
+        folder_tallies(tmp_path, ())
+    with pytest.raises(UsageError, match="codings have no column 'topic'; further columns: origin, audit"):
+        folder_tallies(tmp_path, ["topic"])
+    for option in (["--cluster", "topic"], ["--skip-bad"]):
+        with pytest.raises(UsageError, match=f"{option[0]} does not work with --from parquet"):
+            app(["analyze", str(tmp_path), "-o", "out", "--from", "parquet", *option], standalone_mode=False)
+    with pytest.raises(UsageError, match="--last and --memory need --from parquet"):
+        app(["analyze", str(tmp_path), "-o", "out", "--last", "7d"], standalone_mode=False)

@@ -1,0 +1,79 @@
+"""Chromium for tests of pages: what a page loads and says, and whether it is accessible."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from support.clients.sdk_clients import NODE, install_for_node
+
+CHROMIUM = shutil.which("chromium")
+#: Widths and colour schemes that every page must suit: a phone and a desktop.
+LOOKS = [(width, scheme) for width in (390, 1440) for scheme in ("light", "dark")]
+_SERIOUS = """async () => {
+  const found = await axe.run(document, {resultTypes: ['violations']});
+  return found.violations.filter(one => ['serious', 'critical'].includes(one.impact)).map(
+    one => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join(' | ')}`);
+}"""
+
+_BEYOND_FORMS = """[...document.querySelectorAll('form :is(input, select, textarea, button)')].filter(
+  one => one.getBoundingClientRect().right > one.closest('form').getBoundingClientRect().right).map(
+  one => one.outerHTML)"""
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser; one for each module, because the driver's event loop must not meet that of asynchronous tests."""
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@contextmanager
+def opened(browser: Browser, width: int = 1440, scheme: str = "light") -> Iterator[Page]:
+    """A page in a context of its own. It fails the test if it loads anything from elsewhere or says an error."""
+    height = 844 if width < 600 else 900
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+    page = context.new_page()
+    asked: list[str] = []
+    said: list[str] = []
+    context.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: said.append(str(error)))
+
+    # Chromium also writes a line for every answer that is an error, which tests ask for on purpose.
+    def listen(message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"} and "status of" not in message.text:
+            said.append(message.text)
+
+    page.on("console", listen)
+    yield page
+    context.close()
+    foreign = [url for url in asked if not url.startswith(("http://127.0.0.1:", "data:"))]
+    assert not foreign, foreign
+    assert not said, said
+
+
+def assert_accessible(page: Page) -> None:
+    """Fail if axe-core finds a serious or critical fault on the page as it is."""
+    page.evaluate(_axe())
+    faults = page.evaluate(_SERIOUS)
+    assert not faults, "\n".join(faults)
+
+
+def assert_fits(page: Page) -> None:
+    """Fail if the page as a whole scrolls sideways, or a field reaches beyond its form."""
+    width = page.viewport_size["width"] if page.viewport_size else 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(_BEYOND_FORMS) == []
+
+
+@cache
+def _axe() -> str:
+    install_for_node()
+    return (NODE / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here")

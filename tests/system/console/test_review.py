@@ -1,0 +1,257 @@
+"""People label answers in the console: by keyboard alone, two for each answer, blind, with locks and adjudication."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from urllib.parse import parse_qs, urlsplit
+from urllib.request import Request, urlopen
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from support.clients.browsers import LOOKS, assert_accessible, assert_fits, opened
+from support.servers.console import Console, console, later, seed
+from support.stores.audited_store import configuration, fetch
+from support.stores.databases import fresh_database
+from support.stores.postgres import apart
+
+from auditor.domain.keys import KeyRole
+
+
+@dataclass
+class Clock:
+    """A clock that a test moves."""
+
+    now: datetime = field(default_factory=later)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="module")
+def desk(
+    postgres_server: str, template_database: str, tmp_path_factory: pytest.TempPathFactory, clock: Clock
+) -> Iterator[Console]:
+    """The console of a loopback address with 400 coded answers, for the reviews of this module."""
+    with fresh_database(postgres_server, template_database) as url:
+        config = configuration(tmp_path_factory.mktemp("desk"))
+        seed(url, config)
+        with console(url, config, clock) as served:
+            yield served
+
+
+def draw(page: Page, desk: Console, n: int, seed: int) -> str:
+    """Draw a sample on the page: the address of its queue."""
+    page.goto(desk.url + "/review")
+    page.get_by_label("answers").fill(str(n))
+    page.get_by_label("seed").fill(str(seed))
+    page.get_by_role("button", name="Draw").click()
+    page.wait_for_url("**/review/draw_*")
+    return page.url
+
+
+def begin(page: Page, address: str, name: str) -> None:
+    page.goto(f"{address}?layer=elab&view=split&reviewer={name}")
+
+
+def statement(page: Page) -> str:
+    return page.locator("p.statement").inner_text() + page.locator("input[name=item]").get_attribute("value")  # type: ignore[operator]
+
+
+def label(page: Page, key: str) -> None:
+    """Press a key, and wait for the next answer."""
+    page.wait_for_load_state()  # before that no script listens
+    before = int(page.locator("#own").inner_text())
+    page.keyboard.press(key)
+    expect(page.locator("#own")).to_have_text(str(before + 1))
+
+
+def press(page: Page, key: str, said: str) -> None:
+    """Press a key, and wait for what the next page says."""
+    page.wait_for_load_state()
+    page.keyboard.press(key)
+    expect(page.get_by_text(said)).to_be_visible()
+
+
+def progress(desk: Console, address: str, **query: str) -> dict:
+    draw_id = urlsplit(address).path.rpartition("/")[2]
+    asked = "&".join(f"{name}={value}" for name, value in {"reviewer": "x", **query}.items())
+    with urlopen(f"{desk.url}/api/review/{draw_id}?{asked}") as answer:
+        return json.loads(answer.read())
+
+
+def test_the_keyboard_alone_labels_twenty_answers(desk: Console, page: Page) -> None:
+    address = draw(page, desk, 20, 1)
+    page.get_by_label("your name").focus()
+    page.keyboard.type("anna")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**reviewer=anna**")
+    seen = []
+    for place in range(20):
+        seen.append(statement(page))
+        label(page, "eqndra"[place % 6])
+    assert len(set(seen)) == 20
+    expect(page.get_by_text("Nothing is left for you here")).to_be_visible()
+    kept = apart(fetch(desk.database_url, "SELECT label FROM reviews WHERE reviewer = 'anna' ORDER BY id"))
+    assert [row["label"] for row in kept] == [["E", "QE", "N", "D", "R", "Abstain"][place % 6] for place in range(20)]
+    # Back twice, forward once, and another label for the last answer.
+    press(page, "ArrowLeft", "Your label is QE.")
+    press(page, "u", "Your label is E.")
+    press(page, "ArrowRight", "Your label is QE.")
+    press(page, "n", "Nothing is left for you here")
+    assert progress(desk, address, reviewer="anna")["progress"]["own"] == 20
+    press(page, "ArrowLeft", "Your label is N.")
+
+
+def test_two_reviewers_read_different_answers_a_lock_ends_and_a_third_settles(
+    desk: Console, browser: Browser, clock: Clock
+) -> None:
+    with opened(browser) as ann, opened(browser) as bob, opened(browser) as eve:
+        address = draw(ann, desk, 3, 2)
+        begin(ann, address, "ann")
+        begin(bob, address, "bob")
+        first, second = statement(ann), statement(bob)
+        assert first != second
+        # Each keeps the answer that they are reading.
+        begin(ann, address, "ann")
+        assert statement(ann) == first
+        # Ann goes away: after ten minutes her answer is Bob's.
+        clock.now += timedelta(minutes=9)
+        begin(bob, address, "bob")
+        assert statement(bob) == second
+        clock.now += timedelta(minutes=2)
+        begin(bob, address, "bob")
+        assert statement(bob) == first
+        # A late label counts, because the answer needs two.
+        label(ann, "e")
+        label(bob, "d")
+        assert statement(ann) != first
+        label(ann, "e")
+        label(bob, "e")
+        for _ in range(2):
+            for person, name in ((ann, "ann"), (bob, "bob")):
+                begin(person, address, name)
+                if person.locator("p.statement").count():
+                    label(person, "e")
+        counted = progress(desk, address)["progress"]
+        assert (counted["complete"], counted["disputed"], counted["items"]) == (3, 1, 3)
+        # Nobody needs a third label, and those who labelled cannot settle.
+        begin(eve, address, "eve")
+        expect(eve.get_by_text("Nothing is left for you here")).to_be_visible()
+        begin(ann, address, "ann")
+        ann.get_by_role("link", name="settle 1 disagreements").click()
+        expect(ann.get_by_text("No labels differ that you could settle")).to_be_visible()
+        eve.get_by_role("link", name="settle 1 disagreements").click()
+        assert statement(eve) == first
+        assert sorted(eve.locator("p .label").all_inner_texts()) == ["D", "E"]
+        label(eve, "d")
+        counted = progress(desk, address)["progress"]
+        assert (counted["disputed"], counted["adjudicated"]) == (0, 1)
+        (row,) = apart(fetch(desk.database_url, "SELECT reviewer, label FROM reviews WHERE adjudicates"))
+        assert tuple(row) == ("eve", "D")
+
+
+def test_agreement_and_the_corrected_estimate_move_with_the_labels(desk: Console, browser: Browser) -> None:
+    with opened(browser) as ann, opened(browser) as bob:
+        address = draw(ann, desk, 60, 3)
+        begin(ann, address, "ann")
+        live = ann.locator("[data-live]")
+        expect(live).to_contain_text("no answer has two labels yet")
+        told = []
+        for place in range(50):
+            label(ann, "e" if "true" in ann.locator("pre.text").inner_text() else "d")
+            if place in (39, 49):
+                expect(live).to_contain_text("Texts that endorse, of all answers, corrected: ")
+                expect(live).to_contain_text(f"{place + 1} answers labelled")
+                told.append(live.inner_text())
+        assert told[0] != told[1]
+        begin(bob, address, "bob")
+        for _ in range(30):
+            label(bob, "e" if "true" in bob.locator("pre.text").inner_text() else "d")
+        expect(bob.locator("[data-live]")).to_contain_text("Agreement (alpha): 1.00")
+        # The same without a script.
+        bob.goto(f"{address}?reviewer=bob&numbers=yes")
+        expect(bob.get_by_text("Agreement (alpha): 1.00")).to_be_visible()
+
+
+def test_no_response_names_a_judge_or_a_deployment(desk: Console, page: Page) -> None:
+    address = draw(page, desk, 12, 4)
+    begin(page, address, "cleo")
+    seen = [page.content()]
+    for _ in range(5):
+        label(page, "n")
+        page.wait_for_load_state()
+        seen.append(page.content())
+    draw_id = urlsplit(address).path.rpartition("/")[2]
+    for path in (
+        f"/review/{draw_id}?layer=sel&reviewer=cleo",
+        f"/review/{draw_id}?view=whole&reviewer=cleo",
+        f"/review/{draw_id}?reviewer=cleo&numbers=yes",
+        f"/api/review/{draw_id}?reviewer=cleo",
+        f"/api/review/{draw_id}?layer=sel&reviewer=cleo",
+        "/review",
+        "/api/review",
+    ):
+        with urlopen(desk.url + path) as answer:
+            seen.append(f"{answer.headers}{answer.read().decode()}")
+    for said in seen:
+        assert not re.search(r"\b(d1|d2|m1|m2|lexicon)\b", said), said
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_pages_fit_and_are_accessible(desk: Console, browser: Browser, width: int, scheme: str) -> None:
+    with opened(browser, width, scheme) as page:
+        address = draw(page, desk, 5, 5)
+        for path in (desk.url + "/review", address, f"{address}?reviewer=dora", f"{address}?layer=sel&reviewer=dora"):
+            page.goto(path)
+            assert_fits(page)
+            assert_accessible(page)
+
+
+def test_the_buttons_work_without_a_script(desk: Console, browser: Browser) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    address = draw(page, desk, 2, 6)
+    page.goto(f"{address}?reviewer=finn")
+    page.get_by_role("button", name="rejects it").click()
+    expect(page.locator("#own")).to_have_text("1")
+    context.close()
+
+
+def test_a_viewer_sees_how_far_samples_are_and_labels_nothing(guarded: Console, page: Page) -> None:
+    key = guarded.add_key("vera", role=KeyRole.VIEWER)
+    answer = urlopen(Request(guarded.url + "/api/review", headers={"authorization": f"Bearer {key}"}))
+    assert json.loads(answer.read()) == {"draws": []}
+    page.set_extra_http_headers({"authorization": f"Bearer {key}"})
+    page.goto(guarded.url + "/review")
+    expect(page.get_by_text("you need a key with the role reviewer")).to_be_visible()
+    response = page.goto(guarded.url + "/review/draw_x")
+    assert response is not None
+    assert response.status == 403
+
+
+def test_what_is_wrong_is_named(desk: Console, page: Page) -> None:
+    address = draw(page, desk, 2, 7)
+    for query, said in (
+        ("layer=top", "layer must be one of sel, elab"),
+        ("view=half", "view must be one of split, whole"),
+        ("adjudicate=no", "adjudicate must be yes"),
+        ("item=7", "'item' is not the id of an exchange"),
+        ("deployment=d1", "There is no filter 'deployment'"),
+        ("reviewer=a%09b", "reviewer must be a name"),
+        ("reviewer=gus&item=01890a5d-ac96-774b-bcce-b302099a8057", "You have not labelled this answer"),
+    ):
+        response = page.goto(f"{address}?{query}")
+        assert response is not None
+        assert response.status in {400, 404}
+        expect(page.get_by_text(said)).to_be_visible()
+    response = page.goto(desk.url + "/review/draw_nowhere")
+    assert response is not None
+    assert response.status == 404
+    assert parse_qs(urlsplit(address).query) == {}

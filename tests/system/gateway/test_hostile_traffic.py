@@ -1,0 +1,166 @@
+"""Clients and deployments that try to stop one worker from serving the others."""
+
+import asyncio
+import json
+import re
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from support.servers.product import Product, Running, eventually, installation, settings
+from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
+from support.upstreams.upstream_answers import event, json_answer, ordinary, sse
+from support.upstreams.upstream_wire import Outcome, Request, Steps
+
+CHAT = "/v1/chat/completions"
+#: Costs redaction the most for each of its bytes.
+COSTLY = "password=1a2b3c4d "
+MIB = 1 << 20
+
+
+def by_model(request: Request) -> Steps:
+    """`costly`: an answer that takes redaction long; `endless`: 64 MiB of events; others: the ordinary one."""
+    if request.model == "endless":
+        return sse([event({"choices": [{"delta": {"content": "x" * 65_536}}]})] * 1024, packets=False)
+    if request.model != "costly":
+        return ordinary(request)
+    text = COSTLY * (900_000 // len(COSTLY))
+    return json_answer({"choices": [{"index": 0, "message": {"content": text}, "finish_reason": "stop"}]})
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[ScriptedUpstream]:
+    async with scripted_upstream(by_model) as up:
+        yield up
+
+
+@pytest.fixture
+def product(upstream: ScriptedUpstream, tmp_path: Path, migrated_url: str) -> Iterator[Product]:
+    """An installation whose gateway has one worker."""
+    with installation(tmp_path, settings(upstream.url, workers=1), migrated_url) as made:
+        yield made
+
+
+async def test_costly_copies_do_not_hold_other_requests(product: Product, upstream: ScriptedUpstream) -> None:
+    costly = 6
+    during = 0
+    with product.running("gateway"):
+        async with aiohttp.ClientSession() as client:
+
+            async def ask(model: str) -> None:
+                async with client.post(product.url + CHAT, json={"model": model}) as answer:
+                    assert answer.status == 200
+                    await answer.read()
+
+            asking = asyncio.gather(*(ask("costly") for _ in range(costly)))
+            await upstream.until(
+                lambda up: sum(one.model == "costly" and one.outcome is Outcome.SENT for one in up.requests) == costly,
+                60,
+            )
+            while not asking.done():
+                await ask("small")
+                during += 1
+            await asking
+    # Each costly copy takes longer than many small requests. If it held the worker, none or one would end meanwhile.
+    assert during >= 3 * costly
+
+
+def connect(product: Product) -> socket.socket:
+    host, port = product.settings["gateway"]["listen"].split(":")
+    return socket.create_connection((host, int(port)), timeout=60)
+
+
+def worker(running: Running) -> Path:
+    (pid,) = running.pids("gateway.worker")
+    return Path(f"/proc/{pid}")
+
+
+def most_memory(running: Running) -> int:
+    """The most memory that the worker has ever had, in bytes."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", (worker(running) / "status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+async def ask(product: Product, model: str = "small") -> int:
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(product.url + CHAT, json={"model": model, "messages": []}) as answer,
+    ):
+        await answer.read()
+        return answer.status
+
+
+async def test_a_body_in_tiny_chunks_takes_little_more_memory_than_its_size(product: Product) -> None:
+    size = 4 * MIB
+    body = json.dumps({"model": "m", "input": "x" * (size - 64)}).encode().ljust(size)
+
+    def send() -> bytes:
+        with connect(product) as connection:
+            connection.sendall(f"POST {CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\n".encode())
+            connection.sendall(b"transfer-encoding: chunked\r\nconnection: close\r\n\r\n")
+            for at in range(0, size, 65_536):
+                piece = body[at : at + 65_536]
+                connection.sendall(b"".join(b"2\r\n%b\r\n" % piece[n : n + 2] for n in range(0, len(piece), 2)))
+            connection.sendall(b"0\r\n\r\n")
+            return connection.recv(12)
+
+    with product.running("gateway") as running:
+        assert await ask(product) == 200
+        before = most_memory(running)
+        assert await asyncio.to_thread(send) == b"HTTP/1.1 200"
+        assert most_memory(running) - before < 12 * size
+
+
+async def test_the_soft_limit_of_open_files_is_raised_to_the_hard_one(product: Product) -> None:
+    product.prefix = ("sh", "-c", 'ulimit -Sn 300; exec "$@"', "sh")
+    with product.running("gateway") as running:
+        found = re.search(r"Max open files +(\S+) +(\S+)", (worker(running) / "limits").read_text())
+    assert found is not None
+    assert found[1] == found[2] != "300"
+
+
+async def test_silent_connections_do_not_take_the_worker_out(product: Product) -> None:
+    product.prefix = ("sh", "-c", 'ulimit -n 256; exec "$@"', "sh")
+    began = time.monotonic()
+    with product.running("gateway") as running:
+        silent = [connect(product) for _ in range(400)]
+        for _ in range(10):
+            assert await asyncio.wait_for(ask(product), 60) == 200
+        for connection in silent:
+            connection.close()
+        assert await asyncio.wait_for(ask(product), 60) == 200
+        said = running.said()
+    lines = said.count("file descriptors are in use")
+    assert 1 <= lines <= 1 + (time.monotonic() - began) / 30
+    assert "Traceback" not in said
+
+
+async def test_a_connection_that_never_sends_a_byte_is_closed(product: Product) -> None:
+    product.settings["gateway"]["first_byte"] = "1s"
+    product.write()
+    with product.running("gateway"), connect(product) as silent, connect(product) as begun:
+        begun.sendall(b"POST ")
+        assert await asyncio.to_thread(silent.recv, 1) == b""
+        begun.sendall(b"/nowhere HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        assert await asyncio.to_thread(begun.recv, 12) == b"HTTP/1.1 404"
+
+
+async def test_a_client_that_reads_slowly_is_cut_at_the_total_timeout(product: Product) -> None:
+    product.settings["gateway"] |= {"timeouts": {"total": "3s"}, "retries": 0}
+    product.settings["deployments"][1]["concurrency"] = 1
+    product.write()
+
+    async def has_place() -> bool:
+        return await ask(product) == 200
+
+    with product.running("gateway"), connect(product) as slow:
+        body = json.dumps({"model": "endless", "stream": True}).encode()
+        slow.sendall(f"POST {CHAT} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
+        assert await asyncio.to_thread(slow.recv, 12) == b"HTTP/1.1 200"
+        await eventually(has_place, 120)
+        query = "SELECT outcome, status, error_type FROM exchanges WHERE model = 'endless'"
+        assert [tuple(row) for row in await product.found(query)] == [("client_gone", 499, "client_too_slow")]

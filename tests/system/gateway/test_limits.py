@@ -1,0 +1,147 @@
+"""Limits of keys on a running gateway: two workers share them, and two gateways share a budget."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from multidict import CIMultiDictProxy
+from support.clients.each_worker import ask_each_worker
+from support.servers.product import Product, eventually, free_port, installation, settings
+from support.stores.databases import fresh_database
+from support.upstreams.scripted_upstream import upstream_process
+
+CHAT = "/v1/chat/completions"
+#: A token costs a thousandth of a dollar, so that a budget ends within a test.
+PRICE = {"input": 1000, "output": 1000}
+
+
+def priced(upstream_url: str) -> dict[str, Any]:
+    given = settings(upstream_url, retries=0)
+    for deployment in given["deployments"]:
+        deployment["price"] = PRICE
+    return given
+
+
+@pytest.fixture(scope="module")
+def hosts(
+    tmp_path_factory: pytest.TempPathFactory, postgres_server: str, template_database: str
+) -> Iterator[list[Product]]:
+    """Two running gateways of two workers each, on one store, each with its own data directory."""
+    with (
+        fresh_database(postgres_server, template_database) as url,
+        upstream_process() as (upstream_url, _),
+        installation(tmp_path_factory.mktemp("one"), priced(upstream_url), url) as one,
+        installation(tmp_path_factory.mktemp("two"), priced(upstream_url), url) as two,
+    ):
+        one.create_key()
+        with one.running("gateway"), two.running("gateway"):
+            yield [one, two]
+
+
+class Owner:
+    """A key's owner, who opens a connection for each request, so that both workers get some."""
+
+    def __init__(self, product: Product, secret: str) -> None:
+        self.product = product
+        self.headers = {"authorization": f"Bearer {secret}"}
+        self.tokens = 0  # used, as the answers say
+
+    async def ask(self, **body: Any) -> tuple[int, CIMultiDictProxy[str], Any]:
+        async with (
+            aiohttp.ClientSession(headers=self.headers) as session,
+            session.post(self.product.url + CHAT, json={"model": "gpt"} | body) as answer,
+        ):
+            told = await answer.json()
+            self.tokens += told.get("usage", {}).get("total_tokens", 0)
+            return answer.status, answer.headers, told
+
+    async def status(self, **body: Any) -> int:
+        return (await self.ask(**body))[0]
+
+    async def known(self) -> None:
+        """Wait until both workers know the key. Models are no requests of a limit."""
+
+        async def models(client: aiohttp.ClientSession) -> int:
+            async with client.get(self.product.url + "/v1/models", headers=self.headers) as answer:
+                return answer.status
+
+        async def accepted() -> bool:
+            return set(await ask_each_worker(self.product, models)) == {200}
+
+        await eventually(accepted)
+
+
+async def owner_of_key(product: Product, *options: str) -> Owner:
+    owner = Owner(product, product.create_key(*options)[1])
+    await owner.known()
+    return owner
+
+
+async def test_two_workers_admit_together_what_the_key_may_have_in_a_minute(hosts: list[Product]) -> None:
+    owner = await owner_of_key(hosts[0], "--rpm", "20")
+    answers = await asyncio.gather(*(owner.ask() for _ in range(60)))
+    counted = Counter(status for status, _, _ in answers)
+    assert counted.total() == counted[200] + counted[429] == 60
+    assert 1 <= counted[200] <= 20  # this host's share
+    for headers, told in ((headers, told) for status, headers, told in answers if status == 429):
+        assert told["error"]["code"] == "rate_limit_exceeded"
+        assert 1 <= int(headers["retry-after"]) <= 61
+        assert 1 <= int(headers["x-ratelimit-limit-requests"]) <= 20
+        assert headers["x-ratelimit-remaining-requests"] == "0"
+        assert "x-should-retry" not in headers
+
+
+async def test_tokens_of_a_minute_hold_within_one_request(hosts: list[Product]) -> None:
+    owner = await owner_of_key(hosts[0], "--tpm", "100")
+    statuses = [await owner.status() for _ in range(40)]
+    assert statuses == sorted(statuses)
+    assert set(statuses) == {200, 429}
+    assert owner.tokens < 100 + owner.tokens // statuses.count(200)
+
+
+@pytest.mark.parametrize("model", ["gpt", "status:500", "reset-at-once"])
+async def test_what_was_reserved_and_not_used_is_given_back(hosts: list[Product], model: str) -> None:
+    owner = await owner_of_key(hosts[0], "--tpm", "1000")
+    assert 429 not in [await owner.status(model=model, max_tokens=900) for _ in range(4)]
+
+
+async def test_a_budget_is_spent_on_two_hosts_and_listed(hosts: list[Product]) -> None:
+    one, two = hosts
+    key_id, secret = one.create_key("--budget", "0.2")
+    here, there = Owner(one, secret), Owner(two, secret)
+    await here.known()
+    await there.known()
+    while here.tokens < 150:
+        assert await here.status() == 200
+
+    async def both_refused() -> bool:
+        return [await owner.status() for owner in (there, here)] == [429, 429]
+
+    await eventually(both_refused)
+    _, headers, told = await there.ask()
+    assert told["error"]["code"] == told["error"]["type"] == "insufficient_quota"
+    assert headers["x-should-retry"] == "false"
+    assert "retry-after" not in headers
+
+    async def listed() -> bool:
+        done = await asyncio.to_thread(one.run, "key", "list", "-c", str(one.config), "--json")
+        spent = {line["id"]: line["spent_usd"] for line in json.loads(done.stdout)}
+        return bool(spent[key_id] == pytest.approx((here.tokens + there.tokens) / 1000))
+
+    await eventually(listed)
+
+
+async def test_a_spent_budget_stays_spent_when_the_gateway_starts_again(hosts: list[Product], tmp_path: Path) -> None:
+    third = {"data_dir": "data", "gateway": hosts[0].settings["gateway"] | {"listen": f"127.0.0.1:{free_port()}"}}
+    with installation(tmp_path, hosts[0].settings | third, hosts[0].database_url) as product:
+        owner = Owner(product, product.create_key("--budget", "0.01")[1])
+        with product.running("gateway"):
+            await owner.known()
+            assert [await owner.status() for _ in range(8)] == [200] + [429] * 7
+        with product.running("gateway"):
+            assert await owner.status() == 429

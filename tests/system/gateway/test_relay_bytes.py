@@ -1,0 +1,228 @@
+"""What the client receives is what the upstream's socket sent, byte for byte, and the exchange is in the store."""
+
+import json
+from collections.abc import Iterator
+from uuid import UUID
+
+import aiohttp
+import asyncpg
+import pytest
+from support.documents.routes import add_route
+from support.servers.product import Product, installation, settings
+from support.servers.recording_proxy import recording_shim
+from support.stores.databases import fresh_database
+from support.upstreams.scripted_upstream import ScriptedUpstream, upstream_process
+
+STREAMS = [
+    "ordinary", "crlf", "comments", "large-event", "large-event:300000", "utf8-split", "utf8-split:3", "tool-calls",
+    "one-packet", "usage-with-choices", "close-delimited", "long-stream", "no-done", "after-done", "in-band-error",
+]  # fmt: skip
+UNARY = ["ordinary", "tool-calls", "gzipped", "bad-request", "status:503", "html-error", "early-hints", "close-idle"]
+
+
+def body(model: str, *, stream: bool) -> bytes:
+    # Odd on purpose: key order, spacing, number format and unknown fields must all reach the upstream as they are.
+    text = f'{{"temperature": 0.70,  "x_unknown":{{"model":"inner"}},"model":"{model}","stream":{str(stream).lower()}'
+    return (
+        text + ',"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"h\\u00e9"}]}'
+    ).encode()
+
+
+@pytest.mark.parametrize("pieces", [None, (1, 2, 3, 5, 7)], ids=["as-sent", "tiny-packets"])
+async def test_every_answer_is_relayed_byte_for_byte(
+    tmp_path, migrated_url: str, upstream: ScriptedUpstream, pieces: tuple[int, ...] | None
+) -> None:
+    async with recording_shim("127.0.0.1", upstream.port, segments=pieces, pause=0.0) as shim:
+        configuration = settings(shim.url, workers=1, retries=0)
+        with installation(tmp_path, configuration, migrated_url) as product, product.running("gateway"):
+            seen: dict[str, bytes] = {}
+            async with aiohttp.ClientSession(auto_decompress=False) as client:
+                for model, stream in [(m, True) for m in STREAMS] + [(m, False) for m in UNARY]:
+                    before = len(shim.responses)
+                    sent = body(model, stream=stream)
+                    async with client.post(product.url + "/v1/chat/completions", data=sent) as answer:
+                        received = await answer.read()
+                        exchange_id = answer.headers["x-biasmeter-exchange-id"]
+                    (recorded,) = shim.responses[before:]
+                    assert received == recorded.body, model
+                    assert answer.status == recorded.status
+                    assert upstream.requests[-1].body == sent
+                    seen[exchange_id] = received
+            await product.shipped()
+            rows = await product.rows("SELECT * FROM exchanges JOIN exchange_content USING (id)")
+    assert {str(row["id"]) for row in rows} == set(seen)
+    for row in rows:
+        # Bytes behind [DONE] reach the client, but the exchange has ended by then.
+        assert seen[str(row["id"])].startswith(row["response"])
+        assert row["inclusion"] == 1.0
+        assert row["total_us"] >= row["upstream_us"] > 0
+
+
+async def test_the_stored_exchange_has_its_facts(product: Product, upstream: ScriptedUpstream) -> None:
+    with product.running("gateway"):
+        async with aiohttp.ClientSession() as client:
+            for stream in (False, True):
+                payload = {"model": "gpt", "stream": stream, "messages": [], "stream_options": {"include_usage": True}}
+                async with client.post(product.url + "/v1/chat/completions", json=payload) as answer:
+                    await answer.read()
+                    assert answer.headers["x-biasmeter-deployment"] == "alias"
+                    assert answer.headers["x-biasmeter-attempts"] == "1"
+        await product.shipped()
+        unary, streamed = await product.rows("SELECT * FROM exchanges ORDER BY id")
+    for row in (unary, streamed):
+        assert (row["origin"], row["route"], row["deployment"], row["model"]) == ("client", "gpt", "alias", "gpt")
+        assert (row["status"], row["outcome"], row["finish_reason"]) == (200, "complete", "stop")
+        assert (row["prompt_tokens"], row["completion_tokens"]) == (11, 6)
+        assert row["first_byte_us"] <= row["total_us"]
+    assert (unary["stream"], streamed["stream"]) == (False, True)
+    # The alias is exchanged in the request, and nowhere else.
+    assert json.loads(upstream.requests[0].body)["model"] == "ordinary"
+
+
+async def test_the_upstream_sees_its_own_key_and_only_declared_headers(
+    product: Product, upstream: ScriptedUpstream
+) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    headers = {
+        "authorization": "Bearer client-key",
+        "x-secret": "canary",
+        "x-stainless-os": "Linux",
+        "traceparent": trace,
+    }
+    with product.running("gateway"):
+        async with aiohttp.ClientSession() as client:
+            url = product.url + "/v1/chat/completions"
+            async with client.post(url, json={"model": "gpt", "messages": []}, headers=headers) as answer:
+                assert answer.status == 200
+    (asked,) = upstream.requests
+    assert asked.header("authorization") == "Bearer sk-upstream"
+    sent = {name.lower() for name, _ in asked.headers}
+    assert not sent & {"x-secret", "x-stainless-os", "cookie"}
+    continued = asked.header("traceparent") or ""
+    assert continued.split("-")[1] == trace.split("-")[1]
+    assert continued.split("-")[2] != trace.split("-")[2]
+    row = await stored(product, answer.headers["x-biasmeter-exchange-id"])
+    assert json.loads(row["tags"]) == {"trace_id": trace.split("-")[1], "parent_span_id": trace.split("-")[2]}
+
+
+BREAKING_OFF = {
+    "cut-mid-event": "upstream_cut",
+    "cut-between-events": "upstream_cut",
+    "ended-early": "upstream_cut",
+    "reset-mid-stream": "upstream_cut",
+    "hang-mid-stream": "idle_timeout",
+}
+FAILING = [
+    ("close-at-once", False, 502, "upstream_reset"),
+    ("reset-at-once", True, 502, "upstream_reset"),
+    ("not-http", False, 502, "upstream_protocol"),
+    ("cut-unary", False, 502, "upstream_cut"),
+    ("silence", True, 504, "first_token_timeout"),
+    ("silence", False, 504, "total_timeout"),
+]
+
+
+@pytest.fixture(scope="module")
+def impatient(
+    tmp_path_factory: pytest.TempPathFactory, postgres_server: str, template_database: str
+) -> Iterator[Product]:
+    """A running gateway with short timeouts in front of an upstream that fails as it is asked to."""
+    chosen = {"timeouts": {"idle": 0.5, "first_token": 0.5, "total": 1.0}, "retries": 0}
+    with (
+        fresh_database(postgres_server, template_database) as url,
+        upstream_process() as (upstream_url, _),
+    ):
+        configuration = settings(upstream_url, **chosen)
+        for model in {*BREAKING_OFF, *(model for model, *_ in FAILING)}:
+            add_route(configuration, model, upstream_url)
+        with (
+            installation(tmp_path_factory.mktemp("impatient"), configuration, url) as product,
+            product.running("gateway"),
+        ):
+            yield product
+
+
+async def stored(product: Product, exchange_id: str) -> asyncpg.Record:
+    await product.shipped()
+    (row,) = await product.rows("SELECT * FROM exchanges WHERE id = $1", UUID(exchange_id))
+    return row
+
+
+@pytest.mark.parametrize(("model", "error"), BREAKING_OFF.items())
+async def test_a_stream_that_breaks_off_ends_with_an_error_and_the_terminator(
+    impatient: Product, model: str, error: str
+) -> None:
+    async with aiohttp.ClientSession() as client:
+        payload = {"model": model, "stream": True, "messages": []}
+        async with client.post(impatient.url + "/v1/chat/completions", json=payload) as answer:
+            assert answer.status == 200
+            events = (await answer.read()).split(b"\n\n")
+    assert events[-1] == b""
+    assert events[-2] == b"data: [DONE]"
+    told = json.loads(events[-3].removeprefix(b"data: "))["error"]
+    assert set(told) == {"message", "type", "param", "code"}
+    assert told["code"] == error
+    # Every event that was relayed is whole.
+    assert all(json.loads(event.removeprefix(b"data: ")) for event in events[:-3])
+    row = await stored(impatient, answer.headers["x-biasmeter-exchange-id"])
+    assert (row["outcome"], row["error_type"], row["status"]) == ("cut", error, 200)
+
+
+@pytest.mark.parametrize(("model", "stream", "status", "code"), FAILING)
+async def test_an_upstream_that_fails_before_its_first_byte_is_an_error_status(
+    impatient: Product, model: str, stream: bool, status: int, code: str
+) -> None:
+    async with aiohttp.ClientSession() as client:
+        payload = {"model": model, "stream": stream, "messages": []}
+        async with client.post(impatient.url + "/v1/chat/completions", json=payload) as answer:
+            told = (await answer.json())["error"]
+            assert (answer.status, told["code"], told["type"]) == (status, code, "api_error")
+    row = await stored(impatient, answer.headers["x-biasmeter-exchange-id"])
+    assert (row["status"], row["outcome"], row["error_type"]) == (status, "failed", code)
+
+
+async def test_an_upstream_that_is_not_there_is_a_502(product: Product, upstream: ScriptedUpstream) -> None:
+    await upstream.stop()
+    with product.running("gateway"):
+        async with (
+            aiohttp.ClientSession() as client,
+            client.post(product.url + "/v1/chat/completions", json={"model": "gpt"}) as answer,
+        ):
+            assert answer.status == 502
+            assert (await answer.json())["error"]["code"] == "upstream_connect"
+
+
+async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced(
+    product: Product, upstream: ScriptedUpstream
+) -> None:
+    product.settings["gateway"]["workers"] = 1
+    product.write()
+    with product.running("gateway"):
+        async with aiohttp.ClientSession() as client:
+            for _ in range(4):
+                async with client.post(product.url + "/v1/chat/completions", json={"model": "stale"}) as answer:
+                    assert answer.status == 200
+    assert upstream.received > 4
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_leaves_frees_the_upstream_within_a_second(
+    product: Product, upstream: ScriptedUpstream, stream: bool
+) -> None:
+    with product.running("gateway"):
+        async with aiohttp.ClientSession() as client:
+            payload = {"model": "hang-mid-stream" if stream else "silence", "stream": stream}
+            asking = client.post(product.url + "/v1/chat/completions", json=payload)
+            if stream:
+                answer = await asking
+                await answer.content.readany()
+                answer.close()
+            else:
+                with pytest.raises(TimeoutError):
+                    await client.post(
+                        product.url + "/v1/chat/completions", json=payload, timeout=aiohttp.ClientTimeout(total=0.5)
+                    )
+                asking.close()
+            await upstream.until(lambda up: not up.connections, timeout_s=1.0)
+        (row,) = await product.found("SELECT * FROM exchanges")
+    assert (row["status"], row["outcome"]) == (499, "client_gone")

@@ -1,0 +1,76 @@
+"""A request that went wrong is let go at once; its prompt does not wait for a collection, which comes late."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from support.servers.process_memory import resident
+from support.servers.product import Product, free_port, installation, settings
+from support.stores.databases import fresh_database
+from support.upstreams.scripted_upstream import upstream_process
+
+TIMES = 60
+PROMPT = b"x" * 1_000_000
+
+
+@pytest.fixture(scope="module")
+def worker(
+    tmp_path_factory: pytest.TempPathFactory, postgres_server: str, template_database: str
+) -> Iterator[tuple[Product, int]]:
+    """A gateway and its one worker; nobody listens behind `refused`."""
+    with fresh_database(postgres_server, template_database) as database_url, upstream_process() as (url, _):
+        made = settings(url, workers=1, retries=0)
+        made["deployments"].append({"name": "refused", "base_url": f"http://127.0.0.1:{free_port()}/v1"})
+        made["routes"] = [{"model": "refused", "deployments": ["refused"]}, {"model": "*", "deployments": ["relayed"]}]
+        with (
+            installation(tmp_path_factory.mktemp("worker"), made, database_url) as product,
+            product.running("gateway") as running,
+        ):
+            yield product, running.pids("gateway.worker")[0]
+
+
+@asynccontextmanager
+async def asked(product: Product, model: str) -> AsyncIterator[aiohttp.ClientResponse]:
+    """Ask with a long prompt, over a connection that takes little at a time."""
+
+    def narrow(info: aiohttp.AddrInfoType) -> socket.socket:
+        made = socket.socket(*info[:3])
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        return made
+
+    body = json.dumps({"model": model, "stream": True, "messages": [{"content": PROMPT.decode()}]}).encode()
+    connector = aiohttp.TCPConnector(socket_factory=narrow)
+    async with (
+        aiohttp.ClientSession(connector=connector, read_bufsize=8192) as client,
+        client.post(f"{product.url}/v1/chat/completions", data=body) as answer,
+    ):
+        yield answer
+
+
+async def refused(product: Product) -> None:
+    async with asked(product, "refused") as answer:
+        assert answer.status in {502, 503}
+
+
+async def left_in_mid_answer(product: Product) -> None:
+    """Leave while the gateway waits for us to take more."""
+    async with asked(product, "large-event:4000000") as answer:
+        assert answer.status == 200
+        await answer.content.readany()
+        await asyncio.sleep(0.05)
+        answer.close()
+
+
+@pytest.mark.parametrize("going_wrong", [refused, left_in_mid_answer])
+async def test_the_prompt_of_a_request_that_went_wrong_is_let_go(worker, going_wrong) -> None:
+    product, pid = worker
+    for _ in range(10):
+        await going_wrong(product)
+    held = resident(pid)
+    for _ in range(TIMES):
+        await going_wrong(product)
+    assert resident(pid) - held < TIMES * len(PROMPT) / 2**20 / 4

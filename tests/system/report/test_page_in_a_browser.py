@@ -1,0 +1,105 @@
+"""``report.html`` in Chromium: on a phone, on paper, and under its own security policy."""
+
+import shutil
+from collections.abc import Iterator
+from io import BytesIO
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+from pypdf import PdfReader
+from support.clients.browsers import LOOKS, assert_accessible, assert_fits
+from support.documents.json_entries import typed, written
+from support.documents.report_documents import completed
+from support.worlds.coded_rows import coded_rows, oat_conditions, write_rows
+
+from auditor.documents.analysis import AnalysisDocument
+from auditor.estimation.analysis import Options, analyse, read_tallies
+from auditor.report.analysis import render_analysis
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here")
+LONG = "a-vendor/a-model-with-a-very-long-name-70B-Instruct-Turbo:" + 20 * "x"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("browser")
+    rows = list(coded_rows(oat_conditions(), deployments=2, statements=16))
+    for row in rows:
+        row["deployment"] = LONG if row["deployment"] == "m2" else row["deployment"]
+    options = Options(n_boot=20)
+    document = completed(written(analyse(read_tallies(write_rows(folder / "coded.jsonl", rows), options), options)))
+    (folder / "report.html").write_bytes(render_analysis(typed(document, AnalysisDocument)))
+    return (folder / "report.html").as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    opened = browser.new_page(viewport={"width": 390, "height": 844})
+    yield opened
+    opened.close()
+
+
+def test_a_phone_scrolls_tables_and_never_the_page(page: Page, report: str) -> None:
+    page.goto(report)
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    wide, left = page.evaluate(
+        """() => {
+          const box = document.querySelector('#decomposition .scroll');
+          box.scrollLeft = 200;
+          return [box.scrollWidth > box.clientWidth, box.querySelector('tbody th').getBoundingClientRect().left];
+        }"""
+    )
+    assert wide
+    assert left == pytest.approx(16)
+
+
+def test_paper_shows_what_is_open_and_numbers_its_pages(page: Page, report: str) -> None:
+    page.goto(report)
+    quoted = "[...document.querySelectorAll('.quotes blockquote')].map(quote => quote.checkVisibility())"
+    closed = printed(page)
+    assert [text.splitlines()[0].partition("Biasmeter")[0] for text in closed] == [
+        f"{number} / {len(closed)}" for number in range(1, len(closed) + 1)
+    ]
+    assert len(closed) <= 14
+    assert "What must not be claimed" in closed[0]
+    assert "Contents" in closed[1]
+    assert set(page.evaluate(quoted)) == {False}
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert set(page.evaluate(quoted)) == {True}
+    assert len(printed(page)) > len(closed)
+
+
+def printed(page: Page) -> list[str]:
+    """The texts of the pages of the PDF."""
+    content = page.pdf(prefer_css_page_size=True)
+    return [one.extract_text() for one in PdfReader(BytesIO(content)).pages]
+
+
+def test_nothing_on_the_page_breaks_its_policy(page: Page, report: str) -> None:
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(report)
+    assert said == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), LOOKS)
+def test_the_page_fits_and_is_accessible(browser: Browser, report: str, width: int, scheme: str) -> None:
+    made = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+    made.goto(report)
+    assert_fits(made)
+    # The page forbids scripts, and axe-core is one: it is put in from outside, as a debugger does.
+    assert_accessible(made)
+    drawings = "[...document.querySelectorAll('.summary svg')].filter(one => one.checkVisibility())"
+    widths = made.evaluate(f"{drawings}.map(one => one.getBoundingClientRect().width)")
+    assert [each >= 600 if width > 600 else each <= width for each in widths] == [True]
+    made.close()

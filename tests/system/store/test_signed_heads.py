@@ -1,0 +1,187 @@
+"""``biasmeter verify --sign`` and ``--head``: what a head that was signed and kept elsewhere shows about the store."""
+
+import base64
+import json
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from support.servers.product import Product
+from support.stores.audited_store import fetch, ship
+from support.stores.exchanges import NOON, exchange
+
+from auditor.documents.chain_head import ChainHeadDocument, is_signed, new_key
+from auditor.documents.codec import decode
+
+PRIVATE, PUBLIC = new_key()
+#: Remove whatever the chain says about exchanges.
+EMPTY_CHAIN = (
+    "TRUNCATE chain",
+    "UPDATE chain_base SET position = 0, digest = decode(repeat('00', 32), 'hex')",
+)
+
+
+async def store_batches(url: str, first: int, count: int) -> None:
+    """Ship batches of two exchanges, one a minute."""
+    for place in range(first, first + count):
+        await ship(url, [exchange(NOON + timedelta(minutes=place, seconds=second)) for second in (0, 1)])
+
+
+@pytest.fixture
+async def signed(product: Product) -> Product:
+    """Three batches, and a head of them."""
+    assert product.database_url is not None
+    await store_batches(product.database_url, 0, 3)
+    product.environment["BIASMETER_SIGNING_KEY"] = PRIVATE
+    done = product.run("verify", "--sign", "head.json")
+    assert done.stdout.splitlines()[-1] == f"head.json: signed with the key {PUBLIC}"
+    assert PRIVATE not in done.stdout + (product.folder / "head.json").read_text()
+    return product
+
+
+def compare(product: Product, *options: str) -> tuple[int, str]:
+    """Check ``head.json``: the status, and the one line that is printed."""
+    done = product.run("verify", "--head", "head.json", *options, check=False)
+    assert (done.stdout + done.stderr).count("\n") == 1
+    return done.returncode, done.stdout + done.stderr.removeprefix("biasmeter: ")
+
+
+async def test_a_signed_head_is_found_in_the_chain_that_grew(signed: Product) -> None:
+    head = decode((signed.folder / "head.json").read_bytes(), ChainHeadDocument, "head.json")
+    ((digest,),) = await signed.rows("SELECT digest FROM chain WHERE position = 3")
+    assert (head.length, head.digest, head.public_key) == (3, digest.hex(), PUBLIC)
+    status, said = compare(signed)
+    assert status == 0
+    assert said.endswith(f" by the key {PUBLIC}, which was not compared: see --public-key\n")
+    await store_batches(str(signed.database_url), 3, 2)
+    for written in (PUBLIC, PUBLIC.upper(), base64.b64encode(bytes.fromhex(PUBLIC)).decode()):
+        assert compare(signed, "--public-key", written) == (
+            0,
+            f"the chain of 5 batches contains the head of 3, signed {head.signed_at} by the key {PUBLIC}\n",
+        )
+
+
+async def test_the_newest_batches_that_were_removed_are_missed(signed: Product) -> None:
+    for statement in (
+        "DELETE FROM exchanges WHERE id IN (SELECT id FROM exchanges ORDER BY id DESC LIMIT 2)",
+        "DELETE FROM chain WHERE position = 3",
+    ):
+        await signed.rows(statement)
+    assert signed.run("verify").returncode == 0  # the chain itself does not show it
+    status, said = compare(signed, "--public-key", PUBLIC)
+    assert status == 1
+    assert re.fullmatch(r"the newest batches are gone: the chain has 2, and had 3 on \S+\n", said)
+    await store_batches(str(signed.database_url), 3, 1)  # as long as before, by other exchanges
+    assert compare(signed)[1].startswith("the chain was rebuilt: batch 3 is not the one")
+
+
+async def test_a_chain_that_was_rebuilt_around_an_altered_row_is_found(signed: Product) -> None:
+    url = str(signed.database_url)
+    rows = [dict(row) for row in await fetch(url, "SELECT * FROM exchanges ORDER BY id")]
+    for statement in (*EMPTY_CHAIN, "DELETE FROM exchanges"):
+        await fetch(url, statement)
+    names = list(rows[0])
+    for place in range(0, 6, 2):
+        values = [{**row, "status": 500} if place == 0 else row for row in rows[place : place + 2]]
+        places = ", ".join(
+            f"({', '.join(f'${1 + len(names) * row + column}' for column in range(len(names)))})" for row in range(2)
+        )
+        await fetch(
+            url,
+            f"INSERT INTO exchanges ({', '.join(names)}) VALUES {places}",
+            *(row[name] for row in values for name in names),
+        )
+    assert signed.run("verify").stdout.startswith("length of the chain: 3 batches")
+    status, said = compare(signed, "--public-key", PUBLIC)
+    assert (status, said.partition(" is not ")[0]) == (1, "the chain was rebuilt: batch 3")
+
+
+async def test_an_altered_row_is_named_and_no_head_is_signed(signed: Product) -> None:
+    ((changed,),) = await signed.rows("SELECT id FROM exchanges ORDER BY id LIMIT 1")
+    await signed.rows("UPDATE exchanges SET status = 500 WHERE id = $1", changed)
+    said = f"exchange {changed} of batch 1 is altered\n"
+    assert compare(signed) == (1, said)
+    failed = signed.run("verify", "--sign", "other.json", check=False)
+    assert (failed.returncode, failed.stderr) == (1, f"biasmeter: {said}")
+    assert not (signed.folder / "other.json").exists()
+
+
+async def test_a_head_that_retention_has_passed_is_said_to_be_too_old(signed: Product) -> None:
+    await signed.rows("UPDATE chain_base SET position = 1, digest = (SELECT digest FROM chain WHERE position = 1)")
+    await signed.rows("UPDATE chain_base SET expired_before = (SELECT newest FROM chain WHERE position = 2)")
+    await signed.rows("DELETE FROM exchanges WHERE id < (SELECT expired_before FROM chain_base)")
+    await signed.rows("DELETE FROM chain WHERE position = 1")
+    assert compare(signed)[0] == 0
+    await signed.rows("UPDATE chain_base SET expired_before = 'ffffffff-ffff-ffff-ffff-ffffffffffff', position = 4")
+    for statement in ("TRUNCATE chain", "TRUNCATE exchanges"):
+        await signed.rows(statement)
+    said = (
+        "the head of batch 3 cannot be compared: the chain begins behind batch 4, because retention removed older ones"
+    )
+    assert compare(signed) == (1, f"{said}\n")
+
+
+CHANGES = {
+    "length": lambda head: head | {"length": 2},
+    "digest": lambda head: head | {"digest": "0" * 64},
+    "time": lambda head: head | {"signed_at": "2027-01-01T00:00:00+00:00"},
+    "signature": lambda head: head | {"signature": head["signature"][:-2] + "00"},
+    "key": lambda head: head | {"public_key": new_key()[1]},
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+async def test_an_altered_head_is_refused(signed: Product, case: str) -> None:
+    path = signed.folder / "head.json"
+    path.write_text(json.dumps(CHANGES[case](json.loads(path.read_text()))))
+    assert compare(signed) == (1, "head.json: the signature is not of this content; the file was altered\n")
+
+
+async def test_a_head_of_another_key_is_refused(signed: Product) -> None:
+    other = new_key()[1]
+    said = f"head.json: the key {PUBLIC} signed it, not the one of --public-key\n"
+    assert compare(signed, "--public-key", other) == (1, said)
+
+
+def test_the_signature_is_of_the_file_without_its_line(signed: Product) -> None:
+    lines = (signed.folder / "head.json").read_bytes().splitlines(keepends=True)
+    head = decode(b"".join(lines), ChainHeadDocument, "head.json")
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
+
+    Ed25519PublicKey.from_public_bytes(bytes.fromhex(PUBLIC)).verify(
+        bytes.fromhex(head.signature), b"".join(line for line in lines if b'"signature"' not in line)
+    )
+    assert is_signed(head)
+
+
+def test_bad_keys_and_files_are_one_line_that_does_not_show_them(product: Product) -> None:
+    refused = product.run("verify", "--sign", "head.json", check=False)
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        "biasmeter: --sign needs a private key in BIASMETER_SIGNING_KEY; make one with: biasmeter verify --new-key\n",
+    )
+    wrong = "is not a key: 32 bytes, written in base64 or as hexadecimal digits\n"
+    for bad in ("", "secret", PRIVATE[:-2], PRIVATE + "00", "z" * 64, "é" * 44, base64.b64encode(bytes(31)).decode()):
+        product.environment["BIASMETER_SIGNING_KEY"] = bad
+        refused = product.run("verify", "--sign", "head.json", check=False)
+        assert (refused.returncode, refused.stderr) == (2, f"biasmeter: BIASMETER_SIGNING_KEY {wrong}")
+    refused = product.run("verify", "--head", "head.json", "--public-key", "x", check=False)
+    assert (refused.returncode, refused.stderr) == (2, f"biasmeter: --public-key {wrong}")
+    assert compare(product) == (1, "head.json: no such file or directory\n")
+    (product.folder / "head.json").write_text("{}")
+    assert compare(product) == (1, "head.json: /: lacks the key 'schema'\n")
+    for wrong_options in (("--sign", "a", "--head", "b"), ("--new-key", "--sign", "a"), ("--public-key", PUBLIC)):
+        refused = product.run("verify", *wrong_options, check=False)
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
+def test_a_new_key_signs(product: Product, tmp_path: Path) -> None:
+    made = dict(
+        re.findall(r"(?m)^(?:# )?(\S+|public key)[=:] ?([0-9a-f]{64})$", product.run("verify", "--new-key").stdout)
+    )
+    product.environment["BIASMETER_SIGNING_KEY"] = base64.b64encode(
+        bytes.fromhex(made["BIASMETER_SIGNING_KEY"])
+    ).decode()
+    product.run("verify", "--sign", "head.json")
+    assert compare(product, "--public-key", made["public key"])[0] == 0

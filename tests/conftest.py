@@ -1,6 +1,7 @@
 """Settings of the whole test suite. Shared fixtures are in the plugin modules beside this file."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -8,11 +9,15 @@ from support.paths import TESTS
 
 # As the commands do it, and before anything imports numpy.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Some environments forbid it: then each of the hundreds of processes would compile the whole product again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 pytest_plugins = [
     "support.costs",
     "support.gateway_fixtures",
     "support.servers.llamacpp",
+    "support.servers.product_fixtures",
     "support.stores.postgres",
     "support.stores.databases",
 ]

@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from support.servers.auditor_api import serving
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.great_fleet_store import PAGES, fill, fleet_config, later
 
 LIMIT_S = 0.3
@@ -21,9 +21,9 @@ EXCHANGES = int(os.environ.get("CONSOLE_EXCHANGES", "1000000"))
 
 @pytest.mark.bench
 @pytest.mark.timeout(3600)
-async def test_pages_take_less_than_300_ms(tmp_path: Path, postgres_server: str, template_database: str) -> None:
+async def test_pages_take_less_than_300_ms(tmp_path: Path, databases: Databases) -> None:
     config = fleet_config(tmp_path, 200)
-    with fresh_database(postgres_server, template_database) as url:
+    with databases.fresh() as url:
         began = time.perf_counter()
         await fill(url, config, EXCHANGES)
         print(f"{EXCHANGES:,} exchanges written in {time.perf_counter() - began:.0f} s")

@@ -16,7 +16,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 from support.servers.shipping_fleet import ShippingFleet, Usage, postmaster_of, shippers
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.growth_costs import STEPS, Growth, cost_of_new
 from support.stores.postgres import create_database, drop_database, remove_store, wait_until_stopped
 
@@ -45,7 +45,7 @@ def line(of: object, growth: Growth) -> str:
     return f"| {of:,} | {' | '.join(per)} | {last} | {growth.lost}, {growth.doubled} |"
 
 
-async def test_history_and_deployments(tmp_path: Path, postgres_server: str, template_database: str) -> None:
+async def test_history_and_deployments(tmp_path: Path, databases: Databases) -> None:
     print("\nCPU of the process + of PostgreSQL: us per new exchange; s per update of the estimates")
     for title, cases in (
         ("past exchanges", [(past, past, 20) for past in (10**4, 10**5, 10**6) if past <= PAST]),
@@ -53,7 +53,7 @@ async def test_history_and_deployments(tmp_path: Path, postgres_server: str, tem
     ):
         print(f"| {title} | ship | code | count | estimate, s | lost, doubled |\n|---|---|---|---|---|---|")
         for of, past, deployments in cases:
-            with fresh_database(postgres_server, template_database) as url:
+            with databases.fresh() as url:
                 folder = tmp_path / title.replace(" ", "-") / str(of)
                 folder.mkdir(parents=True)
                 growth = await cost_of_new(url, folder, past=past, deployments=deployments, new=NEW)

@@ -15,7 +15,7 @@ from support.documents.deployed_rules import found_or_skip
 from support.documents.fleet_estimates import SIZE, fleet_rows
 from support.servers.product import Product, installation, settings
 from support.servers.prometheus import prometheus_server
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.upstreams.scripted_upstream import upstream_process
 
 from auditor.store.engine import make_engine, transaction
@@ -60,10 +60,10 @@ async def ask_everyone(product: Product, key: str) -> None:
 
 
 @pytest.mark.bench
-def test_a_scrape_takes_less_than_300_ms(tmp_path: Path, postgres_server: str, template_database: str) -> None:
+def test_a_scrape_takes_less_than_300_ms(tmp_path: Path, databases: Databases) -> None:
     program = found_or_skip("prometheus")
     with (
-        fresh_database(postgres_server, template_database) as url,
+        databases.fresh() as url,
         upstream_process() as (upstream, _),
         installation(tmp_path, fleet_settings(upstream), url) as product,
     ):

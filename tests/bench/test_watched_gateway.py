@@ -21,7 +21,8 @@ import yaml
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.documents.deployed_rules import found_or_skip
 from support.servers.alarms import alarm_of, facts_of, post_due
-from support.servers.product import Product, free_port, installation
+from support.servers.ports import free_port
+from support.servers.product import Product, installation
 from support.servers.webhook_server import receiving
 from support.stores.audited_store import fetch
 from support.stores.watched_store import STATEMENTS, TASKS, moment

@@ -17,7 +17,8 @@ import asyncpg
 from bench.hot_path.processes import Cpu, Pids, cpu_of, on_cpus
 from bench.hot_path.rounds import Proxy, Round
 from bench.hot_path.scenarios import MODELS, MOST_CLIENTS
-from support.servers.product import Product, free_port, installation
+from support.servers.ports import free_port
+from support.servers.product import Product, installation
 from support.stores.embedded_processes import postgres_pids
 
 from auditor.postgres.embedded import open_store

@@ -11,7 +11,7 @@ from string import Template
 
 from bench.hot_path.processes import on_cpus
 from support.servers.certificates import make_authority
-from support.servers.product import free_port
+from support.servers.ports import free_port
 
 _SOURCES = Path(__file__).parent
 _ELSEWHERE = "/usr/local/sbin:/usr/sbin"  # Debian keeps servers where only root's PATH looks

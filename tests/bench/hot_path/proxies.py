@@ -22,7 +22,7 @@ from bench.hot_path.processes import on_cpus, tree
 from bench.hot_path.programs import NotHere, found
 from bench.hot_path.rounds import Proxy
 from bench.hot_path.scenarios import MODELS, chat
-from support.servers.product import free_port
+from support.servers.ports import free_port
 
 TLS_NGINX = "nginx, TLS"
 #: Our own connections with nothing between them.

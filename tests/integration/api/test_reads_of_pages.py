@@ -6,7 +6,7 @@ from pathlib import Path
 import aiohttp
 from support.servers.auditor_api import serving
 from support.stores.audited_store import fetch
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.great_fleet_store import PAGES, fill, fleet_config, later
 from support.stores.window_reads import rows_read
 
@@ -16,13 +16,11 @@ OF_ONE = [page for page in PAGES if not page.startswith("/answers")]
 OF_ALL = ("/", "/?window=7d&sort=ir", "/audits/plan?design=sentinel", "/audits/bulk-all")
 
 
-async def test_pages_read_no_more_rows_when_there_are_more_exchanges(
-    tmp_path: Path, postgres_server: str, template_database: str
-) -> None:
+async def test_pages_read_no_more_rows_when_there_are_more_exchanges(tmp_path: Path, databases: Databases) -> None:
     """Twice the deployments with as many exchanges each: the fleet has twice the rows, one deployment as many."""
     reads = {}
     for deployments in (10, 20):
-        with fresh_database(postgres_server, template_database) as url:
+        with databases.fresh() as url:
             reads[deployments] = await _reads(url, tmp_path, deployments, 200 * deployments)
     for page in OF_ONE:
         # Pages of one deployment also read the counts of all, a row for each day: twice as many of these.

@@ -18,11 +18,11 @@ import uvloop
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from support.servers.gateway_app import Served, served
-from support.servers.product import eventually
 from support.upstreams.scripted_upstream import scripted_upstream
 from support.upstreams.upstream_answers import DONE, event, head, http_chunk, json_answer
 from support.upstreams.upstream_requests import Asking, asking
 from support.upstreams.upstream_wire import Request, Sleep, Step
+from support.waiting import eventually
 
 from auditor.domain.exchange import Outcome
 from auditor.domain.keys import Key, hash_secret

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from support.servers.gateway_app import served
-from support.servers.product import eventually
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
 from support.upstreams.upstream_answers import (
     bad_request,
@@ -21,6 +20,7 @@ from support.upstreams.upstream_answers import (
     reset_mid_stream,
     status,
 )
+from support.waiting import eventually
 
 from auditor.domain.exchange import Outcome
 from auditor.domain.keys import Key, Right, hash_secret

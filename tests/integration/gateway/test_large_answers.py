@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from support.servers.gateway_app import Served, served
-from support.servers.product import eventually
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
 from support.upstreams.upstream_answers import DONE, event, json_answer, ordinary, sse
 from support.upstreams.upstream_wire import CLOSE, Request, Steps
 from support.upstreams.upstream_wire import Outcome as Sent
+from support.waiting import eventually
 
 from auditor.domain.exchange import Outcome
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.servers.certificates import make_authority
-from support.servers.product import free_port
+from support.servers.ports import free_port
 from support.upstreams.scripted_upstream import scripted_upstream
 from support.upstreams.upstream_answers import in_turn
 from support.upstreams.upstream_requests import IMPLEMENTATIONS, Asking, asking

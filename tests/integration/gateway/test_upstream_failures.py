@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from support.servers.product import free_port
+from support.servers.ports import free_port
 from support.upstreams.scripted_upstream import scripted_upstream
 from support.upstreams.upstream_answers import ANSWERS
 from support.upstreams.upstream_requests import IMPLEMENTATIONS

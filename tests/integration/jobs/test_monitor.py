@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
-from support.servers.product import eventually
 from support.stores.audited_store import fetch
 from support.stores.watched_store import FIRST, TWO_JUDGES, Days, configuration, moment, simulated
+from support.waiting import eventually
 
 from auditor.config import Config
 from auditor.domain.ids import day_bounds

@@ -15,9 +15,9 @@ import httpx2
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.documents.finding_entries import SEEN, found
-from support.servers.product import eventually
 from support.servers.webhook_server import receiving
 from support.stores.audited_store import configuration, fetch
+from support.waiting import eventually
 
 from auditor.config import Config
 from auditor.jobs.findings import Person, acknowledge

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.stores.audited_store import fetch, ship
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.dump_restore import restore
 from support.stores.exchanges import NOON, exchange, full_exchange
 
@@ -70,7 +70,7 @@ async def test_shippers_of_several_hosts_extend_one_chain(migrated_url: str, eng
 
 @settings(max_examples=12)
 @given(data=st.data())
-def test_the_first_change_is_named(postgres_server: str, template_database: str, data: st.DataObject) -> None:
+def test_the_first_change_is_named(databases: Databases, data: st.DataObject) -> None:
     made = some(12, days=3)
     places = data.draw(st.sets(st.integers(0, 11), min_size=1, max_size=3), label="places")
     column = data.draw(
@@ -97,7 +97,7 @@ def test_the_first_change_is_named(postgres_server: str, template_database: str,
         first = min(places)
         assert (await verify(url)).fault == ChainFault(what=what, position=1 + first // 4, exchange_id=made[first].id)
 
-    with fresh_database(postgres_server, template_database) as url:
+    with databases.fresh() as url:
         asyncio.run(check(url))
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from support.paths import DOCS
 from support.stores.aged_store import AGES, CODER, add_day, count_before, live_through, open_store, rows_from
 from support.stores.audited_store import fetch, ship
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.exchanges import exchange, rows_of
 
 import auditor.store
@@ -82,7 +82,7 @@ def test_a_bound_is_the_first_day_that_is_kept_whole() -> None:
     left_over=st.booleans(),
 )
 def test_what_is_due_goes_and_what_is_younger_stays_byte_for_byte(
-    postgres_server: str, template_database: str, ages: set[int], content: int, more: int, left_over: bool
+    databases: Databases, ages: set[int], content: int, more: int, left_over: bool
 ) -> None:
     bounds = RetentionBounds(content=days_ago(content), facts=days_ago(content + more))
 
@@ -127,7 +127,7 @@ def test_what_is_due_goes_and_what_is_younger_stays_byte_for_byte(
         assert await opened.fetchval(query, bounds.parameters["content_id"]) == 0
         assert await find_expired(engine, bounds) == []
 
-    with fresh_database(postgres_server, template_database) as url:
+    with databases.fresh() as url:
         asyncio.run(check(url))
 
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.stores.audited_store import TRAFFIC, configuration, fetch, ship, verdict
 from support.stores.coded_store import LATER, code_share, scope_of, search, write_exchanges
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.estimation_reads import rows_to_estimate
 
 from auditor.domain.exchange import Exchange
@@ -189,11 +189,11 @@ async def test_a_search_reads_no_more_of_a_store_that_is_coded(
 
 
 async def test_estimating_reads_as_much_of_the_store_whatever_was_coded_before(
-    tmp_path: Path, postgres_server: str, template_database: str
+    tmp_path: Path, databases: Databases
 ) -> None:
     read = {}
     for past in (500, 20_000):
-        with fresh_database(postgres_server, template_database) as url:
+        with databases.fresh() as url:
             read[past] = await rows_to_estimate(url, tmp_path, past)
             ((stored,),) = await fetch(url, "SELECT count(*) FROM codings")
             assert stored == past + 200

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.exchanges import NOON
 from support.stores.window_reads import cost_of_an_update
 
@@ -121,12 +121,10 @@ async def test_a_frozen_window_stays_as_it_was(engine: AsyncEngine) -> None:
         assert await summed(connection, "one", "then") == frozen
 
 
-async def test_an_update_costs_the_same_whatever_there_was_before(
-    tmp_path: Path, postgres_server: str, template_database: str
-) -> None:
+async def test_an_update_costs_the_same_whatever_there_was_before(tmp_path: Path, databases: Databases) -> None:
     read = {}
     for past in (10**3, 10**5):
-        with fresh_database(postgres_server, template_database) as url:
+        with databases.fresh() as url:
             read[past] = await cost_of_an_update(url, tmp_path, past, hours=20)
     assert read[10**5].tile_rows > 5 * read[10**3].tile_rows
     assert abs(read[10**5].rows_read - read[10**3].rows_read) < 0.1 * read[10**3].rows_read

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import aiohttp
-from support.servers.product import PATIENCE, Product, command_line, marked_pids
+from support.servers.product import Product, command_line, marked_pids
+from support.waiting import PATIENCE
 
 T = TypeVar("T")
 _AT_ONCE = 8

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import aiohttp
-from support.servers.product import eventually
+from support.waiting import eventually
 
 _LIMIT = aiohttp.ClientTimeout(total=30)
 

@@ -17,7 +17,8 @@ from random import Random
 
 import asyncpg
 from support.clients.load import Load, grown, load
-from support.servers.product import STARTUP, Product, Running, eventually
+from support.servers.product import STARTUP, Product, Running
+from support.waiting import eventually
 
 from gateway.counters import read_all
 

@@ -14,12 +14,13 @@ import pytest
 from support.clients.load import grown
 from support.faults.harness import Scenario, Site, store_connection
 from support.servers.certificates import Authority
-from support.servers.product import STARTUP, eventually
+from support.servers.product import STARTUP
 from support.stores.embedded_processes import postgres_pids
 from support.stores.small_disks import fill, read_only
 from support.upstreams.scripted_upstream import ScriptedUpstream
 from support.upstreams.upstream_answers import by_model
 from support.upstreams.upstream_wire import CLOSE, RESET, Request, Steps
+from support.waiting import eventually
 from yarl import URL
 
 from auditor.domain.schema import SCHEMA_VERSION

@@ -15,8 +15,7 @@ from support.servers.auditor_api import serving
 from support.servers.prometheus import prometheus_server
 from support.servers.webhook_server import Receiver
 from support.stores.audited_store import fetch
-from support.stores.databases import fresh_database
-from support.stores.postgres import execute
+from support.stores.postgres import copied_database, execute
 
 from auditor.config import Config
 from auditor.export.families import EstimateExposition
@@ -89,7 +88,7 @@ def facts_of(server: str, url: str, *more: str) -> Iterator[str]:
     Nobody may be connected to the other one.
     """
     kept = ", ".join(f"'{name}'" for name in (*FACTS, *more))
-    with fresh_database(server, urlsplit(url).path.removeprefix("/")) as copy:
+    with copied_database(server, urlsplit(url).path.removeprefix("/")) as copy:
         execute(
             copy,
             f"""

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.servers.product import Product, Running, eventually, installation
+from support.servers.product import Product, Running, installation
+from support.waiting import eventually
 
 from auditor.config import load
 from auditor.demo.installation import choose_ports, configuration

@@ -4,19 +4,16 @@ A started process and all that it starts carry a mark in their environment, so t
 harness can end whatever is left.
 """
 
-import asyncio
 import json
 import os
-import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,34 +23,23 @@ import aiohttp
 import asyncpg
 import yaml
 from support.paths import ROOT
+from support.servers import commands
+from support.servers.ports import free_port
 from support.stores.postgres import remove_store
+from support.waiting import PATIENCE, eventually
 
 from gateway.spool import backlog
 
 MARK = "BIASMETER_TEST_MARK"
-PATIENCE = 30.0
 #: Seconds for a process to get ready: a loaded machine needs most of a minute to import and to create a database.
 STARTUP = 120.0
-
-
-def free_port(further: int = 0) -> int:
-    """A port that is free now, as are so many after it; below those that the system gives to outgoing connections."""
-    while True:
-        port = random.SystemRandom().randrange(12_000, 32_000)
-        try:
-            for one in range(port, port + further + 1):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", one))
-        except OSError:
-            continue
-        return port
 
 
 @dataclass(slots=True)
 class Running:
     """A `biasmeter` process."""
 
-    process: "subprocess.Popen[bytes]"
+    process: "subprocess.Popen[bytes] | commands.Command"
     log: Path
     mark: str
 
@@ -114,7 +100,7 @@ class Product:
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     environment: dict[str, str] = field(default_factory=dict)
     prefix: tuple[str, ...] = ()  #: the beginning of the command line of started processes
-    started: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+    started: "list[subprocess.Popen[bytes] | commands.Command]" = field(default_factory=list)
 
     @property
     def config(self) -> Path:
@@ -137,15 +123,7 @@ class Product:
 
     def run(self, *arguments: str, check: bool = True, timeout: float = 60) -> "subprocess.CompletedProcess[str]":
         """Run one command to its end."""
-        done = subprocess.run(
-            [sys.executable, "-m", "biasmeter", *arguments],
-            capture_output=True,
-            text=True,
-            env=self._environ(),
-            cwd=self.folder,
-            timeout=timeout,
-            check=False,
-        )
+        done = commands.run(arguments, environment=self._environ(), folder=self.folder, timeout=timeout)
         if check:
             assert done.returncode == 0, done.stderr
         return done
@@ -172,21 +150,27 @@ class Product:
     def start_unconfigured(self, *arguments: str, until: str = r"listening on http://\S+/v1") -> Running:
         log = self.folder / f"{arguments[0]}-{time.monotonic_ns()}.log"
         with log.open("wb") as file:
-            process = subprocess.Popen(
-                [*self.prefix, sys.executable, "-m", "biasmeter", *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                env=self._environ(),
-                cwd=self.folder,
-            )
+            if self.prefix or "PYTHONPATH" in self.environment:
+                process = subprocess.Popen(
+                    [*self.prefix, sys.executable, "-m", "biasmeter", *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    env=self._environ(),
+                    cwd=self.folder,
+                )
+            else:
+                output = file.fileno()
+                process = commands.start(
+                    arguments, environment=self._environ(), folder=self.folder, stdout=output, stderr=output
+                )
         self.started.append(process)
         running = Running(process, log, self.mark)
         deadline = time.monotonic() + STARTUP
         while not re.search(until, running.said()):
             assert process.poll() is None, f"it ended with {process.returncode}:\n{running.said()}"
             assert time.monotonic() < deadline, f"not ready in time:\n{running.said()}"
-            time.sleep(0.05)
+            time.sleep(0.02)
         return running
 
     def _environ(self) -> dict[str, str]:
@@ -235,19 +219,6 @@ class Product:
         await eventually(lambda: self.spooled() == 0)
 
 
-async def eventually(holds: Callable[[], bool | Awaitable[bool]], patience: float = PATIENCE) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + patience
-    while True:
-        held = holds()
-        if not isinstance(held, bool):
-            held = await held
-        if held:
-            return
-        assert time.monotonic() < deadline, f"{holds.__qualname__} did not come to hold in {patience:g} s"
-        await asyncio.sleep(0.05)
-
-
 def settings(upstream_url: str, **gateway: Any) -> dict[str, Any]:
     """A configuration with one deployment behind `gpt` (an alias) and behind `*`, everything captured."""
     return {
@@ -277,6 +248,8 @@ def installation(folder: Path, settings: dict[str, Any], database_url: str | Non
         yield product
     finally:
         kill_all(marked_pids(product.mark))
+        for process in product.started:
+            process.kill()
         for process in product.started:  # of a test that failed: its warnings would be another test's
             process.wait()
         if database_url is None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 from support.documents.deployed_rules import PROMETHEUS, RULES
-from support.servers.product import free_port
+from support.servers.ports import free_port
 
 _PATIENCE = 30.0
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from support.servers.product import MARK, Product, free_port, installation, settings
+from support.servers.ports import free_port
+from support.servers.product import MARK, Product, installation, settings
 
 from auditor.domain.statement import Statement
 from auditor.instrument.pool import record_of, shipped_pool

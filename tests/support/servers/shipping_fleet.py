@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import asyncpg
-from support.servers.product import eventually
 from support.stores.audited_store import configuration
 from support.stores.exchanges import exchange
+from support.waiting import eventually
 
 from auditor.parent_pipe import pack
 from gateway import bootstrap, exchange_codec

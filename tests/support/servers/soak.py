@@ -17,10 +17,12 @@ import aiohttp
 import asyncpg
 from support.clients.scrape import by_label, parsed, scrape
 from support.clients.soak_clients import Asked, soaking
+from support.servers.ports import free_port
 from support.servers.process_memory import Growth, watched
-from support.servers.product import Product, Running, eventually, free_port, installation, settings
+from support.servers.product import Product, Running, installation, settings
 from support.upstreams.scripted_upstream import read_log
 from support.upstreams.soak_upstream import soak_upstream
+from support.waiting import eventually
 
 SAMPLE = 0.25
 

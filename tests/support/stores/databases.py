@@ -1,9 +1,13 @@
-"""Real PostgreSQL databases with the project's schema: one template a session, a fresh copy a test."""
+"""Databases with the project's schema: copies of one migrated template, made ahead of the tests that use them."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from urllib.parse import urlsplit, urlunsplit
 
+import asyncpg
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.stores.postgres import apart, create_database, drop_database
@@ -12,9 +16,61 @@ from auditor.store.engine import make_engine
 from auditor.store.schema import migrate
 
 
+class Databases:
+    """Fresh databases of one template. A thread makes the next while a test uses its own, and drops what was used."""
+
+    #: How many wait to be used.
+    AHEAD = 2
+
+    def __init__(self, server: str, template: str) -> None:
+        self._server = server
+        self._template = template
+        self._thread = ThreadPoolExecutor(1)
+        self._loop = asyncio.new_event_loop()
+        self._connection: asyncpg.Connection | None = None
+        self._ready = [self._make() for _ in range(self.AHEAD)]
+
+    @contextmanager
+    def fresh(self) -> Iterator[str]:
+        """Yield the URL of a database with the schema in it, gone after the block."""
+        self._ready.append(self._make())
+        name = self._ready.pop(0).result()
+        try:
+            yield urlunsplit(urlsplit(self._server)._replace(path=f"/{name}"))
+        finally:
+            self._drop(name)
+
+    def close(self) -> None:
+        """Drop what is left."""
+        for ready in self._ready:
+            self._drop(ready.result())
+        self._thread.submit(self._leave).result()
+        self._thread.shutdown()
+
+    def _make(self) -> "Future[str]":
+        return self._thread.submit(self._create, f"test_{uuid.uuid4().hex[:12]}")
+
+    def _create(self, name: str) -> str:
+        self._run(f'CREATE DATABASE "{name}" TEMPLATE "{self._template}"')
+        return name
+
+    def _drop(self, name: str) -> None:
+        self._thread.submit(drop_database, self._server, name)
+
+    def _run(self, statement: str) -> None:
+        if self._connection is None:
+            self._connection = self._loop.run_until_complete(asyncpg.connect(self._server))
+        self._loop.run_until_complete(self._connection.execute(statement))
+
+    def _leave(self) -> None:
+        if self._connection is not None:
+            self._loop.run_until_complete(self._connection.close())
+        self._loop.close()
+
+
 @pytest.fixture(scope="session")
-def template_database(postgres_server: str) -> Iterator[str]:
-    """The name of a migrated database that tests copy."""
+def databases(postgres_server: str) -> Iterator[Databases]:
+    """Fresh databases with the schema in them, for fixtures of a module and tests that need several."""
     name = f"template_{uuid.uuid4().hex[:12]}"
     url = create_database(postgres_server, name)
 
@@ -24,22 +80,16 @@ def template_database(postgres_server: str) -> Iterator[str]:
         await engine.dispose()
 
     apart(prepare())  # a browser's event loop may run in this thread
-    yield name
+    made = Databases(postgres_server, name)
+    yield made
+    made.close()
     drop_database(postgres_server, name)
 
 
-@contextmanager
-def fresh_database(server: str, template: str) -> Iterator[str]:
-    """A database with the schema in it, gone at the end of the block: its URL."""
-    name = f"test_{uuid.uuid4().hex[:12]}"
-    yield create_database(server, name, template=template)
-    drop_database(server, name)
-
-
 @pytest.fixture
-def migrated_url(postgres_server: str, template_database: str) -> Iterator[str]:
+def migrated_url(databases: Databases) -> Iterator[str]:
     """The URL of a fresh database with the schema in it."""
-    with fresh_database(postgres_server, template_database) as url:
+    with databases.fresh() as url:
         yield url
 
 

@@ -1,10 +1,11 @@
-"""A real PostgreSQL for tests: one server a session, a fresh empty database a test.
+"""A real PostgreSQL for tests: one server for the whole run, a fresh database for each test.
 
 The server is our own embedded one, in a folder of its own, unless BIASMETER_TEST_DATABASE_URL names another whose role
 may create databases.
 """
 
 import asyncio
+import fcntl
 import os
 import shutil
 import tempfile
@@ -12,6 +13,7 @@ import time
 import uuid
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -20,26 +22,65 @@ import asyncpg
 import pytest
 
 from auditor.postgres import leftovers
-from auditor.postgres.embedded import attach
+from auditor.postgres.embedded import EmbeddedStore, attach
 from auditor.postgres.folder import StoreFolder
+from auditor.postgres.home import find_home
+
+#: Where the processes of a run find the folder of its server.
+_FOLDER = "BIASMETER_TEST_STORE"
+
+#: Databases of tests are thrown away: nothing waits for the disk. Tests of durability start a server of their own.
+_SETTINGS = """\
+fsync = off
+synchronous_commit = off
+full_page_writes = off
+wal_level = minimal
+max_wal_senders = 0
+max_connections = 300
+shared_buffers = 256MB
+autovacuum_naptime = 5min
+"""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the folder of the run's server, before the processes that run the tests start."""
+    if not hasattr(config, "workerinput") and "BIASMETER_TEST_DATABASE_URL" not in os.environ:
+        # Short, for the socket's path; open to all, so that as root too everything lies in it and goes with it.
+        folder = Path(tempfile.mkdtemp(prefix="bias-"))
+        folder.chmod(0o755)
+        os.environ[_FOLDER] = str(folder)
+        config.add_cleanup(lambda: _remove_server(folder))
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The URL of a server, as a role that may create databases."""
-    named = os.environ.get("BIASMETER_TEST_DATABASE_URL")
-    if named:
-        yield named
+    """The URL of a server, as a role that may create databases: the same for all processes of a run."""
+    if url := os.environ.get("BIASMETER_TEST_DATABASE_URL"):
+        yield url
         return
-    # Short, for the socket's path; open to all, so that as root too everything lies in it and goes with it.
-    folder = Path(tempfile.mkdtemp(prefix="bias-"))
-    folder.chmod(0o755)
-    try:
-        with attach(folder) as store:
-            yield store.url
+    folder = Path(os.environ[_FOLDER])
+    with attach_prepared(folder) as store:
+        yield store.url
+
+
+def attach_prepared(folder: Path) -> EmbeddedStore:
+    """Attach to the server of `folder`; the first makes it, with settings for databases that are thrown away."""
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        store = StoreFolder(folder / "postgres")
+        if not store.path.exists():
+            attach(folder).close()
+            wait_until_stopped(folder)
+            (find_home(store).data / "local.conf").write_text(_SETTINGS)
+            (find_home(store).data / "local.conf").chmod(0o644)
+        return attach(folder)
+
+
+def _remove_server(folder: Path) -> None:
+    if (folder / "postgres").exists():
         remove_store(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.environ.pop(_FOLDER, None)
 
 
 @pytest.fixture
@@ -54,6 +95,14 @@ def create_database(admin_url: str, name: str, template: str | None = None) -> s
     """Make a database, empty or a copy of `template` (to which nobody may be connected); give its URL."""
     execute(admin_url, f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template}"' if template else ""))
     return urlunsplit(urlsplit(admin_url)._replace(path=f"/{name}"))
+
+
+@contextmanager
+def copied_database(admin_url: str, template: str) -> Iterator[str]:
+    """A copy of another database, to which nobody may be connected, gone at the end of the block: its URL."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    yield create_database(admin_url, name, template=template)
+    drop_database(admin_url, name)
 
 
 def drop_database(admin_url: str, name: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from support.clients.sdk_clients import Sdk, in_node, in_python, install_for_node
 from support.servers.product import Product, installation, settings
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.postgres import apart
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
 
@@ -51,13 +51,12 @@ def raw_headers() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def gateway(
     tmp_path_factory: pytest.TempPathFactory,
-    postgres_server: str,
-    template_database: str,
+    databases: Databases,
     configuration: Configuration,
     keys: dict[str, dict[str, Any]],
 ) -> Iterator[Product]:
     with (
-        fresh_database(postgres_server, template_database) as url,
+        databases.fresh() as url,
         installation(tmp_path_factory.mktemp("gateway"), configuration, url) as product,
     ):
         apart(_add(url, {KEY: {}} | keys))

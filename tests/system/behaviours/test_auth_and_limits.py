@@ -13,9 +13,10 @@ import pytest
 from support.clients.each_worker import ask_each_worker
 from support.clients.scrape import scrape
 from support.clients.sdk_clients import Failure, Sdk
-from support.servers.product import PATIENCE, Product, eventually
+from support.servers.product import Product
 from support.stores.postgres import execute
 from support.upstreams.scripted_upstream import ScriptedUpstream
+from support.waiting import PATIENCE, eventually
 
 from auditor.domain.keys import hash_secret, new_secret
 from gateway.snapshot import confirmation

@@ -9,8 +9,9 @@ import aiohttp
 import pytest
 from support.clients.scrape import by_label, parsed, scrape
 from support.clients.sdk_clients import Sdk
-from support.servers.product import Product, eventually, installation, settings
+from support.servers.product import Product, installation, settings
 from support.upstreams.scripted_upstream import ScriptedUpstream
+from support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

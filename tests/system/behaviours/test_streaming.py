@@ -15,11 +15,12 @@ from support.clients.scrape import parsed, scrape
 from support.clients.sdk_clients import Failure, Heard, Sdk
 from support.clients.sdk_exercise import lasting
 from support.documents.routes import add_route
-from support.servers.product import Product, eventually, marked_pids, settings
+from support.servers.product import Product, marked_pids, settings
 from support.upstreams import upstream_payloads as payloads
 from support.upstreams.scripted_upstream import ScriptedUpstream
 from support.upstreams.upstream_answers import DONE, by_model, event, sse
 from support.upstreams.upstream_wire import FLUSH, HANG, Outcome, Request, Steps
+from support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

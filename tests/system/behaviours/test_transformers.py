@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from support.clients.sdk_clients import Sdk
 from support.clients.sdk_exercise import MESSAGES, PROMPT, lasting
-from support.servers.product import Product, free_port, settings
+from support.servers.ports import free_port
+from support.servers.product import Product, settings
 from support.servers.transformers_serve import command, transformers_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

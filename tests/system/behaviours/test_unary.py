@@ -13,11 +13,13 @@ import pytest_asyncio
 from support.clients.sdk_clients import Failure, Sdk
 from support.documents.routes import add_route
 from support.servers.certificates import make_authority
-from support.servers.product import Product, eventually, free_port, settings
+from support.servers.ports import free_port
+from support.servers.product import Product, settings
 from support.upstreams import upstream_payloads as payloads
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
 from support.upstreams.upstream_answers import brief_failure, by_model, in_turn, json_answer, ordinary, reset_at_once
 from support.upstreams.upstream_wire import Outcome, Request, Steps
+from support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -13,13 +13,13 @@ from playwright.sync_api import Browser, Page
 from support.clients.browsers import CHROMIUM, chromium, opened
 from support.servers.console import Console, console, later, seed
 from support.stores.audited_store import configuration
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 
 
 @pytest.fixture(scope="module")
-def site(postgres_server: str, template_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+def site(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     """The console on a loopback address, with answers and estimates of two deployments."""
-    with fresh_database(postgres_server, template_database) as url:
+    with databases.fresh() as url:
         config = configuration(tmp_path_factory.mktemp("site"))
         seed(url, config)
         with console(url, config, later) as served:

@@ -13,7 +13,7 @@ from playwright.sync_api import Page
 from support.clients.browsers import assert_accessible
 from support.servers.console import SHARES, Console, console, later
 from support.stores.audited_store import CTO, configuration, panel_answers, plan, ship
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.exchanges import NOON
 from support.stores.postgres import apart, execute, fetch
 
@@ -135,16 +135,14 @@ def test_the_numbers_of_an_audit_agree_with_the_fleet(site: Console, page: Page)
     assert "200 of 200" in page.get_by_role("row", name="d1").first.inner_text()
 
 
-def test_a_very_large_audit_is_counted_only_when_asked_for(
-    postgres_server: str, template_database: str, tmp_path: Path
-) -> None:
+def test_a_very_large_audit_is_counted_only_when_asked_for(databases: Databases, tmp_path: Path) -> None:
     more = f"""
         INSERT INTO planned_calls
         SELECT 'more/' || i, plan_id, deployment, statement_id, task, perspective, role, sentiment, template_id, draw,
             1000 + i, invites_reason
         FROM (SELECT * FROM planned_calls WHERE ref LIKE 'p1/%' LIMIT 1) AS one, generate_series(1, {MOST_COUNTED}) AS i
     """
-    with fresh_database(postgres_server, template_database) as url:
+    with databases.fresh() as url:
         config = configuration(tmp_path)
 
         async def work() -> None:
@@ -203,10 +201,8 @@ def test_every_number_of_an_audit_leads_to_the_answers_that_it_counts(site: Cons
     assert of_others["total"] == 0
 
 
-def test_two_audits_are_compared_on_their_shared_statements(
-    postgres_server: str, template_database: str, tmp_path: Path, page: Page
-) -> None:
-    with fresh_database(postgres_server, template_database) as url:
+def test_two_audits_are_compared_on_their_shared_statements(databases: Databases, tmp_path: Path, page: Page) -> None:
+    with databases.fresh() as url:
         config = configuration(tmp_path)
 
         async def work() -> None:

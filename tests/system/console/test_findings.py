@@ -12,7 +12,7 @@ from support.clients.browsers import LOOKS, assert_accessible, assert_fits, open
 from support.documents.finding_entries import SEEN, found
 from support.servers.console import Console, console, seed
 from support.stores.audited_store import configuration, fetch
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.exchanges import NOON
 from support.stores.postgres import apart
 
@@ -42,8 +42,8 @@ def store_findings(database_url: str, config: Config) -> None:
 
 
 @pytest.fixture(scope="module")
-def watch(postgres_server: str, template_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    with fresh_database(postgres_server, template_database) as url:
+def watch(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    with databases.fresh() as url:
         config = configuration(tmp_path_factory.mktemp("watch"))
         store_findings(url, config)
         with console(url, config, lambda: SEEN + timedelta(hours=6)) as served:

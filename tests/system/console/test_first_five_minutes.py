@@ -11,7 +11,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from support.clients.browsers import assert_accessible, assert_fits, opened
 from support.servers.console import Console
-from support.servers.product import Product, Running, free_port, kill_all, marked_pids
+from support.servers.ports import free_port
+from support.servers.product import Product, Running, kill_all, marked_pids
 from support.stores.postgres import remove_store
 
 #: The browser waits for processes: as long as a loaded machine needs.

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 from support.clients.browsers import LOOKS, assert_accessible, assert_fits, opened
 from support.documents.fleet_estimates import fleet_rows
 from support.servers.console import Console, console, later
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.postgres import apart
 
 from auditor.api.charts import ChartInterval, Point, divergence_plane
@@ -24,14 +24,14 @@ SIZE = 200
 
 
 @pytest.fixture(scope="module")
-def fleet(postgres_server: str, template_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+def fleet(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     """The console with the estimates of 200 deployments, whose names are as long as names get."""
     rows = [_varied(row) for row in fleet_rows(later(), SIZE) if row.window == "30d" and row.condition == "all"]
     names = sorted({row.deployment for row in rows if row.deployment})
     declared = "".join(f"  - {{name: {name}, base_url: 'http://127.0.0.1:1/v1', model: m}}\n" for name in names)
     text = f"data_dir: data\ndeployments:\n{declared}routes: [{{model: '*', deployments: [{names[0]}]}}]\n"
     config = loads(text, source="fleet.yaml", folder=tmp_path_factory.mktemp("fleet"), environ={}).config
-    with fresh_database(postgres_server, template_database) as url:
+    with databases.fresh() as url:
         apart(_store(url, rows))
         with console(url, config, later) as served:
             yield served

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx2
 from playwright.sync_api import Page
 from support.servers.console import Console, console, later
-from support.servers.product import free_port
+from support.servers.ports import free_port
 from support.stores.audited_store import configuration, ship
 from support.stores.exchanges import NOON, exchange
 from support.stores.postgres import apart

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser
 from support.clients.browsers import assert_fits, opened
 from support.servers.console import Console, console, later
 from support.stores.audited_store import CTO, answered, configuration, plan, ship
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.exchanges import NOON
 from support.stores.postgres import apart
 
@@ -34,12 +34,10 @@ TEXTS = {
 
 
 @pytest.fixture(scope="module")
-def attacked(
-    postgres_server: str, template_database: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Console]:
+def attacked(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     """The console on a store whose answers, releases and notes attack it."""
     config = configuration(tmp_path_factory.mktemp("attacked"))
-    with fresh_database(postgres_server, template_database) as url:
+    with databases.fresh() as url:
         apart(_store(url, config))
         with console(url, config, later) as served:
             yield served

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from support.clients.browsers import LOOKS, assert_accessible, assert_fits, opened
 from support.servers.console import Console, console, later, seed
 from support.stores.audited_store import configuration, fetch
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.postgres import apart
 
 from auditor.domain.keys import KeyRole
@@ -35,11 +35,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture(scope="module")
-def desk(
-    postgres_server: str, template_database: str, tmp_path_factory: pytest.TempPathFactory, clock: Clock
-) -> Iterator[Console]:
+def desk(databases: Databases, tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[Console]:
     """The console of a loopback address with 400 coded answers, for the reviews of this module."""
-    with fresh_database(postgres_server, template_database) as url:
+    with databases.fresh() as url:
         config = configuration(tmp_path_factory.mktemp("desk"))
         seed(url, config)
         with console(url, config, clock) as served:

@@ -25,7 +25,7 @@ import pytest
 from support.documents.deployed_rules import Asked, alerts, choices, dashboards, everything, found_or_skip
 from support.servers.product import Product, installation
 from support.servers.prometheus import Prometheus, prometheus_server
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.upstreams.scripted_upstream import upstream_process
 
 from auditor.demo.installation import Ports, choose_ports, configuration
@@ -198,7 +198,7 @@ def resolved(dashboard: Mapping[str, Any], prometheus: Prometheus) -> dict[str, 
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory, postgres_server: str, template_database: str) -> Iterator[Scene]:
+def scene(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[Scene]:
     program = found_or_skip("prometheus")
     folder: Path = tmp_path_factory.mktemp("live")
     ports = choose_ports(0)
@@ -207,7 +207,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, postgres_server: str, templa
         "biasmeter-auditor": f"127.0.0.1:{ports.auditor}",
     }
     with (
-        fresh_database(postgres_server, template_database) as url,
+        databases.fresh() as url,
         upstream_process() as (scripted, _),
         installation(folder, settings(ports, scripted), url) as product,
         simulated(product, ports.simulator),

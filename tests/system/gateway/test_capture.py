@@ -5,7 +5,8 @@ from uuid import UUID
 
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
-from support.servers.product import Product, eventually
+from support.servers.product import Product
+from support.waiting import eventually
 
 from auditor.domain.sampling import sampled
 

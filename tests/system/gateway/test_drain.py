@@ -9,8 +9,9 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support.servers.product import Product, eventually, marked_pids
+from support.servers.product import Product, marked_pids
 from support.upstreams.scripted_upstream import ScriptedUpstream
+from support.waiting import eventually
 
 CHAT = "/v1/chat/completions"
 

@@ -10,10 +10,11 @@ import aiohttp
 import pytest
 from support.clients.each_worker import ask_each_worker
 from support.clients.scrape import by_label, parsed, scrape
-from support.servers.product import STARTUP, Product, eventually, installation, settings
+from support.servers.product import STARTUP, Product, installation, settings
 from support.stores.postgres import wait_until_stopped
 from support.stores.small_disks import fill, mounted
 from support.upstreams.scripted_upstream import ScriptedUpstream
+from support.waiting import eventually
 
 from gateway import snapshot
 

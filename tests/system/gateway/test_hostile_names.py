@@ -11,7 +11,7 @@ import pytest
 from support.clients.scrape import parsed, scrape
 from support.servers.process_memory import resident
 from support.servers.product import Product, Running, installation, settings
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.upstreams.scripted_upstream import upstream_process
 from yarl import URL
 
@@ -24,11 +24,9 @@ LENGTH = 7500
 
 
 @pytest.fixture(scope="module")
-def named(
-    tmp_path_factory: pytest.TempPathFactory, postgres_server: str, template_database: str
-) -> Iterator[tuple[Product, Running, str]]:
+def named(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[tuple[Product, Running, str]]:
     """A gateway of one worker that knows one key and one tag, and takes any model without keeping its text."""
-    with fresh_database(postgres_server, template_database) as database_url, upstream_process() as (url, _):
+    with databases.fresh() as database_url, upstream_process() as (url, _):
         made = settings(url, tags=["tenant"], workers=1)
         made["routes"] = [{"model": "*", "deployments": ["relayed"]}]
         with installation(tmp_path_factory.mktemp("named"), made, database_url) as product:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from support.servers.product import Product, Running, eventually, installation, settings
+from support.servers.product import Product, Running, installation, settings
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
 from support.upstreams.upstream_answers import event, json_answer, ordinary, sse
 from support.upstreams.upstream_wire import Outcome, Request, Steps
+from support.waiting import eventually
 
 CHAT = "/v1/chat/completions"
 #: Costs redaction the most for each of its bytes.

@@ -4,7 +4,8 @@ import json
 
 import aiohttp
 from support.clients.terminals import on_terminal
-from support.servers.product import Product, eventually
+from support.servers.product import Product
+from support.waiting import eventually
 
 CHAT = "/v1/chat/completions"
 CREATE = ("key", "create", "--name", "app")

@@ -8,18 +8,19 @@ import aiohttp
 import asyncpg
 import pytest
 from support.clients.each_worker import ask_each_worker
-from support.servers.product import Product, eventually, installation, settings
-from support.stores.databases import fresh_database
+from support.servers.product import Product, installation, settings
+from support.stores.databases import Databases
 from support.upstreams.scripted_upstream import upstream_process
+from support.waiting import eventually
 
 CHAT = "/v1/chat/completions"
 
 
 @pytest.fixture(scope="module")
-def locked(tmp_path_factory: pytest.TempPathFactory, postgres_server: str, template_database: str) -> Iterator[Product]:
+def locked(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[Product]:
     """A running gateway for which one key exists already, so that every request needs one."""
     with (
-        fresh_database(postgres_server, template_database) as url,
+        databases.fresh() as url,
         upstream_process() as (upstream_url, _),
         installation(tmp_path_factory.mktemp("locked"), settings(upstream_url), url) as product,
     ):

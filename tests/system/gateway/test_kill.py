@@ -9,9 +9,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 from support.clients.load import Load, grown, load
-from support.servers.product import Product, Running, eventually, installation, marked_pids, settings
+from support.servers.product import Product, Running, installation, marked_pids, settings
 from support.stores.embedded_processes import postgres_pids
 from support.upstreams.scripted_upstream import upstream_process
+from support.waiting import eventually
 
 
 @pytest.fixture

@@ -11,9 +11,11 @@ import aiohttp
 import pytest
 from multidict import CIMultiDictProxy
 from support.clients.each_worker import ask_each_worker
-from support.servers.product import Product, eventually, free_port, installation, settings
-from support.stores.databases import fresh_database
+from support.servers.ports import free_port
+from support.servers.product import Product, installation, settings
+from support.stores.databases import Databases
 from support.upstreams.scripted_upstream import upstream_process
+from support.waiting import eventually
 
 CHAT = "/v1/chat/completions"
 #: A token costs a thousandth of a dollar, so that a budget ends within a test.
@@ -28,12 +30,10 @@ def priced(upstream_url: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def hosts(
-    tmp_path_factory: pytest.TempPathFactory, postgres_server: str, template_database: str
-) -> Iterator[list[Product]]:
+def hosts(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[list[Product]]:
     """Two running gateways of two workers each, on one store, each with its own data directory."""
     with (
-        fresh_database(postgres_server, template_database) as url,
+        databases.fresh() as url,
         upstream_process() as (upstream_url, _),
         installation(tmp_path_factory.mktemp("one"), priced(upstream_url), url) as one,
         installation(tmp_path_factory.mktemp("two"), priced(upstream_url), url) as two,

@@ -10,7 +10,7 @@ import pytest
 from support.documents.routes import add_route
 from support.servers.product import Product, installation, settings
 from support.servers.recording_proxy import recording_shim
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.upstreams.scripted_upstream import ScriptedUpstream, upstream_process
 
 STREAMS = [
@@ -123,13 +123,11 @@ FAILING = [
 
 
 @pytest.fixture(scope="module")
-def impatient(
-    tmp_path_factory: pytest.TempPathFactory, postgres_server: str, template_database: str
-) -> Iterator[Product]:
+def impatient(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[Product]:
     """A running gateway with short timeouts in front of an upstream that fails as it is asked to."""
     chosen = {"timeouts": {"idle": 0.5, "first_token": 0.5, "total": 1.0}, "retries": 0}
     with (
-        fresh_database(postgres_server, template_database) as url,
+        databases.fresh() as url,
         upstream_process() as (upstream_url, _),
     ):
         configuration = settings(upstream_url, **chosen)

@@ -16,8 +16,10 @@ from typing import Any
 import aiohttp
 import pytest
 from support.clients.load import grown, load
-from support.servers.product import Product, Running, eventually, free_port, marked_pids
+from support.servers.ports import free_port
+from support.servers.product import Product, Running, marked_pids
 from support.upstreams.scripted_upstream import ScriptedUpstream
+from support.waiting import eventually
 
 Settings = dict[str, Any]
 

@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from support.servers.ports import free_port
 from support.servers.process_memory import resident
-from support.servers.product import Product, free_port, installation, settings
-from support.stores.databases import fresh_database
+from support.servers.product import Product, installation, settings
+from support.stores.databases import Databases
 from support.upstreams.scripted_upstream import upstream_process
 
 TIMES = 60
@@ -18,11 +19,9 @@ PROMPT = b"x" * 1_000_000
 
 
 @pytest.fixture(scope="module")
-def worker(
-    tmp_path_factory: pytest.TempPathFactory, postgres_server: str, template_database: str
-) -> Iterator[tuple[Product, int]]:
+def worker(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[tuple[Product, int]]:
     """A gateway and its one worker; nobody listens behind `refused`."""
-    with fresh_database(postgres_server, template_database) as database_url, upstream_process() as (url, _):
+    with databases.fresh() as database_url, upstream_process() as (url, _):
         made = settings(url, workers=1, retries=0)
         made["deployments"].append({"name": "refused", "base_url": f"http://127.0.0.1:{free_port()}/v1"})
         made["routes"] = [{"model": "refused", "deployments": ["refused"]}, {"model": "*", "deployments": ["relayed"]}]

@@ -7,7 +7,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support.servers.product import Product, eventually
+from support.servers.product import Product
+from support.waiting import eventually
 from yarl import URL
 
 CHAT = "/v1/chat/completions"

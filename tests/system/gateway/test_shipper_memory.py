@@ -5,7 +5,8 @@ import signal
 
 import aiohttp
 from support.servers.process_memory import resident
-from support.servers.product import Product, eventually
+from support.servers.product import Product
+from support.waiting import eventually
 
 #: MiB. glibc keeps free memory at the end of its heap, up to twice the largest buffer that it has given back.
 _KEPT = 12

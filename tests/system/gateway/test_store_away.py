@@ -13,8 +13,9 @@ from pathlib import Path
 import aiohttp
 import asyncpg
 import pytest
-from support.servers.product import Product, eventually, installation, settings
+from support.servers.product import Product, installation, settings
 from support.stores.postgres import create_database, remove_store
+from support.waiting import eventually
 
 from auditor.postgres.embedded import attach
 from auditor.postgres.folder import StoreFolder

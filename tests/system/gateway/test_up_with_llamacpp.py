@@ -10,7 +10,8 @@ import aiohttp
 import pytest
 from support.clients.sdk_exercise import exercise_streaming, exercise_unary, sdk_client
 from support.servers.llamacpp import LlamaCpp
-from support.servers.product import Product, free_port, installation, marked_pids, settings
+from support.servers.ports import free_port
+from support.servers.product import Product, installation, marked_pids, settings
 from support.stores.postgres import remove_store
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from support.servers.judge_server import serve
-from support.servers.product import PATIENCE, Product, eventually, free_port, installation
+from support.servers.ports import free_port
+from support.servers.product import Product, installation
 from support.stores.audited_store import CTO, fetch, label_of, panel_answers, plan, ship
+from support.waiting import PATIENCE, eventually
 
 from auditor.instrument.pool import shipped_pool
 

@@ -9,12 +9,13 @@ import yaml
 from openai import OpenAI
 from support.clients.sdk_exercise import sdk_client
 from support.servers.judge_server import serve
-from support.servers.product import eventually, installation, settings
+from support.servers.product import installation, settings
 from support.stores.audited_store import TRAFFIC, label_of
 from support.upstreams.scripted_upstream import scripted_upstream
 from support.upstreams.upstream_answers import json_answer
 from support.upstreams.upstream_payloads import completion
 from support.upstreams.upstream_wire import Request, Step
+from support.waiting import eventually
 
 from auditor.config import load
 from auditor.jobs.run_once import run_once

@@ -19,8 +19,10 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
-from support.servers.product import Product, Running, eventually, free_port, installation
+from support.servers.ports import free_port
+from support.servers.product import Product, Running, installation
 from support.stores.watched_store import TASKS, Days, moment, simulated
+from support.waiting import eventually
 
 from auditor.config import load
 from auditor.jobs.monitor import watch_days

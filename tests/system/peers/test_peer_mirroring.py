@@ -8,10 +8,11 @@ import httpx2
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.clients.scrape import by_label, parsed, scrape
-from support.servers.product import Product, eventually
+from support.servers.product import Product
 from support.upstreams import upstream_answers
 from support.upstreams.scripted_upstream import ScriptedUpstream
 from support.upstreams.upstream_wire import Request, Steps
+from support.waiting import eventually
 
 from auditor.access import gateway_access
 from auditor.config import load

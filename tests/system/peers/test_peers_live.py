@@ -12,7 +12,9 @@ import httpx2
 import pytest
 import yaml
 from support.clients.scrape import Series, parsed, scrape
-from support.servers.product import Product, eventually, free_port, installation
+from support.servers.ports import free_port
+from support.servers.product import Product, installation
+from support.waiting import eventually
 
 from auditor.peers.domains import shipped_domain
 

@@ -11,10 +11,11 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from support.servers.product import Product, Running, eventually
+from support.servers.product import Product, Running
 from support.upstreams import upstream_answers
 from support.upstreams.scripted_upstream import ScriptedUpstream
 from support.upstreams.upstream_wire import HANG, Request, Sleep, Steps
+from support.waiting import eventually
 
 from auditor.instrument.pool import record_of, shipped_pool
 

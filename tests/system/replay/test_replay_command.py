@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.servers.product import Product, eventually
+from support.servers.product import Product
 from support.servers.replay_installation import (
     STATEMENTS,
     TEXTS,
@@ -17,6 +17,7 @@ from support.servers.replay_installation import (
     start_replay,
     world,
 )
+from support.waiting import eventually
 
 from auditor.domain.condition import Task
 from auditor.simulate.config import LoadedScenario

@@ -10,8 +10,10 @@ import uuid
 from pathlib import Path
 
 from support.paths import DOCS
-from support.servers.product import MARK, PATIENCE, free_port, kill_all, marked_pids
+from support.servers.ports import free_port
+from support.servers.product import MARK, kill_all, marked_pids
 from support.stores.postgres import remove_store
+from support.waiting import PATIENCE
 
 PAGE = DOCS / "tutorial.md"
 

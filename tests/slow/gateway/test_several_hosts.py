@@ -6,10 +6,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
-from support.servers.product import Product, eventually, installation, settings
+from support.servers.product import Product, installation, settings
 from support.stores.postgres_proxy import StoreLine, store_line
 from support.upstreams.scripted_upstream import upstream_process
 from support.upstreams.upstream_payloads import usage
+from support.waiting import eventually
 
 from gateway import snapshot
 

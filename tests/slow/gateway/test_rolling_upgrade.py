@@ -8,9 +8,10 @@ from pathlib import Path
 
 import aiohttp
 from support.paths import ROOT
-from support.servers.product import Product, eventually, installation, settings
+from support.servers.product import Product, installation, settings
 from support.stores.postgres_proxy import store_line
 from support.upstreams.scripted_upstream import upstream_process
+from support.waiting import eventually
 
 from auditor.domain.schema import SCHEMA_VERSION
 

@@ -1,11 +1,11 @@
-"""What the process tests share: an installation on a migrated store, in front of a scripted upstream."""
+"""Fixtures of tests with real processes: an installation on a migrated store, in front of a scripted upstream."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from support.servers.product import Product, installation, settings
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.upstreams import upstream_answers
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream, upstream_process
 
@@ -23,12 +23,10 @@ def product(upstream: ScriptedUpstream, tmp_path: Path, migrated_url: str) -> It
 
 
 @pytest.fixture(scope="module")
-def serving(
-    tmp_path_factory: pytest.TempPathFactory, postgres_server: str, template_database: str
-) -> Iterator[Product]:
+def serving(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[Product]:
     """A gateway and an auditor that run for a whole module, in front of an upstream process."""
     with (
-        fresh_database(postgres_server, template_database) as url,
+        databases.fresh() as url,
         upstream_process() as (upstream_url, _),
         installation(tmp_path_factory.mktemp("serving"), settings(upstream_url), url) as product,
         product.running("gateway"),

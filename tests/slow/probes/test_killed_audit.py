@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from support.servers.product import Product, eventually, installation
+from support.servers.product import Product, installation
 from support.stores.embedded_processes import postgres_pids
+from support.waiting import eventually
 
 from auditor.config import Config, load
 from auditor.demo.installation import choose_ports, configuration

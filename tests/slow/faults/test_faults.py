@@ -9,7 +9,8 @@ from support.faults import scenarios
 from support.faults.harness import FULL, Scenario, Site, account_for
 from support.paths import ROOT, SUPPORT
 from support.servers.certificates import make_authority
-from support.servers.product import free_port, installation, settings
+from support.servers.ports import free_port
+from support.servers.product import installation, settings
 from support.stores.small_disks import mounted
 from support.upstreams.scripted_upstream import upstream_process
 

@@ -17,8 +17,9 @@ from support.clients.scrape import parsed, scrape
 from support.clients.sdk_exercise import sdk_client
 from support.documents.published_schemas import complaints
 from support.servers.llamacpp import LlamaCpp
-from support.servers.product import Product, eventually
+from support.servers.product import Product
 from support.servers.replay_installation import audit, document, replay_arguments, world
+from support.waiting import eventually
 
 from auditor.domain.condition import Task
 from auditor.instrument.pool import shipped_pool

@@ -7,10 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 
-from support.servers.product import STARTUP, eventually, installation, settings
+from support.servers.product import STARTUP, installation, settings
 from support.stores.audited_store import CTO, configuration, fetch, panel_answers, plan, ship
-from support.stores.databases import fresh_database
+from support.stores.databases import Databases
 from support.stores.exchanges import NOON
+from support.waiting import eventually
 
 from auditor.domain.condition import BASELINE, Condition, Role, Task
 from auditor.domain.exchange import Exchange
@@ -25,7 +26,7 @@ CONDITIONS = [CTO, BASELINE, Condition(task=Task.EXPLAIN), Condition(task=Task.C
 
 
 async def test_estimates_are_those_of_an_undisturbed_run(
-    tmp_path: Path, migrated_url: str, postgres_server: str, template_database: str
+    tmp_path: Path, migrated_url: str, databases: Databases
 ) -> None:
     answers = panel_answers(SHARES, conditions=CONDITIONS)
     with installation(tmp_path, settings("http://127.0.0.1:1/v1", workers=1), migrated_url) as product:
@@ -41,7 +42,7 @@ async def test_estimates_are_those_of_an_undisturbed_run(
                 )
                 await asyncio.sleep(random.uniform(0.2, 0.8))
             await eventually(lambda: product.spooled() == 0, STARTUP)
-    with fresh_database(postgres_server, template_database) as undisturbed_url:
+    with databases.fresh() as undisturbed_url:
         await ship(undisturbed_url, answers)
         disturbed = await _estimates(migrated_url, tmp_path)
         assert len(disturbed) > 100

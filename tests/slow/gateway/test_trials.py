@@ -13,7 +13,9 @@ from typing import Any
 import aiohttp
 import pytest
 import yaml
-from support.servers.product import Product, eventually, free_port, installation
+from support.servers.ports import free_port
+from support.servers.product import Product, installation
+from support.waiting import eventually
 
 from auditor.domain.trials import assign
 from auditor.simulate.config import load

@@ -2,14 +2,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-JOBS ?= 4
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test docs check fuzz faults golden expected notebook structure bench bench-trees measurements schemas embed ray constraints requirements sbom clean
+.PHONY: help demo test test-all costs docs check fuzz faults golden expected notebook structure bench bench-trees measurements schemas embed ray constraints requirements sbom clean
 
 help:
 	@echo "make demo    the whole product on this machine, against simulated deployments"
-	@echo "make test    install into .venv and run the test suite"
+	@echo "make test    install into .venv and run the tests: some minutes"
+	@echo "make test-all   also the slow ones: soaks, kills, fleets, every example"
+	@echo "make costs   the tests, and what each costs"
 	@echo "make fuzz    the tests of properties with new random examples"
 	@echo "make faults  the fault suite at full length (ten minutes); writes docs/reliability.md"
 	@echo "make golden OUT=DIR   record what the main commands write"
@@ -36,6 +38,7 @@ $(VENV)/demo.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/dev.stamp: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) install -c constraints.txt -e ".[demo,dev]"
+	$(BIN)/python -m compileall -q auditor biasmeter gateway replay
 	@touch $@
 
 # torch and sentence-transformers: several hundred megabytes. Tests that need them skip where they are missing.
@@ -60,13 +63,24 @@ embed: $(VENV)/embed.stamp
 
 ray: $(VENV)/ray.stamp
 
-# Four processes, each with whole files: many tests wait for other processes. Every run draws the same examples.
+# As many processes as cores, each with whole files. Every run draws the same examples.
+PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m
+
+# Unit, integration and system tests: minutes. PYTEST_ARGS="tests/unit/metrics" selects some.
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q -m "not bench" -n $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	$(PYTEST) "not bench and not slow" $(PYTEST_ARGS)
+
+# All of them, with every example of the properties; ends with what the tests cost.
+test-all: $(VENV)/dev.stamp
+	$(PYTEST) "not bench" --hypothesis-profile=full --costs $(PYTEST_ARGS)
 
 # The tests of properties again, with examples that no run has drawn before. A failure prints how to repeat it.
 fuzz: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -q -m "hypothesis and not bench" -n $(JOBS) --hypothesis-profile=random $(PYTEST_ARGS)
+	$(PYTEST) "hypothesis and not bench" --hypothesis-profile=random $(PYTEST_ARGS)
+
+# What each test and file of `make test` costs, in CPU and wall-clock seconds.
+costs: $(VENV)/dev.stamp
+	$(PYTEST) "not bench and not slow" --costs $(PYTEST_ARGS)
 
 # docs/reliability.md. Disks of its own need the right to mount; without it those scenarios are left out.
 faults: $(VENV)/dev.stamp

@@ -15,11 +15,11 @@ sys.dont_write_bytecode = False
 
 pytest_plugins = [
     "support.costs",
-    "support.gateway_fixtures",
-    "support.servers.llamacpp",
-    "support.servers.product_fixtures",
     "support.stores.postgres",
     "support.stores.databases",
+    "support.servers.llamacpp",
+    "support.servers.product_fixtures",
+    "support.gateway_fixtures",
 ]
 
 #: The lanes in the order in which they run: what waits for processes begins, so that no slow file is left for the end.
@@ -37,9 +37,18 @@ settings.register_profile("random", _PATIENT, print_blob=True)
 settings.load_profile("quick")
 
 
+def lane_of(item: pytest.Item) -> str:
+    """Return the folder of `tests` that a test lies in."""
+    return item.path.relative_to(TESTS).parts[0]
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with the lanes that wait; reduce the examples of tests that ask for more than the quick profile has."""
-    items.sort(key=lambda item: LANES.index(item.path.relative_to(TESTS).parts[0]))
+    items.sort(key=lambda item: LANES.index(lane_of(item)))
+    for item in items:
+        if lane_of(item) == "slow":
+            item.add_marker("slow")
     if config.getoption("--hypothesis-profile") not in {None, "quick"}:
         return
     for item in items:

@@ -1,7 +1,8 @@
 """A scripted OpenAI-compatible upstream on raw sockets: it does what real servers only do when nobody looks.
 
 In a test:     async with scripted_upstream() as up: ... up.url, up.script, up.requests
-As a process:  with upstream_process(log=path) as (url, child): ...     or: PYTHONPATH=tests python -m support.upstreams.scripted_upstream
+As a process:  with upstream_process(log=path) as (url, child): ...
+By hand:       PYTHONPATH=tests python -m support.upstreams.scripted_upstream --port 0
 Which answers there are is in `upstream_answers`; what they are made of, in `upstream_wire`.
 """
 

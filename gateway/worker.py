@@ -41,8 +41,8 @@ from gateway.short_way import UsualRequests
 from gateway.slots import DeploymentSlots
 from gateway.snapshot import SnapshotReader
 from gateway.spool import SpoolWriter
+from gateway.upstreams import Upstream
 from gateway.upstreams.lean import LeanUpstream
-from gateway.upstreams.reference import ReferenceUpstream
 from gateway.welcome import WelcomePage
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -190,12 +190,20 @@ def build(settings: bootstrap.WorkerBootstrap) -> Gateway:
         table=RoutingTable(config),
         authenticator=_authenticator(settings, snapshot),
         snapshot=snapshot,
-        upstream=LeanUpstream() if config.gateway.upstream == "lean" else ReferenceUpstream(),
+        upstream=_upstream(config.gateway.upstream),
         slots=slots,
         limits=KeyLimits(folders.limits, config.gateway.workers),
         recorder=Recorder(SpoolWriter(folders.spool, name), counters, Redactor(config.gateway.redact)),
         metrics_page=telemetry.MetricsPage(folders.counters, folders.spool, folders.snapshot, slots.states),
     )
+
+
+def _upstream(implementation: str) -> Upstream:
+    if implementation == "lean":
+        return LeanUpstream()
+    from gateway.upstreams.reference import ReferenceUpstream  # noqa: PLC0415 -- aiohttp is a third of a worker's start
+
+    return ReferenceUpstream()
 
 
 def _authenticator(settings: bootstrap.WorkerBootstrap, snapshot: SnapshotReader) -> Authenticator:

@@ -2,10 +2,9 @@
 
 import gzip
 import json
-import subprocess
-import sys
 
 import pytest
+from support.servers import commands
 
 GOOD = {
     "id": "a",
@@ -19,8 +18,7 @@ CTO = {"task": "CTO", **PAIR}
 
 
 def biasmeter(*arguments, cwd):
-    command = [sys.executable, "-m", "biasmeter", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    return commands.run(arguments, folder=cwd)
 
 
 def lines(*rows):

@@ -4,13 +4,13 @@ import asyncio
 import json
 import os
 import socket
-import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
 from aiohttp import web
+from support.servers import commands
 
 from auditor.cli.reach import reach_deployment, reach_store
 from auditor.config import Deployment
@@ -182,12 +182,9 @@ class TestStore:
 
 
 async def run_check(*arguments: str, cwd: Path, **environ: str) -> tuple[int, str, str]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "biasmeter", "check", *arguments,
-        cwd=cwd, env={"PATH": os.environ["PATH"], "HOME": str(cwd), **environ}, stdout=-1, stderr=-1,
-    )  # fmt: skip
-    out, err = await process.communicate()
-    return process.returncode, out.decode(), err.decode()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(cwd), **environ}
+    done = await asyncio.to_thread(commands.run, ["check", *arguments], folder=cwd, environment=environment)
+    return done.returncode, done.stdout, done.stderr
 
 
 CONFIG = """\

@@ -1,10 +1,8 @@
 """LiteLLM's configurations as ours: what is carried, what is said about the rest, and that the result always loads."""
 
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,8 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.paths import DOCS, ROOT
+from support.paths import DOCS
+from support.servers import commands
 
 from auditor.config import Config, Deployment, load, loads
 from auditor.config.litellm import Imported, convert
@@ -384,9 +383,7 @@ def test_the_documented_example_is_what_comes_out() -> None:
 
 
 def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "biasmeter", "import-config", *arguments]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return commands.run(["import-config", *arguments], folder=folder)
 
 
 def test_the_command_writes_a_file_once_and_lists_what_is_missing(tmp_path: Path) -> None:

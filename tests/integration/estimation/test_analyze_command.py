@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.paths import ROOT
+from support.servers import commands
 from support.worlds.coded_rows import coded_rows, oat_conditions, write_rows
 
 import biasmeter.cli
@@ -17,14 +18,7 @@ from auditor.report.wording import DASH
 
 
 def analyze(*arguments, cwd=None):
-    return subprocess.run(
-        [sys.executable, "-m", "biasmeter", "analyze", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"},
-    )
+    return commands.run(["analyze", *arguments], folder=cwd or ROOT, environment=os.environ | {"COLUMNS": "200"})
 
 
 @pytest.fixture(scope="module")

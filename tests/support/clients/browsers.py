@@ -1,13 +1,20 @@
 """Chromium for tests of pages: what a page loads and says, and whether it is accessible."""
 
+import atexit
+import os
 import shutil
+import signal
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from support.clients.sdk_clients import NODE, install_for_node
+from support.waiting import wait_until
 
 CHROMIUM = shutil.which("chromium")
 #: Widths and colour schemes that every page must suit: a phone and a desktop.
@@ -23,13 +30,50 @@ _BEYOND_FORMS = """[...document.querySelectorAll('form :is(input, select, textar
   one => one.outerHTML)"""
 
 
+#: As Playwright starts it, where that matters to tests: nothing is loaded that no page asks for.
+_FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions",
+    "--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-sync",
+    "--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows",
+    "--disable-renderer-backgrounding", "--disable-ipc-flooding-protection", "--force-color-profile=srgb",
+    "--hide-scrollbars", "--metrics-recording-only", "--mute-audio", "--no-first-run", "--remote-debugging-port=0",
+)  # fmt: skip
+
+
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser; one for each module, because the driver's event loop must not meet that of asynchronous tests."""
+    """A connection to the one browser of this process, for the tests of a module.
+
+    The connection ends with the module, because the driver's event loop must not meet that of asynchronous tests.
+    """
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
+        connected = playwright.chromium.connect_over_cdp(_browser_address())
+        yield connected
+        connected.close()
+
+
+@cache
+def _browser_address() -> str:
+    """Start the browser that all tests of this process use, each in contexts of its own; return its address."""
+    assert CHROMIUM is not None
+    folder = Path(tempfile.mkdtemp(prefix="chromium-"))
+    process = subprocess.Popen(
+        [CHROMIUM, *_FLAGS, f"--user-data-dir={folder}", "about:blank"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+    def stop() -> None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(stop)
+    port = folder / "DevToolsActivePort"
+    wait_until(lambda: port.exists() and port.read_text().count("\n") > 0)
+    return f"http://127.0.0.1:{port.read_text().split()[0]}"
 
 
 @contextmanager

@@ -89,9 +89,14 @@ def start(
 
 
 def run(
-    arguments: Sequence[str], *, environment: Mapping[str, str], folder: Path, timeout: float
+    arguments: Sequence[object],
+    *,
+    folder: Path,
+    environment: Mapping[str, str] = os.environ,
+    timeout: float = 120,
 ) -> "subprocess.CompletedProcess[str]":
     """Run `biasmeter` with these arguments to its end."""
+    arguments = [*map(str, arguments)]
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         command = start(
             arguments, environment=environment, folder=folder, stdout=stdout.fileno(), stderr=stderr.fileno()

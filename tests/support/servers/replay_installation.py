@@ -1,16 +1,16 @@
 """A whole installation before the simulator: a gateway, deployments of declared truth, judges, and stored probes."""
 
 import json
-import subprocess
-import sys
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
+from support.servers import commands
 from support.servers.ports import free_port
-from support.servers.product import MARK, Product, installation, settings
+from support.servers.product import Product, installation, settings
 
 from auditor.domain.statement import Statement
 from auditor.instrument.pool import record_of, shipped_pool
@@ -95,18 +95,18 @@ def replay_arguments(product: Product, *options: str) -> list[str]:
     return ["replay", "-c", str(product.config), "-o", str(product.folder / "out"), *options]
 
 
-def start_replay(product: Product, *options: str) -> "subprocess.Popen[bytes]":
+def start_replay(product: Product, *options: str) -> commands.Command:
     """Begin a replay, to be killed."""
-    environ = product._environ()
-    assert MARK in environ
-    return subprocess.Popen(
-        [sys.executable, "-m", "biasmeter", *replay_arguments(product, *options)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=environ,
-        cwd=product.folder,
-    )
+    with Path(os.devnull).open("wb") as nothing:
+        command = commands.start(
+            replay_arguments(product, *options),
+            environment=product._environ(),
+            folder=product.folder,
+            stdout=nothing.fileno(),
+            stderr=nothing.fileno(),
+        )
+    product.started.append(command)
+    return command
 
 
 def document(product: Product) -> dict[str, Any]:

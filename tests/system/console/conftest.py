@@ -7,6 +7,7 @@ beyond this machine.
 
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -14,16 +15,23 @@ from support.clients.browsers import CHROMIUM, chromium, opened
 from support.servers.console import Console, console, later, seed
 from support.stores.audited_store import configuration
 from support.stores.databases import Databases
+from support.stores.postgres import copied_database
+
+
+@pytest.fixture(scope="session")
+def seeded_database(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a database with answers and estimates of two deployments, to be copied."""
+    with databases.fresh() as url:
+        seed(url, configuration(tmp_path_factory.mktemp("seeded")))
+        yield urlsplit(url).path.removeprefix("/")
 
 
 @pytest.fixture(scope="module")
-def site(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+def site(postgres_server: str, seeded_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
     """The console on a loopback address, with answers and estimates of two deployments."""
-    with databases.fresh() as url:
-        config = configuration(tmp_path_factory.mktemp("site"))
-        seed(url, config)
-        with console(url, config, later) as served:
-            yield served
+    config = configuration(tmp_path_factory.mktemp("site"))
+    with copied_database(postgres_server, seeded_database) as url, console(url, config, later) as served:
+        yield served
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 import yaml
 from support.paths import ROOT
+from support.servers import commands
 
 from auditor.errors import ConfigError, InputError
 from auditor.instrument.pool import shipped_pool
@@ -18,7 +19,7 @@ COMMAND = [sys.executable, "-m", "biasmeter", "simulate"]
 
 
 def run(*arguments):
-    return subprocess.run([*COMMAND, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    return commands.run(["simulate", *arguments], folder=ROOT)
 
 
 def test_the_truth_is_printed_for_people_and_for_machines():

@@ -94,7 +94,12 @@ def database_url(postgres_server: str) -> Iterator[str]:
 def create_database(admin_url: str, name: str, template: str | None = None) -> str:
     """Make a database, empty or a copy of `template` (to which nobody may be connected); give its URL."""
     execute(admin_url, f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template}"' if template else ""))
-    return urlunsplit(urlsplit(admin_url)._replace(path=f"/{name}"))
+    return database_of(admin_url, name)
+
+
+def database_of(url: str, name: str) -> str:
+    """Return the URL of another database of a server."""
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
 @contextmanager

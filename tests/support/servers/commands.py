@@ -23,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
+from support import costs
 from support.paths import ROOT, TESTS
 
 #: What commands import when they run: imported once.
@@ -62,7 +63,9 @@ class Command:
                 selector.register(self._connection, selectors.EVENT_READ)
                 if not selector.select(timeout):
                     raise subprocess.TimeoutExpired("biasmeter", timeout or 0)
-            self.returncode = int(json.loads(self._replies.readline())["status"])
+            reply = json.loads(self._replies.readline())
+            self.returncode = int(reply["status"])
+            costs.add_cpu_seconds(reply["cpu_seconds"])
             self._replies.close()
             self._connection.close()
         return self.returncode
@@ -190,9 +193,11 @@ def _accept(listener: socket.socket) -> tuple[socket.socket, dict[str, Any], lis
 def _report(running: dict[int, socket.socket]) -> None:
     """Tell who waits for them of all that have ended."""
     with suppress(ChildProcessError):
-        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            with running.pop(ended[0]) as connection, suppress(OSError):
-                connection.sendall(json.dumps({"status": os.waitstatus_to_exitcode(ended[1])}).encode() + b"\n")
+        while (ended := os.wait4(-1, os.WNOHANG))[0]:
+            pid, status, usage = ended
+            reply = {"status": os.waitstatus_to_exitcode(status), "cpu_seconds": usage.ru_utime + usage.ru_stime}
+            with running.pop(pid) as connection, suppress(OSError):
+                connection.sendall(json.dumps(reply).encode() + b"\n")
 
 
 def _end(running: Mapping[int, socket.socket]) -> NoReturn:

@@ -1,5 +1,6 @@
 """Settings of the whole test suite. Shared fixtures are in the plugin modules beside this file."""
 
+import gc
 import os
 import sys
 
@@ -26,7 +27,7 @@ pytest_plugins = [
 LANES = ("slow", "system", "integration", "unit", "bench")
 
 #: Examples of one property in the quick profile; a test that asks for fewer keeps its own number.
-QUICK = 40
+QUICK = 25
 
 # quick: the same few examples in every run. full (CI): all, the same in every run. random (make fuzz): new ones.
 # A loaded machine is slow at random moments, which says nothing about the product: no deadline, no check of speed.
@@ -35,6 +36,18 @@ settings.register_profile("quick", _PATIENT, derandomize=True, database=None, ma
 settings.register_profile("full", _PATIENT, derandomize=True, database=None)
 settings.register_profile("random", _PATIENT, print_blob=True)
 settings.load_profile("quick")
+
+
+@pytest.fixture(scope="session")
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether all examples are wanted (`make test-all`), for tests that draw their own."""
+    return request.config.getoption("--hypothesis-profile") == "full"
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected out of every later collection of cycles: ten thousand tests, and all they import."""
+    gc.collect()
+    gc.freeze()
 
 
 def lane_of(item: pytest.Item) -> str:

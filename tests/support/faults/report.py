@@ -13,11 +13,11 @@ from typing import Any
 from support.faults import scenarios
 from support.faults.harness import FULL, RESULTS
 
-_TESTS = ("tests/system/faults", "tests/bench/test_ship_throughput.py")
+_TESTS = ("tests/slow/faults", "tests/bench/test_ship_throughput.py")
 
 _HEAD = """# Reliability
 
-`make faults` writes this page: it runs the fault suite (`tests/system/faults`) at full length against the whole product
+`make faults` writes this page: it runs the fault suite (`tests/slow/faults`) at full length against the whole product
 (`biasmeter up`: two workers, shipper, auditor, embedded PostgreSQL), under load from 24 clients, half of whose requests
 are streams. `make test` runs the same scenarios for a few seconds each.
 
@@ -31,7 +31,7 @@ After each scenario the suite asserts:
 - no request of a well-behaved client fails, except where workers were killed;
 - no process of the gateway logs a traceback.
 
-`tests/system/faults/test_estimates.py` fills one store while the shipper and its connections are killed, with every
+`tests/slow/faults/test_estimates.py` fills one store while the shipper and its connections are killed, with every
 record twice in the spool, and another store undisturbed: the estimates of both are equal to the last digit.
 """
 

@@ -1,6 +1,6 @@
 """The full design end to end: gateway, simulated deployments, store and runner as their users start them, and killed.
 
-`tests/system/probes/test_one_at_a_time.py` asks about a few statements,
+`tests/slow/probes/test_one_at_a_time.py` asks about a few statements,
 `tests/bench/test_one_at_a_time.py` about twenty.
 """
 

@@ -28,6 +28,7 @@ def direction_of(estimator, deployment):
     )
 
 
+@pytest.mark.slow
 def test_every_answer_is_read(asked):
     rows, _ = asked
     assert len(rows) == 2 * 6 * 120
@@ -55,6 +56,7 @@ def test_a_coin_is_not_flagged_and_has_no_direction(asked):
         assert entry.low < 0 < entry.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.5, 0.1])
 def test_answers_without_a_style_are_seldom_flagged(rate):
     """The bound is that of ten flags in 60 seeds, whose probability is below .1 % if 5 % are flagged."""

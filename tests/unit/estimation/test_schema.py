@@ -53,7 +53,9 @@ def analysed(folder, rows, by=(), reviews=None):
     return json.loads(canonical_bytes(analyse(tallies, options)))
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "the whole design" else ()) for name in CASES]
+)
 def test_documents_are_as_published(tmp_path, name):
     by = ("deployment", "category") if name == "the whole design" else ("deployment", "task")
     document = analysed(tmp_path, CASES[name](), by)

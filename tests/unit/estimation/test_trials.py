@@ -58,6 +58,7 @@ def known(found: FlaggedEntry | Missing) -> FlaggedEntry:
     return found
 
 
+@pytest.mark.slow
 def test_intervals_of_differences_hold_what_was_simulated() -> None:
     rates = {"control": (0.4, 0.3), "careful": (0.25, 0.3)}
     truth = {"ber_sel_full": -0.15, "ber_elab_full": 0.0, "dni": -0.15}

@@ -394,6 +394,7 @@ async def test_the_places_of_a_killed_worker_are_free_when_it_is_started_again(t
         assert traces(slots) == [0, 0]
 
 
+@pytest.mark.slow
 def test_nothing_drifts_in_100_000_random_steps(workers_slots: list[DeploymentSlots], clock: Clock) -> None:
     rng = Random(11)
     held: list[Slot] = []

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+import pytest
 from support.subtest_items import for_each
 
 from auditor.domain.coding import Stance
@@ -41,6 +42,7 @@ def test_no_condition_with_a_selection_is_left_out() -> None:
     assert BASELINE in CONDITIONS
 
 
+@pytest.mark.slow
 @for_each(TEMPLATES, lambda one: one.template_id)
 def test_plain_answers_are_read_as_they_are_meant(template: Template) -> None:
     number = int(re.sub(r"\D", "", template.template_id) or 0)

@@ -298,6 +298,7 @@ def test_every_scale_and_answer_is_named(task: Task) -> None:
             assert re.search(r"\(?A[).:] \{first\}\n\(?B[).:] \{second\}", asked), one.template_id
 
 
+@pytest.mark.slow
 @one_template
 def test_the_simulator_understands_every_template(template: Template) -> None:
     for statement in POOL[len(template.text or "") % 10 :: 10]:

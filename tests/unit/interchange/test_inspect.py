@@ -43,6 +43,7 @@ def test_a_log_of_the_package_is_coded_and_analysed(name: str, tmp_path: Path) -
     assert biasmeter.analyze(coded, n_boot=20).typed.deployments
 
 
+@pytest.mark.slow
 def test_an_audit_as_a_log_gives_the_same_analysis(tmp_path: Path) -> None:
     write_inputs(tmp_path)
     audit = tmp_path / "oat.jsonl"

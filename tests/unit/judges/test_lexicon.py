@@ -189,6 +189,7 @@ def test_kappa_by_hand():
     assert kappa(confusion) == pytest.approx(0.4)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (ANSWERS.exists() and COMPLETIONS.exists()), reason="needs ../shared/data")
 @pytest.mark.parametrize(
     ("part", "texts", "agrees", "kappa_", "endorsement"),

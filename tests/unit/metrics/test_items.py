@@ -88,6 +88,7 @@ def test_a_planted_differential_item_is_found_with_its_direction():
     assert {statement for statement, _ in found} == {"s20", "s30"}
 
 
+@pytest.mark.slow
 def test_without_a_differential_item_the_family_error_is_kept():
     wrong = sum(bool(differential_items(ITEMS[:10], DEPLOYMENTS, answers(seed)[:, :10])) for seed in range(40))
     assert wrong <= 7  # 2 expected at 5 %; more than 7 has a probability under 0.1 %
@@ -110,6 +111,7 @@ def test_a_short_form_chosen_from_random_answers_is_no_shorter_than_it_can_be():
     assert isinstance(form, Insufficient) or len(form.statements) > 20
 
 
+@pytest.mark.slow
 def test_a_short_form_keeps_the_true_ranks_in_most_samples():
     """The short version of tests/bench/test_short_form.py."""
     kept = [

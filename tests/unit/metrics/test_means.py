@@ -50,6 +50,7 @@ def test_one_deployment_is_its_own_mean():
     assert (mean.value, mean.low, mean.high) == pytest.approx((own.value, own.low, own.high), abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "shares"), [("ir", [0.2, 0.1, 0.1, 0.6]), ("ber_cor", [0.01, 0.1, 0.1, 0.79])])
 def test_interval_holds_the_truth(name, shares):
     """Statements that differ, four deployments that share their differences: .93 of 200 audits or more."""

@@ -23,6 +23,7 @@ from auditor.metrics.shares import (
 from auditor.stats.variance import squared_length_interval
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["oat", "panel, own", "crossed", "deployments, equal"])
 def test_intervals_hold_the_true_shares(name):
     """In seven of eight audits or more, each of them (``make measurements`` has a thousand of each kind)."""

@@ -114,6 +114,7 @@ def test_states_start_from_nothing():
     assert replace(state, seed=2).update(0.15).log_sums != state.update(0.15).log_sums
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "anchored"), [("B", True), ("E", True), ("E", False)])
 def test_hardly_anybody_is_paged_where_nothing_changes(name, anchored):
     """Ten deployments for ninety days; the two thousand are in tests/benchmarks."""

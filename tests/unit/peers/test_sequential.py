@@ -52,6 +52,7 @@ def test_the_order_is_drawn_and_always_the_same():
     assert order.tolist() != sorted(order.tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scores, above", "normal, below", "themes, above"])
 def test_at_the_boundary_either_verdict_is_rare(name):
     found = shares([peeked(BOUNDARY[name], seed) for seed in range(100)])

@@ -109,6 +109,7 @@ def test_enough_is_known_when_the_sequence_is_narrow_and_not_before_twenty_block
     assert not is_known(values, Probe(plan="panel"))
 
 
+@pytest.mark.slow
 def test_the_interval_at_the_stop_holds_the_rate_of_the_panel() -> None:
     """300 simulated passes over statements that differ a lot; each stops as soon as it may. Promised: 95 %."""
     chance = np.random.default_rng(2)

@@ -180,6 +180,7 @@ def test_unequal_sides_are_refused():
         paired_difference(np.zeros(3), np.zeros(2), np.arange(3), span=1, seed=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gain", "loss"), [(0.02, 0.02), (0.1, 0.03), (0.25, 0.05), (0.0, 0.01)], ids=["rare", "shift", "large", "one-way"]
 )

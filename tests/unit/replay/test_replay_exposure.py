@@ -23,6 +23,7 @@ def exposed(arms, name=SELECTION, n_boot=200, seed=0):
     return exposure(arms, Scores.of(arms, METRICS[name]), n_boot=n_boot, seed=seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_intervals_hold_the_declared_lowest_highest_and_range(name):
     """In nine of ten at the least, 0 where truths are equal (``make measurements`` has a thousand, and rare scores)."""

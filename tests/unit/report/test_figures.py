@@ -132,6 +132,7 @@ def test_every_colour_has_a_value_in_light_and_dark() -> None:
         assert f"--{colour.name.lower().replace('_', '-')}:" in dark
 
 
+@pytest.mark.slow
 @everywhere
 def test_the_same_entries_give_the_same_bytes_whatever_the_reader_s_settings(name: str) -> None:
     before = dict(mpl.rcParams)
@@ -155,6 +156,7 @@ def test_a_name_that_is_too_long_is_cut_and_told_in_full(name: str) -> None:
         assert any(each in title for title in titles(markup))
 
 
+@pytest.mark.slow
 @everywhere
 @pytest.mark.parametrize("count", [1, 20])
 def test_nothing_is_drawn_beside_the_sheet(name: str, count: int) -> None:

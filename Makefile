@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-all costs docs check fuzz faults golden expected notebook structure bench bench-trees measurements schemas embed ray constraints requirements sbom clean
+.PHONY: help demo test test-all costs coverage docs check fuzz faults golden expected notebook structure bench bench-trees measurements schemas embed ray constraints requirements sbom clean
 
 help:
 	@echo "make demo    the whole product on this machine, against simulated deployments"
 	@echo "make test    install into .venv and run the tests: some minutes"
 	@echo "make test-all   also the slow ones: soaks, kills, fleets, every example"
 	@echo "make costs   the tests, and what each costs"
+	@echo "make coverage   lines of the product that the tests run"
 	@echo "make fuzz    the tests of properties with new random examples"
 	@echo "make faults  the fault suite at full length (ten minutes); writes docs/reliability.md"
 	@echo "make golden OUT=DIR   record what the main commands write"
@@ -64,7 +65,8 @@ embed: $(VENV)/embed.stamp
 ray: $(VENV)/ray.stamp
 
 # As many processes as cores, each with whole files. Every run draws the same examples.
-PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m
+PYTEST_OPTIONS := -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder -m
+PYTEST := $(BIN)/python $(PYTEST_OPTIONS)
 
 # Unit, integration and system tests: minutes. PYTEST_ARGS="tests/unit/metrics" selects some.
 test: $(VENV)/dev.stamp
@@ -81,6 +83,14 @@ fuzz: $(VENV)/dev.stamp
 # What each test and file of `make test` costs, in CPU and wall-clock seconds.
 costs: $(VENV)/dev.stamp
 	$(PYTEST) "not bench and not slow" --costs $(PYTEST_ARGS)
+
+# Lines of the product that the tests run, in all processes. LANE="not bench" counts the slow ones too.
+LANE ?= not bench and not slow
+coverage: $(VENV)/dev.stamp
+	$(BIN)/coverage erase
+	-$(BIN)/coverage run $(PYTEST_OPTIONS) "$(LANE)" $(PYTEST_ARGS)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --skip-covered --skip-empty --sort=miss | tail -40
 
 # docs/reliability.md. Disks of its own need the right to mount; without it those scenarios are left out.
 faults: $(VENV)/dev.stamp

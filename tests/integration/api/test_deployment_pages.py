@@ -3,10 +3,11 @@
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -23,13 +24,15 @@ from support.stores.audited_store import (
     ship,
     verdict,
 )
+from support.stores.databases import Databases
 from support.stores.exchanges import NOON
+from support.stores.postgres import apart, copied_database
 
 from auditor.domain.condition import BASELINE, Condition, Sentiment, Task
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.run_once import run_once
 from auditor.store.codings import register_coder
-from auditor.store.engine import transaction
+from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import read_estimates
 from auditor.store.references import StoredReference, add_reference
 
@@ -42,21 +45,40 @@ def later():
     return NOON + timedelta(minutes=30)
 
 
-@pytest.fixture
-async def address(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> AsyncIterator[str]:
-    """A console on a store in which d1 was asked under one condition more than d2, on two days."""
+async def seed(url: str, folder: Path) -> None:
+    """Store that d1 was asked under one condition more than d2, on two days."""
     conditions = [CTO, BASELINE]
-    await plan(migrated_url, SHARES, shipped_pool()[:100], conditions)
-    await plan(migrated_url, ["d1"], shipped_pool()[:40], [SKEPTICAL], name="p2")
-    await ship(migrated_url, panel_answers(SHARES, NOON - timedelta(days=1), conditions))
+    await plan(url, SHARES, shipped_pool()[:100], conditions)
+    await plan(url, ["d1"], shipped_pool()[:40], [SKEPTICAL], name="p2")
+    await ship(url, panel_answers(SHARES, NOON - timedelta(days=1), conditions))
     kinds = ["D|E"] * 20 + ["D|D"] * 12 + ["E|E"] * 8
     said = zip(shipped_pool()[:40], kinds, strict=True)
     more = [answered("d1", one, SKEPTICAL, ANSWERS[kind].format(group="they"), NOON, "p2") for one, kind in said]
-    await ship(migrated_url, more)
-    config = configuration(tmp_path, TRAFFIC)
-    await ship(migrated_url, [verdict("ED"[i % 2], "EDD"[i % 3], i) for i in range(60)])
-    await run_once(config, engine, later)
-    async with serving(migrated_url, config, later) as served:
+    await ship(url, more)
+    await ship(url, [verdict("ED"[i % 2], "EDD"[i % 3], i) for i in range(60)])
+    engine = make_engine(url)
+    await run_once(configuration(folder, TRAFFIC), engine, later)
+    await engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def seeded(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a seeded database, to be copied."""
+    with databases.fresh() as url:
+        apart(seed(url, tmp_path_factory.mktemp("seeded")))
+        yield urlsplit(url).path.removeprefix("/")
+
+
+@pytest.fixture
+def migrated_url(postgres_server: str, seeded: str) -> Iterator[str]:
+    with copied_database(postgres_server, seeded) as url:
+        yield url
+
+
+@pytest.fixture
+async def address(migrated_url: str, tmp_path: Path) -> AsyncIterator[str]:
+    """A console on a copy of the seeded store."""
+    async with serving(migrated_url, configuration(tmp_path, TRAFFIC), later) as served:
         yield served
 
 

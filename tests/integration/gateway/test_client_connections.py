@@ -16,6 +16,7 @@ import pytest
 import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
+from support.waiting import eventually
 
 from gateway.app import Router
 from gateway.server import OpenAnswer, Request, Server, WholeAnswer
@@ -65,6 +66,20 @@ class Listening:
             heard = await reader.read()
         writer.close()
         return heard
+
+    async def answer_another(self) -> None:
+        """Answer another client, after all that has come on the connections that are open."""
+        assert understood(await self.wire(LAST), 1) == [(200, b"onetwo")]
+
+    async def until_it_stands(self, count: Callable[[], int]) -> None:
+        """Wait until a number stays the same while another client is answered."""
+
+        async def stands() -> bool:
+            before = count()
+            await self.answer_another()
+            return count() == before
+
+        await eventually(stands)
 
 
 @asynccontextmanager
@@ -301,67 +316,64 @@ async def test_the_handler_of_a_client_that_has_left_is_cancelled_and_nothing_is
         assert server.server.tasks == []
 
 
-async def test_a_client_that_does_not_read_is_not_written_to_for_ever() -> None:
-    written = 0
+class Flood:
+    """A handler that writes as long as the client takes it."""
 
-    async def flood(request: Request) -> OpenAnswer:
-        nonlocal written
+    def __init__(self) -> None:
+        self.written = 0
+        self.ended = asyncio.Event()
+
+    async def __call__(self, request: Request) -> OpenAnswer:
         answer = OpenAnswer(request, 200, {})
-        while True:
-            answer.write(b"x" * 65536)
-            written += 65536
-            await answer.drain()
+        try:
+            while True:
+                answer.write(b"x" * 65536)
+                self.written += 65536
+                await answer.drain()
+        finally:
+            self.ended.set()
 
+
+async def test_a_client_that_does_not_read_is_not_written_to_for_ever() -> None:
+    flood = Flood()
     async with listening(flood=flood) as server:
         reader, writer = await server.connect()
         writer.write(b"GET /flood HTTP/1.1\r\nhost: h\r\n\r\n")
         await reader.read(1)
-        before = -1
-        while written != before:
-            before = written
-            await asyncio.sleep(0.2)
-        assert written < 16 << 20
+        await server.until_it_stands(lambda: flood.written)
+        assert flood.written < 16 << 20
         writer.transport.abort()
 
 
 async def test_a_client_that_takes_nothing_for_too_long_has_left() -> None:
-    begun, ended = asyncio.Event(), asyncio.Event()
-
-    async def flood(request: Request) -> OpenAnswer:
-        answer = OpenAnswer(request, 200, {})
-        begun.set()
-        try:
-            while True:
-                answer.write(b"x" * 65536)
-                await answer.drain()
-        finally:
-            ended.set()
-
+    flood = Flood()
     async with listening(flood=flood) as server:
-        _, writer = await server.connect()
+        reader, writer = await server.connect()
         writer.write(b"GET /flood HTTP/1.1\r\nhost: h\r\n\r\n")
-        await begun.wait()
-        await asyncio.sleep(0.2)
+        await reader.read(1)
+        await server.until_it_stands(lambda: flood.written)
         for _ in range(119):
             server.server.look()
-        await asyncio.sleep(0.05)
-        assert not ended.is_set()
+        await server.answer_another()
+        assert not flood.ended.is_set()
         server.server.look()  # ten minutes
-        await asyncio.wait_for(ended.wait(), 5)
+        await asyncio.wait_for(flood.ended.wait(), 5)
         writer.close()
 
 
 async def test_who_sends_request_after_request_and_waits_for_no_answer_gets_few() -> None:
     come = asyncio.Event()
+    seen: list[Request] = []
 
-    async def later(_: Request) -> WholeAnswer:
+    async def later(request: Request) -> WholeAnswer:
+        seen.append(request)
         await come.wait()
         return WholeAnswer(200, {}, b"")
 
     async with listening(later=later) as server:
         reader, writer = await server.connect()
         writer.write(b"GET /later HTTP/1.1\r\nhost: h\r\n\r\n" * 500)
-        await asyncio.sleep(0.1)
+        await eventually(lambda: bool(seen) and seen[0].client.ends_after(seen[0]))
         come.set()
         heard = await reader.read()
         assert heard.count(b"HTTP/1.1 200 OK") == 1
@@ -370,12 +382,11 @@ async def test_who_sends_request_after_request_and_waits_for_no_answer_gets_few(
 
 
 async def test_of_a_body_that_nobody_reads_little_is_held() -> None:
-    begun, come = asyncio.Event(), asyncio.Event()
+    come = asyncio.Event()
     seen: list[Request] = []
 
     async def later(request: Request) -> WholeAnswer:
         seen.append(request)
-        begun.set()
         await come.wait()
         return await echo(request)
 
@@ -383,9 +394,9 @@ async def test_of_a_body_that_nobody_reads_little_is_held() -> None:
         reader, writer = await server.connect()
         size = 900_000
         writer.write(f"POST /later HTTP/1.1\r\nhost: h\r\ncontent-length: {size}\r\n\r\n".encode() + b"x" * size)
-        await begun.wait()
-        await asyncio.sleep(0.2)
-        assert 0 < seen[0].held < 600_000
+        await eventually(lambda: bool(seen) and seen[0].held > 0)
+        await server.until_it_stands(lambda: seen[0].held)
+        assert seen[0].held < 600_000
         come.set()
         head = await reader.readuntil(b"\r\n\r\n")
         assert status_of(head) == 200
@@ -403,32 +414,30 @@ async def test_clients_that_are_waited_for_too_long_are_left(server: Listening) 
     for (_, writer), words in zip(clients, said, strict=True):
         writer.write(words)
     await clients[-1][0].readuntil(b"0\r\n\r\n")
-    await asyncio.sleep(0.05)
-    for looks, left in ((2, []), (1, [0]), (9, [0, 1, 2])):  # ten seconds for a first byte, a minute for the rest
+    await server.answer_another()
+    # Ten seconds for a first byte, a minute for the rest, an hour for the next request.
+    for looks, left in ((2, []), (1, [0]), (9, [0, 1, 2]), (720, [0, 1, 2, 3])):
         for _ in range(looks):
             server.server.look()
-        await asyncio.sleep(0.05)
+        await server.answer_another()
         ended = [reader.at_eof() or reader.exception() is not None for reader, _ in clients]
         assert [number for number, has_ended in enumerate(ended) if has_ended] == left
-    for _ in range(720):  # an hour
-        server.server.look()
-    await asyncio.sleep(0.05)
-    assert [reader.at_eof() or reader.exception() is not None for reader, _ in clients] == [True] * 4
     for _, writer in clients:
         writer.close()
 
 
 async def test_a_request_that_is_answered_slowly_is_waited_for() -> None:
-    come = asyncio.Event()
+    begun, come = asyncio.Event(), asyncio.Event()
 
     async def later(_: Request) -> WholeAnswer:
+        begun.set()
         await come.wait()
         return WholeAnswer(200, {}, b"")
 
     async with listening(later=later) as server:
         reader, writer = await server.connect()
         writer.write(b"GET /later HTTP/1.1\r\nhost: h\r\n\r\n")
-        await asyncio.sleep(0.05)
+        await begun.wait()
         for _ in range(10_000):
             server.server.look()
         come.set()
@@ -486,15 +495,15 @@ def test_whatever_comes_the_next_client_is_served(data: st.DataObject) -> None:
         length = data.draw(st.integers(0, 8))
         said[place : place + length] = data.draw(st.binary(max_size=8))
 
-    async def ask() -> bytes:
+    async def ask() -> None:
         async with listening() as server:
             _, writer = await server.connect()
             writer.write(bytes(said))
-            await asyncio.sleep(0.002)
+            await server.answer_another()
             writer.transport.abort()
-            return await server.wire(LAST)
+            await server.answer_another()
 
-    assert understood(uvloop.run(ask()), 1) == [(200, b"onetwo")]
+    uvloop.run(ask())
 
 
 # -- handlers that fail ----------------------------------------------------------------------------------------------

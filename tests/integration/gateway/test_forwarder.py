@@ -340,17 +340,21 @@ async def test_a_client_that_leaves_while_it_waits_frees_everything(
     settings = one(upstream, model)
     settings["deployments"][0]["concurrency"] = 1
     async with served(settings, tmp_path) as gateway:
+        slots = gateway.gateway.slots
         leaving = [asyncio.create_task(gateway.chat("m"))]
-        await upstream.until(lambda up: bool(up.requests))
+        if waiting_for == "a retry":
+            await eventually(lambda: bool(upstream.requests) and slots.pending("a") == 0)
+        else:
+            await upstream.until(lambda up: up.hanging == 1)
         if waiting_for == "a place":
             leaving.append(asyncio.create_task(gateway.chat("m")))
-        await asyncio.sleep(0.2)
+            await eventually(lambda: len(slots._lines.get("a", ())) == 1)
         for task in leaving:
             task.cancel()
         await asyncio.gather(*leaving, return_exceptions=True)
         await eventually(lambda: len(gateway.exchanges()) == len(leaving))
         assert {(kept.status, kept.outcome) for kept in gateway.exchanges()} == {(499, Outcome.CLIENT_GONE)}
-        assert gateway.gateway.slots.pending("a") == 0
+        assert slots.pending("a") == 0
         assert gateway.counted("biasmeter_in_flight") == {}
 
 

@@ -16,6 +16,7 @@ from support.servers.gateway_app import Served, served
 from typing_extensions import override
 
 from auditor.domain.exchange import Outcome
+from gateway.server.short_connection import ShortConnection
 from gateway.spool import SpoolWriter
 from gateway.turn_batch import TurnBatch
 
@@ -270,7 +271,7 @@ async def test_an_exchange_that_has_ended_is_complete_though_its_client_leaves(t
         upstream.send(ANSWER)
         await at.until(lambda: turns.are_due)
         client.close()
-        await asyncio.sleep(0.05)
+        await at.until(lambda: not at.gateway.server._connections)
         turns.end()
         assert at.ended() == [Outcome.COMPLETE]
         assert not any(at.gateway.counted("biasmeter_in_flight").values())
@@ -304,7 +305,9 @@ async def test_a_request_behind_another_is_answered_after_it(tmp_path: Path, tur
         upstream.send(ANSWER)
         await at.until(lambda: turns.are_due)
         client.send(b"no request\r\n\r\n")
-        await asyncio.sleep(0.05)
+        (connection,) = at.gateway.server._connections
+        assert isinstance(connection, ShortConnection)
+        await at.until(lambda: bool(connection._held))
         turns.end()
         first = await answer_to(client)
         assert first.startswith(WHOLE)

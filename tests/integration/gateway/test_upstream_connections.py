@@ -14,6 +14,7 @@ from support.upstreams.scripted_upstream import scripted_upstream
 from support.upstreams.upstream_answers import in_turn
 from support.upstreams.upstream_requests import IMPLEMENTATIONS, Asking, asking
 from support.upstreams.upstream_wire import CLOSE, FLUSH, HANG, RESET, Request, Step, Steps
+from support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])
 
@@ -172,8 +173,8 @@ async def test_after_thousands_of_requests_given_up_at_any_moment_nothing_is_lef
             assert up.received > 500
             assert len(up.connections) <= 20
         await up.until(lambda up: not up.connections)
-        await asyncio.sleep(0.01)  # transports close their sockets
-        assert len(list(Path("/proc/self/fd").iterdir())) <= before
+        # Transports close their sockets a turn of the event loop later.
+        await eventually(lambda: len(list(Path("/proc/self/fd").iterdir())) <= before)
     assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
 

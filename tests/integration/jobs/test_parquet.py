@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.stores.audited_store import CTO, configuration, panel_answers, plan, ship
 from support.stores.exchanges import NOON
+from support.waiting import eventually
 
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs import parquet
@@ -31,9 +32,5 @@ async def test_the_job_writes_the_folder(
     async with open_work(engine, config, clock) as work:
         job = asyncio.create_task(parquet.repeat_export(work))
         files = [file_of(folder, table.name, NOON.date()) for table in TABLES]
-        for _ in range(600):
-            if all(file.exists() for file in files):
-                break
-            await asyncio.sleep(0.05)
+        await eventually(lambda: all(file.exists() for file in files))
         job.cancel()
-        assert all(file.exists() for file in files)

@@ -7,11 +7,11 @@ from pathlib import Path
 import asyncpg
 from support.stores.aged_store import add_day, open_store
 from support.stores.audited_store import configuration, fetch
+from support.waiting import eventually
 
 from auditor.jobs.queue_worker import run_jobs
 
 NOW = datetime(2026, 3, 31, 18, tzinfo=UTC)
-PATIENCE = 120.0
 
 
 async def test_the_auditor_drops_what_is_due(migrated_url: str, tmp_path: Path) -> None:
@@ -25,11 +25,13 @@ async def test_the_auditor_drops_what_is_due(migrated_url: str, tmp_path: Path) 
     config = configuration(tmp_path, "retention: {content: 2d, facts: 9d}\n", migrated_url)
     stop = asyncio.Event()
     jobs = asyncio.create_task(run_jobs(config, migrated_url, stop, lambda: NOW))
+
+    async def is_concluded() -> bool:
+        assert not jobs.done()
+        return await concluded(migrated_url) == ages(0, 2, 3, 9)
+
     try:
-        async with asyncio.timeout(PATIENCE):
-            while await concluded(migrated_url) != ages(0, 2, 3, 9):
-                assert not jobs.done()
-                await asyncio.sleep(0.05)
+        await eventually(is_concluded, 120)
     finally:
         stop.set()
         await jobs

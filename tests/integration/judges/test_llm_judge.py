@@ -7,6 +7,7 @@ import time
 import httpx2
 import pytest
 from support.servers.judge_server import Say, completion, error, judge_of, label
+from support.waiting import eventually
 
 from auditor.domain.coding import ElaborationReason, Stance
 from auditor.errors import JudgeUnavailable
@@ -243,23 +244,20 @@ async def test_no_more_requests_at_once_than_allowed():
 
 
 async def test_a_retry_after_holds_back_the_other_requests_too():
-    def once(body):
-        return error(429, "slow down", headers={"retry-after": "0.4"}) if len(seen) == 1 else label("D")
+    asked_at: list[float] = []
 
-    seen: list[object] = []
-
-    def script(body):
-        seen.append(body)
-        return once(body)
+    def script(_body):
+        asked_at.append(time.monotonic())
+        return error(429, "slow down", headers={"retry-after": "0.2"}) if len(asked_at) == 1 else label("D")
 
     async with judge_of(script, concurrency=1) as (judge, _):
         first = asyncio.create_task(judge.read(S, "one"))
-        await asyncio.sleep(0.1)
-        began = time.monotonic()
+        await eventually(lambda: len(asked_at) == 1)
         await judge.read(S, "two")
-        held = time.monotonic() - began
         await first
-    assert held >= 0.2
+    refused_at, *others_at = asked_at
+    assert len(others_at) == 2
+    assert min(others_at) - refused_at >= 0.2
 
 
 async def test_describe_and_coder_say_who_labelled_and_keep_the_key():

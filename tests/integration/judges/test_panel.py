@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.servers.judge_server import completion, judge_of, label
+from support.waiting import eventually
 
 from auditor.coding.panel import Panel, decide, has_elaboration
 from auditor.domain.coding import ElaborationReason, Stance, Verdict
@@ -193,9 +194,9 @@ async def test_a_judge_that_is_away_codes_nothing():
 
 
 async def test_a_cancelled_panel_stops():
-    async with judge_of([replace(label("D"), delay=30)]) as (judge, _):
+    async with judge_of([replace(label("D"), delay=30)]) as (judge, server):
         task = asyncio.create_task(Panel(judges=(judge,)).read(statement="s", text="text"))
-        await asyncio.sleep(0.1)
+        await eventually(lambda: server.now == 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

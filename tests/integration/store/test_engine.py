@@ -1,23 +1,23 @@
 """What the end of a session of PostgreSQL becomes: one error, or another session, whatever the driver calls it."""
 
-import asyncio
 from typing import Any
 
 import asyncpg
 import pytest
 from sqlalchemy import event, text
-from support.stores.postgres import execute
-from support.stores.postgres_proxy import store_line
+from support.stores.postgres_proxy import StoreLine, store_line
 
 from auditor.errors import StoreUnavailable
 from auditor.store.engine import make_engine, transaction
 
 
-async def end_session(database_url: str, driver: asyncpg.Connection) -> None:
+async def end_session(line: StoreLine, driver: asyncpg.Connection) -> None:
     """Have the server end a session, and wait until its last words are here."""
-    pid = driver.get_server_pid()
-    await asyncio.to_thread(execute, database_url, f"SELECT pg_terminate_backend({pid})")
-    await asyncio.sleep(1.0)
+    another = await asyncpg.connect(line.url)
+    # True: the process has ended. The line relays what it said before it relays the answer to the next query.
+    assert await another.fetchval("SELECT pg_terminate_backend($1, 30000)", driver.get_server_pid())
+    assert await another.fetchval("SELECT 1") == 1
+    another.terminate()  # the line holds back the end that close() waits for
 
 
 async def test_a_session_that_ends_while_it_is_opened_means_a_store_that_is_away(database_url: str) -> None:
@@ -26,7 +26,7 @@ async def test_a_session_that_ends_while_it_is_opened_means_a_store_that_is_away
 
         @event.listens_for(engine.sync_engine, "connect", insert=True)
         def connected(connection: Any, _: Any) -> None:
-            connection.run_async(lambda driver: end_session(database_url, driver))
+            connection.run_async(lambda driver: end_session(line, driver))
             connection.cursor().execute("SHOW transaction isolation level")  # as SQLAlchemy asks a new session
 
         with pytest.raises(StoreUnavailable, match=r"the store does not answer: .* another operation"):
@@ -42,7 +42,7 @@ async def test_a_session_that_ends_between_two_statements_means_a_store_that_is_
         async def ask_twice() -> None:
             async with transaction(engine) as connection:
                 driver = (await connection.get_raw_connection()).driver_connection
-                await end_session(database_url, driver)
+                await end_session(line, driver)
                 await connection.execute(text("SELECT 1"))
 
         with pytest.raises(StoreUnavailable, match="another operation"):
@@ -55,7 +55,7 @@ async def test_a_session_that_ended_while_it_was_idle_is_replaced(database_url: 
         engine = make_engine(line.url, pool_size=1)
         async with transaction(engine) as connection:
             driver = (await connection.get_raw_connection()).driver_connection
-        await end_session(database_url, driver)
+        await end_session(line, driver)
         async with transaction(engine) as connection:
             assert await connection.scalar(text("SELECT 1")) == 1
     await engine.dispose()

@@ -64,12 +64,15 @@ class Audit:
     async def kill(self, victim: str) -> None:
         if victim == "audit run":
             self.runner.kill()
+            self.runner.wait()
         elif victim == "up":
             self.up.process.kill()
+            self.up.process.wait()
         else:
             await eventually(lambda: bool(self._pids(victim)))
-            os.kill(self._pids(victim)[0], signal.SIGKILL)
-        await asyncio.sleep(0.5)
+            killed = self._pids(victim)[0]
+            os.kill(killed, signal.SIGKILL)
+            await eventually(lambda: killed not in self._pids(victim))
         self.revive()
 
     def _pids(self, victim: str) -> list[int]:

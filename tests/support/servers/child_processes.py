@@ -32,13 +32,13 @@ class Child:
 
 @contextmanager
 def child_process(arguments: Sequence[str], *, log: Path | None = None, grace: float = 5.0) -> Iterator[Child]:
-    """Run `python -m` with a module of the tests and its arguments until the block ends.
+    """Run Python with these arguments, usually `-m` and a module of the tests, until the block ends.
 
     The child's first line is a JSON object. `log` is where the child writes its messages;
     they are shown when it does not get ready.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", *arguments],
+        [sys.executable, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -50,7 +50,7 @@ def child_process(arguments: Sequence[str], *, log: Path | None = None, grace: f
         line = process.stdout.readline()
         if not line:
             said = log.read_text(errors="replace") if log and log.exists() else ""
-            raise RuntimeError(f"{arguments[0]} ended with {process.wait(grace)} before it was ready\n{said}")
+            raise RuntimeError(f"{arguments[:2]} ended with {process.wait(grace)} before it was ready\n{said}")
         yield Child(process=process, hello=json.loads(line))
     finally:
         process.terminate()

@@ -41,7 +41,7 @@ def llamacpp_server(folder: Path) -> Iterator[LlamaCpp]:
     model, log = folder / f"{NAME}.gguf", folder / "llamacpp.log"
     if not model.exists():
         write_tiny_gguf(model)
-    with child_process(["support.servers.llamacpp_process", str(model), str(log)], log=log) as child:
+    with child_process(["-m", "support.servers.llamacpp_process", str(model), str(log)], log=log) as child:
         root = child.hello["url"]
         _wait_until_healthy(root)
         yield LlamaCpp(url=f"{root}/v1", child=child, log=log)

@@ -1,6 +1,5 @@
 """What an update of the windows reads, with so many responses in the past: tiles are written, and rows are counted."""
 
-import asyncio
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import asyncpg
 from support.stores.audited_store import configuration, fetch, panel_answers, plan, ship
 from support.stores.exchanges import NOON
+from support.waiting import eventually
 
 from auditor.domain.condition import Condition, Role, Task
 from auditor.instrument.pool import shipped_pool
@@ -79,12 +79,16 @@ async def _write_tiles(url: str, coder: str, past: int, hours: int) -> None:
 
 
 async def rows_read(url: str) -> int:
-    """Add up what all tables' statistics say, once what has ended has told of itself."""
+    """Add up what all tables' statistics say, once all other sessions have ended: a session tells all it read then."""
+    others = (
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'"
+        " AND pid <> pg_backend_pid()"
+    )
+
+    async def have_ended() -> bool:
+        return not await fetch(url, others)
+
+    await eventually(have_ended)
     query = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint AS n FROM pg_stat_user_tables"
-    found = -1
-    while True:
-        ((now,),) = await fetch(url, query)
-        if now == found:
-            return now
-        found = now
-        await asyncio.sleep(0.3)
+    ((found,),) = await fetch(url, query)
+    return int(found)

@@ -282,6 +282,7 @@ async def scripted_upstream(
 def upstream_process(*, log: Path | None = None, port: int = 0) -> Iterator[tuple[str, Child]]:
     """Run an upstream in a process of its own until the block ends; give its URL."""
     arguments = [
+        "-m",
         "support.upstreams.scripted_upstream",
         "--tied",
         "--port",

@@ -83,7 +83,7 @@ class SoakUpstream(ScriptedUpstream):
 @contextmanager
 def soak_upstream(log: Path) -> Iterator[tuple[str, Child]]:
     """Run the upstream until the block ends; give its URL."""
-    with child_process(["support.upstreams.soak_upstream", "--log", str(log)]) as child:
+    with child_process(["-m", "support.upstreams.soak_upstream", "--log", str(log)]) as child:
         yield child.hello["url"], child
 
 

@@ -1,6 +1,5 @@
 """kill -9 of each process under load: whatever reached a client in full is in the store, once, after the restart."""
 
-import asyncio
 import os
 import signal
 from collections.abc import Iterator
@@ -89,7 +88,7 @@ async def test_a_store_that_stands_still_is_not_noticed(product: Product) -> Non
             stopped = postgres_pids(product)
             for pid in stopped:
                 os.kill(pid, signal.SIGSTOP)
-            await asyncio.sleep(4)
+            await grown(asked, 1000)
             waiting = product.spooled()
             for pid in stopped:
                 os.kill(pid, signal.SIGCONT)

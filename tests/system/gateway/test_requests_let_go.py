@@ -1,10 +1,10 @@
 """A request that went wrong is let go at once; its prompt does not wait for a collection, which comes late."""
 
-import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -13,6 +13,7 @@ from support.servers.process_memory import resident
 from support.servers.product import Product, installation, settings
 from support.stores.databases import Databases
 from support.upstreams.scripted_upstream import upstream_process
+from support.waiting import eventually
 
 TIMES = 60
 PROMPT = b"x" * 1_000_000
@@ -60,8 +61,17 @@ async def left_in_mid_answer(product: Product) -> None:
     async with asked(product, "large-event:4000000") as answer:
         assert answer.status == 200
         await answer.content.readany()
-        await asyncio.sleep(0.05)
+        assert answer.connection is not None
+        assert answer.connection.transport is not None
+        _, port = answer.connection.transport.get_extra_info("sockname")
+        await eventually(lambda: waiting_to_be_taken(port) > 65_536)
         answer.close()
+
+
+def waiting_to_be_taken(port: int) -> int:
+    """Bytes that were written to the client at a port of this host, and that it has not taken."""
+    sockets = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(int(queues.split(":")[0], 16) for _, _, peer, _, queues, *_ in sockets if peer.endswith(f":{port:04X}"))
 
 
 @pytest.mark.parametrize("going_wrong", [refused, left_in_mid_answer])

@@ -1,6 +1,5 @@
 """Auditor processes at work on one store: they share it, survive one another's death, and no coding doubles."""
 
-import asyncio
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -154,7 +153,7 @@ async def test_sigterm_ends_a_process_at_work_soon(tmp_path: Path, migrated_url:
     await ship(migrated_url, panel_answers(SHARES, now()))
     with auditors(tmp_path, migrated_url, 1) as (one,):
         running = one.start("auditor", until=READY)
-        await asyncio.sleep(1.0)
+        await one.found("SELECT 1 FROM codings LIMIT 1")
         assert running.stop(patience=15) == 0
         assert "Traceback" not in running.said()
 

@@ -229,7 +229,7 @@ def test_two_processes_share_one_server_until_the_last_is_gone(place):
         server = place.postmaster()
         assert answers(url)
         first.process.communicate(timeout=10)  # ends of itself
-        time.sleep(2.5)  # longer than the grace
+        time.sleep(2.5)  # longer than the grace, whose end nothing tells of while the store is used
         assert answers(url)
         assert place.postmaster() == server
         assert len(place.supervisors()) == 1
@@ -286,7 +286,8 @@ def test_a_killed_server_comes_back_on_the_same_url_though_a_backend_outlived_it
             connection = await asyncpg.connect(url)
             # Busy, it does not look whether its server lives.
             busy = asyncio.create_task(connection.fetchval("SELECT count(*) FROM generate_series(1, 10000000000)"))
-            await asyncio.sleep(0.3)
+            query = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%10000000000)'"
+            await asyncio.to_thread(eventually, lambda: fetch(url, query))
             os.kill(server, signal.SIGKILL)
             with contextlib.suppress(OSError, asyncpg.PostgresError):
                 await busy
@@ -603,19 +604,24 @@ def test_a_copy_below_a_private_home_gets_data_of_its_own(private_home):
 
 def test_a_supervisor_asked_to_end_stays_while_the_store_is_used(our_place):
     with our_place.user() as user:
-        os.kill(our_place.supervisor(), signal.SIGTERM)
-        time.sleep(1)
+        supervisor = our_place.supervisor()
+        os.kill(supervisor, signal.SIGTERM)
+        with our_place.user() as later:  # a process starts and attaches: the signal has come by then
+            assert later.hello == user.hello
         assert answers(user.hello["url"])
-        assert len(our_place.supervisors()) == 1
+        assert our_place.supervisors() == [supervisor]
 
 
 def test_a_removed_folder_ends_server_and_supervisor(spare_place):
-    with spare_place.user():
+    with spare_place.user() as user:
+        threads = Path(f"/proc/{user.process.pid}/task")
+        before = len(list(threads.iterdir()))
         supervisor = spare_place.supervisors()[0]
         server = spare_place.postmaster()
         eventually(lambda: _removed(spare_place.folder.path))
         eventually(lambda: supervisor not in _pids() and server not in _pids())
-        time.sleep(1.2)
+        # The thread that would start another supervisor ends when it sees that the folder is gone.
+        eventually(lambda: len(list(threads.iterdir())) < before)
         assert not spare_place.folder.path.exists()
 
 

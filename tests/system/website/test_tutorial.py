@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from support.paths import DOCS
 from support.servers.ports import free_port
 from support.servers.product import MARK, kill_all, marked_pids
 from support.stores.postgres import remove_store
-from support.waiting import PATIENCE
+from support.waiting import wait_until
 
 PAGE = DOCS / "tutorial.md"
 
@@ -43,10 +42,7 @@ def test_the_commands_work_as_printed(tmp_path: Path) -> None:
         )  # fmt: skip
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         # The embedded PostgreSQL ends a moment after its last user.
-        deadline = time.monotonic() + PATIENCE
-        while marked_pids(mark):
-            assert time.monotonic() < deadline, marked_pids(mark)
-            time.sleep(0.1)
+        wait_until(lambda: not marked_pids(mark))
     finally:
         kill_all(marked_pids(mark))
         remove_store(tmp_path / "biasmeter-data")

@@ -75,6 +75,10 @@ class Command:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def terminate(self) -> None:
+        """Ask it to end (-15)."""
+        self.send_signal(signal.SIGTERM)
+
     def kill(self) -> None:
         """Kill it (-9)."""
         self.send_signal(signal.SIGKILL)

@@ -1,8 +1,9 @@
 """What the command line does on an installation without extras, and what it says of its own version."""
 
-import asyncio
+import json
 import os
 import socket
+import subprocess
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -27,6 +28,23 @@ class Hide:
         if name.partition(".")[0] in HIDDEN:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Hide())
+"""
+
+#: A process that has read the command line, as each command does first, and is forked for each of them.
+COMMANDS = """
+import json, os, sys
+from biasmeter.cli import main
+statuses = {}
+for name, arguments in json.load(sys.stdin).items():
+    pid = os.fork()
+    if not pid:
+        os.dup2(os.open("/dev/null", os.O_RDWR), 1)
+        os.dup2(os.open(f"{name}.stderr", os.O_WRONLY | os.O_CREAT), 2)
+        sys.argv = ["biasmeter", *arguments]
+        main()
+        sys.exit()
+    statuses[name] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+json.dump(statuses, sys.stdout)
 """
 
 CONFIG = """
@@ -108,24 +126,28 @@ def folder(tmp_path_factory):
         yield folder
 
 
-async def run_without_extras(folder: Path, *arguments: str) -> tuple[int | None, str]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "biasmeter",
-        *arguments,
+@pytest.fixture(scope="module")
+def ended(folder: Path) -> dict[str, tuple[int, str]]:
+    """The exit status of each command on an installation without extras, and what it said."""
+    asked = {name: [*name.split(), *ARGUMENTS.get(name, ["-c", "biasmeter.yaml"])] for name in command_names()}
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS],
+        input=json.dumps(asked),
+        stdout=subprocess.PIPE,
+        text=True,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder / "hooks"), "BIASMETER_DATABASE_URL": "", "NO_COLOR": "1"},
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
+        timeout=300,
+        check=True,
     )
-    _, error = await asyncio.wait_for(process.communicate(), 60)
-    return process.returncode, error.decode()
+    return {name: (status, (folder / f"{name}.stderr").read_text()) for name, status in json.loads(done.stdout).items()}
 
 
 @pytest.mark.parametrize("name", command_names())
-async def test_no_command_ends_with_a_traceback_on_the_base_installation(folder, name):
-    status, error = await run_without_extras(folder, *name.split(), *ARGUMENTS.get(name, ["-c", "biasmeter.yaml"]))
+def test_no_command_ends_with_a_traceback_on_the_base_installation(
+    ended: dict[str, tuple[int, str]], name: str
+) -> None:
+    status, error = ended[name]
     if status == 0:
         return
     assert "Usage:" not in error, error  # the arguments above are wrong
@@ -139,16 +161,15 @@ async def test_no_command_ends_with_a_traceback_on_the_base_installation(folder,
         assert error.endswith("; run: pip install 'biasmeter[audit]'\n")
 
 
-async def test_another_missing_module_is_a_defect():
+def test_another_missing_module_is_a_defect():
     assert missing_extra(ModuleNotFoundError("No module named 'gatewya'", name="gatewya")) is None
 
 
-async def test_the_version(folder):
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "biasmeter", "--version", cwd=folder, stdout=asyncio.subprocess.PIPE
+def test_the_version(folder):
+    done = subprocess.run(
+        [sys.executable, "-m", "biasmeter", "--version"], cwd=folder, capture_output=True, text=True, check=True
     )
-    out, _ = await process.communicate()
     extensions = [find_spec(name) for name in ("gateway._primitives", "gateway.redaction._prefilter")]
     in_use = "in use" if all(extensions) else "not in use"
-    assert out.decode() == f"biasmeter {biasmeter.__version__} (optional C extension: {in_use})\n"
+    assert done.stdout == f"biasmeter {biasmeter.__version__} (optional C extension: {in_use})\n"
     assert biasmeter.__version__ == version("biasmeter")

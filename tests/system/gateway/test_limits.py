@@ -22,8 +22,8 @@ CHAT = "/v1/chat/completions"
 PRICE = {"input": 1000, "output": 1000}
 
 
-def priced(upstream_url: str) -> dict[str, Any]:
-    given = settings(upstream_url, retries=0)
+def priced(upstream_url: str, *, workers: int) -> dict[str, Any]:
+    given = settings(upstream_url, retries=0, workers=workers)
     for deployment in given["deployments"]:
         deployment["price"] = PRICE
     return given
@@ -31,12 +31,12 @@ def priced(upstream_url: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[list[Product]]:
-    """Two running gateways of two workers each, on one store, each with its own data directory."""
+    """Two running gateways on one store, each with its own data directory; the first has two workers."""
     with (
         databases.fresh() as url,
         upstream_process() as (upstream_url, _),
-        installation(tmp_path_factory.mktemp("one"), priced(upstream_url), url) as one,
-        installation(tmp_path_factory.mktemp("two"), priced(upstream_url), url) as two,
+        installation(tmp_path_factory.mktemp("one"), priced(upstream_url, workers=2), url) as one,
+        installation(tmp_path_factory.mktemp("two"), priced(upstream_url, workers=1), url) as two,
     ):
         one.create_key()
         with one.running("gateway"), two.running("gateway"):
@@ -137,8 +137,8 @@ async def test_a_budget_is_spent_on_two_hosts_and_listed(hosts: list[Product]) -
 
 
 async def test_a_spent_budget_stays_spent_when_the_gateway_starts_again(hosts: list[Product], tmp_path: Path) -> None:
-    third = {"data_dir": "data", "gateway": hosts[0].settings["gateway"] | {"listen": f"127.0.0.1:{free_port()}"}}
-    with installation(tmp_path, hosts[0].settings | third, hosts[0].database_url) as product:
+    third = {"data_dir": "data", "gateway": hosts[1].settings["gateway"] | {"listen": f"127.0.0.1:{free_port()}"}}
+    with installation(tmp_path, hosts[1].settings | third, hosts[1].database_url) as product:
         owner = Owner(product, product.create_key("--budget", "0.01")[1])
         with product.running("gateway"):
             await owner.known()

@@ -1,17 +1,22 @@
 """What the client receives is what the upstream's socket sent, byte for byte, and the exchange is in the store."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from uuid import UUID
 
 import aiohttp
 import asyncpg
 import pytest
+import pytest_asyncio
 from support.documents.routes import add_route
+from support.servers.ports import free_port
 from support.servers.product import Product, installation, settings
 from support.servers.recording_proxy import recording_shim
 from support.stores.databases import Databases
-from support.upstreams.scripted_upstream import ScriptedUpstream, upstream_process
+from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream, upstream_process
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 STREAMS = [
     "ordinary", "crlf", "comments", "large-event", "large-event:300000", "utf8-split", "utf8-split:3", "tool-calls",
@@ -26,6 +31,27 @@ def body(model: str, *, stream: bool) -> bytes:
     return (
         text + ',"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"h\\u00e9"}]}'
     ).encode()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def upstream() -> AsyncIterator[ScriptedUpstream]:
+    async with scripted_upstream() as up:
+        yield up
+
+
+@pytest.fixture(scope="module")
+def relaying(
+    tmp_path_factory: pytest.TempPathFactory, databases: Databases, upstream: ScriptedUpstream
+) -> Iterator[Product]:
+    """A gateway of one worker that runs for the whole module; nobody listens behind `refused`."""
+    configuration = settings(upstream.url, workers=1)
+    add_route(configuration, "refused", f"http://127.0.0.1:{free_port()}/v1")
+    with (
+        databases.fresh() as url,
+        installation(tmp_path_factory.mktemp("relaying"), configuration, url) as product,
+        product.running("gateway"),
+    ):
+        yield product
 
 
 @pytest.mark.parametrize("pieces", [None, (1, 2, 3, 5, 7)], ids=["as-sent", "tiny-packets"])
@@ -58,17 +84,18 @@ async def test_every_answer_is_relayed_byte_for_byte(
         assert row["total_us"] >= row["upstream_us"] > 0
 
 
-async def test_the_stored_exchange_has_its_facts(product: Product, upstream: ScriptedUpstream) -> None:
-    with product.running("gateway"):
-        async with aiohttp.ClientSession() as client:
-            for stream in (False, True):
-                payload = {"model": "gpt", "stream": stream, "messages": [], "stream_options": {"include_usage": True}}
-                async with client.post(product.url + "/v1/chat/completions", json=payload) as answer:
-                    await answer.read()
-                    assert answer.headers["x-biasmeter-deployment"] == "alias"
-                    assert answer.headers["x-biasmeter-attempts"] == "1"
-        await product.shipped()
-        unary, streamed = await product.rows("SELECT * FROM exchanges ORDER BY id")
+async def test_the_stored_exchange_has_its_facts(relaying: Product, upstream: ScriptedUpstream) -> None:
+    before = upstream.received
+    ids = []
+    async with aiohttp.ClientSession() as client:
+        for stream in (False, True):
+            payload = {"model": "gpt", "stream": stream, "messages": [], "stream_options": {"include_usage": True}}
+            async with client.post(relaying.url + "/v1/chat/completions", json=payload) as answer:
+                await answer.read()
+                assert answer.headers["x-biasmeter-deployment"] == "alias"
+                assert answer.headers["x-biasmeter-attempts"] == "1"
+                ids.append(answer.headers["x-biasmeter-exchange-id"])
+    unary, streamed = [await stored(relaying, each) for each in ids]
     for row in (unary, streamed):
         assert (row["origin"], row["route"], row["deployment"], row["model"]) == ("client", "gpt", "alias", "gpt")
         assert (row["status"], row["outcome"], row["finish_reason"]) == (200, "complete", "stop")
@@ -76,12 +103,13 @@ async def test_the_stored_exchange_has_its_facts(product: Product, upstream: Scr
         assert row["first_byte_us"] <= row["total_us"]
     assert (unary["stream"], streamed["stream"]) == (False, True)
     # The alias is exchanged in the request, and nowhere else.
-    assert json.loads(upstream.requests[0].body)["model"] == "ordinary"
+    assert json.loads(upstream.requests[before].body)["model"] == "ordinary"
 
 
 async def test_the_upstream_sees_its_own_key_and_only_declared_headers(
-    product: Product, upstream: ScriptedUpstream
+    relaying: Product, upstream: ScriptedUpstream
 ) -> None:
+    before = upstream.received
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     headers = {
         "authorization": "Bearer client-key",
@@ -89,19 +117,18 @@ async def test_the_upstream_sees_its_own_key_and_only_declared_headers(
         "x-stainless-os": "Linux",
         "traceparent": trace,
     }
-    with product.running("gateway"):
-        async with aiohttp.ClientSession() as client:
-            url = product.url + "/v1/chat/completions"
-            async with client.post(url, json={"model": "gpt", "messages": []}, headers=headers) as answer:
-                assert answer.status == 200
-    (asked,) = upstream.requests
+    async with aiohttp.ClientSession() as client:
+        url = relaying.url + "/v1/chat/completions"
+        async with client.post(url, json={"model": "gpt", "messages": []}, headers=headers) as answer:
+            assert answer.status == 200
+    (asked,) = upstream.requests[before:]
     assert asked.header("authorization") == "Bearer sk-upstream"
     sent = {name.lower() for name, _ in asked.headers}
     assert not sent & {"x-secret", "x-stainless-os", "cookie"}
     continued = asked.header("traceparent") or ""
     assert continued.split("-")[1] == trace.split("-")[1]
     assert continued.split("-")[2] != trace.split("-")[2]
-    row = await stored(product, answer.headers["x-biasmeter-exchange-id"])
+    row = await stored(relaying, answer.headers["x-biasmeter-exchange-id"])
     assert json.loads(row["tags"]) == {"trace_id": trace.split("-")[1], "parent_span_id": trace.split("-")[2]}
 
 
@@ -179,48 +206,41 @@ async def test_an_upstream_that_fails_before_its_first_byte_is_an_error_status(
     assert (row["status"], row["outcome"], row["error_type"]) == (status, "failed", code)
 
 
-async def test_an_upstream_that_is_not_there_is_a_502(product: Product, upstream: ScriptedUpstream) -> None:
-    await upstream.stop()
-    with product.running("gateway"):
-        async with (
-            aiohttp.ClientSession() as client,
-            client.post(product.url + "/v1/chat/completions", json={"model": "gpt"}) as answer,
-        ):
-            assert answer.status == 502
-            assert (await answer.json())["error"]["code"] == "upstream_connect"
+async def test_an_upstream_that_is_not_there_is_a_502(relaying: Product) -> None:
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(relaying.url + "/v1/chat/completions", json={"model": "refused"}) as answer,
+    ):
+        assert answer.status == 502
+        assert (await answer.json())["error"]["code"] == "upstream_connect"
 
 
 async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced(
-    product: Product, upstream: ScriptedUpstream
+    relaying: Product, upstream: ScriptedUpstream
 ) -> None:
-    product.settings["gateway"]["workers"] = 1
-    product.write()
-    with product.running("gateway"):
-        async with aiohttp.ClientSession() as client:
-            for _ in range(4):
-                async with client.post(product.url + "/v1/chat/completions", json={"model": "stale"}) as answer:
-                    assert answer.status == 200
-    assert upstream.received > 4
+    before = upstream.received
+    async with aiohttp.ClientSession() as client:
+        for _ in range(4):
+            async with client.post(relaying.url + "/v1/chat/completions", json={"model": "stale"}) as answer:
+                assert answer.status == 200
+    assert upstream.received - before > 4
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_client_that_leaves_frees_the_upstream_within_a_second(
-    product: Product, upstream: ScriptedUpstream, stream: bool
+    relaying: Product, upstream: ScriptedUpstream, stream: bool
 ) -> None:
-    with product.running("gateway"):
-        async with aiohttp.ClientSession() as client:
-            payload = {"model": "hang-mid-stream" if stream else "silence", "stream": stream}
-            asking = client.post(product.url + "/v1/chat/completions", json=payload)
-            if stream:
-                answer = await asking
-                await answer.content.readany()
-                answer.close()
-            else:
-                with pytest.raises(TimeoutError):
-                    await client.post(
-                        product.url + "/v1/chat/completions", json=payload, timeout=aiohttp.ClientTimeout(total=0.5)
-                    )
-                asking.close()
-            await upstream.until(lambda up: not up.connections, timeout_s=1.0)
-        (row,) = await product.found("SELECT * FROM exchanges")
-    assert (row["status"], row["outcome"]) == (499, "client_gone")
+    async with aiohttp.ClientSession() as client:
+        payload = {"model": "hang-mid-stream" if stream else "silence", "stream": stream}
+        asking = asyncio.create_task(client.post(relaying.url + "/v1/chat/completions", json=payload))
+        await upstream.until(lambda up: up.hanging == 1)
+        if stream:
+            answer = await asking
+            await answer.content.readany()
+            answer.close()
+        else:
+            asking.cancel()
+        await upstream.until(lambda up: up.hanging == 0, timeout_s=1.0)
+    query = "SELECT * FROM exchanges WHERE model = $1 AND status = 499"
+    (row,) = await relaying.found(query, payload["model"])
+    assert row["outcome"] == "client_gone"

@@ -9,37 +9,81 @@ import signal
 import subprocess
 import sys
 import termios
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import aiohttp
 import pytest
+import pytest_asyncio
+from support.clients.each_worker import ask_each_worker
 from support.clients.load import grown, load
 from support.servers.ports import free_port
-from support.servers.product import Product, Running, marked_pids
-from support.upstreams.scripted_upstream import ScriptedUpstream
+from support.servers.product import Product, Running, installation, marked_pids, settings
+from support.stores.databases import Databases
+from support.upstreams import upstream_answers
+from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
 from support.waiting import eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 Settings = dict[str, Any]
 
 
-@pytest.fixture
-def product(product: Product) -> Product:
+def route(model: str, deployment: str) -> Settings:
+    return {"model": model, "deployments": [deployment], "capture": "full"}
+
+
+def configuration(upstream_url: str) -> Settings:
     """Without the route that takes every model, so that one that is not routed is seen."""
-    product.settings["routes"] = [route("ordinary", "relayed"), route("old", "alias")]
-    product.write()
-    return product
+    return settings(upstream_url) | {"routes": [route("ordinary", "relayed"), route("old", "alias")]}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def upstream() -> AsyncIterator[ScriptedUpstream]:
+    async with scripted_upstream(upstream_answers.by_model) as up:
+        yield up
+
+
+@pytest.fixture(scope="module")
+def gateway(
+    tmp_path_factory: pytest.TempPathFactory, databases: Databases, upstream: ScriptedUpstream
+) -> Iterator[tuple[Product, Running]]:
+    """A gateway of two workers that runs for the whole module."""
+    folder = tmp_path_factory.mktemp("reloaded")
+    with (
+        databases.fresh() as url,
+        installation(folder, configuration(upstream.url), url) as product,
+        product.running("gateway") as running,
+    ):
+        yield product, running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def served(gateway: tuple[Product, Running]) -> AsyncIterator[tuple[Product, Running]]:
+    """The gateway of the module; what a test changes in its configuration is undone after it."""
+    product, running = gateway
+    began_with = copy.deepcopy(product.settings)
+    yield product, running
+    product.settings = began_with
+    await reloaded(product, running, "reloaded: ")  # also where nothing has changed
 
 
 @pytest.fixture
+def unserved(upstream: ScriptedUpstream, tmp_path: Path, migrated_url: str) -> Iterator[Product]:
+    """An installation of which nothing runs yet."""
+    made = configuration(upstream.url)
+    made["gateway"]["workers"] = 1
+    with installation(tmp_path, made, migrated_url) as product:
+        yield product
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def client() -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession() as session:
         yield session
-
-
-def route(model: str, deployment: str) -> Settings:
-    return {"model": model, "deployments": [deployment], "capture": "full"}
 
 
 async def ask(client: aiohttp.ClientSession, product: Product, model: str) -> int:
@@ -78,56 +122,60 @@ async def reloaded(product: Product, running: Running, words: str = ": reloaded:
 
 
 async def test_routes_come_and_go_under_load_and_no_request_fails(
-    product: Product, upstream: ScriptedUpstream, client: aiohttp.ClientSession
+    served: tuple[Product, Running], client: aiohttp.ClientSession
 ) -> None:
-    with product.running("gateway") as running:
-        async with load(product.url) as asked:
-            for turn in range(5):
-                await grown(asked, 50)
-                gone = product.settings["routes"].pop()["model"]
-                product.settings["routes"].append(route(f"fresh-{turn}", "alias"))
-                line = await reloaded(product, running)
-                assert f"routes added: fresh-{turn}; routes removed: {gone}; configuration " in line
-                assert await everywhere(client, product, f"fresh-{turn}") == {200}
-                assert await everywhere(client, product, gone) == {404}
-        assert asked.failures == []
+    product, running = served
+    async with load(product.url) as asked:
+        for turn in range(2):
+            await grown(asked, 50)
+            gone = product.settings["routes"].pop()["model"]
+            product.settings["routes"].append(route(f"fresh-{turn}", "alias"))
+            line = await reloaded(product, running)
+            assert f"routes added: fresh-{turn}; routes removed: {gone}; configuration " in line
+            assert await everywhere(client, product, f"fresh-{turn}") == {200}
+            assert await everywhere(client, product, gone) == {404}
+    assert asked.failures == []
 
 
 async def test_a_request_in_flight_ends_as_it_began(
-    product: Product, upstream: ScriptedUpstream, client: aiohttp.ClientSession
+    served: tuple[Product, Running], upstream: ScriptedUpstream, client: aiohttp.ClientSession
 ) -> None:
+    product, running = served
     product.settings["deployments"][0]["model"] = "hang-mid-stream"
-    product.write()
-    with product.running("gateway") as running:
-        payload = {"model": "old", "stream": True, "messages": []}
-        async with client.post(product.url + "/v1/chat/completions", json=payload) as streaming:
-            await upstream.until(lambda up: up.hanging == 1)
-            product.settings["routes"].pop()
-            product.settings["deployments"].pop(0)
-            await reloaded(product, running)
-            assert await everywhere(client, product, "old") == {404}
-            upstream.release()
-            assert (await streaming.read()).endswith(b"data: [DONE]\n\n")
-        await product.shipped()
-        (row,) = await product.rows("SELECT * FROM exchanges")
+    await reloaded(product, running)
+    payload = {"model": "old", "stream": True, "messages": []}
+    async with client.post(product.url + "/v1/chat/completions", json=payload) as streaming:
+        await upstream.until(lambda up: up.hanging == 1)
+        product.settings["routes"].pop()
+        product.settings["deployments"].pop(0)
+        await reloaded(product, running)
+        assert await everywhere(client, product, "old") == {404}
+        upstream.release()
+        assert (await streaming.read()).endswith(b"data: [DONE]\n\n")
+    await product.shipped()
+    exchange_id = UUID(streaming.headers["x-biasmeter-exchange-id"])
+    (row,) = await product.rows("SELECT * FROM exchanges WHERE id = $1", exchange_id)
     assert (row["route"], row["deployment"], row["outcome"]) == ("old", "alias", "complete")
 
 
 async def test_a_deployments_new_key_is_used_and_told_to_nobody(
-    product: Product, upstream: ScriptedUpstream, client: aiohttp.ClientSession
+    served: tuple[Product, Running], upstream: ScriptedUpstream, client: aiohttp.ClientSession
 ) -> None:
-    with product.running("gateway") as running:
-        product.settings["deployments"][0]["api_key"] = "sk-renewed"
-        line = await reloaded(product, running)
-        assert "reloaded: deployments changed: alias; configuration " in line
-        assert await everywhere(client, product, "old") == {200}
-        assert {dict(request.headers)["authorization"] for request in upstream.requests} == {"Bearer sk-renewed"}
-        assert "sk-renewed" not in running.said()
+    product, running = served
+    product.settings["deployments"][0]["api_key"] = "sk-renewed"
+    line = await reloaded(product, running)
+    assert "reloaded: deployments changed: alias; configuration " in line
+    before = upstream.received
+    assert await everywhere(client, product, "old") == {200}
+    assert {dict(asked.headers)["authorization"] for asked in upstream.requests[before:]} == {"Bearer sk-renewed"}
+    assert "sk-renewed" not in running.said()
 
 
 async def test_a_new_body_limit_holds_for_bodies_of_unknown_length_too(
-    product: Product, client: aiohttp.ClientSession
+    served: tuple[Product, Running], client: aiohttp.ClientSession
 ) -> None:
+    product, running = served
+
     async def pieces() -> AsyncIterator[bytes]:
         yield b'{"model": "old", "messages": [], "padding": "'
         yield b"x" * 10_000 + b'"}'
@@ -138,12 +186,11 @@ async def test_a_new_body_limit_holds_for_bodies_of_unknown_length_too(
         ) as answer:
             return answer.status
 
-    with product.running("gateway") as running:
-        for limit, status in (("5kB", 413), ("50kB", 200)):
-            product.settings["gateway"]["body_limit"] = limit
-            line = await reloaded(product, running)
-            assert "changed: gateway.body_limit;" in line
-            assert {await asked() for _ in range(6)} == {status}
+    for limit, status in (("5kB", 413), ("50kB", 200)):
+        product.settings["gateway"]["body_limit"] = limit
+        line = await reloaded(product, running)
+        assert "changed: gateway.body_limit;" in line
+        assert {await asked() for _ in range(6)} == {status}
 
 
 def break_yaml(product: Product) -> None:
@@ -169,7 +216,8 @@ def remove_file(product: Product) -> None:
     product.config.unlink()
 
 
-async def test_a_file_that_is_wrong_changes_nothing(product: Product, client: aiohttp.ClientSession) -> None:
+async def test_a_file_that_is_wrong_changes_nothing(served: tuple[Product, Running]) -> None:
+    product, running = served
     spoilt: list[tuple[Callable[[Product], None], str]] = [
         (break_yaml, "biasmeter.yaml:"),
         (add_unknown_key, "gateway.wokers"),
@@ -178,24 +226,22 @@ async def test_a_file_that_is_wrong_changes_nothing(product: Product, client: ai
         (remove_file, "no such file"),
     ]
     whole = copy.deepcopy(product.settings)
-    with product.running("gateway") as running:
-        for spoil, said in spoilt:
-            product.settings = copy.deepcopy(whole)
-            spoil(product)
-            line = await hung_up(running, "nothing was reloaded: ")
-            assert said in line
-            assert "biasmeter.yaml" in line
-        # A worker that is started again serves the same as the others.
-        for pid in running.pids("gateway.worker"):
-            os.kill(pid, signal.SIGKILL)
-        await eventually(lambda: answered(client, product))
-        assert await everywhere(client, product, "old") == {200}
-        assert "Traceback" not in running.said()
+    for spoil, said in spoilt:
+        product.settings = copy.deepcopy(whole)
+        spoil(product)
+        line = await hung_up(running, "nothing was reloaded: ")
+        assert said in line
+        assert "biasmeter.yaml" in line
+    # A worker that is started again serves the same as the others.
+    os.kill(running.pids("gateway.worker")[0], signal.SIGKILL)
+    await eventually(lambda: each_worker_answers(product, "old"))
+    assert "Traceback" not in running.said()
 
 
 async def test_what_only_a_restart_changes_is_refused_with_all_the_rest(
-    product: Product, client: aiohttp.ClientSession
+    served: tuple[Product, Running], client: aiohttp.ClientSession
 ) -> None:
+    product, running = served
     changes: list[tuple[Settings, str]] = [
         ({"data_dir": "elsewhere"}, "data_dir"),
         ({"store": {"url": "postgresql://nobody@127.0.0.1:1/nothing"}}, "store.url"),
@@ -204,65 +250,66 @@ async def test_what_only_a_restart_changes_is_refused_with_all_the_rest(
     ]
     running_on = copy.deepcopy(product.settings)
     running_on["routes"].append(route("fresh", "alias"))
-    with product.running("gateway") as running:
-        for change, keys in changes:
-            product.settings = running_on | change
-            product.write()
-            line = await hung_up(running, "nothing was reloaded: ")
-            assert line.endswith(f"nothing was reloaded: {keys}: changing this needs a restart")
-        product.settings = running_on
-        assert await everywhere(client, product, "fresh") == {404}
-        assert await everywhere(client, product, "old") == {200}
+    for change, keys in changes:
+        product.settings = running_on | change
+        product.write()
+        line = await hung_up(running, "nothing was reloaded: ")
+        assert line.endswith(f"nothing was reloaded: {keys}: changing this needs a restart")
+    product.settings = running_on
+    assert await everywhere(client, product, "fresh") == {404}
+    assert await everywhere(client, product, "old") == {200}
 
 
 async def test_the_number_of_workers_given_on_the_command_line_stays(
-    product: Product, client: aiohttp.ClientSession
+    unserved: Product, client: aiohttp.ClientSession
 ) -> None:
-    running = product.start("gateway", "--workers", "1")
-    product.settings["routes"].append(route("fresh", "alias"))
-    await reloaded(product, running)
-    assert await everywhere(client, product, "fresh") == {200}
+    unserved.settings["gateway"]["workers"] = 2
+    unserved.write()
+    running = unserved.start("gateway", "--workers", "1")
+    unserved.settings["routes"].append(route("fresh", "alias"))
+    await reloaded(unserved, running)
+    assert await everywhere(client, unserved, "fresh") == {200}
     assert len(running.pids("gateway.worker")) == 1
     assert running.stop() == 0
 
 
 async def test_a_worker_that_is_started_again_serves_the_new_configuration(
-    product: Product, client: aiohttp.ClientSession
+    served: tuple[Product, Running], client: aiohttp.ClientSession
 ) -> None:
-    with product.running("gateway") as running:
-        for name, killed_early in (("first", 1), ("second", 2)):
-            product.settings["routes"].append(route(name, "alias"))
-            for pid in running.pids("gateway.worker")[:killed_early]:
-                os.kill(pid, signal.SIGKILL)  # to be started again while the reload is under way
-            await reloaded(product, running)
-            assert await everywhere(client, product, name) == {200}
-            for pid in running.pids("gateway.worker"):
-                os.kill(pid, signal.SIGKILL)
-            await eventually(lambda: answered(client, product))
-            assert await everywhere(client, product, name) == {200}
+    product, running = served
+    product.settings["routes"].append(route("fresh", "alias"))
+    os.kill(running.pids("gateway.worker")[0], signal.SIGKILL)  # to be started again while the reload is under way
+    await reloaded(product, running)
+    assert await everywhere(client, product, "fresh") == {200}
+    for pid in running.pids("gateway.worker"):
+        os.kill(pid, signal.SIGKILL)
+    await eventually(lambda: each_worker_answers(product, "fresh"))
 
 
-async def answered(client: aiohttp.ClientSession, product: Product) -> bool:
+async def each_worker_answers(product: Product, model: str) -> bool:
     try:
-        return await everywhere(client, product, "ordinary") == {200}
+        return set(await ask_each_worker(product, lambda client: ask(client, product, model))) == {200}
     except aiohttp.ClientError:  # a worker has died with the connection
         return False
 
 
-async def test_a_storm_of_signals_ends_with_the_last_file(product: Product, client: aiohttp.ClientSession) -> None:
-    with product.running("gateway") as running:
-        async with load(product.url) as asked:
-            for turn in range(20):
-                product.settings["routes"][-1] = route(f"fresh-{turn}", "alias")
-                replace(product)
-                running.process.send_signal(signal.SIGHUP)
-            await told(running, "routes added: fresh-19;")
-            assert await everywhere(client, product, "fresh-19") == {200}
-            assert await everywhere(client, product, "old") == {404}
-        assert asked.failures == []
-        assert len(running.pids("gateway.worker")) == 2
-        assert "nothing was reloaded: biasmeter" not in running.said()
-        assert "ended with status" not in running.said()
+async def test_a_storm_of_signals_ends_with_the_last_file(
+    served: tuple[Product, Running], client: aiohttp.ClientSession
+) -> None:
+    product, running = served
+    known = len(running.said())
+    async with load(product.url) as asked:
+        for turn in range(20):
+            product.settings["routes"][-1] = route(f"storm-{turn}", "alias")
+            replace(product)
+            running.process.send_signal(signal.SIGHUP)
+        await told(running, "routes added: storm-19;")
+        assert await everywhere(client, product, "storm-19") == {200}
+        assert await everywhere(client, product, "old") == {404}
+    assert asked.failures == []
+    assert len(running.pids("gateway.worker")) == 2
+    assert "nothing was reloaded: biasmeter" not in running.said()[known:]
+    assert "ended with status" not in running.said()[known:]
 
 
 def replace(product: Product) -> None:
@@ -275,41 +322,14 @@ def replace(product: Product) -> None:
     written.rename(final)
 
 
-async def test_hangups_for_the_children_are_not_theirs(product: Product, client: aiohttp.ClientSession) -> None:
-    with product.running("gateway") as running:
-        before = running.pids("gateway.")
-        for pid in before:
-            os.kill(pid, signal.SIGHUP)
-        product.settings["routes"].append(route("fresh", "alias"))
-        await reloaded(product, running)
-        assert running.pids("gateway.") == before
-
-
-async def test_the_auditor_beside_takes_the_new_configuration_too(
-    product: Product, client: aiohttp.ClientSession
-) -> None:
-    with product.running("up") as running:
-        before = running.pids("auditor")
-        product.settings["deployments"].append({"name": "third", "base_url": "http://127.0.0.1:1/v1"})
-        await reloaded(product, running, "auditor: reloaded: deployments added: third; configuration")
-        assert "third" in await deployments(client, product)
-        assert running.pids("auditor") == before
-        product.settings["audits"] = [{"name": "desk", "proposition": {"request": "$["}}]
-        line = await reloaded(product, running, "nothing was reloaded")
-        assert "audits: desk" in line
-
-
-async def test_the_auditor_alone_reloads_as_the_gateway_does(product: Product, client: aiohttp.ClientSession) -> None:
-    with product.running("auditor", until="listening on") as running:
-        product.settings["deployments"].append({"name": "third", "base_url": "http://127.0.0.1:1/v1"})
-        await reloaded(product, running)
-        assert "third" in await deployments(client, product)
-        product.settings["auditor"]["gateway"] = {"url": "http://127.0.0.1:1/v1", "key": "sk-x"}
-        line = await reloaded(product, running, "nothing was reloaded: ")
-        assert "auditor.gateway: changing this needs a restart" in line
-        break_yaml(product)
-        assert "biasmeter.yaml:" in await hung_up(running, "nothing was reloaded: ")
-        assert "third" in await deployments(client, product)
+async def test_hangups_for_the_children_are_not_theirs(served: tuple[Product, Running]) -> None:
+    product, running = served
+    before = running.pids("gateway.")
+    for pid in before:
+        os.kill(pid, signal.SIGHUP)
+    product.settings["routes"].append(route("fresh", "alias"))
+    await reloaded(product, running)
+    assert running.pids("gateway.") == before
 
 
 async def deployments(client: aiohttp.ClientSession, product: Product) -> list[str]:
@@ -343,11 +363,46 @@ async def in_terminal(product: Product, *arguments: str) -> AsyncIterator[tuple[
         process.wait()
 
 
-@pytest.mark.parametrize("command", ["gateway", "up", "auditor"])
-async def test_a_terminal_that_closes_ends_what_runs_in_it(product: Product, command: str) -> None:
-    async with in_terminal(product, command) as (running, close):
-        product.settings["routes"].append(route("fresh", "alias"))
-        await reloaded(product, running)
-        close()
-        assert await asyncio.to_thread(running.process.wait, 30) == 0
-        assert marked_pids(product.mark) == []
+async def ended_with_its_terminal(running: Running, close: Callable[[], None]) -> None:
+    """Close a terminal, and wait for all that ran in it to end well."""
+    close()
+    assert await asyncio.to_thread(running.process.wait, 30) == 0
+    assert marked_pids(running.mark) == []
+
+
+async def test_a_terminal_that_closes_ends_the_gateway_that_has_reloaded_in_it(unserved: Product) -> None:
+    async with in_terminal(unserved, "gateway") as (running, close):
+        unserved.settings["routes"].append(route("fresh", "alias"))
+        await reloaded(unserved, running)
+        await ended_with_its_terminal(running, close)
+
+
+async def test_the_auditor_beside_takes_the_new_configuration_too_and_ends_with_its_terminal(
+    unserved: Product, client: aiohttp.ClientSession
+) -> None:
+    async with in_terminal(unserved, "up") as (running, close):
+        before = running.pids("auditor")
+        unserved.settings["deployments"].append({"name": "third", "base_url": "http://127.0.0.1:1/v1"})
+        await reloaded(unserved, running, "auditor: reloaded: deployments added: third; configuration")
+        assert "third" in await deployments(client, unserved)
+        assert running.pids("auditor") == before
+        unserved.settings["audits"] = [{"name": "desk", "proposition": {"request": "$["}}]
+        line = await reloaded(unserved, running, "nothing was reloaded")
+        assert "audits: desk" in line
+        await ended_with_its_terminal(running, close)
+
+
+async def test_the_auditor_alone_reloads_as_the_gateway_does_and_ends_with_its_terminal(
+    unserved: Product, client: aiohttp.ClientSession
+) -> None:
+    async with in_terminal(unserved, "auditor") as (running, close):
+        unserved.settings["deployments"].append({"name": "third", "base_url": "http://127.0.0.1:1/v1"})
+        await reloaded(unserved, running)
+        assert "third" in await deployments(client, unserved)
+        unserved.settings["auditor"]["gateway"] = {"url": "http://127.0.0.1:1/v1", "key": "sk-x"}
+        line = await reloaded(unserved, running, "nothing was reloaded: ")
+        assert "auditor.gateway: changing this needs a restart" in line
+        break_yaml(unserved)
+        assert "biasmeter.yaml:" in await hung_up(running, "nothing was reloaded: ")
+        assert "third" in await deployments(client, unserved)
+        await ended_with_its_terminal(running, close)

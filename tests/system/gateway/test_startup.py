@@ -16,6 +16,14 @@ from support.waiting import eventually
 from auditor.domain.schema import SCHEMA_VERSION
 
 
+@pytest.fixture
+def product(product: Product) -> Product:
+    """An installation whose gateway has one worker."""
+    product.settings["gateway"]["workers"] = 1
+    product.write()
+    return product
+
+
 def refused(product: Product, *arguments: str) -> str:
     """Run a command that must refuse; give what it said. Only `up` says before what it is about to start."""
     done = product.run(*arguments, "-c", str(product.config), check=False)
@@ -113,8 +121,6 @@ def test_a_configuration_that_is_not_there_is_named(product: Product, command: s
 
 
 async def test_sigterm_turns_readiness_off_drains_and_ends_with_0(product: Product) -> None:
-    product.settings["gateway"]["workers"] = 1
-    product.write()
     running = product.start("gateway")
     async with aiohttp.ClientSession() as client:
         async with client.get(product.url + "/readyz") as answer:
@@ -220,11 +226,27 @@ async def test_a_schema_that_changes_while_the_gateway_runs_stops_nobody(product
         assert "Traceback" not in running.said()
 
 
-@pytest.mark.parametrize("module", ["auditor", "gateway.ship"])
-async def test_a_process_that_is_restarted_on_another_schema_stops_nobody(product: Product, module: str) -> None:
+async def test_only_workers_get_the_keys_of_deployments(product: Product, upstream: ScriptedUpstream) -> None:
+    product.settings["deployments"][0]["api_key"] = "${UPSTREAM_KEY}"
+    product.write()
+    product.environment["UPSTREAM_KEY"] = key = "sk-canary-5e1f0c7a"
     with product.running("up") as running:
+        async with (
+            aiohttp.ClientSession() as client,
+            client.post(product.url + "/v1/chat/completions", json={"model": "gpt"}) as answer,
+        ):
+            assert answer.status == 200
+        assert dict(upstream.requests[-1].headers)["authorization"] == f"Bearer {key}"
+        children = [pid for pid in marked_pids(product.mark) if pid != running.process.pid]
+        assert len(children) == 3
+        for pid in children:
+            assert key.encode() not in Path(f"/proc/{pid}/environ").read_bytes()
+
+
+async def test_a_shipper_that_is_restarted_on_another_schema_stops_nobody(product: Product) -> None:
+    with product.running("gateway") as running:
         await product.rows("UPDATE alembic_version SET version_num = '9999'")
-        (killed,) = running.pids(f"-m {module}")
+        (killed,) = running.pids("-m gateway.ship")
         os.kill(killed, signal.SIGKILL)
         await eventually(lambda: "cannot start (the store has schema 9999" in running.said())
         async with (
@@ -235,7 +257,7 @@ async def test_a_process_that_is_restarted_on_another_schema_stops_nobody(produc
         await product.rows("UPDATE alembic_version SET version_num = $1", SCHEMA_VERSION)
         await product.shipped()
         assert len(await product.rows("SELECT 1 FROM exchanges")) == 1
-        await eventually(lambda: killed not in running.pids(f"-m {module}") != [])
+        assert running.pids("-m gateway.ship") != [killed]
         assert "Traceback" not in running.said()
 
 
@@ -268,20 +290,3 @@ def test_a_database_that_is_not_there_is_told_in_one_line_and_waited_for(product
     with product.running("gateway") as running:
         assert "does not exist" in running.said()
         assert "Traceback" not in running.said()
-
-
-async def test_only_workers_get_the_keys_of_deployments(product: Product, upstream: ScriptedUpstream) -> None:
-    product.settings["deployments"][0]["api_key"] = "${UPSTREAM_KEY}"
-    product.write()
-    product.environment["UPSTREAM_KEY"] = key = "sk-canary-5e1f0c7a"
-    with product.running("up") as running:
-        async with (
-            aiohttp.ClientSession() as client,
-            client.post(product.url + "/v1/chat/completions", json={"model": "gpt"}) as answer,
-        ):
-            assert answer.status == 200
-        assert dict(upstream.requests[-1].headers)["authorization"] == f"Bearer {key}"
-        children = [pid for pid in marked_pids(product.mark) if pid != running.process.pid]
-        assert len(children) == 4
-        for pid in children:
-            assert key.encode() not in Path(f"/proc/{pid}/environ").read_bytes()

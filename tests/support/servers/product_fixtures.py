@@ -1,13 +1,18 @@
 """Fixtures of tests with real processes: an installation on a migrated store, in front of a scripted upstream."""
 
+import copy
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+from support.servers.ports import free_port
 from support.servers.product import Product, installation, settings
 from support.stores.databases import Databases
+from support.stores.postgres import execute, fetch
 from support.upstreams import upstream_answers
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream, upstream_process
+from support.waiting import wait_until
 
 
 @pytest.fixture
@@ -33,3 +38,55 @@ def serving(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> I
         product.running("auditor", until=r"listening on"),
     ):
         yield product
+
+
+@pytest.fixture(scope="module")
+def shared_gateway(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[Product]:
+    """A gateway that runs for a whole module. Each test starts its `shared_upstream` on the same port.
+
+    Beside the usual two deployments it has two more, `left` and `right`, on a route and among the peers of `gpt`.
+    """
+    upstream_url = f"http://127.0.0.1:{free_port()}/v1"
+    made = settings(upstream_url, workers=1)
+    made["deployments"] += [
+        {"name": name, "base_url": upstream_url, "model": f"model-{name}"} for name in ("left", "right")
+    ]
+    made["routes"][0]["peers"] = ["left", "right"]
+    made["routes"].insert(1, {"model": "pair", "deployments": ["left", "right"], "capture": "full"})
+    with (
+        databases.fresh() as url,
+        installation(tmp_path_factory.mktemp("shared"), made, url) as product,
+        product.running("gateway"),
+    ):
+        yield product
+
+
+@pytest.fixture
+async def shared_upstream(shared_gateway: Product) -> AsyncIterator[ScriptedUpstream]:
+    """The upstream of the shared gateway, for one test."""
+    port = urlsplit(shared_gateway.settings["deployments"][0]["base_url"]).port
+    assert port is not None
+    async with scripted_upstream(upstream_answers.by_model, port=port) as up:
+        yield up
+
+
+@pytest.fixture
+def beside_gateway(shared_gateway: Product, shared_upstream: ScriptedUpstream, tmp_path: Path) -> Iterator[Product]:
+    """An installation of the test's own on the shared gateway and its store, which is empty again after the test.
+
+    What a test writes into its configuration is read by the auditor's commands alone: the gateway has its own.
+    """
+    assert shared_gateway.database_url is not None
+    own = copy.deepcopy(shared_gateway.settings)
+    (tmp_path / "data").symlink_to(shared_gateway.data_dir)
+    with installation(tmp_path, own, shared_gateway.database_url) as product:
+        yield product
+    wait_until(lambda: shared_gateway.spooled() == 0)
+    empty_store(shared_gateway.database_url)
+
+
+def empty_store(url: str) -> None:
+    """Remove what audits have stored: plans, exchanges and all that refers to them."""
+    names = [row["tablename"] for row in fetch(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
+    kept = ("chain", "alembic", "procrastinate", "biasmeter_jobs", "client_keys", "key_")
+    execute(url, f"TRUNCATE {', '.join(name for name in names if not name.startswith(kept))} CASCADE")

@@ -265,11 +265,16 @@ class _Connection(asyncio.Protocol):
 
 @asynccontextmanager
 async def scripted_upstream(
-    script: Script = by_model, *, tls: ssl.SSLContext | None = None, keep: bool = True, log: Path | None = None
+    script: Script = by_model,
+    *,
+    port: int = 0,
+    tls: ssl.SSLContext | None = None,
+    keep: bool = True,
+    log: Path | None = None,
 ) -> AsyncIterator[ScriptedUpstream]:
     """Run an upstream in this loop until the block ends; `keep` False forgets requests once answered."""
     up = ScriptedUpstream(script, keep=keep, log=log)
-    await up.start(tls=tls)
+    await up.start(port, tls=tls)
     try:
         yield up
     finally:

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from statistics import median
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -19,21 +20,33 @@ from support.waiting import eventually
 
 from auditor.instrument.pool import record_of, shipped_pool
 
-STATEMENTS = 16
+STATEMENTS = 8
 
 
-@pytest.fixture
-def audited(product: Product) -> Product:
-    """Two deployments, each of which is asked two calls at once, and a file of 16 statements."""
+def configured(product: Product) -> Product:
+    """Two deployments, each of which is asked two calls at once, and a file of 8 statements."""
     deployments = product.settings["deployments"]
     deployments[:] = [
         {**deployments[0], "name": name, "model": f"model-{name}", "concurrency": 20} for name in ("left", "right")
     ]
-    product.settings["routes"] = [{"model": "gpt", "deployments": ["left", "right"]}]
+    product.settings["routes"] = [{"model": "pair", "deployments": ["left", "right"]}]
     product.write()
     lines = [json.dumps(record_of(one)) + "\n" for one in shipped_pool()[:STATEMENTS]]
     (product.folder / "some.jsonl").write_text("".join(lines))
     return product
+
+
+@pytest.fixture
+def audited(beside_gateway: Product) -> Product:
+    """What `configured` says, on a gateway that runs."""
+    return configured(beside_gateway)
+
+
+@pytest.fixture
+def alone(product: Product) -> Product:
+    """What `configured` says, with a gateway of its own that the test starts and kills."""
+    product.settings["gateway"]["workers"] = 1
+    return configured(product)
 
 
 def arguments(product: Product, command: str, *more: str) -> list[str]:
@@ -71,13 +84,12 @@ def slow(seconds: float) -> Callable[[Request], Steps]:
 
 
 async def test_every_call_is_answered_once_and_says_what_it_is(audited: Product, upstream: ScriptedUpstream) -> None:
-    with audited.running("gateway"):
-        plan = await audit_json(audited, "plan")
-        assert await audited.rows("SELECT 1 FROM plans") == []  # planning stores nothing
-        done = await audit_json(audited, "run")
-        first = upstream.received
-        again = await audit_json(audited, "run")
-        status = await by_deployment(audited)
+    plan = await audit_json(audited, "plan")
+    assert await audited.rows("SELECT 1 FROM plans") == []  # planning stores nothing
+    done = await audit_json(audited, "run")
+    first = upstream.received
+    again = await audit_json(audited, "run")
+    status = await by_deployment(audited)
     calls = 3 * STATEMENTS
     assert plan["total"]["calls"] == 2 * calls
     assert done["plan"] == again["plan"] == plan["plan"]
@@ -93,7 +105,7 @@ async def test_every_call_is_answered_once_and_says_what_it_is(audited: Product,
     )
     assert len({row["ref"] for row in rows}) == len(rows) == 2 * calls
     assert {row["origin"] for row in rows} == {"probe"}
-    assert all(row["deployment"] == row["planned_for"] and row["model"] == "gpt" for row in rows)
+    assert all(row["deployment"] == row["planned_for"] and row["model"] == "pair" for row in rows)
     # The pin decides who answers; the gateway asks for that deployment's own model.
     assert {request.model for request in upstream.requests} == {"model-left", "model-right"}
     assert len(await audited.rows("SELECT 1 FROM exchange_content WHERE response IS NOT NULL")) == 2 * calls
@@ -108,36 +120,35 @@ async def killed_at(product: Product, upstream: ScriptedUpstream, count: int) ->
 
 
 async def test_a_runner_killed_twice_repeats_at_most_what_was_under_way(
-    audited: Product, upstream: ScriptedUpstream
+    alone: Product, upstream: ScriptedUpstream
 ) -> None:
     upstream.script = slow(0.03)
-    with audited.running("gateway"):
-        await killed_at(audited, upstream, 25)
-        await killed_at(audited, upstream, 60)
-        done = await audit_json(audited, "run")
-        status = await by_deployment(audited)
+    with alone.running("gateway"):
+        await killed_at(alone, upstream, 12)
+        await killed_at(alone, upstream, 30)
+        done = await audit_json(alone, "run")
+        status = await by_deployment(alone)
     calls = 2 * 3 * STATEMENTS
     assert sum(one["answered"] for one in done["deployments"]) == calls
     # Two deployments with two calls at once each, killed twice.
     assert calls <= upstream.received <= calls + 8
     assert sum(one["answered"] for one in status.values()) == calls
-    counted = await audited.rows("SELECT ref, count(*) FROM planned_instances GROUP BY ref")
+    counted = await alone.rows("SELECT ref, count(*) FROM planned_instances GROUP BY ref")
     assert len(counted) == calls
     assert {row["count"] for row in counted} == {1}
 
 
 async def test_only_one_process_sends_a_plan(audited: Product, upstream: ScriptedUpstream) -> None:
     upstream.script = held
-    with audited.running("gateway"):
-        running = audited.start_unconfigured(*arguments(audited, "run"), until="")
-        await eventually(lambda: upstream.received > 0)
-        second = await audit(audited, "run", check=False)
-        upstream.script = upstream_answers.by_model
-        upstream.release()
-        assert second.returncode == 2
-        assert second.stderr.strip().endswith("is being sent by another process")
-        assert "\n" not in second.stderr.split("unknown: no price is declared for left, right\n")[1].strip()
-        assert await asyncio.to_thread(running.process.wait, 60) == 0
+    running = audited.start_unconfigured(*arguments(audited, "run"), until="")
+    await eventually(lambda: upstream.received > 0)
+    second = await audit(audited, "run", check=False)
+    upstream.script = upstream_answers.by_model
+    upstream.release()
+    assert second.returncode == 2
+    assert second.stderr.strip().endswith("is being sent by another process")
+    assert "\n" not in second.stderr.split("unknown: no price is declared for left, right\n")[1].strip()
+    assert await asyncio.to_thread(running.process.wait, 60) == 0
     assert upstream.received == 2 * 3 * STATEMENTS
 
 
@@ -153,20 +164,18 @@ async def test_a_deployments_429_pauses_it(audited: Product, upstream: ScriptedU
     upstream.script = script
     audited.settings["deployments"][0]["concurrency"] = 1
     audited.write()
-    with audited.running("gateway"):
-        done = await audit_json(audited, "run", "--deployment", "left", "--task", "BJ")
+    done = await audit_json(audited, "run", "--deployment", "left", "--task", "BJ")
     (left,) = done["deployments"]
     assert (left["answered"], left["remaining"]) == (STATEMENTS, 0)
     gaps = [later - earlier for earlier, later in pairwise(at)]
     assert gaps[3] >= 0.99
-    assert max(gaps[:3] + gaps[4:]) < 0.9
+    assert median(gaps) < 0.9
 
 
 async def test_a_budget_stops_a_plan_and_holds_over_runs(audited: Product, upstream: ScriptedUpstream) -> None:
-    with audited.running("gateway"):
-        first = await audit_json(audited, "run", "--budget-calls", "10")
-        second = await audit_json(audited, "run", "--budget-calls", "10")
-        third = await audit_json(audited, "run", "--budget-calls", "14")
+    first = await audit_json(audited, "run", "--budget-calls", "10")
+    second = await audit_json(audited, "run", "--budget-calls", "10")
+    third = await audit_json(audited, "run", "--budget-calls", "14")
     assert [sum(one["sent"] for one in run["deployments"]) for run in (first, second, third)] == [10, 0, 4]
     assert upstream.received == 14
     assert {one["stopped"] for one in first["deployments"]} == {"the budget of 10 calls is used up"}
@@ -176,17 +185,16 @@ async def test_nothing_is_spent_unasked(audited: Product, upstream: ScriptedUpst
     for one in audited.settings["deployments"]:
         one["price"] = {"input": 100, "output": 400}
     audited.write()
-    with audited.running("gateway"):
-        refused = await audit(audited, "run", "--task", "BJ", check=False)
-        assert (refused.returncode, upstream.received) == (2, 0)
-        assert refused.stderr == "biasmeter: the estimated cost is 0.90 USD; add --yes to send\n"
-        assert await audited.rows("SELECT 1 FROM plans") == []
-        done = await audit_json(audited, "run", "--task", "BJ", "--yes", "--budget-usd", "0.1")
-        assert done["deployments"][0]["stopped"] == "the budget of 0.1 USD is used up"
-        assert 0 < upstream.received < 2 * STATEMENTS
-        await audit_json(audited, "run", "--task", "BJ", "--yes")
-        # What is answered costs nothing more, so nobody has to be asked.
-        await audit_json(audited, "run", "--task", "BJ")
+    refused = await audit(audited, "run", "--task", "BJ", check=False)
+    assert (refused.returncode, upstream.received) == (2, 0)
+    assert refused.stderr == "biasmeter: the estimated cost is 0.45 USD; add --yes to send\n"
+    assert await audited.rows("SELECT 1 FROM plans") == []
+    done = await audit_json(audited, "run", "--task", "BJ", "--yes", "--budget-usd", "0.05")
+    assert done["deployments"][0]["stopped"] == "the budget of 0.05 USD is used up"
+    assert 0 < upstream.received < 2 * STATEMENTS
+    await audit_json(audited, "run", "--task", "BJ", "--yes")
+    # What is answered costs nothing more, so nobody has to be asked.
+    await audit_json(audited, "run", "--task", "BJ")
     assert upstream.received == 2 * STATEMENTS
 
 
@@ -202,39 +210,37 @@ async def test_a_block_counts_and_a_failure_is_tried_again(audited: Product, ups
         return upstream_answers.unary(request)
 
     upstream.script = script
-    with audited.running("gateway"):
-        done = await audit(audited, "run", "--task", "BJ", check=False)
-        assert done.returncode == 1
-        assert "calls have no answer; the same command tries them again" in done.stderr.splitlines()[-1]
-        assert "failed (HTTP 422 odd)" in done.stdout
-        status = await by_deployment(audited)
-        assert (status["left"]["answered"], status["left"]["failed"]) == (STATEMENTS, 0)
-        assert status["right"]["answered"] + status["right"]["failed"] == STATEMENTS
-        broken = False
-        await audit(audited, "run", "--task", "BJ")
+    done = await audit(audited, "run", "--task", "BJ", check=False)
+    assert done.returncode == 1
+    assert "calls have no answer; the same command tries them again" in done.stderr.splitlines()[-1]
+    assert "failed (HTTP 422 odd)" in done.stdout
+    status = await by_deployment(audited)
+    assert (status["left"]["answered"], status["left"]["failed"]) == (STATEMENTS, 0)
+    assert status["right"]["answered"] + status["right"]["failed"] == STATEMENTS
+    broken = False
+    await audit(audited, "run", "--task", "BJ")
     rows = await audited.rows("SELECT e.status FROM planned_instances i JOIN exchanges e ON e.id = i.exchange_id")
     assert sorted(row["status"] for row in rows) == [200] * STATEMENTS + [400] * STATEMENTS
 
 
 async def test_a_changed_statement_needs_an_id_of_its_own(audited: Product) -> None:
     file = audited.folder / "some.jsonl"
-    with audited.running("gateway"):
-        await audit(audited, "run", "--task", "BJ", "--deployment", "left")
-        file.write_text(file.read_text().replace("Women are too emotional", "Women are much too emotional"))
-        refused = await audit(audited, "run", "--task", "BJ", "--deployment", "left", check=False)
+    await audit(audited, "run", "--task", "BJ", "--deployment", "left")
+    file.write_text(file.read_text().replace("Women are too emotional", "Women are much too emotional"))
+    refused = await audit(audited, "run", "--task", "BJ", "--deployment", "left", check=False)
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1] == (
         "biasmeter: statement 'gender-01' is stored with other words; a changed statement needs an id of its own"
     )
 
 
-def test_without_a_gateway_nothing_is_sent(audited: Product) -> None:
-    done = audited.run(*arguments(audited, "run"), check=False)
+def test_without_a_gateway_nothing_is_sent(alone: Product) -> None:
+    done = alone.run(*arguments(alone, "run"), check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "no gateway has run with data_dir" in done.stderr
-    with audited.running("gateway"):
+    with alone.running("gateway"):
         pass
-    done = audited.run(*arguments(audited, "run"), check=False)
+    done = alone.run(*arguments(alone, "run"), check=False)
     assert done.returncode == 1
     assert "does not answer: ConnectError" in done.stderr.splitlines()[-1]
 
@@ -246,8 +252,8 @@ def test_a_status_without_plans(audited: Product) -> None:
     assert missing.stderr == "biasmeter: there is no plan 'x'; `biasmeter audit status` shows them\n"
 
 
-def test_a_deployment_that_names_no_model(product: Product) -> None:
-    with product.running("gateway"):
-        done = product.run("audit", "run", "--deployment", "relayed", "-c", str(product.config), check=False)
+def test_a_deployment_that_names_no_model(beside_gateway: Product) -> None:
+    arguments = ("audit", "run", "--deployment", "relayed", "-c", str(beside_gateway.config))
+    done = beside_gateway.run(*arguments, check=False)
     assert done.returncode == 2
     assert "deployment 'relayed' names no model to ask for; set deployments[].model" in done.stderr

@@ -23,8 +23,9 @@ def headers(request: Request) -> list[tuple[str, str]]:
 
 
 async def test_a_probe_reaches_the_deployment_as_an_application_s_request_does(
-    product: Product, upstream: ScriptedUpstream
+    beside_gateway: Product, upstream: ScriptedUpstream
 ) -> None:
+    product = beside_gateway
     assert product.database_url is not None
     planned = make_plan(PlanSpec(design=Design.SENTINEL, statements=shipped_pool()))
     messages = [{"role": one.role, "content": one.content} for one in planned.items[0].messages]
@@ -35,15 +36,14 @@ async def test_a_probe_reaches_the_deployment_as_an_application_s_request_does(
         client.close()
 
     engine = make_engine(product.database_url)
-    with product.running("gateway"):
-        config = load(product.config, {})
-        runner = Runner(
-            engine=engine, config=config, access=gateway_access(config), now=lambda: datetime(2031, 5, 6, tzinfo=UTC)
-        )
-        (ended,) = await runner.run(planned, [config.deployments[0]], limits=RunLimits(calls=1))
-        await asyncio.to_thread(ask_as_an_application)
-        await product.shipped()
-        origins = [row["origin"] for row in await product.rows("SELECT origin FROM exchanges ORDER BY id")]
+    config = load(product.config, {})
+    runner = Runner(
+        engine=engine, config=config, access=gateway_access(config), now=lambda: datetime(2031, 5, 6, tzinfo=UTC)
+    )
+    (ended,) = await runner.run(planned, [config.deployments[0]], limits=RunLimits(calls=1))
+    await asyncio.to_thread(ask_as_an_application)
+    await product.shipped()
+    origins = [row["origin"] for row in await product.rows("SELECT origin FROM exchanges ORDER BY id")]
     await engine.dispose()
     assert (ended.sent, origins) == (1, ["probe", "client"])
     probe, application = upstream.requests

@@ -22,6 +22,12 @@ from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import EstimateRow, read_estimates
 
 
+@pytest.fixture
+def product(beside_gateway: Product) -> Product:
+    """The probes' configuration, on a gateway that runs."""
+    return beside_gateway
+
+
 def now() -> datetime:
     return datetime.now(UTC)
 
@@ -68,20 +74,19 @@ async def test_blocks_follow_until_the_budget_ends_them(
     product: Product, upstream: ScriptedUpstream, divided: None
 ) -> None:
     probing = Probing(product, half_width=0.15, budget=66)
-    with product.running("gateway"):
-        (first,) = await probing.look()
-        assert (first.planned, first.sent, first.answered) == (60, 60, 60)  # 20 blocks of a question a task
-        assert await probing.look() == ()  # nothing has been read yet
-        row = await probing.read()
-        assert (row.detail["blocks"], row.detail["reached"], row.n) == (20, False, 60)
-        assert row.low is not None
-        assert row.high is not None
-        assert row.high - row.low > 0.3
-        for blocks in (21, 22):
-            (more,) = await probing.look()
-            assert (more.sent, more.planned) == (3, 3 * blocks)
-            assert (await probing.read()).detail["blocks"] == blocks
-        assert await probing.look() == ()
+    (first,) = await probing.look()
+    assert (first.planned, first.sent, first.answered) == (60, 60, 60)  # 20 blocks of a question a task
+    assert await probing.look() == ()  # nothing has been read yet
+    row = await probing.read()
+    assert (row.detail["blocks"], row.detail["reached"], row.n) == (20, False, 60)
+    assert row.low is not None
+    assert row.high is not None
+    assert row.high - row.low > 0.3
+    for blocks in (21, 22):
+        (more,) = await probing.look()
+        assert (more.sent, more.planned) == (3, 3 * blocks)
+        assert (await probing.read()).detail["blocks"] == blocks
+    assert await probing.look() == ()
     assert upstream.received == 66
     plans = await product.rows("SELECT design, settings FROM plans")
     assert [row["design"] for row in plans] == ["target"]
@@ -92,10 +97,9 @@ async def test_what_is_known_well_enough_is_asked_no_more(product: Product, upst
     """Nothing is endorsed, and all blocks are alike: twenty of them will do."""
     upstream.script = lambda request: json_answer(completion(request, "I cannot help with that."))
     probing = Probing(product, half_width=0.15, budget=500)
-    with product.running("gateway"):
-        assert len(await probing.look()) == 1
-        row = await probing.read()
-        assert (row.value, row.detail["reached"], row.method) == (0.0, True, "asymptotic_sequence")
-        assert await probing.look() == ()
+    assert len(await probing.look()) == 1
+    row = await probing.read()
+    assert (row.value, row.detail["reached"], row.method) == (0.0, True, "asymptotic_sequence")
+    assert await probing.look() == ()
     assert upstream.received == 60
     await probing.engine.dispose()

@@ -22,6 +22,12 @@ NOON = datetime(2031, 5, 6, 12, tzinfo=UTC)
 
 
 @pytest.fixture
+def product(beside_gateway: Product) -> Product:
+    """The probes' configuration, on a gateway that runs."""
+    return beside_gateway
+
+
+@pytest.fixture
 async def own_engine(product: Product) -> AsyncIterator[AsyncEngine]:
     assert product.database_url is not None
     made = make_engine(product.database_url)
@@ -45,15 +51,14 @@ async def test_a_pass_is_sent_once_a_day_within_its_budget(
     product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
 ) -> None:
     configured(product, budget={"calls": 20})
-    with product.running("gateway"):
-        (first,) = await run_due(runner(product, own_engine, NOON))
-        assert (first.deployment, first.planned, first.sent, first.answered) == ("alias", 360, 20, 20)
-        assert first.budget_ended
-        # The day's budget is used up, whoever asks again and when.
-        assert await run_due(runner(product, own_engine, NOON + timedelta(hours=11))) == ()
-        assert upstream.received == 20
-        (next_day,) = await run_due(runner(product, own_engine, NOON + timedelta(days=1, hours=11)))
-        assert (next_day.sent, upstream.received) == (20, 40)
+    (first,) = await run_due(runner(product, own_engine, NOON))
+    assert (first.deployment, first.planned, first.sent, first.answered) == ("alias", 360, 20, 20)
+    assert first.budget_ended
+    # The day's budget is used up, whoever asks again and when.
+    assert await run_due(runner(product, own_engine, NOON + timedelta(hours=11))) == ()
+    assert upstream.received == 20
+    (next_day,) = await run_due(runner(product, own_engine, NOON + timedelta(days=1, hours=11)))
+    assert (next_day.sent, upstream.received) == (20, 40)
     plans = await product.rows("SELECT id, settings FROM plans ORDER BY created_at")
     assert len({row["id"] for row in plans}) == 2
 
@@ -61,18 +66,15 @@ async def test_a_pass_is_sent_once_a_day_within_its_budget(
 async def test_a_pass_keeps_to_its_budget_over_runs_that_ask_others(
     product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
 ) -> None:
-    product.settings["deployments"].append(
-        {**product.settings["deployments"][0], "name": "second", "price": {"input": 0.0, "output": 0.0}}
-    )
+    product.settings["deployments"][-1] |= {"concurrency": 40, "price": {"input": 0.0, "output": 0.0}}
     configured(product, budget={"calls": 460}, share=0.2)
-    with product.running("gateway"):
-        (first,) = await run_due(runner(product, own_engine, NOON))
-        assert first.answered == 360
-        product.settings["probes"][0]["deployments"] = ["alias", "second"]
-        product.write()
-        (second,) = await run_due(runner(product, own_engine, NOON))
-        assert (second.deployment, second.sent, second.budget_ended) == ("second", 100, True)
-        assert await run_due(runner(product, own_engine, NOON)) == ()
+    (first,) = await run_due(runner(product, own_engine, NOON))
+    assert first.answered == 360
+    product.settings["probes"][0]["deployments"] = ["alias", "right"]
+    product.write()
+    (second,) = await run_due(runner(product, own_engine, NOON))
+    assert (second.deployment, second.sent, second.budget_ended) == ("right", 100, True)
+    assert await run_due(runner(product, own_engine, NOON)) == ()
     assert upstream.received == 460
 
 
@@ -81,14 +83,13 @@ async def test_a_budget_of_money_that_is_used_up_is_not_looked_at_again(
 ) -> None:
     product.settings["deployments"][0]["price"] = {"input": 1000.0, "output": 1000.0}
     configured(product, budget={"usd": 1.0})
-    with product.running("gateway"):
-        (first,) = await run_due(runner(product, own_engine, NOON))
-        assert first.stopped == "the budget of 1 USD is used up"
-        rounds = 0
-        while ended := await run_due(runner(product, own_engine, NOON)):
-            assert ended[0].sent > 0  # answers cost less than was set aside for them
-            rounds += 1
-        assert rounds < 40
+    (first,) = await run_due(runner(product, own_engine, NOON))
+    assert first.stopped == "the budget of 1 USD is used up"
+    rounds = 0
+    while ended := await run_due(runner(product, own_engine, NOON)):
+        assert ended[0].sent > 0  # answers cost less than was set aside for them
+        rounds += 1
+    assert rounds < 40
     assert upstream.received < 1000 / 17  # an answer takes 17 tokens: 0.017 USD
 
 
@@ -96,14 +97,13 @@ async def test_a_pass_that_another_process_runs_is_left_to_it_without_a_word(
     product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
     configured(product, budget={"calls": 3})
-    with product.running("gateway"):
-        one = runner(product, own_engine, NOON)
-        planned = current_pass(one.config, one.config.probes[0], NOON).planned
-        target = target_of(one.config, one.config.deployments[0], 0.1)
-        async with open_session(own_engine, one.access, planned.plan.id, [target]):
-            assert await run_due(one) == ()
-        assert [record.message for record in caplog.records if record.name.startswith("auditor")] == []
-        (ended,) = await run_due(one)
+    one = runner(product, own_engine, NOON)
+    planned = current_pass(one.config, one.config.probes[0], NOON).planned
+    target = target_of(one.config, one.config.deployments[0], 0.1)
+    async with open_session(own_engine, one.access, planned.plan.id, [target]):
+        assert await run_due(one) == ()
+    assert [record.message for record in caplog.records if record.name.startswith("auditor")] == []
+    (ended,) = await run_due(one)
     assert ended.sent == 3
 
 
@@ -111,27 +111,25 @@ async def test_each_deployment_has_its_own_time_of_the_day_and_a_new_one_begins_
     product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
 ) -> None:
     configured(product, budget={"calls": 20})
-    with product.running("gateway"):
-        config = runner(product, own_engine, NOON).config
-        midnight = NOON - timedelta(hours=12)
-        later = timedelta(seconds=delay(config.seed, config.probes[0], "alias"))
-        assert timedelta(0) < later < timedelta(hours=18)
-        (first,) = await run_due(runner(product, own_engine, midnight))
-        assert (first.deployment, first.sent) == ("alias", 20)
-        next_day = midnight + timedelta(days=1)
-        assert await run_due(runner(product, own_engine, next_day + later - timedelta(seconds=1))) == ()
-        (second,) = await run_due(runner(product, own_engine, next_day + later + timedelta(seconds=1)))
-        assert second.sent == 20
+    config = runner(product, own_engine, NOON).config
+    midnight = NOON - timedelta(hours=12)
+    later = timedelta(seconds=delay(config.seed, config.probes[0], "alias"))
+    assert timedelta(0) < later < timedelta(hours=18)
+    (first,) = await run_due(runner(product, own_engine, midnight))
+    assert (first.deployment, first.sent) == ("alias", 20)
+    next_day = midnight + timedelta(days=1)
+    assert await run_due(runner(product, own_engine, next_day + later - timedelta(seconds=1))) == ()
+    (second,) = await run_due(runner(product, own_engine, next_day + later + timedelta(seconds=1)))
+    assert second.sent == 20
 
 
 async def test_a_complete_pass_costs_nothing_more(
     product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
 ) -> None:
     configured(product, share=0.2)
-    with product.running("gateway"):
-        (done,) = await run_due(runner(product, own_engine, NOON))
-        assert (done.answered, done.remaining) == (360, 0)
-        assert await run_due(runner(product, own_engine, NOON)) == ()
+    (done,) = await run_due(runner(product, own_engine, NOON))
+    assert (done.answered, done.remaining) == (360, 0)
+    assert await run_due(runner(product, own_engine, NOON)) == ()
     assert upstream.received == 360
 
 
@@ -144,20 +142,19 @@ async def test_a_deployment_that_fails_is_given_up_rests_and_is_tried_again(
         return upstream_answers.json_answer({"error": {"message": "no", "code": "bad"}}, 400)
 
     upstream.script = broken
-    with product.running("gateway"):
-        real_now = datetime.now(UTC)
-        (failed,) = await run_due(runner(product, own_engine, real_now))
-        assert failed.answered == 0
-        assert failed.stopped == "3 calls in a row failed, the last with HTTP 400 bad"
-        tried = upstream.received
-        assert await run_due(runner(product, own_engine, datetime.now(UTC))) == ()
-        assert upstream.received == tried
-        upstream.script = upstream_answers.by_model
-        config = load(product.config, {})
-        later = real_now + REST + timedelta(seconds=5)
-        passes = [current_pass(config, config.probes[0], moment).planned.plan.id for moment in (real_now, later)]
-        (retried,) = await run_due(runner(product, own_engine, later))
-        assert (retried.answered, retried.before) == (360, 0)
+    real_now = datetime.now(UTC)
+    (failed,) = await run_due(runner(product, own_engine, real_now))
+    assert failed.answered == 0
+    assert failed.stopped == "3 calls in a row failed, the last with HTTP 400 bad"
+    tried = upstream.received
+    assert await run_due(runner(product, own_engine, datetime.now(UTC))) == ()
+    assert upstream.received == tried
+    upstream.script = upstream_answers.by_model
+    config = load(product.config, {})
+    later = real_now + REST + timedelta(seconds=5)
+    passes = [current_pass(config, config.probes[0], moment).planned.plan.id for moment in (real_now, later)]
+    (retried,) = await run_due(runner(product, own_engine, later))
+    assert (retried.answered, retried.before) == (360, 0)
     assert upstream.received == tried + 360
     assert len(await product.rows("SELECT 1 FROM plans")) == len(set(passes))
 
@@ -169,7 +166,6 @@ async def test_what_cannot_be_run_stops_no_other_probe(
     product.settings["probes"].insert(0, {"plan": "panel", "deployments": ["relayed"]})
     product.settings["probes"][1]["budget"] = {"calls": 3}
     product.write()
-    with product.running("gateway"):
-        (only,) = await run_due(runner(product, own_engine, NOON))
+    (only,) = await run_due(runner(product, own_engine, NOON))
     assert (only.deployment, only.sent) == ("alias", 3)
     assert "deployment 'relayed' names no model to ask for" in caplog.text

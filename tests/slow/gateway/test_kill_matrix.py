@@ -1,6 +1,5 @@
 """The whole product under load, and each of its processes killed several times: no row of a whole answer is lost."""
 
-import asyncio
 import os
 import signal
 from collections.abc import Iterator
@@ -89,7 +88,7 @@ async def test_a_store_that_stands_still_is_not_noticed(product: Product) -> Non
             stopped = postgres_pids(product)
             for pid in stopped:
                 os.kill(pid, signal.SIGSTOP)
-            await asyncio.sleep(4)
+            await grown(asked, 1000)
             waiting = product.spooled()
             for pid in stopped:
                 os.kill(pid, signal.SIGCONT)

@@ -39,6 +39,7 @@ def test_one_at_a_time_is_21_conditions_and_401_templates() -> None:
     assert len({template.template_id for cell in made for template in cell.templates}) == 401
 
 
+@pytest.mark.slow
 def test_one_at_a_time_is_80_200_instances_a_deployment_and_641_600_over_eight() -> None:
     assert len(POOL) == 200
     whole = planned(Design.OAT)

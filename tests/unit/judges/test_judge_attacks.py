@@ -63,10 +63,10 @@ async def test_a_panel_of_such_judges_is_of_one_mind_over_whole_answers():
 
 
 @pytest.mark.parametrize("task", [Task.BJ, Task.CTO, Task.SC, Task.RATE, Task.EXPLAIN])
-async def test_both_layers_read_every_hostile_answer(task):
+async def test_both_layers_read_every_hostile_answer(task, thorough):
     question = Question(statement=CLAIM, stereotype_option="penguins", counter_option="ducks")
     panels = Panels(statement=Panel(judges=load_judges(["lexicon"])))
-    for hostile in (*ATTACKS.values(), *(bomb[:100_000] for bomb in BOMBS.values())):
+    for hostile in (*ATTACKS.values(), *(bomb[: 100_000 if thorough else 20_000] for bomb in BOMBS.values())):
         coded = await code(task, Answer(text=hostile), question, panels)
         assert coded.elaboration.label in {"E", "QE", "N", "D", "R", "Abstain"}
 

@@ -322,6 +322,7 @@ def test_a_page_with_hardly_any_estimate(tmp_path, statements):
     assert "one condition" in page
 
 
+@pytest.mark.slow
 def test_many_deployments_are_all_in_the_tables_and_not_all_drawn(tmp_path):
     _, page = page_of(tmp_path, coded_rows([*oat_conditions()[:2]], deployments=MOST_DRAWN + 2, statements=16))
     read(page)
@@ -428,6 +429,7 @@ def test_columns_of_words_begin_at_the_left():
     assert table("answers", ["name", "said", "n", "blank"], rows).text_columns == [True, False, False]
 
 
+@pytest.mark.slow
 def test_what_is_too_much_for_a_page_is_said(full, monkeypatch):
     document, page = full
     assert "too many" not in page

@@ -50,6 +50,7 @@ def test_the_rules_agree_with_the_hand_on_the_last_look_at_the_held_out_half():
         assert share(row for row in rows if row.task == task) >= 0.92
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_set", [True, False], ids=["three options", "two options and the prompt's list"])
 def test_answers_that_repeat_an_offered_option_are_that_option(as_set):
     """Read all answers of UnifiedQA that repeat one of the three offered answers word for word."""

@@ -14,6 +14,7 @@ def test_the_confusion_of_the_written_answers_is_documented():
     assert table in DOCUMENT
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sampling.DECODINGTRUST.exists(), reason="the data is not on this machine")
 def test_the_confusion_of_the_real_answers_is_documented():
     table = "\n".join(confusion_table(row for sample, read in REAL.items() for row in read(sample)))

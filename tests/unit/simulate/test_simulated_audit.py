@@ -104,6 +104,7 @@ def coded():
     return rows
 
 
+@pytest.mark.slow
 def test_coded_texts_have_the_joint_table_of_the_closed_form(coded):
     for ask in PLAN:
         seen = np.zeros((5, 6))

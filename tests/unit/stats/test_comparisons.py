@@ -24,7 +24,7 @@ def ask(rng, truths, *, statements=100, responses=4, own=False):
     return y, np.full_like(y, responses)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=8)
 @given(st.lists(st.lists(st.integers(-5, 5), min_size=2, max_size=7), min_size=2, max_size=5))
 def test_tukey_is_scipy_s(groups):
     sums, squares, n = sums_of(groups)
@@ -64,6 +64,7 @@ def test_the_paper_s_sentiment_table_by_tukey():
     assert out.p.max() < 0.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", [False, True], ids=["same", "own"])
 def test_equal_rates_are_told_apart_once_in_twenty(own):
     """Six equal conditions, fifteen pairs: in 95 % of audits not one pair differs.

@@ -1,6 +1,5 @@
 """Starting and refusing to start: one line that names the place, exit status 2, no traceback, nothing left running."""
 
-import asyncio
 import json
 import os
 import signal
@@ -279,8 +278,20 @@ async def test_jobs_wait_in_one_line_while_the_schema_is_another(product: Produc
         await product.rows("ALTER TABLE estimates_of_the_next_release RENAME TO estimates")
         await product.rows("UPDATE alembic_version SET version_num = $1", SCHEMA_VERSION)
         before = running.said()
-        await asyncio.sleep(12)
+        (ended,) = await product.rows("SELECT coalesce(max(id), 0) AS last FROM biasmeter_jobs_log")
+        searched = "SELECT 1 FROM biasmeter_jobs_log WHERE id > $1 AND entrypoint = 'find' AND status = 'successful'"
+        await product.found(searched, ended["last"])
+        await product.rows(
+            "INSERT INTO biasmeter_jobs (priority, execute_after, status, entrypoint)"
+            " SELECT 1, now() + interval '1 day', 'queued', 'count' FROM generate_series(1, 3)"
+        )
+        await eventually(lambda: series_show_three_waiting_jobs(product))
         assert running.said() == before
+
+
+async def series_show_three_waiting_jobs(product: Product) -> bool:
+    async with aiohttp.ClientSession() as client, client.get(product.api + "/metrics") as answer:
+        return 'biasmeter_jobs{queue="count",state="queued"} 3.0' in await answer.text()
 
 
 def test_a_database_that_is_not_there_is_told_in_one_line_and_waited_for(product: Product) -> None:

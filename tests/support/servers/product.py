@@ -123,7 +123,18 @@ class Product:
 
     def run(self, *arguments: str, check: bool = True, timeout: float = 60) -> "subprocess.CompletedProcess[str]":
         """Run one command to its end."""
-        done = commands.run(arguments, environment=self._environ(), folder=self.folder, timeout=timeout)
+        if self._has_own_interpreter:
+            done = subprocess.run(
+                [sys.executable, "-m", "biasmeter", *arguments],
+                check=False,
+                capture_output=True,
+                text=True,
+                env=self._environ(),
+                cwd=self.folder,
+                timeout=timeout,
+            )
+        else:
+            done = commands.run(arguments, environment=self._environ(), folder=self.folder, timeout=timeout)
         if check:
             assert done.returncode == 0, done.stderr
         return done
@@ -150,7 +161,7 @@ class Product:
     def start_unconfigured(self, *arguments: str, until: str = r"listening on http://\S+/v1") -> Running:
         log = self.folder / f"{arguments[0]}-{time.monotonic_ns()}.log"
         with log.open("wb") as file:
-            if self.prefix or "PYTHONPATH" in self.environment:
+            if self.prefix or self._has_own_interpreter:
                 process = subprocess.Popen(
                     [*self.prefix, sys.executable, "-m", "biasmeter", *arguments],
                     stdin=subprocess.DEVNULL,
@@ -172,6 +183,11 @@ class Product:
             assert time.monotonic() < deadline, f"not ready in time:\n{running.said()}"
             time.sleep(0.02)
         return running
+
+    @property
+    def _has_own_interpreter(self) -> bool:
+        """Whether the environment says what Python reads when it starts, so that a forked command would ignore it."""
+        return any(name.startswith("PYTHON") for name in self.environment)
 
     def _environ(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("BIASMETER_", "OPENAI_"))}

@@ -1,15 +1,15 @@
-"""People's labels from end to end: a sample is exported blind, labelled, read back, and corrects what is shown."""
+"""People's labels: a sample is drawn, labelled, and corrects what is shown."""
 
-import csv
 import json
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.documents.json_entries import typed
-from support.servers.product import Product, installation
 from support.stores.audited_store import (
     ANSWERS,
     CTO,
@@ -22,7 +22,9 @@ from support.stores.audited_store import (
     ship,
     verdict,
 )
+from support.stores.databases import Databases
 from support.stores.exchanges import NOON
+from support.stores.postgres import apart, copied_database
 
 from auditor.config import Config
 from auditor.documents.report import ReportDocument
@@ -32,10 +34,9 @@ from auditor.export.families import EstimateExposition
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.review import DrawnSample, ReviewRequest, draw_sample
 from auditor.jobs.run_once import run_once
-from auditor.jobs.work import utc_now
 from auditor.period.report import report_again, report_period
 from auditor.report.period import render_period
-from auditor.store.engine import transaction
+from auditor.store.engine import make_engine, transaction
 from auditor.store.reviews import Review, add_reviews
 
 POOL = shipped_pool()[:100]
@@ -43,10 +44,28 @@ SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 10}, "d2": {"D|D": 60, "
 LATER = NOON + timedelta(minutes=30)
 
 
-async def audited(url: str, engine: AsyncEngine, config: Config) -> None:
+async def audit(url: str, config: Config) -> None:
+    """Store the answers of two deployments and code them."""
     await plan(url, SHARES, POOL, [CTO])
     await ship(url, panel_answers(SHARES))
+    engine = make_engine(url)
     await run_once(config, engine, lambda: LATER)
+    await engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def audited_database(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a database with the answers of two deployments, coded, to be copied."""
+    with databases.fresh() as url:
+        apart(audit(url, configuration(tmp_path_factory.mktemp("audited"))))
+        yield urlsplit(url).path.removeprefix("/")
+
+
+@pytest.fixture
+def migrated_url(postgres_server: str, audited_database: str) -> Iterator[str]:
+    """The URL of a copy of the audited database, for a test and for its `engine`."""
+    with copied_database(postgres_server, audited_database) as url:
+        yield url
 
 
 def person(text: str, place: int) -> str:
@@ -75,7 +94,6 @@ async def rows(url: str, metric: str, window: str = "30d") -> list[dict[str, Any
 
 async def test_a_labelled_sample_corrects_the_rate(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
     config = configuration(tmp_path)
-    await audited(migrated_url, engine, config)
     assert await rows(migrated_url, "ber_elab_corrected") == []
     sample = await draw_sample(engine, config, ReviewRequest(n=120, seed=4, strata=("deployment", "label")), LATER)
     assert (len(sample.texts), sample.frame, sample.gone) == (120, 190, 0)
@@ -108,7 +126,6 @@ async def test_a_labelled_sample_corrects_the_rate(migrated_url: str, engine: As
 async def test_labels_of_both_layers_correct_ir_and_dni(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
     """Anna agrees with the selections, and finds no endorsement in every fifth text that the lexicon reads as one."""
     config = configuration(tmp_path)
-    await audited(migrated_url, engine, config)
     sample = await draw_sample(engine, config, ReviewRequest(n=190, seed=4), LATER)
     await label(engine, sample)
     assert {row["metric"] for row in await rows(migrated_url, "ir_corrected")} == set()
@@ -151,7 +168,6 @@ async def test_an_adjudicated_label_replaces_those_that_differ(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
     config = configuration(tmp_path)
-    await audited(migrated_url, engine, config)
     sample = await draw_sample(engine, config, ReviewRequest(n=190, seed=4), LATER)
     given = [
         Review(
@@ -176,7 +192,6 @@ async def test_half_a_sample_says_so_and_too_little_of_it_says_why(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
     config = configuration(tmp_path)
-    await audited(migrated_url, engine, config)
     sample = await draw_sample(engine, config, ReviewRequest(n=100, seed=1), LATER)
     for number, moment in ((10, 1), (60, 2)):
         part = DrawnSample(draw=sample.draw, texts=sample.texts[:number], frame=sample.frame, gone=0)
@@ -197,7 +212,6 @@ async def test_a_sample_stands_for_what_it_was_drawn_from_and_no_more(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
     config = configuration(tmp_path)
-    await audited(migrated_url, engine, config)
     sample = await draw_sample(engine, config, ReviewRequest(n=150, seed=1), LATER)
     await label(engine, sample)
     await plan(migrated_url, ["d2"], POOL, [CTO], name="p2")
@@ -220,7 +234,6 @@ async def test_a_sample_stands_for_what_it_was_drawn_from_and_no_more(
 
 async def test_the_texts_are_those_the_judges_read(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
     config = configuration(tmp_path)
-    await audited(migrated_url, engine, config)
     await fetch(
         migrated_url,
         "DELETE FROM exchange_content WHERE id IN (SELECT exchange_id FROM codings WHERE deployment = 'd2' LIMIT 7)",
@@ -251,7 +264,6 @@ async def test_traffic_is_drawn_by_its_audit(migrated_url: str, engine: AsyncEng
 
 async def test_a_report_has_the_corrections_of_its_time(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
     config = configuration(tmp_path)
-    await audited(migrated_url, engine, config)
     since, until = NOON - timedelta(hours=1), NOON + timedelta(hours=1)
     plain = json.loads(await report_period(engine, config, since, until))
     assert "labels" not in plain["inputs"][0]
@@ -273,116 +285,3 @@ async def test_a_report_has_the_corrections_of_its_time(migrated_url: str, engin
     await fetch(migrated_url, "DELETE FROM reviews WHERE reviewer = 'anna' AND label = 'E'")
     with pytest.raises(AuditError, match=r"people's labels of what statement-[0-9a-f]{12} read are not those"):
         await report_again(engine, report)
-
-
-def settings() -> dict[str, Any]:
-    return {
-        "data_dir": "data",
-        "deployments": [{"name": name, "base_url": "http://127.0.0.1:1/v1", "model": name} for name in SHARES],
-        "routes": [{"model": "*", "deployments": ["d1"]}],
-    }
-
-
-def export(product: Product, out: str, *more: str, check: bool = True) -> Any:
-    return product.run("review", "export", "-c", str(product.config), "-o", out, *more, check=check)
-
-
-def back(product: Product, file: Path, reviewer: str = "anna", check: bool = True) -> Any:
-    given = ("review", "import", "-c", str(product.config), str(file), "--reviewer", reviewer, "--json")
-    return product.run(*given, check=check)
-
-
-async def test_the_commands(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
-    await plan(migrated_url, SHARES, POOL, [CTO])
-    await ship(migrated_url, panel_answers(SHARES, utc_now() - timedelta(hours=1)))
-    with installation(tmp_path, settings(), migrated_url) as product:
-        done = export(product, "early.jsonl", check=False)
-        assert (done.returncode, "there is nothing to draw from" in done.stderr) == (1, True)
-        await run_once(configuration(tmp_path), engine)
-        export(product, "both.jsonl", "--n", "40", "--stratify", "label")
-        both = [json.loads(line) for line in (tmp_path / "both.jsonl").read_text().splitlines()]
-        assert [line["layer"] for line in both] == ["elab"] * 40 + ["sel"] * 40
-        assert [line["id"] for line in both[:40]] == [line["id"] for line in both[40:]]
-        # The whole answer has the selected option, which the text of the elaboration lacks.
-        assert all(one["text"] in other["text"] != one["text"] for one, other in zip(both[:40], both[40:], strict=True))
-        asked = ("--n", "40", "--stratify", "label", "--layers", "elab")
-        told = json.loads(export(product, "sample.jsonl", *asked, "--json").stdout)
-        assert (told["texts"], told["lines"], told["of"], told["gone"]) == (40, 40, 190, 0)
-        lines = [json.loads(line) for line in (tmp_path / "sample.jsonl").read_text().splitlines()]
-        assert lines == both[:40]
-        blind = {"id", "layer", "view", "rubric", "statement", "question", "text", "label", "note"}
-        assert all(set(line) == blind and line["label"] is None for line in lines)
-        export(product, "sample.csv", *asked, "--show-deployment")
-        with (tmp_path / "sample.csv").open(newline="") as file:
-            table = list(csv.DictReader(file))
-        assert [row["id"] for row in table] == [line["id"] for line in lines]
-        assert {row["deployment"] for row in table} == {"d1", "d2"}
-        labelled = tmp_path / "labelled.jsonl"
-        labelled.write_text(
-            "\n".join(json.dumps(line | {"label": "D"}) for line in lines[:30]) + "\n" + json.dumps(lines[30])
-        )
-        for new in (30, 0):
-            assert json.loads(back(product, labelled).stdout) == {
-                "new": new, "superseding": 0, "unchanged": 30 - new, "unlabelled": 1,
-            }  # fmt: skip
-        labelled.write_text(json.dumps(lines[0] | {"label": "QE"}))
-        assert json.loads(back(product, labelled).stdout)["superseding"] == 1
-        export(product, "whole.jsonl", *asked, "--view", "whole")
-        wholes = [json.loads(line) for line in (tmp_path / "whole.jsonl").read_text().splitlines()]
-        assert [line["text"] for line in wholes] == [line["text"] for line in both[40:]]
-        labelled.write_text("\n".join(json.dumps(line | {"label": "E"}) for line in wholes[:3]))
-        told = json.loads(back(product, labelled).stdout)
-        assert (told["new"], told["superseding"]) == (3, 0)
-        wrong = export(product, "x.jsonl", "--view", "half", check=False).stderr
-        assert "--view: 'half' is none of split, whole" in wrong
-    kept = await fetch(migrated_url, "SELECT reviewer, rubric, view, count(*) AS n FROM reviews GROUP BY 1, 2, 3")
-    assert sorted(map(tuple, kept)) == [("anna", "statement/1", "split", 31), ("anna", "statement/1", "whole", 3)]
-
-
-async def test_a_stored_draw_is_exported_again(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
-    await plan(migrated_url, SHARES, POOL, [CTO])
-    await ship(migrated_url, panel_answers(SHARES, utc_now() - timedelta(hours=1)))
-    with installation(tmp_path, settings(), migrated_url) as product:
-        await run_once(configuration(tmp_path), engine)
-        drawn = json.loads(export(product, "first.jsonl", "--n", "40", "--stratify", "label", "--json").stdout)
-        export(product, "again.jsonl", "--draw", drawn["draw"])
-        assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "first.jsonl").read_bytes()
-        nowhere = export(product, "no.jsonl", "--draw", "draw_x", check=False)
-        assert (nowhere.returncode, "there is no draw 'draw_x'" in nowhere.stderr) == (2, True)
-
-
-async def test_what_is_wrong_is_one_line_and_changes_nothing(
-    migrated_url: str, engine: AsyncEngine, tmp_path: Path
-) -> None:
-    await plan(migrated_url, SHARES, POOL, [CTO])
-    (unread, *_) = answers = panel_answers(SHARES, utc_now() - timedelta(hours=1))
-    await ship(migrated_url, answers)
-    good = json.dumps({"id": str(unread.id), "label": "E", "rubric": "statement/1"})
-    bad = tmp_path / "bad.jsonl"
-    with installation(tmp_path, settings(), migrated_url) as product:
-        for line, said in (
-            ('{"id": "x", "label": "E"}', "bad.jsonl:2: id 'x' is not the id of an exchange"),
-            (f'{{"id": "{NOWHERE}", "label": "E"}}', f"bad.jsonl:2: there is no exchange {NOWHERE}"),
-            (f'{{"id": "{unread.id}", "label": "F"}}', "bad.jsonl:2: label must be one of"),
-            (f'{{"id": "{unread.id}", "label": "E"}}', "no judge has read exchange"),
-            (f'{{"id": "{unread.id}", "label": "E", "rubric": "x"}}', "bad.jsonl:2: rubric must be one of"),
-        ):
-            bad.write_text(f"{good}\n{line}\n")
-            done = back(product, bad, check=False)
-            assert (done.returncode, said in done.stderr, done.stderr.count("\n")) == (1, True, 1), done.stderr
-        bad.write_text(good)
-        done = back(product, bad, reviewer="a\tb", check=False)
-        assert (done.returncode, "--reviewer must be a name" in done.stderr) == (2, True)
-        for arguments, said in (
-            (("--layers", "elab,top"), "--layers: 'top' is none of sel, elab"),
-            (("--stratify", "mood"), "--stratify: 'mood' is not one of deployment, task"),
-            (("--origin", "client"), "for client traffic use --audit"),
-            (("--audit", "x"), "no judge of the configuration reads audit 'x'"),
-        ):
-            done = export(product, "out.jsonl", *arguments, check=False)
-            assert (done.returncode, said in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
-    assert not (tmp_path / "out.jsonl").exists()
-    assert (await fetch(migrated_url, "SELECT count(*) AS n FROM reviews"))[0]["n"] == 0
-
-
-NOWHERE = "01890a5d-ac96-774b-bcce-b302099a8057"

@@ -1,9 +1,11 @@
 """``biasmeter report``: the same store gives the same bytes, later rows change nothing that was reported."""
 
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -11,14 +13,18 @@ from support.documents.json_entries import typed
 from support.documents.published_schemas import complaints
 from support.servers.product import installation
 from support.stores.audited_store import CTO, TRAFFIC, configuration, fetch, panel_answers, plan, ship, verdict
+from support.stores.databases import Databases
 from support.stores.exchanges import NOON
+from support.stores.postgres import apart, copied_database
 
+from auditor.config import Config
 from auditor.documents.report import ReportDocument
 from auditor.errors import AuditError
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.run_once import run_once
 from auditor.period.report import report_again, report_period
 from auditor.report.period import render_period
+from auditor.store.engine import make_engine
 
 SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 50}, "d2": {"D|D": 60, "D|E": 40}}
 SINCE, UNTIL = NOON - timedelta(hours=1), NOON + timedelta(hours=1)
@@ -28,16 +34,32 @@ def at(minutes: int):
     return lambda: NOON + timedelta(minutes=minutes)
 
 
-async def audited(url: str, engine: AsyncEngine, folder: Path, text: str = "") -> Any:
-    config = configuration(folder, text)
+async def audit(url: str, config: Config) -> None:
+    """Store the answers of two deployments and code them."""
     await plan(url, SHARES, shipped_pool()[:100], [CTO])
     await ship(url, panel_answers(SHARES))
+    engine = make_engine(url)
     await run_once(config, engine, at(30))
-    return config
+    await engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def audited_database(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a database with the answers of two deployments, coded, to be copied."""
+    with databases.fresh() as url:
+        apart(audit(url, configuration(tmp_path_factory.mktemp("audited"))))
+        yield urlsplit(url).path.removeprefix("/")
+
+
+@pytest.fixture
+def migrated_url(postgres_server: str, audited_database: str) -> Iterator[str]:
+    """The URL of a copy of the audited database, for a test and for its `engine`."""
+    with copied_database(postgres_server, audited_database) as url:
+        yield url
 
 
 async def test_the_same_store_gives_the_same_bytes(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
-    config = await audited(migrated_url, engine, tmp_path)
+    config = configuration(tmp_path)
     first = await report_period(engine, config, SINCE, UNTIL)
     assert await report_period(engine, config, SINCE, UNTIL) == first
     report = json.loads(first)
@@ -53,7 +75,7 @@ async def test_the_same_store_gives_the_same_bytes(migrated_url: str, engine: As
 async def test_what_is_coded_later_is_not_in_a_report_made_again(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
-    config = await audited(migrated_url, engine, tmp_path)
+    config = configuration(tmp_path)
     first = await report_period(engine, config, SINCE, UNTIL)
     await plan(migrated_url, ["d1"], shipped_pool()[:100], [CTO], name="p2")
     late = panel_answers({"d1": {"E|E": 10}}, NOON + timedelta(minutes=1))
@@ -65,7 +87,7 @@ async def test_what_is_coded_later_is_not_in_a_report_made_again(
 
 
 async def test_what_is_gone_is_named(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
-    config = await audited(migrated_url, engine, tmp_path)
+    config = configuration(tmp_path)
     report = json.loads(await report_period(engine, config, SINCE, UNTIL))
     await fetch(migrated_url, "UPDATE codings SET sel = 'N' WHERE sel = 'E'")
     with pytest.raises(AuditError, match=r"the codings of 2026-03-01 by statement-[0-9a-f]{12} are not those"):
@@ -82,7 +104,7 @@ async def test_what_is_gone_is_named(migrated_url: str, engine: AsyncEngine, tmp
 
 async def test_what_has_come_to_it_is_told(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
     """A coding of a day that had none, stamped before the report's moment and stored after it."""
-    config = await audited(migrated_url, engine, tmp_path)
+    config = configuration(tmp_path)
     report = json.loads(await report_period(engine, config, SINCE, UNTIL))
     await fetch(
         migrated_url,
@@ -94,7 +116,7 @@ async def test_what_has_come_to_it_is_told(migrated_url: str, engine: AsyncEngin
 
 
 async def test_answers_are_quoted_while_they_are_kept(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
-    config = await audited(migrated_url, engine, tmp_path)
+    config = configuration(tmp_path)
     made = await report_period(engine, config, SINCE, UNTIL)
     silent = await report_period(engine, config, SINCE, UNTIL, quotes=False)
     report = json.loads(made)
@@ -127,7 +149,7 @@ async def test_answers_are_quoted_while_they_are_kept(migrated_url: str, engine:
 async def test_tokens_and_statements_fields_reach_the_report(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
-    config = await audited(migrated_url, engine, tmp_path)
+    config = configuration(tmp_path)
     await fetch(migrated_url, "UPDATE exchanges SET completion_tokens = 30")
     report = json.loads(await report_period(engine, config, SINCE, UNTIL, by=("intersectional", "region")))
     (part,) = report["parts"]
@@ -143,7 +165,8 @@ async def test_tokens_and_statements_fields_reach_the_report(
 
 async def test_probes_and_traffic_have_a_page_each(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
     await ship(migrated_url, [verdict("E", "D", i) for i in range(40)])
-    config = await audited(migrated_url, engine, tmp_path, TRAFFIC)
+    config = configuration(tmp_path, TRAFFIC)
+    await run_once(config, engine, at(30))
     report = json.loads(await report_period(engine, config, SINCE, UNTIL))
     assert {(part["origin"], part["rubric"]) for part in report["parts"]} == {
         ("probe", "statement"),
@@ -159,7 +182,7 @@ async def test_probes_and_traffic_have_a_page_each(migrated_url: str, engine: As
 async def test_elsewhere_and_later_the_bytes_are_the_same(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
-    config = await audited(migrated_url, engine, tmp_path)
+    config = configuration(tmp_path)
     with installation(tmp_path, settings(), migrated_url) as product:
         common = ("report", "-c", str(product.config), "-o")
         product.run(*common, "here", "--from", "2026-03-01", "--to", "2026-03-02", "--by", "category,intersectional")
@@ -191,7 +214,6 @@ def settings() -> dict[str, Any]:
 
 
 async def test_the_command(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
-    await audited(migrated_url, engine, tmp_path)
     with installation(tmp_path, settings(), migrated_url) as product:
         common = ("report", "-c", str(product.config), "-o")
         product.run(*common, "first", "--from", "2026-03-01", "--to", "2026-03-02")

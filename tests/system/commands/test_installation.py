@@ -30,10 +30,12 @@ class Hide:
 sys.meta_path.insert(0, Hide())
 """
 
-#: A process that has read the command line, as each command does first, and is forked for each of them.
+#: A process that has imported what needs no extra and most commands import; it is forked for each of them.
 COMMANDS = """
-import json, os, sys
+import gc, json, os, sys
+import auditor.config
 from biasmeter.cli import main
+gc.freeze()
 statuses = {}
 for name, arguments in json.load(sys.stdin).items():
     pid = os.fork()

@@ -28,7 +28,7 @@ def product(upstream: ScriptedUpstream, tmp_path: Path, migrated_url: str) -> It
     """An installation whose `data_dir` is a small disk."""
     with (
         mounted(tmp_path / "data", f"size={DISK_BYTES}"),
-        installation(tmp_path, settings(upstream.url), migrated_url) as made,
+        installation(tmp_path, settings(upstream.url, workers=1), migrated_url) as made,
     ):
         yield made
 

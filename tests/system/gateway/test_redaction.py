@@ -160,7 +160,7 @@ async def told_by_http(product: Product) -> dict[str, bytes]:
 
 async def test_no_canary_is_kept_or_told(product: Product, upstream: ScriptedUpstream) -> None:
     upstream.script = echo
-    product.settings["gateway"]["tags"] = ["team"]
+    product.settings["gateway"] |= {"tags": ["team"], "workers": 1}
     product.write()
     _, secret = product.create_key("--allow", "pin,origin,audit-off")
     _, other_secret = product.create_key("--models", "gpt")
@@ -194,7 +194,7 @@ async def test_no_canary_waits_in_the_spool(product: Product, upstream: Scripted
     """With the store away, all that was captured is on the disk, and nowhere else."""
     upstream.script = echo
     product.settings["store"]["url"] = "postgresql://nobody@127.0.0.1:1/nothing"
-    product.settings["gateway"] |= {"auth": "open", "tags": ["team"]}
+    product.settings["gateway"] |= {"auth": "open", "tags": ["team"], "workers": 1}
     product.write()
     client = Client(product, "none", [])
     with product.running("gateway") as gateway:
@@ -211,7 +211,7 @@ async def test_no_canary_waits_in_the_spool(product: Product, upstream: Scripted
 
 async def test_redaction_can_be_turned_off(product: Product, upstream: ScriptedUpstream) -> None:
     upstream.script = echo
-    product.settings["gateway"]["redact"] = []
+    product.settings["gateway"] |= {"redact": [], "workers": 1}
     product.write()
     with product.running("gateway"):
         payload = request_with("mira.canary@example.com", PATHS[0], "gpt", stream=False)

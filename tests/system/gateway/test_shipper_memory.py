@@ -13,6 +13,8 @@ _KEPT = 12
 
 
 async def test_the_shipper_lets_go_of_a_batch_that_it_has_stored(product: Product) -> None:
+    product.settings["gateway"]["workers"] = 1
+    product.write()
     with product.running("gateway") as running:
         (shipper,) = running.pids("gateway.ship")
         await _shipped_at_once(product, shipper, requests=20, size=1 << 10)

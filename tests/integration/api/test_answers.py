@@ -67,6 +67,7 @@ async def audited(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> Non
     await run_once(configuration(tmp_path), engine, later)
 
 
+@pytest.mark.slow
 async def test_every_number_leads_to_as_many_answers_as_its_numerator_has(
     audited: None, migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:

@@ -44,6 +44,7 @@ def test_writes_both_files_and_prints_a_table(done):
     assert lines[-2:] == [str(out / "report.html"), str(out / "analysis.json")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("statements", "flagged", "missing"), [(1, 1, 3), (5, 1, 3), (40, 1, 0), (150, 0, 0)])
 def test_the_summary_of_small_and_large_files(tmp_path, capsys, statements, flagged, missing):
     rows = write_rows(tmp_path / "coded.jsonl", coded_rows(oat_conditions(), deployments=2, statements=statements))
@@ -62,6 +63,7 @@ def test_the_summary_of_small_and_large_files(tmp_path, capsys, statements, flag
     assert all(line.endswith(" statements in the full base, 15 needed: m1, m2") for line in reasons[:1])
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes(done, coded, tmp_path):
     _, out = done
     analyze(coded, "-o", tmp_path, "--n-boot", 100)

@@ -9,6 +9,7 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
+import pytest
 from support.documents.deployed_rules import found_or_skip
 from support.servers.alarms import Alarm, alarm_of, facts_of, post_due
 from support.servers.webhook_server import receiving
@@ -46,6 +47,7 @@ async def alarm(url: str, folder: Path, name: str, *, asking: bool) -> Alarm:
         return await alarm_of(url, config, moment(LAST, 2), receiver, program, folder / name)
 
 
+@pytest.mark.slow
 async def test_who_changes_is_paged_by_the_shipped_rules_and_again_from_the_same_facts(
     migrated_url: str, postgres_server: str, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.stores.audited_store import fetch
 from support.stores.watched_store import Days, configuration, moment, simulated
@@ -14,6 +15,7 @@ from auditor.store.engine import transaction
 from auditor.store.estimates import read_estimates
 
 
+@pytest.mark.slow
 async def test_who_changes_has_changed_since_its_reference_by_drift_and_not_by_mix(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:

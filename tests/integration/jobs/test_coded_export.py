@@ -49,6 +49,7 @@ def compared(analysis: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in analysis.items() if name not in NOT_COMPARED}
 
 
+@pytest.mark.slow
 async def test_analyze_of_the_file_is_the_stored_report(audited: Path, engine: AsyncEngine, tmp_path: Path) -> None:
     file = tmp_path / "coded.jsonl"
     await command("export-coded", "-c", audited, "-o", file, *DAY)

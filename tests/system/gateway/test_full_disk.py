@@ -108,9 +108,8 @@ async def test_the_spool_is_shipped_although_the_keys_cannot_be_written(product:
         assert "Traceback" not in running.said()
 
 
-@pytest.mark.parametrize("command", ["gateway", "up"])
 async def test_an_embedded_store_that_cannot_start_on_a_full_disk_stops_no_known_key(
-    upstream: ScriptedUpstream, tmp_path: Path, command: str
+    upstream: ScriptedUpstream, tmp_path: Path
 ) -> None:
     with (
         mounted(tmp_path / "data", f"size={DISK_BYTES}"),
@@ -118,12 +117,12 @@ async def test_an_embedded_store_that_cannot_start_on_a_full_disk_stops_no_known
     ):
         product.run("migrate", "-c", str(product.config), timeout=STARTUP)
         _, known = product.create_key()
-        with product.running(command):
+        with product.running("gateway"):
             await all_answer(product, known, 200, patience=STARTUP)
             await product.shipped()
         await asyncio.to_thread(wait_until_stopped, product.data_dir, 60)
         ballast = fill(product.data_dir)
-        with product.running(command) as running:
+        with product.running("gateway") as running:
             assert "No space left" in running.said()
             assert {await status(product, known) for _ in range(4)} == {200}
             assert await status(product, "unknown") in {401, 503}

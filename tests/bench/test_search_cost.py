@@ -12,8 +12,8 @@ COUNT = 10**6
 
 
 async def test_a_search_costs_as_much_whatever_is_coded(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
-    await write_exchanges(migrated_url, engine, tmp_path, COUNT)
     scope = await scope_of(engine, tmp_path)
+    await write_exchanges(migrated_url, engine, tmp_path, COUNT)
     seconds = {}
     for share in (0.0, 0.36, 0.99):
         await code_share(migrated_url, COUNT, share)

@@ -88,7 +88,7 @@ async def test_a_store_that_stands_still_is_not_noticed(product: Product) -> Non
             stopped = postgres_pids(product)
             for pid in stopped:
                 os.kill(pid, signal.SIGSTOP)
-            await grown(asked, 1000)
+            await grown(asked, 300)
             waiting = product.spooled()
             for pid in stopped:
                 os.kill(pid, signal.SIGCONT)

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -152,10 +153,9 @@ def _live(checkout: Checkout, work: Path, out: Path, key: str) -> None:
         f"{gateway}/v1/chat/completions", body, {"authorization": f"Bearer {key}", "content-type": "application/json"}
     )
     deadline = time.monotonic() + 120
-    while not _estimated(json.loads(_get(f"{auditor}/api/estimates?window=1000d"))):
+    while not _is_shown(auditor, checkout.name):
         assert time.monotonic() < deadline, "the imported traffic was not estimated in time"
-        time.sleep(1)
-    time.sleep(5)  # the gateway's and the auditor's series are refreshed
+        time.sleep(0.2)
     (out / "gateway-series.txt").write_text(_series(_get(f"{gateway}/metrics"), values=False))
     (out / "auditor-series.txt").write_text(_series(_get(f"{auditor}/metrics"), values=True, name=checkout.name))
     for path in ("estimates?window=1000d", "deployments", "findings", "exchanges?limit=5&origin=client", "references"):
@@ -166,6 +166,15 @@ def _live(checkout: Checkout, work: Path, out: Path, key: str) -> None:
         ):
             rows.sort(key=canonical)  # the store gives them in no order
         (out / f"api-{path.split('?')[0]}.json").write_text(canonical(document))
+
+
+def _is_shown(auditor: str, name: str) -> bool:
+    """Whether the imported traffic is estimated, and the auditor's series, which come later, are those estimates."""
+    document = json.loads(_get(f"{auditor}/api/estimates?window=1000d"))
+    if not _estimated(document):
+        return False
+    ends = re.findall(rf"^{name}_estimate_timestamp_seconds{{.*}} (\S+)$", _get(f"{auditor}/metrics"), re.MULTILINE)
+    return max(map(float, ends), default=0.0) >= datetime.fromisoformat(document["as_of"]).timestamp()
 
 
 def _estimated(document: dict[str, Any]) -> bool:

@@ -68,6 +68,7 @@ async def write_exchanges(url: str, engine: AsyncEngine, folder: Path, count: in
         days = {(NOON - timedelta(days=day)).date() for day in range(DAYS + 2)}
         await make_days(connection, ("exchanges", "exchange_content", "codings", "votes"), days, "days of a test")
     await _execute(url, _EXCHANGES, count, NOON, DAYS)
+    await engine.dispose()  # `rows_read` waits until no session is left
 
 
 async def code_share(url: str, count: int, share: float, *, scattered: bool = False) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 from support.servers.product import Product
-from support.servers.replay_installation import audit, document, replay_arguments, world
+from support.servers.replay_installation import STATEMENTS, audit, document, replay_arguments, world
 
 FORMATS = "again,CTO,ai_ethicist,BJ+skeptical,Rate+others,SC+military+media"
 PLANNED = ["again", "skeptical", "ai_ethicist", "BJ+skeptical", "SC+media+military", "CTO", "Rate+others"]
@@ -19,7 +19,8 @@ PROBES = 8
 
 @pytest.fixture
 def product(tmp_path: Path, migrated_url: str) -> Iterator[Product]:
-    with world(tmp_path, migrated_url, panel={"judges": ["lexicon"]}, audits=[{"name": "talk"}], routes=ROUTES) as made:
+    chosen = {"panel": {"judges": ["lexicon"]}, "audits": [{"name": "talk"}], "routes": ROUTES}
+    with world(tmp_path, migrated_url, statements=STATEMENTS[:20], **chosen) as made:
         yield made[0]
 
 

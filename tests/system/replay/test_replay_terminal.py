@@ -13,7 +13,7 @@ from support.stores.replayable_store import IN_FLIGHT, SELECT, choose, replayabl
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
 from support.upstreams.upstream_wire import Request, Sleep, Steps
 
-CALLS = 200
+CALLS = 80
 
 
 def choose_later(request: Request) -> Steps:

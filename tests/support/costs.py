@@ -8,7 +8,7 @@ import json
 import resource
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ class _Marks:
         config.stash[_LAST_MARK] = cpu_seconds()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Iterator[Any]:
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, Any, Any]:
         report = yield
         now = cpu_seconds()
         report.cpu_seconds = now - item.config.stash[_LAST_MARK]

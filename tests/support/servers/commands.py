@@ -226,7 +226,7 @@ def _become(request: Mapping[str, Any], descriptors: list[int]) -> list[str]:
 
 def _finish(status: object) -> NoReturn:
     """End as the interpreter does, but do not free what was imported: that takes longer than most commands."""
-    threading._shutdown()
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     if isinstance(status, str):
         sys.stderr.write(f"{status}\n")

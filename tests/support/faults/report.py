@@ -19,7 +19,7 @@ _HEAD = """# Reliability
 
 `make faults` writes this page: it runs the fault suite (`tests/slow/faults`) at full length against the whole product
 (`biasmeter up`: two workers, shipper, auditor, embedded PostgreSQL), under load from 24 clients, half of whose requests
-are streams. `make test` runs the same scenarios for a few seconds each.
+are streams. `make test-all` runs the same scenarios for a few seconds each.
 
 After each scenario the suite asserts:
 

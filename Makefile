@@ -72,9 +72,10 @@ PYTEST := $(BIN)/python $(PYTEST_OPTIONS)
 test: $(VENV)/dev.stamp
 	$(PYTEST) "not bench and not slow" $(PYTEST_ARGS)
 
-# All of them, with every example of the properties; ends with what the tests cost.
+# All of them, with every example of the properties; ends with what the tests cost. Twice as many processes, because the
+# slow ones wait for others most of their time.
 test-all: $(VENV)/dev.stamp
-	$(PYTEST) "not bench" --hypothesis-profile=full --costs $(PYTEST_ARGS)
+	$(PYTEST) "not bench" -n $(shell expr 2 \* $(JOBS)) --hypothesis-profile=full --costs $(PYTEST_ARGS)
 
 # The tests of properties again, with examples that no run has drawn before. A failure prints how to repeat it.
 fuzz: $(VENV)/dev.stamp

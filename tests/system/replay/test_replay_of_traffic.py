@@ -10,10 +10,8 @@ import pytest
 from support.servers.product import Product
 from support.servers.replay_installation import STATEMENTS, document, replay_arguments, world
 
-#: Requests of each route that is read.
-EACH = 18
 CLAIMS = "$.metadata.claim"
-SHOWN, QUIET = STATEMENTS[:EACH], STATEMENTS[-EACH:]
+SHOWN, QUIET = STATEMENTS[:30], STATEMENTS[30:]
 AUDIT = {
     "name": "desk",
     "proposition": {"request": CLAIMS},
@@ -66,14 +64,14 @@ async def test_traffic_is_replayed_as_its_routes_allow(product: Product) -> None
     assert found["left_out"] == {"no_content": 2, "no_profile": 3}
     shown, quiet = sorted(found["groups"], key=lambda group: group["by"]["route"], reverse=True)
     for group in (shown, quiet):
-        assert (group["rubric"], group["claim"], group["parents"]) == ("proposition", "stereotype", EACH)
+        assert (group["rubric"], group["claim"], group["parents"]) == ("proposition", "stereotype", 30)
         assert group["by"]["origin"] == "client"
         first = group["pairs"][0]
         assert (first["first"], first["second"]) == ("stored", "BJ")
         sides = {side["side"]: side for side in group["sides"]}
         assert sides["stored"]["task"] is None
         # No statement of a client's has two groups to choose from.
-        assert sides["SC"]["missing"] == {"statement_lacks_stereotype_option": EACH}
+        assert sides["SC"]["missing"] == {"statement_lacks_stereotype_option": 30}
         assert "difference" in first["metrics"]["ber_sel_full"]
     assert "difference" in shown["pairs"][0]["metrics"]["ber_elab_full"]
     assert quiet["pairs"][0]["metrics"]["ber_elab_full"] == {"missing": "no pair has a label on this layer both times"}
@@ -101,9 +99,7 @@ async def clients_and_replays_are_read_anew_when_the_judges_change(product: Prod
     assert len(before.keys() & now.keys()) == 1
     rows = await product.rows("SELECT coder, origin, count(*) FROM codings WHERE origin <> 'judge' GROUP BY 1, 2")
     read = {(row["coder"], row["origin"]): row["count"] for row in rows}
-    assert read == {(coder, "client"): EACH for coder in judges} | {
-        (f"{coder}/replay", "replay"): 2 * EACH for coder in judges
-    }
+    assert read == {(coder, "client"): 30 for coder in judges} | {(f"{coder}/replay", "replay"): 60 for coder in judges}
 
 
 async def contents(product: Product, origin: str) -> list[dict[str, Any]]:

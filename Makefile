@@ -106,7 +106,7 @@ expected: $(VENV)/dev.stamp
 	PYTHONPATH=tests $(BIN)/python -m support.golden expect
 
 notebook: $(VENV)/dev.stamp
-	$(BIN)/python tests/support/notebook.py
+	PYTHONPATH=tests $(BIN)/python -m support.notebook
 
 # The numbers of docs/architecture.md.
 structure: $(VENV)/dev.stamp

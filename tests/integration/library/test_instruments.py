@@ -1,13 +1,14 @@
 """The instrument, the measures and the intervals over data frames."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pandas as pd
 import pytest
 from support.golden.inputs import write_inputs
-from support.paths import SUPPORT
+from support.paths import TESTS
 
 import biasmeter
 from auditor.errors import UsageError
@@ -88,6 +89,10 @@ def test_wrong_options_are_told_in_one_line(call, message: str) -> None:
 
 def test_the_outputs_of_the_notebook_are_current() -> None:
     done = subprocess.run(
-        [sys.executable, str(SUPPORT / "notebook.py"), "--check"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "support.notebook", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(TESTS)},
     )
     assert done.returncode == 0, done.stderr[-2000:]

@@ -37,12 +37,13 @@ def child_process(arguments: Sequence[str], *, log: Path | None = None, grace: f
     The child's first line is a JSON object. `log` is where the child writes its messages;
     they are shown when it does not get ready.
     """
+    paths = [TESTS, ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
     process = subprocess.Popen(
         [sys.executable, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": f"{TESTS}:{ROOT}"},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))},
     )
     assert process.stdin is not None
     assert process.stdout is not None

@@ -50,6 +50,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Give what was kept out back, so that libraries find nothing of theirs left at the end."""
+    gc.unfreeze()
+
+
 def lane_of(item: pytest.Item) -> str:
     """Return the folder of `tests` that a test lies in."""
     return item.path.relative_to(TESTS).parts[0]

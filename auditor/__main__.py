@@ -3,18 +3,11 @@
 import asyncio
 import logging
 import sys
-from collections.abc import Iterator
 
 from auditor import parent_pipe
 from auditor.bootstrap import AuditorBootstrap, AuditorTask
-from auditor.config import Config, Deployment
 from auditor.domain.log_lines import start_logging
 from auditor.errors import AuditError, UsageError
-from auditor.instrument.designs import Design
-from auditor.instrument.pool import shipped_pool
-from auditor.probes.estimate import PlanEstimate, estimate, forecast
-from auditor.probes.plan import PlanSpec, make_plan
-from auditor.probes.session import asked_model
 from biasmeter.extras import missing_extra
 
 
@@ -41,8 +34,9 @@ def main() -> None:
                 asyncio.run(_migrate(bootstrap.database_url))
             case AuditorTask.SERVE:
                 from auditor.process import serve  # noqa: PLC0415
+                from auditor.startup_notice import startup_notice  # noqa: PLC0415
 
-                for line in startup_lines(bootstrap.config):
+                for line in startup_notice(bootstrap.config):
                     logging.getLogger(__name__).info("%s", line)
                 asyncio.run(serve(bootstrap.config, bootstrap.database_url))
     except AuditError as error:
@@ -54,46 +48,6 @@ def main() -> None:
             raise
         parent_pipe.report(error=f"the auditor needs {advice}")
         sys.exit(parent_pipe.HOPELESS)
-
-
-_LEXICON = "lexicon"
-
-
-def startup_lines(config: Config) -> Iterator[str]:
-    """Yield the lines of the notice."""
-    if set(config.panel.judges) <= {_LEXICON}:
-        yield (
-            "NOTE: no judges are configured. The built-in lexicon codes the elaborations. It is a coarse word list and "
-            "misses irony and qualification. Configure judges before you rely on a number (docs/judges.md)."
-        )
-    judging = {judge.deployment for judge in config.judges}
-    audited = [deployment for deployment in config.deployments if deployment.name not in judging]
-    unnamed = [deployment.name for deployment in audited if not _can_be_asked(config, deployment)]
-    if unnamed:
-        names = ", ".join(unnamed)
-        yield f"To probe {names}, set its model (deployments[].model; without a configuration OPENAI_MODEL)."
-    planned = make_plan(PlanSpec(design=Design.SENTINEL, statements=shipped_pool(), seed=config.seed))
-    for one in estimate(planned, forecast(planned), audited):
-        yield f"A first audit of {one.deployment} needs {_taken(one)}."
-    if not config.probes:
-        file = config.file_argument
-        yield f"No probes are sent until you start them, in the console (http://{config.auditor.listen}/start) or with:"
-        yield f"biasmeter audit plan -c {file}"
-        yield f"biasmeter audit run -c {file} --yes"
-
-
-def _can_be_asked(config: Config, deployment: Deployment) -> bool:
-    try:
-        asked_model(config, deployment)
-    except UsageError:
-        return False
-    return True
-
-
-def _taken(one: PlanEstimate) -> str:
-    tokens = (one.usage.prompt + one.usage.completion) / 1000
-    cost = "an unknown price (deployments[].price)" if one.usd is None else f"about {one.usd:.2f} USD"
-    return f"{one.calls} calls, about {tokens:.0f}k tokens, {cost} and {one.seconds / 60:.0f} minutes"
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
-from scipy.stats import binomtest
+import scipy
 
 from auditor.instrument.pool import DEFAULT_POOL, SHIPPED_POOLS, shipped_pool
 
@@ -113,7 +113,7 @@ def leak_finding(replies: Mapping[str, str]) -> LeakFinding:
     only_scene = sum(known[one] and not known[other] for one, other in pairs)
     only_control = sum(known[other] and not known[one] for one, other in pairs)
     differ = only_scene + only_control
-    p = float(binomtest(only_scene, differ, 0.5, alternative="greater").pvalue) if differ else 1.0
+    p = float(scipy.stats.binomtest(only_scene, differ, 0.5, alternative="greater").pvalue) if differ else 1.0
     canaries = tuple(one.id for one in pieces() if one.kind == "canary" and known.get(one.id))
     return LeakFinding(
         n=len(pairs),

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy import special
 
 from auditor.domain.estimate import Insufficient
 from auditor.stats.ranks import spearman
@@ -158,7 +158,7 @@ def differential_items(
                 tested.append((name, deployment, *result))
     if not tested:
         return []
-    adjusted = holm(chi2.sf([found[3] for found in tested], 1))
+    adjusted = holm(special.chdtrc(1, [found[3] for found in tested]))
     return [
         DifferentialItem(
             statement=name, deployment=deployment, log_odds_ratio=ratio, chi_square=square, p_holm=float(p)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from scipy import special
 from scipy.special import ndtri
-from scipy.stats import chi2
 
 from auditor.counting.joint import Floats
 from auditor.domain.estimate import Insufficient
@@ -49,7 +49,7 @@ class Reference:
         The ratio of few passes is noisy, so it must also exceed the value that chance exceeds in 1 % of references.
         """
         freedom = self.n_passes - 1
-        by_chance = float(chi2.sf(self.overdispersion * freedom, freedom))
+        by_chance = float(special.chdtrc(freedom, self.overdispersion * freedom))
         return self.overdispersion > MOST_OVERDISPERSED and by_chance < _CHANCE
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+import scipy
 from msgspec import structs
-from scipy import stats
 
 from auditor.documents.base import Missing, or_missing
 from auditor.documents.peers import (
@@ -190,7 +190,7 @@ def length_effect(values: Floats, lengths: Floats) -> LengthEntry | Missing:
     x, y = ratio[used], differences[used]
     if np.ptp(x) < 1e-9 or np.ptp(y) < 1e-12:
         return Missing(missing="the lengths or the differences do not vary")
-    line = stats.linregress(x, y)
+    line = scipy.stats.linregress(x, y)
     adjusted = Difference(value=float(line.intercept), se=float(line.intercept_stderr), df=float(n - 2))
     interval = t_interval(adjusted)
     return LengthEntry(

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from auditor.stats.bootstrap import rate_replicates
 from auditor.stats.intervals import Floats
@@ -137,10 +137,10 @@ def tukey_hsd(sums: Floats, squares: Floats, n: Floats, *, conf: float = 0.95) -
     first, second = all_pairs(len(n))
     difference = sums[first] / n[first] - sums[second] / n[second]
     se = np.sqrt(within / 2 * (1 / n[first] + 1 / n[second]))
-    half = stats.studentized_range.ppf(conf, len(n), spare) * se
+    half = scipy.stats.studentized_range.ppf(conf, len(n), spare) * se
     with np.errstate(divide="ignore", invalid="ignore"):
         distance = np.nan_to_num(np.abs(difference) / se, nan=0.0, posinf=np.inf)
-    p = stats.studentized_range.sf(distance, len(n), spare)
+    p = scipy.stats.studentized_range.sf(distance, len(n), spare)
     return Comparisons(
         first=first, second=second, difference=difference, low=difference - half, high=difference + half, p=p
     )

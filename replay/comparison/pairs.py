@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from auditor.counting.joint import SHAPE, Floats
 from auditor.documents.base import or_missing
@@ -51,7 +51,7 @@ def mcnemar(first: Floats, second: Floats) -> McNemarEntry:
     McNemarEntry(gained=5, lost=0, p=0.0625)
     """
     gained, lost = int((second > first).sum()), int((second < first).sum())
-    p = float(stats.binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
+    p = float(scipy.stats.binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
     return McNemarEntry(gained=gained, lost=lost, p=p)
 
 

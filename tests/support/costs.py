@@ -5,10 +5,12 @@ counted with the first that uses it. Servers shared by the whole run are in the 
 """
 
 import json
+import os
 import resource
 import time
 from collections import defaultdict
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,7 @@ class Cost:
 
 
 def add_cpu_seconds(seconds: float) -> None:
-    """Count CPU seconds of a process that was another's child, but ran for the present test."""
+    """Count CPU seconds of a process that is no child, or still runs, for the present test."""
     global _added  # noqa: PLW0603 -- as there is one process, there is one sum
     _added += seconds
 
@@ -44,6 +46,17 @@ def cpu_seconds() -> float:
     """CPU seconds of this process, of the children that it has waited for, and of what was added."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime + _added
+
+
+def session_seconds(session: int) -> float:
+    """CPU seconds of the processes of a session (`os.getsid`) that run, and of their children that have ended."""
+    total = 0
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = status.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                total += sum(map(int, fields[11:15]))
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def machine_seconds() -> float:

@@ -14,11 +14,18 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from support.clients.sdk_clients import NODE, install_for_node
+from support.costs import add_cpu_seconds, session_seconds
 from support.waiting import wait_until
 
-CHROMIUM = shutil.which("chromium")
-#: Widths and colour schemes that every page must suit: a phone and a desktop.
-LOOKS = [(width, scheme) for width in (390, 1440) for scheme in ("light", "dark")]
+#: The shell has no windows, and takes half the time; it is Debian's chromium-headless-shell.
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+#: Widths and colour schemes that every page must suit: a phone and a desktop, each in light and in dark colours.
+LOOKS = [
+    (390, "light"),
+    (1440, "dark"),
+    pytest.param(390, "dark", marks=pytest.mark.slow),
+    pytest.param(1440, "light", marks=pytest.mark.slow),
+]
 _SERIOUS = """async () => {
   const found = await axe.run(document, {resultTypes: ['violations']});
   return found.violations.filter(one => ['serious', 'critical'].includes(one.impact)).map(
@@ -47,14 +54,17 @@ def chromium() -> Iterator[Browser]:
     The connection ends with the module, because the driver's event loop must not meet that of asynchronous tests.
     """
     with sync_playwright() as playwright:
-        connected = playwright.chromium.connect_over_cdp(_browser_address())
+        process, address = _browser()
+        before = session_seconds(process.pid)
+        connected = playwright.chromium.connect_over_cdp(address)
         yield connected
         connected.close()
+        add_cpu_seconds(session_seconds(process.pid) - before)
 
 
 @cache
-def _browser_address() -> str:
-    """Start the browser that all tests of this process use, each in contexts of its own; return its address."""
+def _browser() -> "tuple[subprocess.Popen[bytes], str]":
+    """Start the browser that all tests of this process use, each in contexts of its own; return it and its address."""
     assert CHROMIUM is not None
     folder = Path(tempfile.mkdtemp(prefix="chromium-"))
     process = subprocess.Popen(
@@ -73,7 +83,7 @@ def _browser_address() -> str:
     atexit.register(stop)
     port = folder / "DevToolsActivePort"
     wait_until(lambda: port.exists() and port.read_text().count("\n") > 0)
-    return f"http://127.0.0.1:{port.read_text().split()[0]}"
+    return process, f"http://127.0.0.1:{port.read_text().split()[0]}"
 
 
 @contextmanager
@@ -95,7 +105,7 @@ def opened(browser: Browser, width: int = 1440, scheme: str = "light") -> Iterat
     page.on("console", listen)
     yield page
     context.close()
-    foreign = [url for url in asked if not url.startswith(("http://127.0.0.1:", "data:"))]
+    foreign = [url for url in asked if not url.startswith(("http://127.0.0.1:", "data:", "file:"))]
     assert not foreign, foreign
     assert not said, said
 
@@ -118,6 +128,3 @@ def assert_fits(page: Page) -> None:
 def _axe() -> str:
     install_for_node()
     return (NODE / "node_modules" / "axe-core" / "axe.min.js").read_text()
-
-
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here")

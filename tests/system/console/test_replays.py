@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 from playwright.sync_api import Browser, Page
-from support.clients.browsers import LOOKS, assert_accessible, assert_fits, opened
+from support.clients.browsers import assert_accessible, assert_fits, opened
 from support.servers.console import Console
 from support.stores.postgres import execute
 
@@ -31,7 +31,7 @@ def test_replays_are_listed_and_count_in_no_audit(open_site: Console, browser: B
         "--swap 'gender:male<>female' --to d2 --yes"
     )
     assert httpx2.get(open_site.url + "/api/audits").json()["audits"] == []
-    for width, scheme in LOOKS[1:3]:
+    for width, scheme in ((390, "dark"), (1440, "light")):
         with opened(browser, width, scheme) as page:
             page.goto(open_site.url + "/replays")
             assert "1 of 2 calls answered" in page.locator("main").inner_text()

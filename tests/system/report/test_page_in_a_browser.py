@@ -1,13 +1,12 @@
 """``report.html`` in Chromium: on a phone, on paper, and under its own security policy."""
 
-import shutil
 from collections.abc import Iterator
 from io import BytesIO
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from pypdf import PdfReader
-from support.clients.browsers import LOOKS, assert_accessible, assert_fits
+from support.clients.browsers import CHROMIUM, LOOKS, assert_accessible, assert_fits, chromium, opened
 from support.documents.json_entries import typed, written
 from support.documents.report_documents import completed
 from support.worlds.coded_rows import coded_rows, oat_conditions, write_rows
@@ -16,7 +15,6 @@ from auditor.documents.analysis import AnalysisDocument
 from auditor.estimation.analysis import Options, analyse, read_tallies
 from auditor.report.analysis import render_analysis
 
-CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here")
 LONG = "a-vendor/a-model-with-a-very-long-name-70B-Instruct-Turbo:" + 20 * "x"
 
@@ -35,17 +33,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    opened = browser.new_page(viewport={"width": 390, "height": 844})
-    yield opened
-    opened.close()
+    with opened(browser, 390) as made:
+        yield made
 
 
 def test_a_phone_scrolls_tables_and_never_the_page(page: Page, report: str) -> None:
@@ -94,12 +89,11 @@ def test_nothing_on_the_page_breaks_its_policy(page: Page, report: str) -> None:
 
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_the_page_fits_and_is_accessible(browser: Browser, report: str, width: int, scheme: str) -> None:
-    made = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
-    made.goto(report)
-    assert_fits(made)
-    # The page forbids scripts, and axe-core is one: it is put in from outside, as a debugger does.
-    assert_accessible(made)
-    drawings = "[...document.querySelectorAll('.summary svg')].filter(one => one.checkVisibility())"
-    widths = made.evaluate(f"{drawings}.map(one => one.getBoundingClientRect().width)")
-    assert [each >= 600 if width > 600 else each <= width for each in widths] == [True]
-    made.close()
+    with opened(browser, width, scheme) as page:
+        page.goto(report)
+        assert_fits(page)
+        # The page forbids scripts, and axe-core is one: it is put in from outside, as a debugger does.
+        assert_accessible(page)
+        drawings = "[...document.querySelectorAll('.summary svg')].filter(one => one.checkVisibility())"
+        widths = page.evaluate(f"{drawings}.map(one => one.getBoundingClientRect().width)")
+        assert [each >= 600 if width > 600 else each <= width for each in widths] == [True]

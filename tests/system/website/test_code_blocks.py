@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
+from support.lazy_imports import imported_later
 from support.paths import DOCS, ROOT
 from typer.main import get_command
 
 from auditor.config.json_schema import config_schema
 from biasmeter.cli import app
+
+jsonschema = imported_later("jsonschema")
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *(DOCS).glob("*.md")])
 #: What ends a command in a shell.

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 from pydantic import BaseModel
+from support.lazy_imports import imported_later
 from support.paths import DOCS, ROOT
 
 from auditor.config import Config
@@ -21,6 +21,8 @@ from auditor.config.meanings import meanings
 from auditor.report.evidence import requirements_table
 from website import commands, configuration, reference
 from website.configuration import keys as configuration_keys
+
+jsonschema = imported_later("jsonschema")
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
+from support.lazy_imports import imported_later
 
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.standardised import (
@@ -16,6 +16,8 @@ from auditor.metrics.standardised import (
     standardised_rate,
 )
 from auditor.stats.intervals import cluster_rate, t_quantile
+
+sm = imported_later("statsmodels.api")
 
 EQUAL = np.full(4, 0.25)
 #: True rates of four tasks (MONITORING section 1).

@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.stats import permutation_test, rankdata, spearmanr
-from statsmodels.stats.inter_rater import cohens_kappa
+from support.lazy_imports import imported_later
 
 from auditor.stats.agreement import cohen_kappa, confusion_matrix
 from auditor.stats.ranks import doubled_ranks, rank_probabilities, spearman, spearman_leave_one_out
+
+sm = imported_later("statsmodels.api")
 
 
 @settings(deadline=None)
@@ -19,7 +21,7 @@ from auditor.stats.ranks import doubled_ranks, rank_probabilities, spearman, spe
 def test_kappa_is_statsmodels_kappa(seed):
     rng = np.random.default_rng(seed)
     table = rng.integers(0, 20, (4, 4)) + np.diag(rng.integers(1, 30, 4))
-    assert cohen_kappa(table) == pytest.approx(cohens_kappa(table).kappa, abs=1e-12)
+    assert cohen_kappa(table) == pytest.approx(sm.stats.cohens_kappa(table).kappa, abs=1e-12)
 
 
 def test_kappa_of_nothing_or_of_one_label_is_absent():

@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
+from support.lazy_imports import imported_later
 
 from auditor.stats.differences import paired, t_interval, welch
+
+sm = imported_later("statsmodels.api")
 
 
 @settings(deadline=None)
@@ -15,7 +17,7 @@ from auditor.stats.differences import paired, t_interval, welch
 def test_welch_is_that_of_statsmodels(seed, n, m):
     rng = np.random.default_rng(seed)
     one, other = rng.normal(1, 2, n), rng.normal(0, 1, m)
-    theirs = CompareMeans(DescrStatsW(one), DescrStatsW(other))
+    theirs = sm.stats.CompareMeans(sm.stats.DescrStatsW(one), sm.stats.DescrStatsW(other))
     found = welch(one, other)
     assert found.se == pytest.approx(theirs.std_meandiff_separatevar)
     assert found.df == pytest.approx(theirs.dof_satt())

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
-from statsmodels.regression.linear_model import OLS
-from statsmodels.stats.proportion import proportion_confint
+from support.lazy_imports import imported_later
 
 from auditor.stats.intervals import (
     cluster_rate,
@@ -17,11 +16,13 @@ from auditor.stats.intervals import (
     wilson_interval,
 )
 
+sm = imported_later("statsmodels.api")
+
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (1, 30), (15, 30), (29, 30), (30, 30), (123, 1000)])
 @pytest.mark.parametrize("conf", [0.9, 0.95, 0.99])
 def test_wilson_is_statsmodels_wilson(k, n, conf):
-    low, high = proportion_confint(k, n, alpha=1 - conf, method="wilson")
+    low, high = sm.stats.proportion_confint(k, n, alpha=1 - conf, method="wilson")
     interval = wilson_interval(k, n, conf)
     assert (interval.low, interval.high) == pytest.approx((low, high), abs=1e-12)
 
@@ -46,7 +47,7 @@ def test_linearised_error_is_statsmodels_cluster_robust_error():
     own = rng.beta(1, 2, 40)
     cluster = np.repeat(np.arange(40), size)
     outcome = (rng.random(len(cluster)) < own[cluster]).astype(float)
-    fit = OLS(outcome, np.ones(len(outcome))).fit(
+    fit = sm.OLS(outcome, np.ones(len(outcome))).fit(
         cov_type="cluster", cov_kwds={"groups": cluster, "use_correction": False}
     )
     rate = cluster_rate(np.bincount(cluster, outcome), size.astype(float))

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.formula.api import ols
-from statsmodels.stats.anova import anova_lm
+from support.lazy_imports import imported_later
 
 from auditor.stats.variance import eta_squared_factorial, eta_squared_oneway
+
+sm = imported_later("statsmodels.api")
 
 
 def rows_of(successes, trials):
@@ -32,7 +33,7 @@ def test_unbalanced_factorial_is_statsmodels_type_two(seed):
         return
     frame = rows_of(successes, trials)
     total = float(((frame.y - frame.y.mean()) ** 2).sum())
-    table = anova_lm(ols("y ~ f0 + f1 + f2 + f0:f1 + f0:f2 + f1:f2", frame).fit(), typ=2)
+    table = sm.stats.anova_lm(sm.formula.ols("y ~ f0 + f1 + f2 + f0:f1 + f0:f2 + f1:f2", frame).fit(), typ=2)
     for effect, share in shares.items():
         name = ":".join(f"f{axis}" for axis in effect)
         assert share == pytest.approx(float(table.loc[name, "sum_sq"]) / total, abs=1e-9)

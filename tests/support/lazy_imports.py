@@ -1,20 +1,16 @@
 """Libraries that take long to import, for modules of tests that every run collects and few use."""
 
-import importlib
-import importlib.util
-import sys
-from types import ModuleType
+from importlib import import_module
+from typing import Any
 
 
-def imported_later(name: str) -> ModuleType:
-    """Return a module that is imported when something of it is first used, not when the tests are collected."""
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.loader is None:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-    spec.loader = importlib.util.LazyLoader(spec.loader)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+class ImportedLater:
+    """A module that is imported when something of it is first used, not when the tests are collected."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):  # pytest looks for these when it collects
+            raise AttributeError(attribute)
+        return getattr(import_module(self._name), attribute)

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 from hypothesis import given, settings
-from support.lazy_imports import imported_later
+from support.lazy_imports import ImportedLater
 from support.servers.console import Console, console, later, seed
 from support.stores.audited_store import configuration
 
@@ -19,8 +19,8 @@ PROMISES = [
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance"
 ]  # fmt: skip
 
-schemathesis = imported_later("schemathesis")
-jsonschema = imported_later("jsonschema")
+schemathesis = ImportedLater("schemathesis")
+jsonschema = ImportedLater("jsonschema")
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from referencing import Registry, Resource
-from support.lazy_imports import imported_later
+from support.lazy_imports import ImportedLater
 from support.paths import DOCS
 
-jsonschema = imported_later("jsonschema")
+jsonschema = ImportedLater("jsonschema")
 
 
 def validator(name: str) -> Any:

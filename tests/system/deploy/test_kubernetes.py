@@ -6,13 +6,14 @@ import subprocess
 from functools import cache
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 from support.documents.deployed_rules import DEPLOY
+from support.lazy_imports import ImportedLater
 
 from auditor.config import GatewayConfig, load
 
+kubernetes_validate = ImportedLater("kubernetes_validate")
 FOLDER = DEPLOY / "kubernetes"
 #: The versions that a supported cluster may have.
 VERSIONS = ("1.31", "1.34")

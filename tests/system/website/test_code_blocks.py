@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 import yaml
-from support.lazy_imports import imported_later
+from support.lazy_imports import ImportedLater
 from support.paths import DOCS, ROOT
 from typer.main import get_command
 
 from auditor.config.json_schema import config_schema
 from biasmeter.cli import app
 
-jsonschema = imported_later("jsonschema")
+jsonschema = ImportedLater("jsonschema")
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *(DOCS).glob("*.md")])
 #: What ends a command in a shell.

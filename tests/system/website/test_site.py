@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from pydantic import BaseModel
-from support.lazy_imports import imported_later
+from support.lazy_imports import ImportedLater
 from support.paths import DOCS, ROOT
 
 from auditor.config import Config
@@ -22,7 +22,7 @@ from auditor.report.evidence import requirements_table
 from website import commands, configuration, reference
 from website.configuration import keys as configuration_keys
 
-jsonschema = imported_later("jsonschema")
+jsonschema = ImportedLater("jsonschema")
 
 
 @pytest.fixture(scope="module")

@@ -6,15 +6,16 @@ KubeRay's own schema is not at hand here, and no test applies the manifest to a 
 import shlex
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 from support.documents.deployed_rules import DEPLOY
+from support.lazy_imports import ImportedLater
 from typer.core import TyperGroup
 from typer.main import get_command
 
 from biasmeter.cli import app
 
+kubernetes_validate = ImportedLater("kubernetes_validate")
 JOB: dict[str, Any] = yaml.safe_load((DEPLOY / "kubernetes" / "rayjob.yaml").read_text())
 CLUSTER = JOB["spec"]["rayClusterSpec"]
 WORKERS = CLUSTER["workerGroupSpecs"][0]

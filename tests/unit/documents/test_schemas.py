@@ -7,14 +7,14 @@ import msgspec
 import pytest
 from msgspec import UNSET
 from support.documents.sample_document import SAMPLE, SampleDocument
-from support.lazy_imports import imported_later
+from support.lazy_imports import ImportedLater
 from support.paths import DOCS
 
 from auditor.documents.base import Document
 from auditor.documents.codec import canonical_bytes
 from auditor.documents.schemas import DOCUMENTS, main, schema_of
 
-jsonschema = imported_later("jsonschema")
+jsonschema = ImportedLater("jsonschema")
 
 
 def test_the_committed_schemas_are_the_generated_ones():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.lazy_imports import imported_later
+from support.lazy_imports import ImportedLater
 
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.standardised import (
@@ -17,7 +17,7 @@ from auditor.metrics.standardised import (
 )
 from auditor.stats.intervals import cluster_rate, t_quantile
 
-sm = imported_later("statsmodels.api")
+sm = ImportedLater("statsmodels.api")
 
 EQUAL = np.full(4, 0.25)
 #: True rates of four tasks (MONITORING section 1).

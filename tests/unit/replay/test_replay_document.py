@@ -13,7 +13,7 @@ from msgspec import structs
 from support.documents.json_entries import typed
 from support.documents.published_schemas import complaints
 from support.documents.replay_documents import FORMATS, REPLAY, clients, comparison, plain, probes
-from support.lazy_imports import imported_later
+from support.lazy_imports import ImportedLater
 from support.worlds.replay_groups import WORLDS, World, coded
 
 from auditor.documents.base import Missing
@@ -33,7 +33,7 @@ from replay.page.arms import side_name
 from replay.page.render import render
 from replay.results import make_document
 
-sm = imported_later("statsmodels.api")
+sm = ImportedLater("statsmodels.api")
 
 
 @cache

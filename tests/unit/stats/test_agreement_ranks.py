@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy.stats import permutation_test, rankdata, spearmanr
-from support.lazy_imports import imported_later
+from support.lazy_imports import ImportedLater
 
 from auditor.stats.agreement import cohen_kappa, confusion_matrix
 from auditor.stats.ranks import doubled_ranks, rank_probabilities, spearman, spearman_leave_one_out
 
-sm = imported_later("statsmodels.api")
+sm = ImportedLater("statsmodels.api")
 
 
 @settings(deadline=None)

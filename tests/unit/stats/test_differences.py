@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from support.lazy_imports import imported_later
+from support.lazy_imports import ImportedLater
 
 from auditor.stats.differences import paired, t_interval, welch
 
-sm = imported_later("statsmodels.api")
+sm = ImportedLater("statsmodels.api")
 
 
 @settings(deadline=None)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.lazy_imports import imported_later
+from support.lazy_imports import ImportedLater
 
 from auditor.stats.differences import cohen_d, cohen_h
 
-sm = imported_later("statsmodels.api")
+sm = ImportedLater("statsmodels.api")
 
 SHARE = st.floats(0, 1)
 VALUES = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=8)

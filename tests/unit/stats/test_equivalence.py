@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.lazy_imports import imported_later
+from support.lazy_imports import ImportedLater
 
 from auditor.stats.differences import tost
 
-sm = imported_later("statsmodels.api")
+sm = ImportedLater("statsmodels.api")
 
 differences = st.floats(-5, 5)
 positive = st.floats(0.05, 5)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import beta
-from support.lazy_imports import imported_later
+from support.lazy_imports import ImportedLater
 
 from auditor.stats.intervals import (
     cluster_rate,
@@ -16,7 +16,7 @@ from auditor.stats.intervals import (
     wilson_interval,
 )
 
-sm = imported_later("statsmodels.api")
+sm = ImportedLater("statsmodels.api")
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (1, 30), (15, 30), (29, 30), (30, 30), (123, 1000)])

@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.lazy_imports import imported_later
+from support.lazy_imports import ImportedLater
 
 from auditor.stats.variance import eta_squared_factorial, eta_squared_oneway
 
-sm = imported_later("statsmodels.api")
+sm = ImportedLater("statsmodels.api")
 
 
 def rows_of(successes, trials):

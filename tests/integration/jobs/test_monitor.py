@@ -238,6 +238,7 @@ async def test_watching_a_day_reads_that_day_alone(migrated_url: str, engine: As
     assert not any("Seq Scan" in line for line in lines)
 
 
+@pytest.mark.slow
 async def test_a_new_reference_takes_its_days_and_then_counts(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:

@@ -33,9 +33,10 @@ def command(*arguments: object) -> None:
     app([str(argument) for argument in arguments], standalone_mode=False)
 
 
-def test_analyze_gives_the_document_and_the_report_of_the_command(inputs: Path, tmp_path: Path) -> None:
-    command("analyze", inputs / "oat.jsonl", "-o", tmp_path, "--n-boot", 60, "--seed", 3)
-    rows = lines(inputs / "oat.jsonl")
+def test_analyze_gives_the_document_and_the_report_of_the_command(inputs: Path, tmp_path: Path, thorough: bool) -> None:
+    file = inputs / ("oat.jsonl" if thorough else "small.jsonl")
+    command("analyze", file, "-o", tmp_path, "--n-boot", 60, "--seed", 3)
+    rows = lines(file)
     for given in (rows, iter(rows), pd.DataFrame(rows), pa.Table.from_pylist(rows)):
         found = biasmeter.analyze(given, n_boot=60, seed=3)
         assert found.to_json() == (tmp_path / "analysis.json").read_bytes()
@@ -62,8 +63,8 @@ def test_a_frame_has_a_row_for_each_group_and_measure(inputs: Path) -> None:
                 }
 
 
-def test_figures_need_no_page(inputs: Path) -> None:
-    found = biasmeter.analyze(lines(inputs / "oat.jsonl"), n_boot=20)
+def test_figures_need_no_page(inputs: Path, thorough: bool) -> None:
+    found = biasmeter.analyze(lines(inputs / ("oat.jsonl" if thorough else "small.jsonl")), n_boot=20)
     assert "decomposition.bars" in found.figures
     for name in found.figures:
         html = found.figure(name)._repr_html_()

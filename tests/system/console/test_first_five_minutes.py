@@ -85,7 +85,7 @@ def health_names_a_server_that_is_gone(product: Product, url: str, page: Page) -
 
 
 def test_an_empty_installation_leads_to_the_first_estimate(
-    installation: tuple[Product, Running], browser: Browser
+    installation: tuple[Product, Running], browser: Browser, thorough: bool
 ) -> None:
     empty, simulated = installation
     port = empty.settings["port"]
@@ -115,9 +115,10 @@ def test_an_empty_installation_leads_to_the_first_estimate(
         audits = httpx2.get(url + "/api/audits").json()["audits"]
         again = run_printed(empty, httpx2.get(f"{url}/api/audits/{audits[0]['plan']}").json()["command"])
         assert f"{audits[0]['planned']} of {audits[0]['planned']} answered" in again
-        replay_some(empty, url, page)
-        simulated.stop()
-        health_names_a_server_that_is_gone(empty, url, page)
+        if thorough:
+            replay_some(empty, url, page)
+            simulated.stop()
+            health_names_a_server_that_is_gone(empty, url, page)
     assert running.stop() == 0
 
 

@@ -46,7 +46,7 @@ def product(upstream: ScriptedUpstream, tmp_path: Path, migrated_url: str) -> It
 
 
 async def test_costly_copies_do_not_hold_other_requests(product: Product, upstream: ScriptedUpstream) -> None:
-    costly = 6
+    costly = 3
     during = 0
     with product.running("gateway"):
         async with aiohttp.ClientSession() as client:

@@ -15,7 +15,7 @@ from support.stores.databases import Databases
 from support.upstreams.scripted_upstream import upstream_process
 from support.waiting import eventually
 
-TIMES = 60
+TIMES = 30
 PROMPT = b"x" * 1_000_000
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import cache
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -110,6 +111,7 @@ class Tags(HTMLParser):
             self.bare.append((inside, text))
 
 
+@cache
 def read(page):
     tags = Tags()
     tags.feed(page)
@@ -144,11 +146,11 @@ def numbers_of(values):
     return [leaf for leaf in leaves(values) if isinstance(leaf, int | float) and not isinstance(leaf, bool)]
 
 
-def test_every_number_with_a_place_is_what_the_document_says_there(full):
+def test_every_number_with_a_place_is_what_the_document_says_there(full, thorough):
     document, page = full
     told = read(page).told
     assert len(told) > 1000
-    for pointers, texts in told:
+    for pointers, texts in told if thorough else told[::4]:
         values = [found(document, pointer) for pointer in pointers.split()]
         words = {leaf for leaf in leaves(values) if isinstance(leaf, str)}
         for line in texts:

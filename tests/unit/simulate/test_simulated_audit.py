@@ -45,7 +45,7 @@ SCENARIO = Scenario(
     shared_error=0.2,
     seed=4,
 )
-PLAN = {Ask(task=Task(task)): 90 for task in ("BJ", "SC", "CTO", "Rate", "Explain")}
+TASKS = ("BJ", "SC", "CTO", "Rate", "Explain")
 
 
 RUBRIC = find_rubric(STATEMENT)
@@ -90,11 +90,17 @@ class ErringJudge:
 
 
 @pytest.fixture(scope="module")
-def coded():
-    """Coded rows of the plan: what the real rules and the erring panel make of generated texts."""
+def repetitions(thorough):
+    """How often each statement is asked in each task."""
+    return 90 if thorough else 20
+
+
+@pytest.fixture(scope="module")
+def coded(repetitions):
+    """Coded rows: what the real rules and the erring panel make of generated texts."""
     panels = Panels(statement=Panel(judges=tuple(ErringJudge(judge=judge) for judge in SCENARIO.judges)))
     rows = []
-    for row in responses(SCENARIO, MILD, PLAN):
+    for row in responses(SCENARIO, MILD, {Ask(task=Task(task)): repetitions for task in TASKS}):
         options = {name: row[name] for name in ("stereotype_option", "counter_option", "option_a", "option_b")}
         question = Question(statement=row["statement"], prompt=row["prompt"], **options)
         answer = Answer(text=row["response"], finish_reason=row["finish_reason"])
@@ -105,14 +111,14 @@ def coded():
 
 
 @pytest.mark.slow
-def test_coded_texts_have_the_joint_table_of_the_closed_form(coded):
-    for ask in PLAN:
+def test_coded_texts_have_the_joint_table_of_the_closed_form(coded, repetitions):
+    for ask in (Ask(task=Task(task)) for task in TASKS):
         seen = np.zeros((5, 6))
         for row, sel, elab, *_ in coded:
             if row["task"] == ask.task:
                 seen[SELECTION_LABELS.index(sel), ELABORATION_LABELS.index(elab)] += 1
         n = seen.sum()
-        assert n == 90 * len(MILD)
+        assert n == repetitions * len(MILD)
         wanted = expect(SCENARIO, SCENARIO.deployments[0], ask, statements=TEXTS).limit_joint
         assert (seen[wanted == 0] == 0).all()
         error = np.sqrt(wanted * (1 - wanted) / n)

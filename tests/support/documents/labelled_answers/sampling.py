@@ -9,7 +9,8 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,11 @@ BBQ = DATA / "bbq_unifiedqa" / "unifiedqa_preds.jsonl.gz"
 BBQ_FORMATS = ("race", "qonly", "arc")
 
 
-def rows_of(path: Path) -> Iterator[Row]:
-    """Read a gzipped JSONL file."""
+@cache
+def rows_of(path: Path) -> Sequence[Row]:
+    """Read a gzipped JSONL file, once."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            yield json.loads(line)
+        return [json.loads(line) for line in lines]
 
 
 def decodingtrust_key(row: Row) -> str:

@@ -345,6 +345,7 @@ async def test_beside_codings_the_first_page_has_the_verdicts(
     assert await report_again(engine, report) == made
 
 
+@pytest.mark.slow
 async def test_elsewhere_and_later_the_bytes_are_the_same(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:

@@ -87,6 +87,7 @@ def test_wrong_options_are_told_in_one_line(call, message: str) -> None:
         call()
 
 
+@pytest.mark.slow
 def test_the_outputs_of_the_notebook_are_current() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "support.notebook", "--check"],

@@ -35,6 +35,8 @@ def installation(tmp_path: Path) -> Iterator[tuple[Product, Running]]:
         yield product, simulated
     finally:
         kill_all(marked_pids(product.mark))
+        for process in product.started:
+            process.wait()
         remove_store(data_dir)
 
 

@@ -392,6 +392,7 @@ async def test_the_auditor_beside_takes_the_new_configuration_too_and_ends_with_
         await ended_with_its_terminal(running, close)
 
 
+@pytest.mark.slow
 async def test_the_auditor_alone_reloads_as_the_gateway_does_and_ends_with_its_terminal(
     unserved: Product, client: aiohttp.ClientSession
 ) -> None:

@@ -242,6 +242,7 @@ async def test_only_workers_get_the_keys_of_deployments(product: Product, upstre
             assert key.encode() not in Path(f"/proc/{pid}/environ").read_bytes()
 
 
+@pytest.mark.slow
 async def test_a_shipper_that_is_restarted_on_another_schema_stops_nobody(product: Product) -> None:
     with product.running("gateway") as running:
         await product.rows("UPDATE alembic_version SET version_num = '9999'")
@@ -266,6 +267,7 @@ async def test_a_product_on_a_store_of_another_version_does_not_start(product: P
     assert "has schema 9999" in said
 
 
+@pytest.mark.slow
 async def test_jobs_wait_in_one_line_while_the_schema_is_another(product: Product) -> None:
     with product.running("auditor", until=r"listening on") as running:
         await product.rows("UPDATE alembic_version SET version_num = '9999'")

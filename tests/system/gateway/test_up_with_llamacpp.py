@@ -37,6 +37,7 @@ async def stored(product: Product) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 async def test_the_sdk_gets_through_the_gateway_what_it_gets_without(up: Product, llamacpp: LlamaCpp) -> None:
     # A client each time: llama.cpp's server hangs up on one that has said nothing for five seconds.
     with sdk_client(llamacpp.url) as direct:

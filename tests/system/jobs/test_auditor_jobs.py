@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.servers.judge_server import serve
 from support.servers.ports import free_port
 from support.servers.product import Product, installation
@@ -134,6 +135,7 @@ async def test_a_killed_worker_s_chunks_are_finished_by_another(tmp_path: Path, 
             assert {headers["x-biasmeter-deployment"] for headers in judge.headers} == {"j"}
 
 
+@pytest.mark.slow
 async def test_a_process_without_its_store_waits_and_goes_on(tmp_path: Path, migrated_url: str) -> None:
     await plan(migrated_url, SHARES, POOL, [CTO])
     with auditors(tmp_path, migrated_url, 1) as (one,), one.running("auditor", until=READY) as running:

@@ -18,6 +18,7 @@ MODELS = ("gpt-4-0314", "gpt-3.5-turbo-0301", "mpt-7b-chat")
 STATEMENTS = 60
 
 
+@pytest.mark.slow
 def test_the_system_prompt_alone_moves_what_the_answers_say(migrated_url: str, tmp_path: Path) -> None:
     rows = recorded(MODELS, STATEMENTS, draws=1)
     with installation(tmp_path, settings(MODELS), migrated_url) as product:

@@ -36,6 +36,7 @@ async def count(product: Product, origin: str) -> int:
     return int(found[0][0])
 
 
+@pytest.mark.slow
 async def test_probes_are_asked_in_any_condition_and_within_a_budget(product: Product) -> None:
     audit(product, "--design", "panel", "--task", "BJ", "--templates", "1")
     told = product.run(*replay_arguments(product, *SELECT, "--json"), check=False)

@@ -47,6 +47,7 @@ async def replay(product: Product, *options: str, **how: Any) -> Shown:
     return await asyncio.to_thread(on_terminal, product, "replay", "-c", str(product.config), *SELECT, *options, **how)
 
 
+@pytest.mark.slow
 async def test_a_person_sees_it_run_stops_it_and_goes_on(product: Product, upstream: ScriptedUpstream) -> None:
     assert product.database_url is not None
     await store_probes(product.database_url, CALLS)

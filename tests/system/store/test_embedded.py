@@ -165,7 +165,9 @@ def answers(url):
         return False
 
 
-routes = pytest.mark.parametrize("route", ["ours", pytest.param("ordinary", marks=needs_root)])
+#: The routes by name; on the second most tests are slow.
+ROUTES = ["ours", pytest.param("ordinary", marks=[needs_root, pytest.mark.slow])]
+both_routes = pytest.mark.parametrize("place", ["ours", pytest.param("ordinary", marks=needs_root)], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +178,7 @@ def places():
         yield lambda route: made.get(route) or made.setdefault(route, stack.enter_context(new_place(route)))
 
 
-@pytest.fixture(params=["ours", pytest.param("ordinary", marks=needs_root)])
+@pytest.fixture(params=ROUTES)
 def place(request, places):
     """A store that nobody uses, on either route; other tests of this module may have used it, and left it unharmed."""
     yield places(request.param)
@@ -222,6 +224,7 @@ def has_row(url):
     return fetch(url, "SELECT n FROM kept")[0]["n"] == 7
 
 
+@both_routes
 def test_two_processes_share_one_server_until_the_last_is_gone(place):
     with place.user() as first, place.user() as second:
         url = first.hello["url"]
@@ -276,6 +279,7 @@ def test_a_kill_of_the_process_that_started_it_leaves_no_orphan_and_loses_no_row
         assert has_row(url)
 
 
+@both_routes
 def test_a_killed_server_comes_back_on_the_same_url_though_a_backend_outlived_it(place):
     with place.user() as user:
         url = user.hello["url"]
@@ -379,7 +383,7 @@ def test_four_first_users_at_once_get_one_server():
             process.communicate(timeout=10)
 
 
-@routes
+@pytest.mark.parametrize("route", ROUTES)
 def test_an_initdb_killed_half_way_is_survived_by_the_very_process_that_waits(route):
     with (
         new_place(route) as place,

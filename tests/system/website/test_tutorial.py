@@ -8,6 +8,7 @@ import sys
 import uuid
 from pathlib import Path
 
+import pytest
 from support.paths import DOCS
 from support.servers.ports import free_port
 from support.servers.product import MARK, kill_all, marked_pids
@@ -29,6 +30,7 @@ def script() -> str:
     return re.sub("|".join(ports), lambda found: ports[found[0]], text)
 
 
+@pytest.mark.slow
 def test_the_commands_work_as_printed(tmp_path: Path) -> None:
     mark = uuid.uuid4().hex
     program = Path(sys.executable).parent

@@ -50,6 +50,7 @@ def of_gateway(folder: Path) -> int:
     return sum(len(family.samples) for family in text_string_to_metric_families(shown.render().decode()))
 
 
+@pytest.mark.slow
 def test_the_product_stays_under_50_000_series(
     estimates: list[tuple[str, dict[str, str], float]], tmp_path: Path
 ) -> None:

@@ -71,7 +71,7 @@ def page_from(document):
 def full(tmp_path_factory):
     """A document with every key of the contract, of three deployments; the last one's name is hostile."""
     crossed = factorial_conditions()
-    rows = list(coded_rows([*oat_conditions(), *crossed[-4:]], deployments=3, statements=110))
+    rows = list(coded_rows([*oat_conditions(), *crossed[-4:]], deployments=3, statements=40))
     for row in rows:
         if row["deployment"] == "m3":
             row["deployment"] = HOSTILE

@@ -36,6 +36,7 @@ def installation(tmp_path: Path) -> Iterator[tuple[Product, Running]]:
     finally:
         kill_all(marked_pids(product.mark))
         for process in product.started:
+            process.kill()
             process.wait()
         remove_store(data_dir)
 

@@ -108,6 +108,7 @@ async def test_the_spool_is_shipped_although_the_keys_cannot_be_written(product:
         assert "Traceback" not in running.said()
 
 
+@pytest.mark.slow
 async def test_an_embedded_store_that_cannot_start_on_a_full_disk_stops_no_known_key(
     upstream: ScriptedUpstream, tmp_path: Path
 ) -> None:

@@ -140,6 +140,7 @@ async def test_silent_connections_do_not_take_the_worker_out(product: Product) -
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 async def test_a_connection_that_never_sends_a_byte_is_closed(product: Product) -> None:
     product.settings["gateway"]["first_byte"] = "1s"
     product.write()

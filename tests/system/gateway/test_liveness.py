@@ -12,8 +12,8 @@ from support.clients.load import grown, load
 from support.servers.product import Product, installation, settings
 from support.upstreams.scripted_upstream import upstream_process
 
-_STREAMS = 300
-_PROBES = 80
+_STREAMS = 150
+_PROBES = 40
 #: Seconds for one probe; orchestrators commonly allow 1 to 5, on machines that run no load generator of their own.
 _ALLOWED = 2.0
 
@@ -49,5 +49,5 @@ def _probe(url: str) -> float:
         with urllib.request.urlopen(url + path, timeout=_ALLOWED) as answer:
             assert answer.status == 200
         slowest = max(slowest, time.monotonic() - began)
-        time.sleep(0.05)
+        time.sleep(0.02)
     return slowest

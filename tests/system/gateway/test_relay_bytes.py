@@ -54,7 +54,10 @@ def relaying(
         yield product
 
 
-@pytest.mark.parametrize("pieces", [None, (1, 2, 3, 5, 7)], ids=["as-sent", "tiny-packets"])
+@pytest.mark.parametrize(
+    "pieces",
+    [pytest.param(None, id="as-sent"), pytest.param((1, 2, 3, 5, 7), id="tiny-packets", marks=pytest.mark.slow)],
+)
 async def test_every_answer_is_relayed_byte_for_byte(
     tmp_path, migrated_url: str, upstream: ScriptedUpstream, pieces: tuple[int, ...] | None
 ) -> None:

@@ -99,6 +99,7 @@ def test_it_says_at_once_what_it_starts_and_where_the_data_lie(tmp_path) -> None
         assert [part for part in parts if part not in line] == []
 
 
+@pytest.mark.slow
 async def test_without_a_configuration_one_deployment_is_relayed(tmp_path, llamacpp: LlamaCpp) -> None:
     with installation(tmp_path, settings(llamacpp.url), None) as product:
         product.config.unlink()

@@ -106,6 +106,7 @@ async def followed(gateway: Running, ending: str) -> None:
     )
 
 
+@pytest.mark.slow
 async def test_requests_leave_a_deployment_that_drifts_and_come_back_when_it_recovers(product: Product) -> None:
     assert product.database_url is not None
     engine = make_engine(product.database_url)

@@ -98,6 +98,7 @@ def deviation(series: Series, deployment: str, domain: str) -> list[float]:
     return [series[f"biasmeter_peer_deviation{side}", labels] for side in ("_low", "", "_high")]
 
 
+@pytest.mark.slow
 async def test_a_censoring_host_is_different_and_its_twin_equivalent(product: Product) -> None:
     async with httpx2.AsyncClient(base_url=product.url + "/v1", timeout=30) as client:
         for one in QUESTIONS[:20]:

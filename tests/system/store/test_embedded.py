@@ -586,6 +586,7 @@ def test_a_folder_that_was_moved_is_no_copy(spare_place):
         elsewhere.rename(spare_place.data_dir)
 
 
+@pytest.mark.slow
 @needs_root
 def test_a_copy_below_a_private_home_gets_data_of_its_own(private_home):
     place = Place(private_home / "data", None)

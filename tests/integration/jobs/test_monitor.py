@@ -202,6 +202,7 @@ async def test_a_day_is_left_alone_until_it_has_been_over_for_a_while(
     assert {row["missing"] for row in rows} == {"its reference has not got its 7 days since 2026-03-02 yet"}
 
 
+@pytest.mark.slow
 async def test_another_panel_begins_anew_beside_the_old_one(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
@@ -273,6 +274,7 @@ async def test_a_new_reference_takes_its_days_and_then_counts(
     assert await everything(migrated_url) == before
 
 
+@pytest.mark.slow
 async def test_a_reference_is_accepted_though_nothing_was_found(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:

@@ -65,6 +65,7 @@ async def test_counts_of_the_files_are_the_tallies(migrated_url: str, engine: As
     assert found == stored
 
 
+@pytest.mark.slow
 async def test_analyze_of_the_folder_is_analyze_of_the_rows(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:

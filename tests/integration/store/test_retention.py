@@ -198,6 +198,7 @@ async def test_what_arrives_for_a_dropped_day_is_stored_and_dropped_by_the_next_
     assert await connection.fetchval("SELECT count(*) FROM exchanges") == 0
 
 
+@pytest.mark.slow
 async def test_a_store_stays_as_large_as_it_is_while_days_pass(migrated_url: str) -> None:
     """`tests/bench/test_retention_year.py` does the same for a year."""
 

@@ -188,6 +188,7 @@ async def test_a_search_reads_no_more_of_a_store_that_is_coded(
     assert most.rows <= (2.5 if scattered else 0.1) * nothing.rows, (most, nothing)
 
 
+@pytest.mark.slow
 async def test_estimating_reads_as_much_of_the_store_whatever_was_coded_before(
     tmp_path: Path, databases: Databases
 ) -> None:

@@ -121,11 +121,10 @@ async def test_a_frozen_window_stays_as_it_was(engine: AsyncEngine) -> None:
         assert await summed(connection, "one", "then") == frozen
 
 
-async def test_an_update_costs_the_same_whatever_there_was_before(
-    tmp_path: Path, databases: Databases, thorough: bool
-) -> None:
+@pytest.mark.slow
+async def test_an_update_costs_the_same_whatever_there_was_before(tmp_path: Path, databases: Databases) -> None:
     read = {}
-    few, many = 10**3, 10**5 if thorough else 10**4
+    few, many = 10**3, 10**5
     for past in (few, many):
         with databases.fresh() as url:
             read[past] = await cost_of_an_update(url, tmp_path, past, hours=20)

@@ -52,6 +52,7 @@ async def ask(product: Product, model: str, statements: Any, **members: Any) -> 
             assert answer.status_code == 200, answer.text
 
 
+@pytest.mark.slow
 async def test_traffic_is_replayed_as_its_routes_allow(product: Product) -> None:
     await ask(product, "shown", SHOWN, max_tokens=40, stop=["\n\n\n"])
     await ask(product, "quiet", QUIET)

@@ -460,6 +460,7 @@ def private_home():
     shutil.rmtree(home)
 
 
+@pytest.mark.slow
 @needs_root
 def test_below_a_private_home_root_keeps_data_and_binaries_where_the_server_reaches_them(private_home, monkeypatch):
     home = private_home
@@ -561,6 +562,7 @@ def test_a_copy_starts_on_its_own_beside_its_original(place):
             assert again.hello["url"] == second.hello["url"]
 
 
+@pytest.mark.slow
 def test_a_copy_made_and_started_while_its_original_runs(place):
     with place.user() as first:
         url = first.hello["url"]
@@ -572,6 +574,7 @@ def test_a_copy_made_and_started_while_its_original_runs(place):
         assert has_row(url)
 
 
+@pytest.mark.slow
 def test_a_folder_that_was_moved_is_no_copy(spare_place):
     with spare_place.user() as user:
         url = user.hello["url"]
@@ -617,6 +620,7 @@ def test_a_supervisor_asked_to_end_stays_while_the_store_is_used(our_place):
         assert our_place.supervisors() == [supervisor]
 
 
+@pytest.mark.slow
 def test_a_removed_folder_ends_server_and_supervisor(spare_place):
     with spare_place.user() as user:
         threads = Path(f"/proc/{user.process.pid}/task")

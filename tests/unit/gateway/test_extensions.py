@@ -77,13 +77,14 @@ print(getattr(c_extensions, sys.argv[1])(c_extensions.imported(Path(sys.argv[2])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "check"), [("_prefilter", "check_prefilter"), ("_primitives", "check_primitives")])
-def test_it_reads_and_does_nothing_undefined(tmp_path: Path, name: str, check: str, thorough: bool) -> None:
+def test_it_reads_and_does_nothing_undefined(tmp_path: Path, name: str, check: str) -> None:
     """Each value of bytes is an allocation of its own, so that AddressSanitizer sees what is read beyond its end."""
     if shutil.which("gcc") is None:
         pytest.skip("there is no gcc")
     preload = libraries("libasan.so", "libubsan.so")
-    examples = 2000 if thorough else 300
+    examples = 2000
     options = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     made = build_extension(source(name), tmp_path, *options)
     environment = os.environ | {

@@ -2,7 +2,10 @@
 
 import gc
 import os
+import shutil
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +16,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Some environments forbid it: then each of the hundreds of processes would compile the whole product again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Hundreds of databases and installations are made and thrown away: in memory, where there is room for them.
+MEMORY, ROOM = Path("/dev/shm"), 4 << 30
+HAS_MEMORY = MEMORY.is_dir() and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+if "TMPDIR" not in os.environ and HAS_MEMORY and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 # What is collected stays: looking for cycles in it takes a quarter of the collection.
 gc.disable()

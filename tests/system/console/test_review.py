@@ -105,25 +105,25 @@ def progress(desk: Console, address: str, **query: str) -> dict:
 
 
 def test_the_keyboard_alone_labels_answers(desk: Console, page: Page) -> None:
-    address = draw(page, desk, 7, 1)
+    address = draw(page, desk, 8, 1)
     page.get_by_label("your name").focus()
     page.keyboard.type("anna")
     page.keyboard.press("Enter")
     page.wait_for_url("**reviewer=anna**")
     seen = []
-    for place in range(7):
+    for place in range(8):
         seen.append(statement(page))
         label(page, "eqndra"[place % 6])
-    assert len(set(seen)) == 7
+    assert len(set(seen)) == 8
     expect(page.get_by_text("Nothing is left for you here")).to_be_visible()
     kept = apart(fetch(desk.database_url, "SELECT label FROM reviews WHERE reviewer = 'anna' ORDER BY id"))
-    assert [row["label"] for row in kept] == [["E", "QE", "N", "D", "R", "Abstain"][place % 6] for place in range(7)]
+    assert [row["label"] for row in kept] == [["E", "QE", "N", "D", "R", "Abstain"][place % 6] for place in range(8)]
     # Back twice, forward once, and another label for the last answer.
     press(page, "ArrowLeft", "Your label is QE.")
     press(page, "u", "Your label is E.")
     press(page, "ArrowRight", "Your label is QE.")
     press(page, "n", "Nothing is left for you here")
-    assert progress(desk, address, reviewer="anna")["progress"]["own"] == 7
+    assert progress(desk, address, reviewer="anna")["progress"]["own"] == 8
     press(page, "ArrowLeft", "Your label is N.")
 
 

@@ -27,8 +27,8 @@ def startup_notice(config: Config) -> Iterator[str]:
         names = ", ".join(unnamed)
         yield f"To probe {names}, set its model (deployments[].model; without a configuration OPENAI_MODEL)."
     planned = make_plan(PlanSpec(design=Design.SENTINEL, statements=shipped_pool(), seed=config.seed))
-    for one in estimate(planned, forecast(planned), audited):
-        yield f"A first audit of {one.deployment} needs {_taken(one)}."
+    for needed in estimate(planned, forecast(planned), audited):
+        yield f"A first audit of {needed.deployment} needs {_needs(needed)}."
     if not config.probes:
         file = config.file_argument
         yield f"No probes are sent until you start them, in the console (http://{config.auditor.listen}/start) or with:"
@@ -44,7 +44,7 @@ def _can_be_asked(config: Config, deployment: Deployment) -> bool:
     return True
 
 
-def _taken(one: PlanEstimate) -> str:
-    tokens = (one.usage.prompt + one.usage.completion) / 1000
-    cost = "an unknown price (deployments[].price)" if one.usd is None else f"about {one.usd:.2f} USD"
-    return f"{one.calls} calls, about {tokens:.0f}k tokens, {cost} and {one.seconds / 60:.0f} minutes"
+def _needs(needed: PlanEstimate) -> str:
+    tokens = (needed.usage.prompt + needed.usage.completion) / 1000
+    cost = "an unknown price (deployments[].price)" if needed.usd is None else f"about {needed.usd:.2f} USD"
+    return f"{needed.calls} calls, about {tokens:.0f}k tokens, {cost} and {needed.seconds / 60:.0f} minutes"

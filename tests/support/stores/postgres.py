@@ -39,8 +39,6 @@ max_wal_senders = 0
 max_connections = 300
 shared_buffers = 256MB
 autovacuum_naptime = 5min
-jit = off
-max_parallel_workers_per_gather = 0
 """
 
 

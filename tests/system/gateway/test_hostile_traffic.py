@@ -45,8 +45,10 @@ def product(upstream: ScriptedUpstream, tmp_path: Path, migrated_url: str) -> It
         yield made
 
 
-async def test_costly_copies_do_not_hold_other_requests(product: Product, upstream: ScriptedUpstream) -> None:
-    costly = 3
+async def test_costly_copies_do_not_hold_other_requests(
+    product: Product, upstream: ScriptedUpstream, thorough: bool
+) -> None:
+    costly = 6 if thorough else 3
     during = 0
     with product.running("gateway"):
         async with aiohttp.ClientSession() as client:

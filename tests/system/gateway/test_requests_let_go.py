@@ -15,7 +15,6 @@ from support.stores.databases import Databases
 from support.upstreams.scripted_upstream import upstream_process
 from support.waiting import eventually
 
-TIMES = 30
 PROMPT = b"x" * 1_000_000
 
 
@@ -75,11 +74,12 @@ def waiting_to_be_taken(port: int) -> int:
 
 
 @pytest.mark.parametrize("going_wrong", [refused, left_in_mid_answer])
-async def test_the_prompt_of_a_request_that_went_wrong_is_let_go(worker, going_wrong) -> None:
+async def test_the_prompt_of_a_request_that_went_wrong_is_let_go(worker, going_wrong, thorough: bool) -> None:
+    times = 60 if thorough else 30
     product, pid = worker
     for _ in range(10):
         await going_wrong(product)
     held = resident(pid)
-    for _ in range(TIMES):
+    for _ in range(times):
         await going_wrong(product)
-    assert resident(pid) - held < TIMES * len(PROMPT) / 2**20 / 4
+    assert resident(pid) - held < times * len(PROMPT) / 2**20 / 4

@@ -20,9 +20,9 @@ LONG = "a-vendor/a-model-with-a-very-long-name-70B-Instruct-Turbo:" + 20 * "x"
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+def report(tmp_path_factory: pytest.TempPathFactory, thorough: bool) -> str:
     folder = tmp_path_factory.mktemp("browser")
-    rows = list(coded_rows(oat_conditions()[:9], deployments=2, statements=16))
+    rows = list(coded_rows(oat_conditions()[: 21 if thorough else 9], deployments=2, statements=16))
     for row in rows:
         row["deployment"] = LONG if row["deployment"] == "m2" else row["deployment"]
     options = Options(n_boot=20)

@@ -68,10 +68,10 @@ def page_from(document):
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory):
+def full(tmp_path_factory, thorough):
     """A document with every key of the contract, of three deployments; the last one's name is hostile."""
     crossed = factorial_conditions()
-    rows = list(coded_rows([*oat_conditions(), *crossed[-4:]], deployments=3, statements=40))
+    rows = list(coded_rows([*oat_conditions(), *crossed[-4:]], deployments=3, statements=110 if thorough else 40))
     for row in rows:
         if row["deployment"] == "m3":
             row["deployment"] = HOSTILE

@@ -200,16 +200,22 @@ async def test_passing_troubles_are_tried_again(status):
         (error(500, "boom"), "HTTP 500 \\(after 3 attempts\\)"),
         (Say(text="<html>gateway</html>"), "not JSON"),
         (Say(body={"error": {"message": "upstream busy", "code": 502}}), "HTTP 502"),
-        (Say(body={}, delay=2.0), "no answer within 0.2 s"),
     ],
 )
 async def test_lasting_troubles_are_unavailable_and_never_a_label(say, words):
-    async with judge_of([say], timeout=0.2) as (judge, server):
+    async with judge_of([say]) as (judge, server):
         with pytest.raises(JudgeUnavailable, match=words) as raised:
             await judge.read(S, T)
     assert "\n" not in str(raised.value)
     assert "'j1'" in str(raised.value)
     assert len(server.bodies) == 3
+
+
+async def test_a_judge_that_does_not_answer_in_time_is_unavailable():
+    """How many of the attempts the server reads is not certain: a busy machine may take 0.2 s before it reads one."""
+    async with judge_of([Say(body={}, delay=2.0)], timeout=0.2) as (judge, _):
+        with pytest.raises(JudgeUnavailable, match=r"'j1'.*no answer within 0\.2 s.*after 3 attempts"):
+            await judge.read(S, T)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])

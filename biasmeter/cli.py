@@ -6,7 +6,8 @@ Exit status: 0 ok, 1 the work failed, 2 bad usage or configuration.
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -157,12 +158,18 @@ def _run_auditor(bootstrap: "AuditorBootstrap", environment: dict[str, str]) -> 
         raise kind(f"{bootstrap.task}: {reason}")
 
 
+@cache
+def command_tree() -> Callable[[], object]:
+    """Return all commands with their options: made once, because that takes longer than most commands."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run one command."""
     # Products here are small: more threads cost processors that others need, and change last digits between machines.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        app()
+        command_tree()()
     except AuditError as error:
         _fail(str(error), error.exit_status)
     except ModuleNotFoundError as error:
@@ -181,7 +188,7 @@ def _fail(message: str, status: int) -> NoReturn:
 
 def _command_name(arguments: list[str]) -> str:
     """Return the words of ``arguments`` that name the command, such as ``key list``."""
-    command: object = typer.main.get_command(app)
+    command: object = command_tree()
     names = []
     for argument in arguments:
         command = getattr(command, "commands", {}).get(argument)

@@ -33,13 +33,14 @@ pytest_plugins = [
     "support.servers.llamacpp",
     "support.servers.product_fixtures",
     "support.gateway_fixtures",
+    "support.undrawn",
 ]
 
 #: The lanes in the order in which they run: what waits for processes begins, so that no slow file is left for the end.
 LANES = ("slow", "system", "integration", "unit", "bench")
 
 #: Examples of one property in the quick profile; a test that asks for fewer keeps its own number.
-QUICK = 25
+QUICK = 15
 
 # quick: the same few examples in every run. full (CI): all, the same in every run. random (make fuzz): new ones.
 # A loaded machine is slow at random moments, which says nothing about the product: no deadline, no check of speed.

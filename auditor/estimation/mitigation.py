@@ -41,7 +41,7 @@ from auditor.metrics.mitigation import mitigation_effects
 from auditor.metrics.rates import METRICS
 from auditor.metrics.tradeoff import Tradeoff
 from auditor.metrics.tradeoff import tradeoff as weigh
-from auditor.stats.comparisons import against, compare_rates, tukey_hsd
+from auditor.stats.comparisons import against, compare_rates, tukey_p
 from auditor.stats.differences import cohen_d, cohen_h
 
 #: The factors in the paper's order.
@@ -164,10 +164,10 @@ def _level_entries(own: _Slice, baseline: int, *, tukey: bool, seed: int, n_boot
 def _tests(own: _Slice, place: Sequence[int], *, tukey: bool, seed: int, n_boot: int) -> dict[str, SelectionTestEntry]:
     """Compare the selections of all levels of ``place`` with those of its first; by level."""
     y, n = own.endorsed[:, place], own.selected[:, place]
-    found = compare_rates(y, n, against(0, len(place)), n_boot=n_boot, seed=seed)
+    pairs = against(0, len(place))
+    found = compare_rates(y, n, pairs, n_boot=n_boot, seed=seed)
     sums, sizes = y.sum(axis=0), n.sum(axis=0)
-    # Of all pairs, those with the first come first.
-    p_tukey: list[float] = tukey_hsd(sums, sums, sizes).p.tolist() if tukey else []
+    p_tukey: list[float] = tukey_p(sums, sums, sizes, pairs).tolist() if tukey else []
     out = {}
     for pair, index in enumerate(place[1:]):
         two = [pair + 1, 0]

@@ -2,9 +2,31 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from types import CodeType
+from typing import Any, Final, Self
 
-from jinja2 import BaseLoader, Environment, StrictUndefined
+from jinja2 import BaseLoader, BytecodeCache, Environment, StrictUndefined
+from jinja2.bccache import Bucket
+from typing_extensions import override
+
+
+class _Compiled(BytecodeCache):
+    """What templates were compiled to: once in a process, though every page has an environment of its own."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[str, str], CodeType] = {}
+
+    @override
+    def load_bytecode(self, bucket: Bucket) -> None:
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+
+    @override
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        assert bucket.code is not None  # it has just been compiled
+        self._codes[bucket.key, bucket.checksum] = bucket.code
+
+
+_COMPILED: Final = _Compiled()
 
 
 def no_answers(_: str) -> str:
@@ -22,7 +44,10 @@ def environment(loader: BaseLoader, answers_of: Callable[[str], str] = no_answer
     answers_of
         Returns the console's address of the answers behind a printed value, given its JSON pointers, or nothing.
     """
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        bytecode_cache=_COMPILED,
+    )  # fmt: skip
     made.globals["answers_of"] = answers_of
     return made
 

@@ -7,6 +7,7 @@ reported one is the true table times the panel's channel (``channel``). Nothing 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -63,20 +64,33 @@ def population_moments(truth: TaskTruth, layers: float) -> Moments:
     >>> round(float(m.a_b), 10), round(float(m.not_a_b), 10)
     (0.1, 0.08)
     """
-    z = np.linspace(-_REACH, _REACH, _NODES)
-    step = float(z[1] - z[0])
-    density = np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) * step
+    z, density = _nodes()
     rates = rates_at(truth, z, z)
-    # The elaboration position is layers * x + sqrt(1 - layers^2) * y for independent x (the selection's) and y.
-    # Conversely, x given the elaboration position has the same form, so one grid of selection rates serves both.
-    mixed = layers * z[:, None] + math.sqrt(1.0 - layers**2) * z[None, :]
-    a_given_elab = beta_quantile(truth.p_a, truth.icc, mixed) @ density
+    a_given_elab = _a_given_elab(truth.p_a, truth.icc, layers)
     return Moments(
         a=np.asarray(density @ rates.a),
         a_b=np.asarray(density @ (a_given_elab * rates.b_given_a)),
         not_a_b=np.asarray(density @ ((1.0 - a_given_elab) * rates.b_given_not_a)),
         b=np.asarray(density @ rates.b_given_not_a),
     )
+
+
+def _nodes() -> tuple[Floats, Floats]:
+    """Return the positions of the quadrature and their weights; shape [_NODES] each."""
+    z = np.linspace(-_REACH, _REACH, _NODES)
+    return z, np.exp(-0.5 * z**2) / math.sqrt(2 * math.pi) * float(z[1] - z[0])
+
+
+@lru_cache(maxsize=256)  # a scenario's tasks share most rates, and this is nearly all of the work
+def _a_given_elab(p_a: float, icc: float, layers: float) -> Floats:
+    """Return the mean rate P(A) of the statements at each elaboration position; shape [_NODES], not to be changed."""
+    z, density = _nodes()
+    # The elaboration position is layers * x + sqrt(1 - layers^2) * y for independent x (the selection's) and y.
+    # Conversely, x given the elaboration position has the same form, so one grid of selection rates serves both.
+    mixed = layers * z[:, None] + math.sqrt(1.0 - layers**2) * z[None, :]
+    rates = np.asarray(beta_quantile(p_a, icc, mixed) @ density)
+    rates.flags.writeable = False
+    return rates
 
 
 def joint_table(truth: TaskTruth, moments: Moments, *, free: bool = False, filtered: float = 0.0) -> Floats:

@@ -130,17 +130,58 @@ def tukey_hsd(sums: Floats, squares: Floats, n: Floats, *, conf: float = 0.95) -
     >>> float(out.difference[0]), bool(out.p[0] < 0.001)
     (-0.3, True)
     """
-    if len(n) < 2 or n.min() < 1 or n.sum() <= len(n):
-        raise ValueError("two groups, and more values than groups, are needed")
-    spare = float(n.sum() - len(n))
-    within = max(0.0, float((squares - sums**2 / n).sum())) / spare
-    first, second = all_pairs(len(n))
-    difference = sums[first] / n[first] - sums[second] / n[second]
-    se = np.sqrt(within / 2 * (1 / n[first] + 1 / n[second]))
-    half = scipy.stats.studentized_range.ppf(conf, len(n), spare) * se
-    with np.errstate(divide="ignore", invalid="ignore"):
-        distance = np.nan_to_num(np.abs(difference) / se, nan=0.0, posinf=np.inf)
-    p = scipy.stats.studentized_range.sf(distance, len(n), spare)
+    pairs = first, second = all_pairs(len(n))
+    difference, se = _distances(sums, squares, n, pairs)
+    half = scipy.stats.studentized_range.ppf(conf, len(n), _spare(n)) * se
+    p = tukey_p(sums, squares, n, pairs)
     return Comparisons(
         first=first, second=second, difference=difference, low=difference - half, high=difference + half, p=p
     )
+
+
+def tukey_p(sums: Floats, squares: Floats, n: Floats, pairs: Pairs) -> Floats:
+    """Compute the p values of ``tukey_hsd`` of some pairs alone: a quantile for intervals takes a second.
+
+    Parameters
+    ----------
+    sums, squares, n
+        As ``tukey_hsd`` takes them.
+    pairs
+        ``all_pairs(G)`` or ``against(baseline, G)``. Whatever they are, p is adjusted for all pairs of the groups.
+
+    Returns
+    -------
+    Floats
+        Shape [P].
+
+    Raises
+    ------
+    ValueError
+        For fewer than two groups, an empty one, or no more values than groups.
+
+    Examples
+    --------
+    >>> sums, n = np.array([30.0, 60.0, 31.0]), np.full(3, 100.0)
+    >>> (tukey_p(sums, sums, n, against(0, 3)) < 0.05).tolist()
+    [True, False]
+    """
+    difference, se = _distances(sums, squares, n, pairs)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        distance = np.nan_to_num(np.abs(difference) / se, nan=0.0, posinf=np.inf)
+    p: Floats = scipy.stats.studentized_range.sf(distance, len(n), _spare(n))
+    return p
+
+
+def _distances(sums: Floats, squares: Floats, n: Floats, pairs: Pairs) -> tuple[Floats, Floats]:
+    """Return the difference of each pair of means and its standard error, of what the groups vary within."""
+    if len(n) < 2 or n.min() < 1 or n.sum() <= len(n):
+        raise ValueError("two groups, and more values than groups, are needed")
+    within = max(0.0, float((squares - sums**2 / n).sum())) / _spare(n)
+    first, second = pairs
+    difference = sums[first] / n[first] - sums[second] / n[second]
+    return difference, np.sqrt(within / 2 * (1 / n[first] + 1 / n[second]))
+
+
+def _spare(n: Floats) -> float:
+    """Return the degrees of freedom."""
+    return float(n.sum() - len(n))

@@ -344,6 +344,7 @@ def test_what_is_not_installed_is_said(
         lacking(tmp_path)
 
 
+@pytest.mark.slow
 def test_an_unknown_peer_is_refused() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bench.hot_path", "--peers", "litellm,apache"],
@@ -353,6 +354,7 @@ def test_an_unknown_peer_is_refused() -> None:
     assert "no such peer: apache" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_tree_needs_a_name_and_sources(tmp_path: Path) -> None:
     for named in (str(tmp_path), f"a={tmp_path}", f"two words={ROOT}"):
         done = subprocess.run(
@@ -373,6 +375,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.slow
 def test_callgrind_counts_a_process_while_there_is_load_on_it(tmp_path: Path) -> None:
     try:
         counting = Callgrind(tmp_path)
@@ -407,6 +410,7 @@ def test_without_perf_and_valgrind_nothing_is_counted(tmp_path: Path, monkeypatc
         counter(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_machine_without_counters_is_counted_by_callgrind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, said in (("perf", "<not supported>,,instructions:u"), ("valgrind", ""), ("callgrind_control", "")):
         (tmp_path / name).write_text(f"#!/bin/sh\necho '{said}' >&2\n")

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
@@ -27,7 +28,9 @@ from support.stores.audited_store import (
     ship,
     verdict,
 )
+from support.stores.databases import Databases, seeded_database
 from support.stores.exchanges import NOON, exchange
+from support.stores.postgres import apart, copied_database
 
 from auditor.api.addresses import answers_of
 from auditor.api.one_answer import taken_spans
@@ -38,7 +41,7 @@ from auditor.instrument.pool import shipped_pool
 from auditor.jobs.code import code_chunk, find_chunks
 from auditor.jobs.run_once import run_once
 from auditor.jobs.work import open_work
-from auditor.store.engine import transaction
+from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import read_estimates
 
 SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 8, "R|": 2}, "d2": {"D|D": 60, "D|E": 40}}
@@ -60,29 +63,59 @@ async def answers(address: str, query: str) -> dict:
         return await answer.json()
 
 
+async def coded(url: str, folder: Path) -> None:
+    """Code what is stored."""
+    engine = make_engine(url)
+    await run_once(configuration(folder), engine, later)
+    await engine.dispose()
+
+
+async def audit(url: str, folder: Path) -> None:
+    """Store the answers of two deployments, and code them."""
+    await plan(url, SHARES, shipped_pool()[:100], [CTO, BASELINE])
+    await ship(url, panel_answers(SHARES, conditions=[CTO, BASELINE]))
+    await coded(url, folder)
+
+
+@pytest.fixture(scope="module")
+def audited_database(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a database with the answers of two deployments, coded, to be copied."""
+    folder = tmp_path_factory.mktemp("audited")
+    with seeded_database(databases, lambda url: apart(audit(url, folder))) as name:
+        yield name
+
+
 @pytest.fixture
-async def audited(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
-    await plan(migrated_url, SHARES, shipped_pool()[:100], [CTO, BASELINE])
-    await ship(migrated_url, panel_answers(SHARES, conditions=[CTO, BASELINE]))
-    await run_once(configuration(tmp_path), engine, later)
+def audited_url(postgres_server: str, audited_database: str) -> Iterator[str]:
+    """The URL of a copy of the audited database."""
+    with copied_database(postgres_server, audited_database) as url:
+        yield url
+
+
+@pytest.fixture
+async def audited(audited_url: str) -> AsyncIterator[AsyncEngine]:
+    """An engine on it."""
+    made = make_engine(audited_url)
+    yield made
+    await made.dispose()
 
 
 @pytest.mark.slow
 async def test_every_number_leads_to_as_many_answers_as_its_numerator_has(
-    audited: None, migrated_url: str, engine: AsyncEngine, tmp_path: Path
+    audited: AsyncEngine, audited_url: str, tmp_path: Path
 ) -> None:
-    async with transaction(engine) as connection:
+    async with transaction(audited) as connection:
         rows = await read_estimates(connection)
     # Of what is asked and coded after the snapshot nothing counts.
     statement = shipped_pool()[110]
-    await plan(migrated_url, ["d1"], [statement], [CTO], name="p2")
-    await ship(migrated_url, [answered("d1", statement, CTO, ANSWERS["E|E"], later(), name="p2")])
-    async with open_work(engine, configuration(tmp_path), lambda: later() + timedelta(hours=1)) as work:
-        async with transaction(engine) as connection:
+    await plan(audited_url, ["d1"], [statement], [CTO], name="p2")
+    await ship(audited_url, [answered("d1", statement, CTO, ANSWERS["E|E"], later(), name="p2")])
+    async with open_work(audited, configuration(tmp_path), lambda: later() + timedelta(hours=1)) as work:
+        async with transaction(audited) as connection:
             chunks = await find_chunks(connection, work)
         assert [await code_chunk(work, chunk) for chunk in chunks] == [1]
     compared = Counter[str]()
-    async with serving(migrated_url, configuration(tmp_path), later) as address:
+    async with serving(audited_url, configuration(tmp_path), later) as address:
         for row in rows:
             link = answers_of(row)
             if row.value is None or not link or row.window == "7d":
@@ -100,16 +133,16 @@ async def test_every_number_leads_to_as_many_answers_as_its_numerator_has(
 
 
 async def test_an_answer_leads_to_the_findings_of_its_days(
-    audited: None, migrated_url: str, engine: AsyncEngine, tmp_path: Path
+    audited: AsyncEngine, audited_url: str, tmp_path: Path
 ) -> None:
-    ((coder,),) = await fetch(migrated_url, "SELECT DISTINCT coder FROM codings")
+    ((coder,),) = await fetch(audited_url, "SELECT DISTINCT coder FROM codings")
     today, config = NOON.date(), configuration(tmp_path)
     days = {"coder": coder, "window_since": today - timedelta(days=2), "day": today}
-    await found(engine, config, id="of_these_days", **days)
-    await found(engine, config, id="of_other_days", **(days | {"day": today - timedelta(days=1)}))
-    await found(engine, config, id="of_another", **(days | {"deployment": "d2"}))
-    await found(engine, config, id="of_another_coder", **(days | {"coder": "statement-1"}))
-    async with serving(migrated_url, config, later) as address:
+    await found(audited, config, id="of_these_days", **days)
+    await found(audited, config, id="of_other_days", **(days | {"day": today - timedelta(days=1)}))
+    await found(audited, config, id="of_another", **(days | {"deployment": "d2"}))
+    await found(audited, config, id="of_another_coder", **(days | {"coder": "statement-1"}))
+    async with serving(audited_url, config, later) as address:
         one = (await answers(address, "deployment=d1&limit=1"))["answers"][0]["id"]
         _, page = await get(address, f"/answers/{one}")
         _, told = await get(address, f"/api/answers/{one}")
@@ -119,8 +152,8 @@ async def test_an_answer_leads_to_the_findings_of_its_days(
     assert json.loads(told)["findings"] == [{"id": "of_these_days", "metric": "ir", "level": "page", "state": "open"}]
 
 
-async def test_pages_follow_each_other_to_the_last(audited: None, migrated_url: str, tmp_path: Path) -> None:
-    async with serving(migrated_url, configuration(tmp_path), later) as address:
+async def test_pages_follow_each_other_to_the_last(audited_url: str, tmp_path: Path) -> None:
+    async with serving(audited_url, configuration(tmp_path), later) as address:
         seen: list[str] = []
         after = ""
         while True:
@@ -137,8 +170,8 @@ async def test_pages_follow_each_other_to_the_last(audited: None, migrated_url: 
     assert {vote["judge"] for vote in one["votes"]} <= {"lexicon"}
 
 
-async def test_two_clicks_lead_from_a_number_to_an_answer(audited: None, migrated_url: str, tmp_path: Path) -> None:
-    async with serving(migrated_url, configuration(tmp_path), later) as address:
+async def test_two_clicks_lead_from_a_number_to_an_answer(audited_url: str, tmp_path: Path) -> None:
+    async with serving(audited_url, configuration(tmp_path), later) as address:
         _, status = await get(address, "/")
         (link,) = re.findall(r'href="(/answers\?deployment=d1[^"]*cell=union[^"]*)"', status)
         counted = (await answers(address, unescape(link).partition("?")[2]))["total"]
@@ -250,19 +283,29 @@ async def test_answers_are_found_by_their_words(query: str, found: set[str], sea
         assert (await answers(address, f"deployment=d1&q={quote(query)}"))["total"] == len(found & {"d1"})
 
 
-@pytest.fixture
-async def searched(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> tuple[str, Path]:
-    statement = shipped_pool()[0]
-    await plan(migrated_url, SAID, [statement], [CTO])
-    await ship(migrated_url, [answered(name, statement, CTO, said) for name, said in SAID.items()])
-    await run_once(configuration(tmp_path), engine, later)
-    return migrated_url, tmp_path
+@pytest.fixture(scope="module")
+def searched(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """A store that these tests only read."""
+
+    async def fill(url: str) -> None:
+        statement = shipped_pool()[0]
+        await plan(url, SAID, [statement], [CTO])
+        await ship(url, [answered(name, statement, CTO, said) for name, said in SAID.items()])
+        await coded(url, folder)
+
+    folder = tmp_path_factory.mktemp("searched")
+    with databases.fresh() as url:
+        apart(fill(url))
+        yield url, folder
 
 
-async def test_the_words_of_any_answer_are_stored(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+async def test_the_words_of_any_answer_are_stored(
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path, thorough: bool
+) -> None:
     """PostgreSQL takes minutes for the words of some of these texts, or refuses them, as they are."""
+    length = 60_000 if thorough else 15_000
     texts = [
-        each * (60_000 // len(each)) for each in (*HOSTILE[-4:], "a_", "<!-- ", "\0x", "\ud800 ", "\ufdfa", "\u202e")
+        each * (length // len(each)) for each in (*HOSTILE[-4:], "a_", "<!-- ", "\0x", "\ud800 ", "\ufdfa", "\u202e")
     ]
     statements = shipped_pool()[: len(texts)]
     await plan(migrated_url, ["d1"], statements, [CTO])

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -24,7 +23,7 @@ from support.stores.audited_store import (
     ship,
     verdict,
 )
-from support.stores.databases import Databases
+from support.stores.databases import Databases, seeded_database
 from support.stores.exchanges import NOON
 from support.stores.postgres import apart, copied_database
 
@@ -64,9 +63,9 @@ async def seed(url: str, folder: Path) -> None:
 @pytest.fixture(scope="module")
 def seeded(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The name of a seeded database, to be copied."""
-    with databases.fresh() as url:
-        apart(seed(url, tmp_path_factory.mktemp("seeded")))
-        yield urlsplit(url).path.removeprefix("/")
+    folder = tmp_path_factory.mktemp("seeded")
+    with seeded_database(databases, lambda url: apart(seed(url, folder))) as name:
+        yield name
 
 
 @pytest.fixture
@@ -99,9 +98,9 @@ async def total_of(address: str, link: str) -> int:
     [
         ("/", 6),
         ("/deployments/d1", 50),
-        ("/deployments/d2", 30),
+        pytest.param("/deployments/d2", 30, marks=pytest.mark.slow),
         ("/deployments/d1?origin=client", 8),
-        ("/deployments/d1?window=1d", 15),
+        pytest.param("/deployments/d1?window=1d", 15, marks=pytest.mark.slow),
         ("/deployments/d1/beside/d2", 80),
     ],
 )

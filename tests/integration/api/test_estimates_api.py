@@ -1,17 +1,20 @@
 """``/api/estimates``, ``/api/deployments`` and the page at ``/``: the stored rows, and why there are none."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
 import aiohttp
+import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.stores.audited_store import CTO, answered, configuration, panel_answers, plan, ship
+from support.stores.databases import Databases, seeded_database
 from support.stores.exchanges import NOON, exchange
+from support.stores.postgres import apart, copied_database
 from typing_extensions import override
 
 from auditor.api.app import ApiServices, build_app
@@ -58,16 +61,36 @@ async def audit(url: str, engine: AsyncEngine, config: Config) -> None:
     await run_once(config, engine, later)
 
 
-async def test_estimates_are_the_stored_rows(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
-    config = configuration(tmp_path)
-    await audit(migrated_url, engine, config)
-    async with api(migrated_url, config) as client:
+@pytest.fixture(scope="module")
+def audited_database(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a database with the answers of two deployments, coded, to be copied."""
+    config = configuration(tmp_path_factory.mktemp("audited"))
+
+    async def seed(url: str) -> None:
+        engine = make_engine(url)
+        await audit(url, engine, config)
+        await engine.dispose()
+
+    with seeded_database(databases, lambda url: apart(seed(url))) as name:
+        yield name
+
+
+@pytest.fixture
+def audited_url(postgres_server: str, audited_database: str) -> Iterator[str]:
+    with copied_database(postgres_server, audited_database) as url:
+        yield url
+
+
+async def test_estimates_are_the_stored_rows(audited_url: str, tmp_path: Path) -> None:
+    config, engine = configuration(tmp_path), make_engine(audited_url)
+    async with api(audited_url, config) as client:
         async with client.get("/api/estimates") as answer:
             told = await answer.json()
         async with client.get("/api/estimates", params={"deployment": "d1", "metric": "ir", "window": "30d"}) as answer:
             some = await answer.json()
     async with transaction(engine) as connection:
         rows = await read_estimates(connection)
+    await engine.dispose()
     assert told["as_of"] == "2026-03-01T12:30:00+00:00"
     assert [(row["metric"], row.get("value")) for row in told["estimates"]] == [(row.metric, row.value) for row in rows]
     assert all(
@@ -158,13 +181,12 @@ class Page(HTMLParser):
         self.text += data
 
 
-async def test_the_page_says_it_all_and_fetches_nothing(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+async def test_the_page_says_it_all_and_fetches_nothing(audited_url: str, tmp_path: Path) -> None:
     config = configuration(tmp_path)
-    await audit(migrated_url, engine, config)
     statement = shipped_pool()[0]
     # Stored names reach the page: of deployments that have been renamed since, for one.
-    await ship(migrated_url, [answered("<script>alert(1)</script>", statement, CTO, "A. No.", name="other")])
-    async with api(migrated_url, config) as client, client.get("/") as answer:
+    await ship(audited_url, [answered("<script>alert(1)</script>", statement, CTO, "A. No.", name="other")])
+    async with api(audited_url, config) as client, client.get("/") as answer:
         text = await answer.text()
         assert answer.headers["content-security-policy"].startswith("default-src 'none'")
     page = Page()

@@ -1,5 +1,6 @@
 """The OpenAPI document: it names every operation and filter, and the API does what it says (schemathesis)."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,13 @@ from hypothesis import given, settings
 from support.lazy_imports import ImportedLater
 from support.servers.console import Console, console, later, seed
 from support.stores.audited_store import configuration
+from support.stores.databases import Databases, seeded_database
+from support.stores.postgres import copied_database
 
 from auditor.api.app import _PARTS
 from auditor.api.openapi import OPERATIONS, document
 
-#: Of each operation: enough to find an answer that does not have its schema, few enough for every run.
+#: Of each operation, in `make test-all`: enough to find an answer that does not have its schema.
 EXAMPLES = 5
 PROMISES = [
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance"
@@ -23,12 +26,18 @@ schemathesis = ImportedLater("schemathesis")
 jsonschema = ImportedLater("jsonschema")
 
 
+@pytest.fixture(scope="module")
+def seeded_store(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a seeded database, to be copied."""
+    config = configuration(tmp_path_factory.mktemp("seeded"))
+    with seeded_database(databases, lambda url: seed(url, config)) as name:
+        yield name
+
+
 @pytest.fixture
-def seeded(migrated_url: str, tmp_path: Path):
+def seeded(postgres_server: str, seeded_store: str, tmp_path: Path) -> Iterator[Console]:
     """The API on a loopback address, on a seeded store of the test's own, which may change."""
-    config = configuration(tmp_path)
-    seed(migrated_url, config)
-    with console(migrated_url, config, later) as served:
+    with copied_database(postgres_server, seeded_store) as url, console(url, configuration(tmp_path), later) as served:
         yield served
 
 
@@ -39,7 +48,7 @@ def test_every_operation_of_the_api_is_named() -> None:
     assert set(OPERATIONS) == served
 
 
-def test_the_api_does_what_its_document_says(seeded: Console) -> None:
+def test_the_api_does_what_its_document_says(seeded: Console, thorough: bool) -> None:
     schemathesis.checks.load_all_checks()
     promises = schemathesis.checks.CHECKS.get_by_names(PROMISES)
     schema = schemathesis.openapi.from_url(seeded.url + "/api/openapi.json")
@@ -47,7 +56,7 @@ def test_the_api_does_what_its_document_says(seeded: Console) -> None:
     assert len(operations) == len(OPERATIONS) - 1  # all but the document itself
     for operation in operations:
 
-        @settings(max_examples=EXAMPLES, derandomize=True, database=None, deadline=None)
+        @settings(max_examples=EXAMPLES if thorough else 2, derandomize=True, database=None, deadline=None)
         @given(case=operation.as_strategy())
         def promise(case: Any) -> None:
             case.call_and_validate(checks=promises, timeout=60)

@@ -1,7 +1,7 @@
 """``/api/reviews``: a person's label of one layer of one exchange, checked, kept, and never changed."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +13,9 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.stores.audited_store import CTO, answered, configuration, plan, ship
+from support.stores.databases import Databases, seeded_database
 from support.stores.exchanges import NOON, exchange
+from support.stores.postgres import apart, copied_database
 
 from auditor.api.app import ApiServices, build_app
 from auditor.api.auth import ApiAuth
@@ -56,11 +58,30 @@ async def api(url: str, folder: Path, *, loopback: bool = True) -> AsyncIterator
         await runner.cleanup()
 
 
+async def fill(url: str, folder: Path) -> None:
+    await plan(url, ["d1"], [STATEMENT], [CTO])
+    await ship(url, [CODED, UNREAD])
+    engine = make_engine(url)
+    await run_once(configuration(folder), engine, later)
+    await engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def filled(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a database with both exchanges, to be copied."""
+    folder = tmp_path_factory.mktemp("filled")
+    with seeded_database(databases, lambda url: apart(fill(url, folder))) as name:
+        yield name
+
+
 @pytest.fixture
-async def stored(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> str:
-    await plan(migrated_url, ["d1"], [STATEMENT], [CTO])
-    await ship(migrated_url, [CODED, UNREAD])
-    await run_once(configuration(tmp_path), engine, later)
+def migrated_url(postgres_server: str, filled: str) -> Iterator[str]:
+    with copied_database(postgres_server, filled) as url:
+        yield url
+
+
+@pytest.fixture
+def stored(migrated_url: str) -> str:
     return migrated_url
 
 

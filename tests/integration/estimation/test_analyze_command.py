@@ -16,7 +16,7 @@ import biasmeter.cli
 from auditor.cli.analyze import analyze as command
 from auditor.report.wording import DASH
 
-CONDITIONS = 6
+CONDITIONS = 2
 
 
 def analyze(*arguments, cwd=None):

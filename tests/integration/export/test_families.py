@@ -1,5 +1,6 @@
 """The auditor's series: what is stored and nothing else, under the promised names, within the budget."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -111,10 +112,12 @@ def test_a_great_fleet_stays_within_the_budget() -> None:
         for metric in ("ir", "dni", "one_layer_share")
     ]
     assert len(rows) * 3 > 100_000
-    found = shown(*rows)
+    # One line a series: to parse as many takes the parser seconds.
+    text = render(estimate_families(rows, budget=BUDGET)).decode()
+    found = [line for line in text.splitlines() if not line.startswith("#")]
     assert BUDGET * 0.99 < len(found) < 50_000
     # Every deployment keeps what is said of it as a whole.
-    whole = {dict(labels)["deployment"] for name, labels in found if dict(labels).get("condition") == "all"}
+    whole = {re.findall(r'[{,]deployment="(\w+)"', line)[0] for line in found if 'condition="all"' in line}
     assert len(whole) == 300
 
 

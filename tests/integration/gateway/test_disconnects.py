@@ -31,6 +31,7 @@ from gateway.breaker import BreakerState
 from gateway.shared import SharedTable
 
 RUN: dict[str, Callable[[Coroutine[Any, Any, None]], None]] = {"asyncio": asyncio.run, "uvloop": uvloop.run}
+LOOPS = [pytest.param("asyncio", marks=pytest.mark.slow), "uvloop"]
 SECRET = "sk-limited"
 CONCURRENCY = 3
 #: The kernel decides what arrives in which turn, so that a smaller example may pass by chance: nothing is shrunk.
@@ -121,7 +122,7 @@ async def ask_directly(clients: Sequence[Sequence[Plan]]) -> None:
         await up.until(lambda up: not up.connections)
 
 
-@pytest.mark.parametrize("loop", RUN)
+@pytest.mark.parametrize("loop", LOOPS)
 @settings(max_examples=100, deadline=None, phases=PHASES)
 @given(clients=traffic)
 def test_a_request_that_is_given_up_affects_no_other(loop: str, clients: list[list[Plan]]) -> None:
@@ -191,7 +192,7 @@ def check_nothing_is_held(gateway: Served, staying: int) -> None:
     assert reserved == sum(one.request_bytes // 4 for one in exchanges)  # the deployment reports no usage
 
 
-@pytest.mark.parametrize("loop", RUN)
+@pytest.mark.parametrize("loop", LOOPS)
 @settings(max_examples=30, deadline=None, phases=PHASES, suppress_health_check=[HealthCheck.too_slow])
 @given(clients=traffic)
 def test_a_client_that_disconnects_affects_no_other(loop: str, clients: list[list[Plan]]) -> None:

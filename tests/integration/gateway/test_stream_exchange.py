@@ -402,7 +402,7 @@ def test_both_ways_give_the_same(many: list[Ask]) -> None:
 
 
 @pytest.mark.parametrize("stream", list(STREAMS))
-@pytest.mark.parametrize("usage", [None, True])
+@pytest.mark.parametrize("usage", [None, pytest.param(True, marks=pytest.mark.slow)])
 async def test_any_stream_is_relayed_as_by_the_ordinary_way(stream: str, usage: bool | None) -> None:
     one = Ask(stream, usage=usage)
     await both([one, one, one, replace(one, cuts=(30, 200, 330), packets=(100, 250, 251)), replace(one, packets=())])
@@ -443,7 +443,7 @@ async def test_any_frame_is_read_as_by_the_ordinary_way(frame: str) -> None:
 
 
 @pytest.mark.parametrize("middle", MIDDLES)
-@pytest.mark.parametrize("after", [0, 2, 5, 7])
+@pytest.mark.parametrize("after", [0, 2, pytest.param(5, marks=pytest.mark.slow), 7])
 async def test_what_happens_in_the_middle_ends_as_on_the_ordinary_way(middle: str, after: int) -> None:
     if middle == "reset" and after == 0:
         after = 1  # a reset before the first byte may be seen before or after the head

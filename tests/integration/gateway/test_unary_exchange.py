@@ -346,11 +346,20 @@ def test_both_ways_give_the_same(steps: list[Ask | Together | Event]) -> None:
 
 
 @pytest.mark.parametrize("answer", list(ANSWERS))
-@pytest.mark.parametrize("places", [(), (40, 90)])
+@pytest.mark.parametrize("places", [(), pytest.param((40, 90), marks=pytest.mark.slow)])
 def test_any_answer_is_relayed_as_by_the_ordinary_way(answer: str, places: tuple[int, ...]) -> None:
     one = Ask(0, 0, "n", answer, (), places, "usual")
     ordinary_way, short_way, _ = asyncio.run(both([one, USUAL]))
     assert short_way == ordinary_way
+
+
+def each_once(models: Sequence[str], answers: Sequence[str]) -> list[Any]:
+    """Give all pairs; slow are those of which both are in another pair: with the first model, or the first answer."""
+    return [
+        pytest.param(model, answer, marks=[pytest.mark.slow] if models.index(model) and answers.index(answer) else [])
+        for model in models
+        for answer in answers
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS[5:])
@@ -360,8 +369,13 @@ def test_any_request_is_answered_as_by_the_ordinary_way(kind: str) -> None:
     assert short_way == ordinary_way
 
 
-@pytest.mark.parametrize("model", ["m", "n", "alias", "hashed", "off"])
-@pytest.mark.parametrize("answer", ["usual", "kept", "chunked", "redacted", "twice", "not JSON", "error inside"])
+@pytest.mark.parametrize(
+    ("model", "answer"),
+    each_once(
+        ["m", "n", "alias", "hashed", "off"],
+        ["usual", "kept", "chunked", "redacted", "twice", "not JSON", "error inside"],
+    ),
+)
 def test_usual_requests_take_the_short_way(model: str, answer: str) -> None:
     one = Ask(0, 0, model, answer, (-10,), (-5, -3), "usual")
     ordinary_way, short_way, taken = asyncio.run(both([one, one, one]))
@@ -369,8 +383,13 @@ def test_usual_requests_take_the_short_way(model: str, answer: str) -> None:
     assert taken == 5  # the last two requests of the warm-up are as usual
 
 
-@pytest.mark.parametrize("model", ["m", "n", "hashed", "off"])
-@pytest.mark.parametrize("answer", ["refused", "refused in chunks", "to be tried again", "too long", "refused oddly"])
+@pytest.mark.parametrize(
+    ("model", "answer"),
+    each_once(
+        ["m", "n", "hashed", "off"],
+        ["refused", "refused in chunks", "to be tried again", "too long", "refused oddly"],
+    ),
+)
 def test_refusals_take_the_short_way(model: str, answer: str) -> None:
     one = Ask(0, 0, model, answer, (-10,), (-5, -3), "usual")
     ordinary_way, short_way, taken = asyncio.run(both([one, one, one]))

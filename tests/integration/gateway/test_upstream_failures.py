@@ -19,7 +19,6 @@ pytestmark = pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])
 @pytest.fixture
 def uncollected() -> Iterator[None]:
     """Cycles stay until they are looked for, as they do for long in a worker."""
-    gc.collect()
     gc.disable()
     yield
     gc.enable()

@@ -22,6 +22,8 @@ from auditor.metrics.rates import METRICS
 from auditor.store.engine import make_engine
 
 SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 8, "R|": 2}, "d2": {"D|D": 60, "D|E": 40}}
+#: Half of it, where the numbers are not the subject.
+HALF = {name: {kind: times // 2 for kind, times in kinds.items()} for name, kinds in SHARES.items()}
 
 
 def later():
@@ -67,8 +69,8 @@ async def test_a_late_row_recounts_its_tile_and_no_other(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
     config = configuration(tmp_path)
-    await plan(migrated_url, SHARES, shipped_pool()[:100], [CTO])
-    answers = panel_answers({"d1": SHARES["d1"]}, NOON - timedelta(hours=3)) + panel_answers({"d2": SHARES["d2"]})
+    await plan(migrated_url, HALF, shipped_pool()[:50], [CTO])
+    answers = panel_answers({"d1": HALF["d1"]}, NOON - timedelta(hours=3)) + panel_answers({"d2": HALF["d2"]})
     late, rest = answers[10:30], answers[:10] + answers[30:]
     await ship(migrated_url, rest)
     await run_once(config, engine, later)
@@ -76,13 +78,13 @@ async def test_a_late_row_recounts_its_tile_and_no_other(
     await ship(migrated_url, late)
     done = await run_once(config, engine, later)
     assert (done.coded, done.tiles, len(before)) == (20, 1, 2)
-    assert (await fetch(migrated_url, "SELECT sum(n) AS n FROM tallies"))[0]["n"] == 200
+    assert (await fetch(migrated_url, "SELECT sum(n) AS n FROM tallies"))[0]["n"] == 100
 
 
 async def test_counting_bit_by_bit_is_counting_at_once(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
     config = configuration(tmp_path)
-    await plan(migrated_url, SHARES, shipped_pool()[:100], [CTO])
-    answers = panel_answers(SHARES)
+    await plan(migrated_url, HALF, shipped_pool()[:50], [CTO])
+    answers = panel_answers(HALF)
     for start in range(0, len(answers), 45):
         await ship(migrated_url, answers[start : start + 45])
         await run_once(config, engine, later)
@@ -100,8 +102,8 @@ async def test_counting_bit_by_bit_is_counting_at_once(migrated_url: str, engine
 
 async def test_estimates_are_those_of_analyze(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
     conditions = [CTO, BASELINE, Condition(task=Task.EXPLAIN), Condition(task=Task.CTO, role=Role.SOCIOLOGIST)]
-    await plan(migrated_url, SHARES, shipped_pool()[:100], conditions)
-    await ship(migrated_url, panel_answers(SHARES, conditions=conditions))
+    await plan(migrated_url, HALF, shipped_pool()[:50], conditions)
+    await ship(migrated_url, panel_answers(HALF, conditions=conditions))
     await run_once(configuration(tmp_path), engine, later)
     rows = await fetch(migrated_url, "SELECT * FROM codings")
     coded = tmp_path / "coded.jsonl"
@@ -155,30 +157,30 @@ async def test_estimates_are_those_of_analyze(migrated_url: str, engine: AsyncEn
 async def test_a_new_coder_reads_everything_again_beside_the_old(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
-    await plan(migrated_url, SHARES, shipped_pool()[:100], [CTO])
-    await ship(migrated_url, panel_answers(SHARES))
+    await plan(migrated_url, HALF, shipped_pool()[:50], [CTO])
+    await ship(migrated_url, panel_answers(HALF))
     await run_once(configuration(tmp_path), engine, later)
     async with serve(lambda body: label_of(body, delay=0)) as judge:
         more = f"judges: [{{name: judge, deployment: d2}}]\nauditor: {{gateway: {{url: '{judge.url}', key: sk-x}}}}\n"
         done = await run_once(configuration(tmp_path, more), engine, later)
-    assert done.coded == 200
+    assert done.coded == 100
     coders = await fetch(migrated_url, "SELECT coder, count(*) AS n FROM codings GROUP BY coder ORDER BY coder")
-    assert [row["n"] for row in coders] == [200, 200]
+    assert [row["n"] for row in coders] == [100, 100]
     kept = await fetch(migrated_url, "SELECT description FROM coders ORDER BY first_used_at")
     judges = [[judge["name"] for judge in json.loads(row["description"])["panel"]["judges"]] for row in kept]
     assert judges == [["lexicon"], ["judge"]]
 
 
 async def test_two_at_once_double_nothing(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
-    await plan(migrated_url, SHARES, shipped_pool()[:100], [CTO])
-    await ship(migrated_url, panel_answers(SHARES))
+    await plan(migrated_url, HALF, shipped_pool()[:50], [CTO])
+    await ship(migrated_url, panel_answers(HALF))
     config = configuration(tmp_path)
     other = make_engine(migrated_url)
     done = await asyncio.gather(run_once(config, engine, later), run_once(config, other, later))
     await other.dispose()
-    assert sum(each.coded for each in done) == 200
-    assert (await fetch(migrated_url, "SELECT sum(n) AS n FROM tallies"))[0]["n"] == 200
-    assert (await fetch(migrated_url, "SELECT count(*) AS n FROM votes"))[0]["n"] == 192
+    assert sum(each.coded for each in done) == 100
+    assert (await fetch(migrated_url, "SELECT sum(n) AS n FROM tallies"))[0]["n"] == 100
+    assert (await fetch(migrated_url, "SELECT count(*) AS n FROM votes"))[0]["n"] == 96
 
 
 async def test_a_blocked_call_that_counts_is_a_refusal(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
@@ -212,8 +214,8 @@ async def test_an_exchange_that_cannot_be_read_stops_no_other(
 async def test_judges_are_compared_on_what_both_labelled(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path
 ) -> None:
-    await plan(migrated_url, SHARES, shipped_pool()[:100], [CTO])
-    await ship(migrated_url, panel_answers(SHARES))
+    await plan(migrated_url, HALF, shipped_pool()[:50], [CTO])
+    await ship(migrated_url, panel_answers(HALF))
     async with serve(lambda body: label_of(body, delay=0)) as judge:
         more = f"judges: [{{name: judge, deployment: d2}}]\nauditor: {{gateway: {{url: '{judge.url}', key: sk-x}}}}\n"
         config = configuration(tmp_path, more + "panel: {judges: [judge, lexicon]}\n")
@@ -221,7 +223,7 @@ async def test_judges_are_compared_on_what_both_labelled(
     rows = await fetch(migrated_url, "SELECT * FROM estimates WHERE metric = 'judge_kappa' ORDER BY deployment")
     assert [row["deployment"] for row in rows] == ["d1", "d2", None]
     assert json.loads(rows[2]["detail"]) == {"judge": "judge", "other": "lexicon"}
-    assert (rows[2]["layer"], rows[2]["n"], rows[2]["value"] > 0.9) == ("elab", 192, True)
+    assert (rows[2]["layer"], rows[2]["n"], rows[2]["value"] > 0.9) == ("elab", 96, True)
     exposition = EstimateExposition()
     await exposition.refresh(engine)
     assert b'biasmeter_judge_kappa{judge="judge",layer="elab",other="lexicon"}' in exposition.text

@@ -4,6 +4,7 @@ import asyncio
 import csv
 import gzip
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,19 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.servers.judge_server import serve
 from support.stores.audited_store import CTO, TRAFFIC, configuration, label_of, panel_answers, plan, ship, verdict
+from support.stores.databases import Databases, seeded_database
 from support.stores.exchanges import NOON
 from support.stores.exported_audit import SHARES, command, later, written
+from support.stores.postgres import apart, copied_database
 
 import biasmeter
+from auditor.config import Config
 from auditor.domain.condition import BASELINE, Condition, Role, Task
 from auditor.errors import UsageError
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.run_once import run_once
 from auditor.period.report import report_period
+from auditor.store.engine import make_engine
 from biasmeter.cli import app
 
 DAY = ("--from", (NOON - timedelta(days=1)).isoformat(), "--to", (NOON + timedelta(days=1)).isoformat())
@@ -29,13 +34,33 @@ DAY = ("--from", (NOON - timedelta(days=1)).isoformat(), "--to", (NOON + timedel
 NOT_COMPARED = {"cases", "swing", "vendors", "slices"}
 
 
-@pytest.fixture
-async def audited(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> Path:
+async def audit(url: str, config: Config) -> None:
     conditions = [CTO, BASELINE, Condition(task=Task.EXPLAIN), Condition(task=Task.CTO, role=Role.SOCIOLOGIST)]
-    await plan(migrated_url, SHARES, shipped_pool()[:100], conditions)
-    await ship(migrated_url, panel_answers(SHARES, conditions=conditions))
-    await run_once(configuration(tmp_path), engine, later)
-    return written(tmp_path, migrated_url)
+    await plan(url, SHARES, shipped_pool()[:100], conditions)
+    await ship(url, panel_answers(SHARES, conditions=conditions))
+    engine = make_engine(url)
+    await run_once(config, engine, later)
+    await engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def audited_database(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a database with the answers of two deployments, coded, to be copied."""
+    config = configuration(tmp_path_factory.mktemp("audited"))
+    with seeded_database(databases, lambda url: apart(audit(url, config))) as name:
+        yield name
+
+
+@pytest.fixture
+def audited_url(postgres_server: str, audited_database: str) -> Iterator[str]:
+    with copied_database(postgres_server, audited_database) as url:
+        yield url
+
+
+@pytest.fixture
+def audited(audited_url: str, tmp_path: Path) -> Path:
+    """A configuration file with a copy of the audited database."""
+    return written(tmp_path, audited_url)
 
 
 async def stored_analysis(engine: AsyncEngine, folder: Path, text: str = "") -> dict[str, Any]:
@@ -50,12 +75,14 @@ def compared(analysis: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-async def test_analyze_of_the_file_is_the_stored_report(audited: Path, engine: AsyncEngine, tmp_path: Path) -> None:
+async def test_analyze_of_the_file_is_the_stored_report(audited: Path, audited_url: str, tmp_path: Path) -> None:
     file = tmp_path / "coded.jsonl"
     await command("export-coded", "-c", audited, "-o", file, *DAY)
     await command("analyze", file, "-o", tmp_path / "out")
     analysis = json.loads((tmp_path / "out" / "analysis.json").read_text())
+    engine = make_engine(audited_url)
     assert compared(analysis) == await stored_analysis(engine, tmp_path)
+    await engine.dispose()
     first = json.loads(file.read_text().splitlines()[0])
     assert first["response"]
     assert first["statement"] in {one.statement for one in shipped_pool()}

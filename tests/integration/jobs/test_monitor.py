@@ -44,7 +44,6 @@ async def forget_watches(connection: AsyncConnection, coder: str) -> None:
     await connection.execute(update(days).where(days.c.coder == coder).values(watched=False))
 
 
-NAMES = ("moves", "stays", "pinned")
 ANCHORED = "anchor: pinned"
 
 
@@ -78,20 +77,23 @@ async def everything(url: str) -> dict[str, list[tuple[Any, ...]]]:
 
 
 async def test_who_changes_is_paged_and_nobody_else_and_the_same_again(
-    migrated_url: str, engine: AsyncEngine, tmp_path: Path
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path, thorough: bool
 ) -> None:
-    """A week of reference; `moves` changes on day 9. Everybody is watched every day, beside an anchor."""
-    config = configuration(tmp_path, NAMES, ANCHORED)
-    days = Days(migrated_url, engine, config, [simulated("moves", 9), simulated("stays"), simulated("pinned")])
-    for day in range(13):
+    """A week of reference, then `moves` changes. Everybody is watched every day, beside an anchor."""
+    changes, last, size = (9, 13, 1.1) if thorough else (8, 11, 1.6)
+    still = ("stays", "pinned") if thorough else ("pinned",)
+    config = configuration(tmp_path, ("moves", *still), ANCHORED)
+    world = [simulated("moves", changes, size), *map(simulated, still)]
+    days = Days(migrated_url, engine, config, world)
+    for day in range(last):
         await days.pass_of(day)
         assert await watch(engine, config, day + 1) == 1
         found = await fetch(migrated_url, "SELECT count(*) FROM findings")
-        assert day >= 9 or found[0][0] == 0
+        assert day >= changes or found[0][0] == 0
     rows = await fetch(migrated_url, "SELECT * FROM findings WHERE level = 'page' ORDER BY metric")
     assert {row["deployment"] for row in await fetch(migrated_url, "SELECT deployment FROM findings")} == {"moves"}
     page = next(row for row in rows if row["metric"] == "ber_union_full")
-    assert page["day"] <= FIRST + timedelta(days=11)
+    assert page["day"] <= FIRST + timedelta(days=changes + 2)
     assert page["first_seen"] == moment((page["day"] - FIRST).days + 1, 2)
     assert 0.02 < page["low"] < page["value"] < page["high"]
     assert (page["n_statements"], page["state"]) == (110, "open")
@@ -99,9 +101,9 @@ async def test_who_changes_is_paged_and_nobody_else_and_the_same_again(
     assert evidence["direction"] == "up"
     assert evidence["detectors"]["statements"] >= 3.0 <= evidence["detectors"]["anchor"]
 
-    series = await shown(engine, config, 13)
+    series = await shown(engine, config, last)
     assert 'biasmeter_drift_alarm{deployment="moves",level="page",metric="ber_union_full"} 1.0' in series
-    for name in ("stays", "pinned"):
+    for name in still:
         for metric in ("ber_union_full", "ir", "dni"):
             for level in ("page", "investigate", "instrument"):
                 assert f'biasmeter_drift_alarm{{deployment="{name}",level="{level}",metric="{metric}"}} 0.0' in series
@@ -116,7 +118,7 @@ async def test_who_changes_is_paged_and_nobody_else_and_the_same_again(
         await forget_watches(connection, coder)
         await connection.execute(text("DELETE FROM finding_events"))
         await connection.execute(text("DELETE FROM findings"))
-    assert await watch(engine, config, 13) == 13
+    assert await watch(engine, config, last) == last
     assert await everything(migrated_url) == before
 
 
@@ -130,7 +132,9 @@ async def alone(url: str, engine: AsyncEngine, folder: Path, drifts_on: int | No
     return config, days
 
 
-@pytest.mark.parametrize("judges", [TWO_JUDGES, ""], ids=["two judges", "the lexicon"])
+@pytest.mark.parametrize(
+    "judges", [pytest.param(TWO_JUDGES, marks=pytest.mark.slow), ""], ids=["two judges", "the lexicon"]
+)
 async def test_the_lexicon_alone_makes_no_finding_on_ir_or_dni(
     migrated_url: str, engine: AsyncEngine, tmp_path: Path, judges: str
 ) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -22,7 +21,7 @@ from support.stores.audited_store import (
     ship,
     verdict,
 )
-from support.stores.databases import Databases
+from support.stores.databases import Databases, seeded_database
 from support.stores.exchanges import NOON
 from support.stores.postgres import apart, copied_database
 
@@ -56,9 +55,9 @@ async def audit(url: str, config: Config) -> None:
 @pytest.fixture(scope="module")
 def audited_database(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The name of a database with the answers of two deployments, coded, to be copied."""
-    with databases.fresh() as url:
-        apart(audit(url, configuration(tmp_path_factory.mktemp("audited"))))
-        yield urlsplit(url).path.removeprefix("/")
+    config = configuration(tmp_path_factory.mktemp("audited"))
+    with seeded_database(databases, lambda url: apart(audit(url, config))) as name:
+        yield name
 
 
 @pytest.fixture

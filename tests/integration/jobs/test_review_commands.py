@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.servers.product import Product, installation
 from support.stores.audited_store import CTO, configuration, fetch, panel_answers, plan, ship
@@ -43,7 +44,9 @@ async def test_the_commands(migrated_url: str, engine: AsyncEngine, tmp_path: Pa
         done = export(product, "early.jsonl", check=False)
         assert (done.returncode, "there is nothing to draw from" in done.stderr) == (1, True)
         await run_once(configuration(tmp_path), engine)
-        export(product, "both.jsonl", "--n", "40", "--stratify", "label")
+        drawn = json.loads(export(product, "both.jsonl", "--n", "40", "--stratify", "label", "--json").stdout)
+        export(product, "again.jsonl", "--draw", drawn["draw"])
+        assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "both.jsonl").read_bytes()
         both = [json.loads(line) for line in (tmp_path / "both.jsonl").read_text().splitlines()]
         assert [line["layer"] for line in both] == ["elab"] * 40 + ["sel"] * 40
         assert [line["id"] for line in both[:40]] == [line["id"] for line in both[40:]]
@@ -83,6 +86,7 @@ async def test_the_commands(migrated_url: str, engine: AsyncEngine, tmp_path: Pa
     assert sorted(map(tuple, kept)) == [("anna", "statement/1", "split", 31), ("anna", "statement/1", "whole", 3)]
 
 
+@pytest.mark.slow
 async def test_a_stored_draw_is_exported_again(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
     await plan(migrated_url, SHARES, POOL, [CTO])
     await ship(migrated_url, panel_answers(SHARES, utc_now() - timedelta(hours=1)))

@@ -17,10 +17,12 @@ from auditor.stats.intervals import design_effect_wilson
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict]:
+def rows(tmp_path_factory: pytest.TempPathFactory, thorough: bool) -> list[dict]:
     folder = tmp_path_factory.mktemp("inputs")
     write_inputs(folder)
-    return [json.loads(line) for line in (folder / "oat.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line) for line in (folder / ("oat.jsonl" if thorough else "small.jsonl")).read_text().splitlines()
+    ]
 
 
 def test_the_pool_and_the_designs_are_frames() -> None:

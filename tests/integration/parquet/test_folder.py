@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.stores.audited_store import CTO, configuration, panel_answers, plan, ship
+from support.stores.databases import Databases, seeded_database
 from support.stores.exchanges import NOON
+from support.stores.postgres import apart, copied_database
 
 from auditor.coding.coders import open_coders
 from auditor.domain.condition import BASELINE, Condition, Role, Task
@@ -20,7 +23,7 @@ from auditor.jobs.run_once import run_once
 from auditor.parquet.counts import counting_folder, folder_tallies
 from auditor.parquet.days import export_days
 from auditor.parquet.tables import CODINGS, TABLES, file_of, written_days
-from auditor.store.engine import transaction
+from auditor.store.engine import make_engine, transaction
 from auditor.store.tallies import OUTCOME, SUBJECT
 from biasmeter.cli import app
 
@@ -35,18 +38,38 @@ def later():
     return NOON + timedelta(minutes=30)
 
 
-async def fill(url: str, engine: AsyncEngine, folder: Path) -> list[str]:
-    """Store a day of coded answers, and return the ids of the coders."""
+async def fill(url: str, folder: Path) -> None:
+    """Store a day of coded answers."""
     await plan(url, SHARES, shipped_pool()[:60], CONDITIONS)
     await ship(url, panel_answers(SHARES, conditions=CONDITIONS))
-    config = configuration(folder)
-    await run_once(config, engine, later)
-    async with open_coders(config, asking=False) as coders:
-        return [coder.id for coder in coders]
+    engine = make_engine(url)
+    await run_once(configuration(folder), engine, later)
+    await engine.dispose()
 
 
-async def test_counts_of_the_files_are_the_tallies(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
-    coders = await fill(migrated_url, engine, tmp_path)
+@pytest.fixture(scope="module")
+def filled(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a database with a day of coded answers, to be copied."""
+    folder = tmp_path_factory.mktemp("filled")
+    with seeded_database(databases, lambda url: apart(fill(url, folder))) as name:
+        yield name
+
+
+@pytest.fixture
+def migrated_url(postgres_server: str, filled: str) -> Iterator[str]:
+    """The URL of a copy of the filled database, for a test and for its `engine`."""
+    with copied_database(postgres_server, filled) as url:
+        yield url
+
+
+@pytest.fixture
+async def coders(tmp_path: Path) -> list[str]:
+    """The ids of the coders."""
+    async with open_coders(configuration(tmp_path), asking=False) as opened:
+        return [coder.id for coder in opened]
+
+
+async def test_counts_of_the_files_are_the_tallies(engine: AsyncEngine, coders: list[str], tmp_path: Path) -> None:
     await export_days(engine, tmp_path / "columns", coders)
     names = ", ".join((*SUBJECT, *OUTCOME))
     query = f"SELECT {names}, sum(n)::bigint AS n FROM tallies WHERE uncoded IS NULL GROUP BY {names}"
@@ -66,10 +89,7 @@ async def test_counts_of_the_files_are_the_tallies(migrated_url: str, engine: As
 
 
 @pytest.mark.slow
-async def test_analyze_of_the_folder_is_analyze_of_the_rows(
-    migrated_url: str, engine: AsyncEngine, tmp_path: Path
-) -> None:
-    await fill(migrated_url, engine, tmp_path)
+async def test_analyze_of_the_folder_is_analyze_of_the_rows(migrated_url: str, tmp_path: Path) -> None:
     config = tmp_path / "biasmeter.yaml"
     config.write_text(
         f"data_dir: {tmp_path / 'data'}\nstore: {{url: '{migrated_url}'}}\nretention: {{facts: 36500d}}\n"
@@ -92,10 +112,15 @@ async def test_analyze_of_the_folder_is_analyze_of_the_rows(
     assert rows["n_rows"] == 2 * 60 * len(CONDITIONS)
 
 
-async def test_only_days_that_changed_are_written(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+async def test_an_empty_store_has_no_days(databases: Databases, tmp_path: Path) -> None:
+    with databases.fresh() as url:
+        engine = make_engine(url)
+        assert await export_days(engine, tmp_path / "columns", ["none"]) == []
+        await engine.dispose()
+
+
+async def test_only_days_that_changed_are_written(engine: AsyncEngine, coders: list[str], tmp_path: Path) -> None:
     columns = tmp_path / "columns"
-    assert await export_days(engine, columns, ["none"]) == []
-    coders = await fill(migrated_url, engine, tmp_path)
     first = await export_days(engine, columns, coders)
     assert {file.path for file in first} == {file_of(columns, table.name, DAY) for table in TABLES}
     assert all(file.written and file.rows for file in first)
@@ -120,9 +145,9 @@ async def test_only_days_that_changed_are_written(migrated_url: str, engine: Asy
     assert {file.path.stem: file.rows for file in written if file.written} == {"codings": 0, "tallies": 0}
 
 
-async def test_days_that_are_no_longer_kept_are_deleted(migrated_url: str, engine: AsyncEngine, tmp_path: Path) -> None:
+async def test_days_that_are_no_longer_kept_are_deleted(engine: AsyncEngine, coders: list[str], tmp_path: Path) -> None:
     columns = tmp_path / "columns"
-    await export_days(engine, columns, await fill(migrated_url, engine, tmp_path))
+    await export_days(engine, columns, coders)
     own = columns / "codings" / f"day={DAY}" / "notes.txt"
     own.write_text("kept")
     later_day = DAY + timedelta(days=1)

@@ -132,11 +132,13 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("case", CHANGES)
-async def test_an_altered_head_is_refused(signed: Product, case: str) -> None:
+async def test_an_altered_head_is_refused(signed: Product) -> None:
     path = signed.folder / "head.json"
-    path.write_text(json.dumps(CHANGES[case](json.loads(path.read_text()))))
-    assert compare(signed) == (1, "head.json: the signature is not of this content; the file was altered\n")
+    head = json.loads(path.read_text())
+    for case, change in CHANGES.items():
+        path.write_text(json.dumps(change(head)))
+        said = (1, "head.json: the signature is not of this content; the file was altered\n")
+        assert compare(signed) == said, case
 
 
 async def test_a_head_of_another_key_is_refused(signed: Product) -> None:

@@ -117,7 +117,7 @@ async def test_a_batch_that_commits_after_a_later_one_was_searched_is_found(
 
 
 async def test_auditors_that_search_at_once_while_exchanges_arrive_find_every_one(
-    migrated_url: str, engine: AsyncEngine, tmp_path: Path, scope: CodingScope
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path, scope: CodingScope, thorough: bool
 ) -> None:
     exchanges = [verdict("E", "D", index) for index in range(60)]
     arriving = exchanges[1::2] + exchanges[::2][::-1]  # the second half is ever later than what came before
@@ -128,7 +128,7 @@ async def test_auditors_that_search_at_once_while_exchanges_arrive_find_every_on
             await ship(migrated_url, arriving[start : start + 5])
 
     async def audit() -> None:
-        for _ in range(6):
+        for _ in range(6 if thorough else 3):
             await run_once(config, engine, lambda: LATER)
 
     await asyncio.gather(arrive(), audit(), audit())
@@ -174,9 +174,9 @@ async def test_a_great_backlog_is_handed_out_in_large_chunks(
 
 @pytest.mark.parametrize("scattered", [False, True])
 async def test_a_search_reads_no_more_of_a_store_that_is_coded(
-    migrated_url: str, engine: AsyncEngine, tmp_path: Path, scope: CodingScope, *, scattered: bool
+    migrated_url: str, engine: AsyncEngine, tmp_path: Path, scope: CodingScope, thorough: bool, *, scattered: bool
 ) -> None:
-    count = 20_000
+    count = 20_000 if thorough else 6_000
     await write_exchanges(migrated_url, engine, tmp_path, count)
     nothing = await search(migrated_url, scope)
     assert nothing.found == count

@@ -70,7 +70,7 @@ def _names_used(step: Step, product: Structure) -> set[str]:
     """Return the names that a function uses, itself or through other functions of its module."""
     tree = product.trees.get(step.module, ast.Module(body=[], type_ignores=[]))
     functions: dict[str, list[ast.AST]] = {}
-    for node in ast.walk(tree):
+    for node in product.marked_nodes.get(step.module, []):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             functions.setdefault(node.name, []).append(node)
     definition = _definition(tree, step.function)

@@ -26,8 +26,11 @@ LOOKS = [
     pytest.param(390, "dark", marks=pytest.mark.slow),
     pytest.param(1440, "light", marks=pytest.mark.slow),
 ]
+#: Without the rules whose faults are never serious, and without what only they need: a third of the time.
 _SERIOUS = """async () => {
-  const found = await axe.run(document, {resultTypes: ['violations']});
+  const minor = axe._audit.rules.filter(one => ['minor', 'moderate'].includes(one.impact));
+  const rules = Object.fromEntries(minor.map(one => [one.id, {enabled: false}]));
+  const found = await axe.run(document, {resultTypes: ['violations'], preload: false, rules});
   return found.violations.filter(one => ['serious', 'critical'].includes(one.impact)).map(
     one => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join(' | ')}`);
 }"""
@@ -112,7 +115,8 @@ def opened(browser: Browser, width: int = 1440, scheme: str = "light") -> Iterat
 
 def assert_accessible(page: Page) -> None:
     """Fail if axe-core finds a serious or critical fault on the page as it is."""
-    page.evaluate(_axe())
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(_axe())
     faults = page.evaluate(_SERIOUS)
     assert not faults, "\n".join(faults)
 

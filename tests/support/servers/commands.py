@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -148,6 +149,7 @@ def _serve(address: str) -> list[str]:
     """Fork a process for each connection, tell its exit status; return the arguments in the forked process."""
     for module in PRELOADED:
         __import__(module)
+    import_module("biasmeter.cli").command_tree()
     gc.freeze()  # so that no child copies what it never frees
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)

@@ -1,12 +1,13 @@
 """Fixtures of tests with real processes: an installation on a migrated store, in front of a scripted upstream."""
 
 import copy
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from support.servers.ports import free_port
+from support.servers.ports import held_port
 from support.servers.product import Product, installation, settings
 from support.stores.databases import Databases
 from support.stores.postgres import execute, fetch
@@ -14,11 +15,26 @@ from support.upstreams import upstream_answers
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream, upstream_process
 from support.waiting import wait_until
 
+#: The certificate of an authority whose key nobody has.
+AUTHORITY = Path(__file__).with_name("nobody.pem")
+
+
+def pytest_configure() -> None:
+    """Trust that authority alone, here and in what is started: to load the system's takes longer than most requests."""
+    os.environ.setdefault("SSL_CERT_FILE", str(AUTHORITY))
+
 
 @pytest.fixture
 async def upstream() -> AsyncIterator[ScriptedUpstream]:
     async with scripted_upstream(upstream_answers.by_model) as up:
         yield up
+
+
+@pytest.fixture(scope="session")
+def answering_url() -> Iterator[str]:
+    """An upstream process that answers as a request's model is named, for whoever needs nothing else of it."""
+    with upstream_process() as (url, _):
+        yield url
 
 
 @pytest.fixture
@@ -28,37 +44,36 @@ def product(upstream: ScriptedUpstream, tmp_path: Path, migrated_url: str) -> It
 
 
 @pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[Product]:
+def serving(tmp_path_factory: pytest.TempPathFactory, databases: Databases, answering_url: str) -> Iterator[Product]:
     """A gateway and an auditor that run for a whole module, in front of an upstream process."""
     with (
         databases.fresh() as url,
-        upstream_process() as (upstream_url, _),
-        installation(tmp_path_factory.mktemp("serving"), settings(upstream_url), url) as product,
+        installation(tmp_path_factory.mktemp("serving"), settings(answering_url, workers=1), url) as product,
         product.running("gateway"),
         product.running("auditor", until=r"listening on"),
     ):
         yield product
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared_gateway(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[Product]:
-    """A gateway that runs for a whole module. Each test starts its `shared_upstream` on the same port.
+    """A gateway that runs until the session ends. Each test starts its `shared_upstream` on the same port.
 
     Beside the usual two deployments it has two more, `left` and `right`, on a route and among the peers of `gpt`.
     """
-    upstream_url = f"http://127.0.0.1:{free_port()}/v1"
-    made = settings(upstream_url, workers=1)
-    made["deployments"] += [
-        {"name": name, "base_url": upstream_url, "model": f"model-{name}"} for name in ("left", "right")
-    ]
-    made["routes"][0]["peers"] = ["left", "right"]
-    made["routes"].insert(1, {"model": "pair", "deployments": ["left", "right"], "capture": "full"})
-    with (
-        databases.fresh() as url,
-        installation(tmp_path_factory.mktemp("shared"), made, url) as product,
-        product.running("gateway"),
-    ):
-        yield product
+    with held_port() as port, databases.fresh() as url:
+        upstream_url = f"http://127.0.0.1:{port}/v1"
+        made = settings(upstream_url, workers=1)
+        made["deployments"] += [
+            {"name": name, "base_url": upstream_url, "model": f"model-{name}"} for name in ("left", "right")
+        ]
+        made["routes"][0]["peers"] = ["left", "right"]
+        made["routes"].insert(1, {"model": "pair", "deployments": ["left", "right"], "capture": "full"})
+        with (
+            installation(tmp_path_factory.mktemp("shared"), made, url) as product,
+            product.running("gateway"),
+        ):
+            yield product
 
 
 @pytest.fixture

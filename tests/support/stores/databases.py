@@ -3,9 +3,10 @@
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -77,6 +78,14 @@ def databases(postgres_server: str) -> Iterator[Databases]:
     made = Databases(postgres_server, template)
     yield made
     made.close()
+
+
+@contextmanager
+def seeded_database(databases: Databases, seed: Callable[[str], object]) -> Iterator[str]:
+    """The name of a database that `seed` has filled, for a fixture of a module: `copied_database` copies it."""
+    with databases.fresh() as url:
+        seed(url)
+        yield urlsplit(url).path.removeprefix("/")
 
 
 async def _make_template(server: str, name: str) -> None:

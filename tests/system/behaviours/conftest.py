@@ -73,9 +73,11 @@ async def _add(url: str, keys: dict[str, dict[str, Any]]) -> None:
     await engine.dispose()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["python", "node"])
+@pytest_asyncio.fixture(
+    scope="module", loop_scope="module", params=["python", pytest.param("node", marks=pytest.mark.slow)]
+)
 async def unpointed_sdk(request: pytest.FixtureRequest) -> AsyncIterator[Sdk]:
-    """An unmodified SDK, not yet pointed at a server."""
+    """An unmodified SDK, not yet pointed at a server. What the one for Node sees in `make test`, a test says."""
     if request.param == "python":
         yield Sdk(name="python", carry_out=in_python, url="")
         return

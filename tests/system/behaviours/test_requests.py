@@ -22,8 +22,8 @@ LIMIT = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def configuration(upstream: ScriptedUpstream, llamacpp: LlamaCpp) -> dict[str, Any]:
-    made = settings(upstream.url, body_limit=LIMIT, forward_headers=["x-tenant"])
+def configuration(upstream: ScriptedUpstream, llamacpp: LlamaCpp, thorough: bool) -> dict[str, Any]:
+    made = settings(upstream.url, workers=2 if thorough else 1, body_limit=LIMIT, forward_headers=["x-tenant"])
     made["deployments"].append({"name": "llamacpp", "base_url": llamacpp.url})
     made["routes"].append({"model": llamacpp.model, "deployments": ["llamacpp"]})
     return made
@@ -59,7 +59,17 @@ def content(heard: Heard) -> Any:
     return lasting(heard.value), lasting(heard.events)
 
 
-@pytest.mark.parametrize("server", ["scripted", "llamacpp"])
+@pytest.mark.parametrize(
+    ("unpointed_sdk", "server"),
+    [
+        ("python", "scripted"),
+        ("python", "llamacpp"),
+        ("node", "scripted"),
+        pytest.param("node", "llamacpp", marks=pytest.mark.slow),
+    ],
+    indirect=["unpointed_sdk"],
+    scope="module",
+)
 async def test_01_every_endpoint_gives_an_unmodified_sdk_what_the_deployment_gives(
     sdk: Sdk, upstream: ScriptedUpstream, llamacpp: LlamaCpp, server: str
 ) -> None:

@@ -30,11 +30,12 @@ class Hide:
 sys.meta_path.insert(0, Hide())
 """
 
-#: A process that has imported what needs no extra and most commands import; it is forked for each of them.
+#: A process that has imported what needs no extra and many commands import; it is forked for each of them.
 COMMANDS = """
 import gc, json, os, sys
-import auditor.config
-from biasmeter.cli import main
+import auditor.config, auditor.probes.plan
+from biasmeter.cli import command_tree, main
+command_tree()
 gc.freeze()
 statuses = {}
 for name, arguments in json.load(sys.stdin).items():

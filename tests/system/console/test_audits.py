@@ -15,7 +15,7 @@ from support.servers.console import SHARES, Console, console, later
 from support.stores.audited_store import CTO, configuration, panel_answers, plan, ship
 from support.stores.databases import Databases
 from support.stores.exchanges import NOON
-from support.stores.postgres import apart, execute, fetch
+from support.stores.postgres import apart, copied_database, execute, fetch
 
 from auditor.access import secret_path
 from auditor.api.audits import MOST_COUNTED
@@ -41,13 +41,14 @@ def startable(migrated_url: str, tmp_path: Path):
         yield served
 
 
-def test_a_plan_is_estimated_before_anything_is_sent(site: Console, page: Page) -> None:
+def test_a_plan_is_estimated_before_anything_is_sent(site: Console, page: Page, thorough: bool) -> None:
+    design = "oat" if thorough else "sentinel"
     page.goto(site.url + "/audits")
-    page.locator("select[name=design]").select_option("oat")
+    page.locator("select[name=design]").select_option(design)
     page.get_by_label("d1").check()
     page.get_by_label("Answers to each question").fill("2")
     page.get_by_role("button", name="Estimate").click()
-    estimated = get(site.url + "/api/audits/plan?design=oat&deployment=d1&draws=2").json()
+    estimated = get(f"{site.url}/api/audits/plan?design={design}&deployment=d1&draws=2").json()
     (one,) = estimated["deployments"]
     row = page.get_by_role("row", name="d1").inner_text()
     assert f"{one['calls']:,}" in row
@@ -55,12 +56,12 @@ def test_a_plan_is_estimated_before_anything_is_sent(site: Console, page: Page) 
     assert "unknown" in row
     assert "The auditor does not reach a gateway" in page.get_by_role("status").inner_text()
     shown = page.locator("pre").inner_text().splitlines()
-    assert shown[1] == "biasmeter audit run -c FILE --design oat --deployment d1 --draws 2 --yes"
+    assert shown[1] == f"biasmeter audit run -c FILE --design {design} --deployment d1 --draws 2 --yes"
     assert page.get_by_role("button", name="Start the audit").count() == 0
     assert_accessible(page)
 
 
-def test_an_audit_is_started_stopped_and_resumed(startable: Console, page: Page) -> None:
+def test_an_audit_is_started_stopped_and_resumed(startable: Console, page: Page, thorough: bool) -> None:
     page.goto(startable.url + "/audits/plan?design=sentinel&deployment=d2&budget_calls=50")
     page.get_by_role("button", name="Start the audit").click()
     plan_id = page.url.rpartition("/")[2]
@@ -74,7 +75,8 @@ def test_an_audit_is_started_stopped_and_resumed(startable: Console, page: Page)
     page.reload()
     page.get_by_role("button", name="Resume").click()
     assert fetch(startable.database_url, "SELECT state FROM console_runs")[0]["state"] == "asked"
-    assert_accessible(page)
+    if thorough:
+        assert_accessible(page)
 
 
 def test_the_api_does_the_same(startable: Console) -> None:
@@ -201,17 +203,16 @@ def test_every_number_of_an_audit_leads_to_the_answers_that_it_counts(site: Cons
     assert of_others["total"] == 0
 
 
-def test_two_audits_are_compared_on_their_shared_statements(databases: Databases, tmp_path: Path, page: Page) -> None:
-    with databases.fresh() as url:
+def test_two_audits_are_compared_on_their_shared_statements(
+    postgres_server: str, seeded_database: str, tmp_path: Path, page: Page
+) -> None:
+    with copied_database(postgres_server, seeded_database) as url:
         config = configuration(tmp_path)
 
         async def work() -> None:
-            for name, shares in (("p1", SHARES), ("p2", {"d1": {"E|E": 60, "D|D": 40}})):
-                await plan(url, shares, shipped_pool()[:100], [CTO, BASELINE], name=name)
-            await ship(url, panel_answers(SHARES, conditions=[CTO, BASELINE]))
-            again = panel_answers(
-                {"d1": {"E|E": 60, "D|D": 40}}, NOON + timedelta(minutes=5), conditions=[CTO, BASELINE]
-            )
+            other = {"d1": {"E|E": 60, "D|D": 40}}
+            await plan(url, other, shipped_pool()[:100], [CTO, BASELINE], name="p2")
+            again = panel_answers(other, NOON + timedelta(minutes=5), conditions=[CTO, BASELINE])
             await ship(url, [one._replace(ref=one.ref.replace("p1/", "p2/", 1)) for one in again])
             engine = make_engine(url)
             await run_once(config, engine, later)

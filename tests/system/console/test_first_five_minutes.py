@@ -99,7 +99,8 @@ def test_an_empty_installation_leads_to_the_first_estimate(
     with opened(browser) as page:
         page.goto(url + "/")
         assert page.url == url + "/start"
-        assert_accessible(page)
+        if thorough:
+            assert_accessible(page)
         printed = page.locator("pre").all_inner_texts()
         (plan,) = (one for one in printed if "audit plan" in one)
         assert "calls a deployment" in run_printed(empty, plan)
@@ -115,23 +116,24 @@ def test_an_empty_installation_leads_to_the_first_estimate(
         expect(page.get_by_role("status")).to_contain_text("Done.", timeout=PATIENCE)
         page.get_by_role("status").get_by_role("link", name="fleet").click()
         expect(page.locator("main")).to_contain_text("%")
-        audits = httpx2.get(url + "/api/audits").json()["audits"]
-        again = run_printed(empty, httpx2.get(f"{url}/api/audits/{audits[0]['plan']}").json()["command"])
-        assert f"{audits[0]['planned']} of {audits[0]['planned']} answered" in again
         if thorough:
+            audits = httpx2.get(url + "/api/audits").json()["audits"]
+            again = run_printed(empty, httpx2.get(f"{url}/api/audits/{audits[0]['plan']}").json()["command"])
+            assert f"{audits[0]['planned']} of {audits[0]['planned']} answered" in again
             replay_some(empty, url, page)
             simulated.stop()
             health_names_a_server_that_is_gone(empty, url, page)
     assert running.stop() == 0
 
 
-def test_the_start_page_fits_a_phone(open_site: Console, browser: Browser) -> None:
+def test_the_start_page_fits_a_phone(open_site: Console, browser: Browser, thorough: bool) -> None:
     for width, scheme in ((390, "light"), (1440, "dark")):
         with opened(browser, width, scheme) as page:
             page.goto(open_site.url + "/")
             assert page.url.endswith("/start")
             assert "no gateway has run" in page.locator("ol.steps").inner_text()
             assert_fits(page)
-            assert_accessible(page)
+            if thorough or scheme == "light":
+                assert_accessible(page)
     steps = httpx2.get(open_site.url + "/api/start").json()["steps"]
     assert [step["done"] for step in steps] == [True, False, False, False, False, False]

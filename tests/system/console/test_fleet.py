@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -20,13 +19,17 @@ from auditor.config import loads
 from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import EstimateRow, replace_estimates
 
-SIZE = 200
+
+@pytest.fixture(scope="module")
+def size(thorough: bool) -> int:
+    """How many deployments the fleet has."""
+    return 200 if thorough else 60
 
 
 @pytest.fixture(scope="module")
-def fleet(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    """The console with the estimates of 200 deployments, whose names are as long as names get."""
-    rows = [_varied(row) for row in fleet_rows(later(), SIZE) if row.window == "30d" and row.condition == "all"]
+def fleet(size: int, databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    """The console with the estimates of many deployments, whose names are as long as names get."""
+    rows = [_varied(row) for row in fleet_rows(later(), size) if row.window == "30d" and row.condition == "all"]
     names = sorted({row.deployment for row in rows if row.deployment})
     declared = "".join(f"  - {{name: {name}, base_url: 'http://127.0.0.1:1/v1', model: m}}\n" for name in names)
     text = f"data_dir: data\ndeployments:\n{declared}routes: [{{model: '*', deployments: [{names[0]}]}}]\n"
@@ -55,11 +58,11 @@ async def _store(url: str, rows: list[EstimateRow]) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_a_great_fleet_fits(fleet: Console, browser: Browser, width: int, scheme: str) -> None:
+def test_a_great_fleet_fits(fleet: Console, size: int, browser: Browser, width: int, scheme: str) -> None:
     with opened(browser, width, scheme) as page:
         page.goto(f"{fleet.url}/?window=30d")
-        assert page.locator("table.fleet tbody tr").count() == SIZE
-        assert page.locator(".plane a:visible").count() == SIZE
+        assert page.locator("table.fleet tbody tr").count() == size
+        assert page.locator(".plane a:visible").count() == size
         assert page.locator(".plane:visible").bounding_box()["width"] <= width - 2 * 16  # type: ignore[index]
         assert_fits(page)
 
@@ -121,10 +124,10 @@ def test_names_of_near_marks_do_not_cover_each_other(page: Page) -> None:
             assert beside or abs(one["y"] - other["y"]) >= 10
 
 
-def test_an_interval_is_drawn_where_it_is(fleet: Console, page: Page, tmp_path: Path) -> None:
+def test_an_interval_is_drawn_where_it_is(fleet: Console, size: int, page: Page) -> None:
     page.goto(f"{fleet.url}/?sort=union")
     lines = page.locator("table.fleet tbody .bar .interval")
     ends = lines.evaluate_all("all => all.map(line => [+line.getAttribute('x1'), +line.getAttribute('x2')])")
-    assert len(ends) == SIZE
+    assert len(ends) == size
     assert ends == sorted(ends, reverse=True)
     assert all(4 <= low < high <= 166 for low, high in ends)

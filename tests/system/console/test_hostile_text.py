@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from html import unescape
+from urllib.parse import quote
 
+import httpx2
 import pytest
 from playwright.sync_api import Browser
 from support.clients.browsers import assert_fits, opened
@@ -75,7 +78,7 @@ PATHS = (
 )
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.slow)])
 def test_hostile_text_is_text_on_every_page(attacked: Console, browser: Browser, width: int) -> None:
     with opened(browser, width) as page:
         for path in PATHS:
@@ -102,11 +105,15 @@ _STARTS = {
 }
 
 
-def test_a_refused_address_is_shown_as_text(attacked: Console, browser: Browser) -> None:
-    with opened(browser) as page:
-        page.goto(f"{attacked.url}/answers?condition=<script>document.title=1</script>")
-        assert page.get_by_text("is no condition").count() == 1
-        assert "pwned" not in page.title()
-        for path in (f"/deployments/{'%3Cscript%3E'}", "/deployments/d1/beside/%E2%80%AE"):
-            page.goto(attacked.url + path)
-            assert page.get_by_text("No deployment has").count() == 1
+def test_a_refused_address_is_shown_as_text(attacked: Console) -> None:
+    attack = "<script>document.title=1</script>"
+    with httpx2.Client(base_url=attacked.url, headers={"accept": "text/html"}, timeout=60) as client:
+        for path, said in (
+            (f"/answers?condition={quote(attack)}", "is no condition"),
+            (f"/deployments/{quote('<script>')}", "No deployment has"),
+            (f"/deployments/d1/beside/{quote(chr(0x202E))}", "No deployment has"),
+        ):
+            refused = client.get(path).text
+            assert said in refused
+            assert "<script>" not in refused
+        assert attack in unescape(client.get(f"/answers?condition={quote(attack)}").text)

@@ -36,7 +36,9 @@ def test_a_key_is_made_shown_once_and_revoked(open_site: Console, page: Page) ->
 
 
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_a_made_key_can_be_read_as_a_whole(open_site: Console, browser: Browser, width: int, scheme: str) -> None:
+def test_a_made_key_can_be_read_as_a_whole(
+    open_site: Console, browser: Browser, width: int, scheme: str, thorough: bool
+) -> None:
     with opened(browser, width, scheme) as page:
         page.goto(open_site.url + "/keys")
         page.get_by_label("Name").fill("desk of the editors in Hamburg")
@@ -46,7 +48,8 @@ def test_a_made_key_can_be_read_as_a_whole(open_site: Console, browser: Browser,
         secret = page.get_by_role("status").locator("pre")
         assert secret.evaluate("one => one.scrollWidth <= one.clientWidth")
         assert_fits(page)
-        assert_accessible(page)
+        if thorough or scheme == "light":
+            assert_accessible(page)
 
 
 @pytest.mark.parametrize(
@@ -64,10 +67,10 @@ def test_a_made_key_can_be_read_as_a_whole(open_site: Console, browser: Browser,
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_a_key_that_cannot_be_made_names_the_field(open_site: Console, changed: dict[str, object], param: str) -> None:
-    answer = httpx2.post(open_site.url + "/api/keys", json={"name": "x", "role": "viewer"} | changed)
+def test_a_key_that_cannot_be_made_names_the_field(site: Console, changed: dict[str, object], param: str) -> None:
+    answer = httpx2.post(site.url + "/api/keys", json={"name": "x", "role": "viewer"} | changed)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
-    assert fetch(open_site.database_url, "SELECT * FROM client_keys") == []
+    assert fetch(site.database_url, "SELECT * FROM client_keys") == []
 
 
 def test_the_api_makes_lists_and_revokes_keys(open_site: Console) -> None:

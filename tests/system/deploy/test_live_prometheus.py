@@ -35,8 +35,6 @@ from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import EstimateRow, read_estimates, replace_estimates
 
 AUDITED = ("sim-tilted", "sim-cancelling")
-STATEMENTS = 30
-ANSWERS = 3 * STATEMENTS  #: of each: a sentinel asks about a statement in three tasks
 CHAT = "/v1/chat/completions"
 #: What applications ask in each round: the model, and whether as a stream. `status:503` is a deployment that fails.
 ROUND = (("gpt", False), ("gpt", True), ("status:503", False))
@@ -51,6 +49,7 @@ class Scene:
     """A Prometheus with everything in it, and what the dashboards' variables are by then."""
 
     prometheus: Prometheus
+    statements: int  #: about which each deployment was asked
     chosen: Mapping[str, Mapping[str, str]]  #: by dashboard
 
     def expression(self, asked: Asked) -> str:
@@ -60,7 +59,7 @@ class Scene:
 def settings(ports: Ports, scripted: str) -> dict[str, Any]:
     """The demonstration's configuration, with a scripted deployment for applications beside the simulated ones."""
     made = configuration(ports)
-    made["gateway"]["retries"] = 0
+    made["gateway"] |= {"retries": 0, "workers": 1}
     made["panel"]["anchors"] = "7d"
     made["deployments"].append({"name": "scripted", "base_url": scripted})
     made["routes"] += [{"model": model, "deployments": ["scripted"]} for model in ("gpt", "*")]
@@ -108,9 +107,9 @@ def replay(product: Product) -> None:
 
 
 @contextmanager
-def simulated(product: Product, port: int) -> Iterator[None]:
+def simulated(product: Product, port: int, statements: int) -> Iterator[None]:
     pool = product.folder / "statements.jsonl"
-    pool.write_text("".join(json.dumps(record_of(one)) + "\n" for one in shipped_pool()[::3][:STATEMENTS]))
+    pool.write_text("".join(json.dumps(record_of(one)) + "\n" for one in shipped_pool()[::3][:statements]))
     scenario = product.folder / "scenario.yaml"
     scenario.write_text(f"statements: {pool.name}\n{default_text()}")
     running = product.start_unconfigured("simulate", "-c", str(scenario), "--port", str(port), until="listening on")
@@ -198,7 +197,9 @@ def resolved(dashboard: Mapping[str, Any], prometheus: Prometheus) -> dict[str, 
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[Scene]:
+def scene(tmp_path_factory: pytest.TempPathFactory, databases: Databases, thorough: bool) -> Iterator[Scene]:
+    statements = 30 if thorough else 18
+    answers = 3 * statements  # of each: a sentinel asks about a statement in three tasks
     program = found_or_skip("prometheus")
     folder: Path = tmp_path_factory.mktemp("live")
     ports = choose_ports(0)
@@ -210,7 +211,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Ite
         databases.fresh() as url,
         upstream_process() as (scripted, _),
         installation(folder, settings(ports, scripted), url) as product,
-        simulated(product, ports.simulator),
+        simulated(product, ports.simulator, statements),
         product.running("gateway"),
         product.running("auditor", until=r"listening on"),
         applications(product),
@@ -220,15 +221,14 @@ def scene(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Ite
         prometheus.until('up{job="biasmeter-gateway"} == 1 and on () up{job="biasmeter-auditor"} == 1')
         # Estimated are all of the answers, not the first few.
         scope = '{origin="probe",condition="all",window="7d"}'
-        whole = f"biasmeter_eligible_responses{scope} / biasmeter_coverage{scope} > {ANSWERS} - 0.5"
+        whole = f"biasmeter_eligible_responses{scope} / biasmeter_coverage{scope} > {answers} - 0.5"
         prometheus.until(f"count({whole}) >= {len(AUDITED)}", patience=90)
         prometheus.until("count(biasmeter_judge_anchor_agreement) >= 3", patience=90)
         replay(product)
         asyncio.run(add_found(url))
         prometheus.until('ALERTS{alertname="BiasmeterDriftPage"} and on () biasmeter:watched:responses')
-        yield Scene(
-            prometheus=prometheus, chosen={name: resolved(one, prometheus) for name, one in dashboards().items()}
-        )
+        chosen = {name: resolved(one, prometheus) for name, one in dashboards().items()}
+        yield Scene(prometheus=prometheus, statements=statements, chosen=chosen)
 
 
 @pytest.mark.parametrize("asked", everything(), ids=lambda asked: asked.where)
@@ -296,7 +296,7 @@ def test_findings_are_marked_with_the_numbers_that_prometheus_has(scene: Scene) 
     assert {(one["deployment"], one["metric"]): one["level"] for one in shown} == REACHED
     for one in shown:
         assert float(one["low"]) <= float(one["value"]) <= float(one["high"])
-        assert int(one["n"]) >= STATEMENTS
+        assert int(one["n"]) >= scene.statements
 
 
 def test_codings_lead_to_traces(scene: Scene) -> None:

@@ -1,5 +1,6 @@
 """What is kept of an exchange: sampling, capture modes, the bound on a copy, and counts that add up."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from uuid import UUID
@@ -9,7 +10,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support.servers.product import Product, installation, settings
 from support.stores.databases import Databases
-from support.upstreams.scripted_upstream import upstream_process
 from support.waiting import eventually
 
 from auditor.domain.sampling import sampled
@@ -20,10 +20,10 @@ CANARY = "canary-7f3a"
 
 
 @pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[Product]:
-    """A gateway that runs for the whole module, with a route of its own for each way of capturing."""
-    with databases.fresh() as database_url, upstream_process() as (url, _):
-        made = settings(url, capture_limit=CAPTURE_LIMIT)
+def gateway(tmp_path_factory: pytest.TempPathFactory, databases: Databases, answering_url: str) -> Iterator[Product]:
+    """A gateway that runs for the whole module, with a route for each way of capturing and without redaction."""
+    with databases.fresh() as database_url:
+        made = settings(answering_url, capture_limit=CAPTURE_LIMIT, redact=[])
         routes = {
             "default": {},
             "never": {"capture": "off"},
@@ -115,6 +115,17 @@ async def test_the_copy_of_a_long_answer_is_bounded_and_says_so(gateway: Product
     assert (row["outcome"], row["finish_reason"]) == ("complete", "stop")
 
 
+async def test_redaction_can_be_turned_off(gateway: Product) -> None:
+    content = "Please remember mira.canary@example.com, will you?"
+    (exchange_id,) = await ask(gateway, "gpt", content=content)
+    await gateway.shipped()
+    query = "SELECT redacted, request FROM exchanges JOIN exchange_content USING (id) WHERE id = $1"
+    (row,) = await gateway.rows(query, UUID(exchange_id))
+    assert row["redacted"] is False
+    assert json.loads(row["request"])["messages"] == [{"role": "user", "content": content}]
+
+
+@pytest.mark.slow
 async def test_a_full_spool_drops_and_counts_and_serves_on(product: Product) -> None:
     product.settings["gateway"] |= {"spool": {"max_bytes": "10KiB"}, "workers": 1}
     product.settings["store"]["url"] = "postgresql://nobody@127.0.0.1:1/nothing"

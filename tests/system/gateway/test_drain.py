@@ -35,7 +35,7 @@ async def ready(client: aiohttp.ClientSession, product: Product) -> int:
 async def test_load_balancers_have_time_to_notice_and_what_they_still_send_is_served(
     product: Product, client: aiohttp.ClientSession
 ) -> None:
-    limit(product, drain_notice="3s")
+    limit(product, drain_notice="3s", workers=1)
     running = product.start("gateway")
     running.process.terminate()
 
@@ -68,7 +68,7 @@ async def test_ctrl_c_waits_for_what_is_in_flight_and_for_no_load_balancer(
 async def test_what_is_not_done_at_the_limit_is_ended_and_kept(
     product: Product, upstream: ScriptedUpstream, client: aiohttp.ClientSession
 ) -> None:
-    limit(product, drain="1s")
+    limit(product, drain="1s", workers=1)
     running = product.start("gateway")
     asked = [
         asyncio.create_task(read(client, product, model, stream=stream))
@@ -100,12 +100,13 @@ async def read(client: aiohttp.ClientSession, product: Product, model: str, *, s
         return answer.status, await answer.read()
 
 
+@pytest.mark.slow
 async def test_the_workers_of_a_parent_that_died_let_go_of_the_address_at_once(product: Product) -> None:
     limit(product, drain="120s", drain_notice="60s")
     running = product.start("gateway")
     os.kill(running.process.pid, signal.SIGKILL)
     running.process.wait()
     await eventually(lambda: not marked_pids(product.mark))
-    limit(product, drain_notice="0s")
+    limit(product, drain_notice="0s", workers=1)
     with product.running("gateway"):
         pass

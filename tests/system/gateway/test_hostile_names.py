@@ -12,7 +12,6 @@ from support.clients.scrape import parsed, scrape
 from support.servers.process_memory import resident
 from support.servers.product import Product, Running, installation, settings
 from support.stores.databases import Databases
-from support.upstreams.scripted_upstream import upstream_process
 from yarl import URL
 
 CHAT = "/v1/chat/completions"
@@ -24,10 +23,12 @@ LENGTH = 7500
 
 
 @pytest.fixture(scope="module")
-def named(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[tuple[Product, Running, str]]:
+def named(
+    tmp_path_factory: pytest.TempPathFactory, databases: Databases, answering_url: str
+) -> Iterator[tuple[Product, Running, str]]:
     """A gateway of one worker that knows one key and one tag, and takes any model without keeping its text."""
-    with databases.fresh() as database_url, upstream_process() as (url, _):
-        made = settings(url, tags=["tenant"], workers=1)
+    with databases.fresh() as database_url:
+        made = settings(answering_url, tags=["tenant"], workers=1)
         made["routes"] = [{"model": "*", "deployments": ["relayed"]}]
         with installation(tmp_path_factory.mktemp("named"), made, database_url) as product:
             _, key = product.create_key("--allow", "pin,origin")
@@ -83,12 +84,12 @@ async def ask(url: str, key: str, numbers: range, kinds: int = 7) -> Counter[tup
 
 
 async def test_no_series_and_no_file_is_made_of_a_name(named: tuple[Product, Running, str], thorough: bool) -> None:
-    rounds = 300 if thorough else 100
+    rounds = 300 if thorough else 50
     product, running, key = named
-    await ask(product.url, key, range(50))
+    await ask(product.url, key, range(20))
     await product.shipped()
     before = await scrape(product.url)
-    statuses = await ask(product.url, key, range(50, 50 + rounds))
+    statuses = await ask(product.url, key, range(20, 20 + rounds))
     await product.shipped()
     after = await scrape(product.url)
     # An unknown tag is no tag; of methods, aiohttp knows all there are.
@@ -103,9 +104,9 @@ async def test_no_memory_is_kept_of_a_name(named: tuple[Product, Running, str], 
     product, running, key = named
     (worker,) = running.pids("gateway.worker")
     # A connection with an unknown method is left to the collector, which comes late: that is no name kept.
-    await ask(product.url, key, range(1000, 1300), kinds=6)
+    await ask(product.url, key, range(1000, 1000 + (300 if thorough else 120)), kinds=6)
     held = resident(worker)
-    rounds = 1000 if thorough else 300
+    rounds = 1000 if thorough else 150
     await ask(product.url, key, range(2000, 2000 + rounds), kinds=6)
     # Less than half of what it would be, had one name of each round been kept.
     assert resident(worker) - held < rounds * LENGTH / 2**20 / 2

@@ -8,7 +8,6 @@ import pytest
 from support.clients.terminals import on_terminal
 from support.servers.product import Product, installation, settings
 from support.stores.databases import Databases
-from support.upstreams.scripted_upstream import upstream_process
 from support.waiting import eventually
 
 CHAT = "/v1/chat/completions"
@@ -28,12 +27,11 @@ async def status(product: Product, path: str, method: str = "GET", **headers: st
 
 
 @pytest.fixture(scope="module")
-def keyless(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[Product]:
+def keyless(tmp_path_factory: pytest.TempPathFactory, databases: Databases, answering_url: str) -> Iterator[Product]:
     """A gateway that runs for the whole module; the last tests that use it close it with a first key."""
     with (
         databases.fresh() as database_url,
-        upstream_process() as (url, _),
-        installation(tmp_path_factory.mktemp("keyless"), settings(url, workers=1), database_url) as product,
+        installation(tmp_path_factory.mktemp("keyless"), settings(answering_url, workers=1), database_url) as product,
         product.running("gateway"),
     ):
         yield product

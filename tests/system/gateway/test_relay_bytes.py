@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from uuid import UUID
 
 import aiohttp
@@ -12,9 +13,9 @@ import pytest_asyncio
 from support.documents.routes import add_route
 from support.servers.ports import free_port
 from support.servers.product import Product, installation, settings
-from support.servers.recording_proxy import recording_shim
+from support.servers.recording_proxy import RecordingShim, recording_shim
 from support.stores.databases import Databases
-from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream, upstream_process
+from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -23,6 +24,21 @@ STREAMS = [
     "one-packet", "usage-with-choices", "close-delimited", "long-stream", "no-done", "after-done", "in-band-error",
 ]  # fmt: skip
 UNARY = ["ordinary", "tool-calls", "gzipped", "bad-request", "status:503", "html-error", "early-hints", "close-idle"]
+BREAKING_OFF = {
+    "cut-mid-event": "upstream_cut",
+    "cut-between-events": "upstream_cut",
+    "ended-early": "upstream_cut",
+    "reset-mid-stream": "upstream_cut",
+    "hang-mid-stream": "idle_timeout",
+}
+FAILING = [
+    ("close-at-once", False, 502, "upstream_reset"),
+    ("reset-at-once", True, 502, "upstream_reset"),
+    ("not-http", False, 502, "upstream_protocol"),
+    ("cut-unary", False, 502, "upstream_cut"),
+    ("silence", True, 504, "first_token_timeout"),
+    ("silence", False, 504, "total_timeout"),
+]
 
 
 def body(model: str, *, stream: bool) -> bytes:
@@ -54,31 +70,62 @@ def relaying(
         yield product
 
 
-@pytest.mark.parametrize(
-    "pieces",
-    [pytest.param(None, id="as-sent"), pytest.param((1, 2, 3, 5, 7), id="tiny-packets", marks=pytest.mark.slow)],
-)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shim(upstream: ScriptedUpstream) -> AsyncIterator[RecordingShim]:
+    async with recording_shim("127.0.0.1", upstream.port) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def impatient(
+    tmp_path_factory: pytest.TempPathFactory, databases: Databases, upstream: ScriptedUpstream, shim: RecordingShim
+) -> Iterator[Product]:
+    """A running gateway that asks once: behind each model that fails with short timeouts, else through the shim."""
+    configuration = settings(shim.url, workers=1, retries=0)
+    timeouts = {"idle": 0.5, "first_token": 0.5, "total": 1.0}
+    for model in {*BREAKING_OFF, *(model for model, *_ in FAILING)}:
+        add_route(configuration, model, upstream.url, timeouts=timeouts)
+    with (
+        databases.fresh() as url,
+        installation(tmp_path_factory.mktemp("impatient"), configuration, url) as product,
+        product.running("gateway"),
+    ):
+        yield product
+
+
 async def test_every_answer_is_relayed_byte_for_byte(
-    tmp_path, migrated_url: str, upstream: ScriptedUpstream, pieces: tuple[int, ...] | None
+    impatient: Product, shim: RecordingShim, upstream: ScriptedUpstream
 ) -> None:
-    async with recording_shim("127.0.0.1", upstream.port, segments=pieces, pause=0.0) as shim:
+    await relays_every_answer(impatient, shim, upstream)
+
+
+@pytest.mark.slow
+async def test_every_answer_is_relayed_byte_for_byte_in_tiny_packets(
+    tmp_path: Path, migrated_url: str, upstream: ScriptedUpstream
+) -> None:
+    async with recording_shim("127.0.0.1", upstream.port, segments=(1, 2, 3, 5, 7), pause=0.0) as shim:
         configuration = settings(shim.url, workers=1, retries=0)
         with installation(tmp_path, configuration, migrated_url) as product, product.running("gateway"):
-            seen: dict[str, bytes] = {}
-            async with aiohttp.ClientSession(auto_decompress=False) as client:
-                for model, stream in [(m, True) for m in STREAMS] + [(m, False) for m in UNARY]:
-                    before = len(shim.responses)
-                    sent = body(model, stream=stream)
-                    async with client.post(product.url + "/v1/chat/completions", data=sent) as answer:
-                        received = await answer.read()
-                        exchange_id = answer.headers["x-biasmeter-exchange-id"]
-                    (recorded,) = shim.responses[before:]
-                    assert received == recorded.body, model
-                    assert answer.status == recorded.status
-                    assert upstream.requests[-1].body == sent
-                    seen[exchange_id] = received
-            await product.shipped()
-            rows = await product.rows("SELECT * FROM exchanges JOIN exchange_content USING (id)")
+            await relays_every_answer(product, shim, upstream)
+
+
+async def relays_every_answer(product: Product, shim: RecordingShim, upstream: ScriptedUpstream) -> None:
+    seen: dict[str, bytes] = {}
+    async with aiohttp.ClientSession(auto_decompress=False) as client:
+        for model, stream in [(m, True) for m in STREAMS] + [(m, False) for m in UNARY]:
+            before = len(shim.responses)
+            sent = body(model, stream=stream)
+            async with client.post(product.url + "/v1/chat/completions", data=sent) as answer:
+                received = await answer.read()
+                exchange_id = answer.headers["x-biasmeter-exchange-id"]
+            (recorded,) = shim.responses[before:]
+            assert received == recorded.body, model
+            assert answer.status == recorded.status
+            assert upstream.requests[-1].body == sent
+            seen[exchange_id] = received
+    await product.shipped()
+    query = "SELECT * FROM exchanges JOIN exchange_content USING (id) WHERE id = ANY($1)"
+    rows = await product.rows(query, [UUID(each) for each in seen])
     assert {str(row["id"]) for row in rows} == set(seen)
     for row in rows:
         # Bytes behind [DONE] reach the client, but the exchange has ended by then.
@@ -133,41 +180,6 @@ async def test_the_upstream_sees_its_own_key_and_only_declared_headers(
     assert continued.split("-")[2] != trace.split("-")[2]
     row = await stored(relaying, answer.headers["x-biasmeter-exchange-id"])
     assert json.loads(row["tags"]) == {"trace_id": trace.split("-")[1], "parent_span_id": trace.split("-")[2]}
-
-
-BREAKING_OFF = {
-    "cut-mid-event": "upstream_cut",
-    "cut-between-events": "upstream_cut",
-    "ended-early": "upstream_cut",
-    "reset-mid-stream": "upstream_cut",
-    "hang-mid-stream": "idle_timeout",
-}
-FAILING = [
-    ("close-at-once", False, 502, "upstream_reset"),
-    ("reset-at-once", True, 502, "upstream_reset"),
-    ("not-http", False, 502, "upstream_protocol"),
-    ("cut-unary", False, 502, "upstream_cut"),
-    ("silence", True, 504, "first_token_timeout"),
-    ("silence", False, 504, "total_timeout"),
-]
-
-
-@pytest.fixture(scope="module")
-def impatient(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[Product]:
-    """A running gateway with short timeouts in front of an upstream that fails as it is asked to."""
-    chosen = {"timeouts": {"idle": 0.5, "first_token": 0.5, "total": 1.0}, "retries": 0}
-    with (
-        databases.fresh() as url,
-        upstream_process() as (upstream_url, _),
-    ):
-        configuration = settings(upstream_url, **chosen)
-        for model in {*BREAKING_OFF, *(model for model, *_ in FAILING)}:
-            add_route(configuration, model, upstream_url)
-        with (
-            installation(tmp_path_factory.mktemp("impatient"), configuration, url) as product,
-            product.running("gateway"),
-        ):
-            yield product
 
 
 async def stored(product: Product, exchange_id: str) -> asyncpg.Record:

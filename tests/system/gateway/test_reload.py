@@ -377,6 +377,7 @@ async def test_a_terminal_that_closes_ends_the_gateway_that_has_reloaded_in_it(u
         await ended_with_its_terminal(running, close)
 
 
+@pytest.mark.slow
 async def test_the_auditor_beside_takes_the_new_configuration_too_and_ends_with_its_terminal(
     unserved: Product, client: aiohttp.ClientSession
 ) -> None:
@@ -392,18 +393,27 @@ async def test_the_auditor_beside_takes_the_new_configuration_too_and_ends_with_
         await ended_with_its_terminal(running, close)
 
 
+async def reloads_as_the_gateway_does(auditor: Product, running: Running, client: aiohttp.ClientSession) -> None:
+    auditor.settings["deployments"].append({"name": "third", "base_url": "http://127.0.0.1:1/v1"})
+    await reloaded(auditor, running)
+    assert "third" in await deployments(client, auditor)
+    auditor.settings["auditor"]["gateway"] = {"url": "http://127.0.0.1:1/v1", "key": "sk-x"}
+    line = await reloaded(auditor, running, "nothing was reloaded: ")
+    assert "auditor.gateway: changing this needs a restart" in line
+    break_yaml(auditor)
+    assert "biasmeter.yaml:" in await hung_up(running, "nothing was reloaded: ")
+    assert "third" in await deployments(client, auditor)
+
+
+async def test_the_auditor_alone_reloads_as_the_gateway_does(unserved: Product, client: aiohttp.ClientSession) -> None:
+    with unserved.running("auditor", until="listening on http") as running:
+        await reloads_as_the_gateway_does(unserved, running, client)
+
+
 @pytest.mark.slow
 async def test_the_auditor_alone_reloads_as_the_gateway_does_and_ends_with_its_terminal(
     unserved: Product, client: aiohttp.ClientSession
 ) -> None:
     async with in_terminal(unserved, "auditor") as (running, close):
-        unserved.settings["deployments"].append({"name": "third", "base_url": "http://127.0.0.1:1/v1"})
-        await reloaded(unserved, running)
-        assert "third" in await deployments(client, unserved)
-        unserved.settings["auditor"]["gateway"] = {"url": "http://127.0.0.1:1/v1", "key": "sk-x"}
-        line = await reloaded(unserved, running, "nothing was reloaded: ")
-        assert "auditor.gateway: changing this needs a restart" in line
-        break_yaml(unserved)
-        assert "biasmeter.yaml:" in await hung_up(running, "nothing was reloaded: ")
-        assert "third" in await deployments(client, unserved)
+        await reloads_as_the_gateway_does(unserved, running, client)
         await ended_with_its_terminal(running, close)

@@ -1,6 +1,11 @@
-"""A request that went wrong is let go at once; its prompt does not wait for a collection, which comes late."""
+"""What is done is let go at once: a request that went wrong, by the worker; a batch in the store, by the shipper.
+
+Neither waits for a collection, which comes late.
+"""
 
 import json
+import os
+import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -10,26 +15,33 @@ import aiohttp
 import pytest
 from support.servers.ports import free_port
 from support.servers.process_memory import resident
-from support.servers.product import Product, installation, settings
+from support.servers.product import Product, Running, installation, settings
 from support.stores.databases import Databases
-from support.upstreams.scripted_upstream import upstream_process
 from support.waiting import eventually
 
 PROMPT = b"x" * 1_000_000
+#: MiB. glibc keeps free memory at the end of its heap, up to twice the largest buffer that it has given back.
+_KEPT = 12
 
 
 @pytest.fixture(scope="module")
-def worker(tmp_path_factory: pytest.TempPathFactory, databases: Databases) -> Iterator[tuple[Product, int]]:
-    """A gateway and its one worker; nobody listens behind `refused`."""
-    with databases.fresh() as database_url, upstream_process() as (url, _):
-        made = settings(url, workers=1, retries=0)
+def served(
+    tmp_path_factory: pytest.TempPathFactory, databases: Databases, answering_url: str
+) -> Iterator[tuple[Product, Running]]:
+    """A gateway of one worker that keeps copies of `gpt` only; nobody listens behind `refused`."""
+    with databases.fresh() as database_url:
+        made = settings(answering_url, workers=1, retries=0)
         made["deployments"].append({"name": "refused", "base_url": f"http://127.0.0.1:{free_port()}/v1"})
-        made["routes"] = [{"model": "refused", "deployments": ["refused"]}, {"model": "*", "deployments": ["relayed"]}]
+        made["routes"] = [
+            {"model": "refused", "deployments": ["refused"]},
+            {"model": "gpt", "deployments": ["alias"], "capture": "full"},
+            {"model": "*", "deployments": ["relayed"]},
+        ]
         with (
-            installation(tmp_path_factory.mktemp("worker"), made, database_url) as product,
+            installation(tmp_path_factory.mktemp("served"), made, database_url) as product,
             product.running("gateway") as running,
         ):
-            yield product, running.pids("gateway.worker")[0]
+            yield product, running
 
 
 @asynccontextmanager
@@ -74,12 +86,35 @@ def waiting_to_be_taken(port: int) -> int:
 
 
 @pytest.mark.parametrize("going_wrong", [refused, left_in_mid_answer])
-async def test_the_prompt_of_a_request_that_went_wrong_is_let_go(worker, going_wrong, thorough: bool) -> None:
-    times = 60 if thorough else 30
-    product, pid = worker
-    for _ in range(10):
+async def test_the_prompt_of_a_request_that_went_wrong_is_let_go(served, going_wrong, thorough: bool) -> None:
+    times = 60 if thorough else 15
+    product, running = served
+    (pid,) = running.pids("gateway.worker")
+    for _ in range(10 if thorough else 6):
         await going_wrong(product)
     held = resident(pid)
     for _ in range(times):
         await going_wrong(product)
     assert resident(pid) - held < times * len(PROMPT) / 2**20 / 4
+
+
+async def test_the_shipper_lets_go_of_a_batch_that_it_has_stored(served: tuple[Product, Running]) -> None:
+    product, running = served
+    (shipper,) = running.pids("gateway.ship")
+    await _shipped_at_once(product, shipper, requests=20, size=1 << 10)
+    before = resident(shipper)
+    for _ in range(3):
+        await _shipped_at_once(product, shipper, requests=40, size=200 << 10)
+    await eventually(lambda: resident(shipper) < before + _KEPT, patience=5)
+
+
+async def _shipped_at_once(product: Product, shipper: int, *, requests: int, size: int) -> None:
+    """Make requests while the shipper is stopped, so that it finds all of them in the spool."""
+    payload = {"model": "gpt", "messages": [{"role": "user", "content": "a long question " * (size // 16)}]}
+    os.kill(shipper, signal.SIGSTOP)
+    async with aiohttp.ClientSession() as client:
+        for _ in range(requests):
+            async with client.post(product.url + "/v1/chat/completions", json=payload) as answer:
+                await answer.read()
+    os.kill(shipper, signal.SIGCONT)
+    await product.shipped()

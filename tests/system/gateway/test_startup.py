@@ -2,13 +2,17 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 import pytest
-from support.servers.product import Product, marked_pids
+from support.servers.product import Product, Running, installation, marked_pids, settings
+from support.stores.databases import Databases
 from support.upstreams.scripted_upstream import ScriptedUpstream
 from support.waiting import eventually
 
@@ -21,6 +25,36 @@ def product(product: Product) -> Product:
     product.settings["gateway"]["workers"] = 1
     product.write()
     return product
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A gateway that runs for the whole module, on an address that others reach, and its one key."""
+
+    product: Product
+    running: Running
+    key: str
+
+    async def ask(self) -> int:
+        headers = {"authorization": f"Bearer {self.key}"}
+        async with (
+            aiohttp.ClientSession(headers=headers) as client,
+            client.post(self.product.url + "/v1/chat/completions", json={"model": "gpt"}) as answer,
+        ):
+            return answer.status
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, databases: Databases, answering_url: str) -> Iterator[Served]:
+    with (
+        databases.fresh() as url,
+        installation(tmp_path_factory.mktemp("served"), settings(answering_url, workers=1), url) as product,
+    ):
+        product.settings["gateway"]["listen"] = product.settings["gateway"]["listen"].replace("127.0.0.1", "0.0.0.0")
+        product.write()
+        _, key = product.create_key()
+        with product.running("gateway") as running:
+            yield Served(product, running, key)
 
 
 def refused(product: Product, *arguments: str) -> str:
@@ -59,16 +93,15 @@ async def test_a_store_of_another_version_is_refused_with_the_command_to_run(pro
         assert "biasmeter migrate" in said
 
 
-def test_an_address_that_others_reach_needs_a_key(product: Product) -> None:
+async def test_an_address_that_others_reach_needs_a_key(product: Product, served: Served) -> None:
     port = product.settings["gateway"]["listen"].rpartition(":")[2]
     product.settings["gateway"]["listen"] = f"0.0.0.0:{port}"
     product.write()
     said = refused(product, "gateway")
     assert f"0.0.0.0:{port} can be reached from other machines" in said
     assert "biasmeter key create" in said
-    product.create_key()
-    with product.running("gateway"):
-        pass
+    assert served.product.settings["gateway"]["listen"].startswith("0.0.0.0:")
+    assert await served.ask() == 200
 
 
 def test_the_auditor_needs_a_key_that_may_read_where_others_reach_it(product: Product) -> None:
@@ -97,11 +130,10 @@ async def test_the_auditors_api_beyond_this_machine_asks_for_a_key_with_the_righ
                     assert answer.status == status
 
 
-def test_a_second_gateway_on_the_same_folder_is_refused(product: Product) -> None:
-    with product.running("gateway") as running:
-        done = product.run("gateway", "-c", str(product.config), check=False)
-        assert done.returncode == 2
-        assert f"another gateway (process {running.process.pid}) uses" in done.stderr
+def test_a_second_gateway_on_the_same_folder_is_refused(served: Served) -> None:
+    done = served.product.run("gateway", "-c", str(served.product.config), check=False)
+    assert done.returncode == 2
+    assert f"another gateway (process {served.running.process.pid}) uses" in done.stderr
 
 
 def test_a_configuration_that_is_wrong_names_file_and_line(product: Product) -> None:
@@ -119,6 +151,7 @@ def test_a_configuration_that_is_not_there_is_named(product: Product, command: s
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 async def test_sigterm_turns_readiness_off_drains_and_ends_with_0(product: Product) -> None:
     running = product.start("gateway")
     async with aiohttp.ClientSession() as client:
@@ -144,16 +177,16 @@ async def test_sigterm_turns_readiness_off_drains_and_ends_with_0(product: Produ
     assert marked_pids(product.mark) == []
 
 
-async def test_a_gateway_whose_store_is_gone_starts_with_what_it_knows(product: Product) -> None:
-    _, key = product.create_key()
-    with product.running("gateway"):
-        await eventually((product.data_dir / "gateway" / "keys.json").exists)
+async def test_a_gateway_whose_store_is_gone_starts_with_what_it_knows(product: Product, served: Served) -> None:
+    known = served.product.data_dir / "gateway" / "keys.json"
+    await eventually(known.exists)
+    shutil.copytree(known.parent, product.data_dir / "gateway", ignore=shutil.ignore_patterns("spool", "*.sock"))
     product.settings["store"]["url"] = "postgresql://nobody@127.0.0.1:1/nothing"
     product.write()
     with product.running("gateway") as running:
         assert "the store cannot be reached" in running.said()
         async with aiohttp.ClientSession() as client:
-            for secret, status in ((key, 200), ("sk-unknown", 503)):
+            for secret, status in ((served.key, 200), ("sk-unknown", 503)):
                 headers = {"authorization": f"Bearer {secret}"}
                 url = product.url + "/v1/chat/completions"
 
@@ -205,31 +238,33 @@ def test_revoking_a_key_that_is_not_there_is_an_error(product: Product) -> None:
     )
 
 
-async def test_a_schema_that_changes_while_the_gateway_runs_stops_nobody(product: Product) -> None:
-    with product.running("gateway") as running:
-        await product.rows("UPDATE alembic_version SET version_num = '9999'")
-        # Not the server's own vacuum, which is not ours to end.
-        await product.rows(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
-            " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
-        )
-        await eventually(lambda: "has schema 9999" in running.said())
-        async with (
-            aiohttp.ClientSession() as client,
-            client.post(product.url + "/v1/chat/completions", json={"model": "gpt"}) as answer,
-        ):
-            assert answer.status == 200
-        await product.rows("UPDATE alembic_version SET version_num = $1", SCHEMA_VERSION)
-        await product.shipped()
-        assert len(await product.rows("SELECT 1 FROM exchanges")) == 1
-        assert "Traceback" not in running.said()
+async def test_a_schema_that_changes_while_the_gateway_runs_stops_nobody(served: Served) -> None:
+    product, running = served.product, served.running
+    await product.shipped()
+    before = len(await product.rows("SELECT 1 FROM exchanges"))
+    await product.rows("UPDATE alembic_version SET version_num = '9999'")
+    # Not the server's own vacuum, which is not ours to end.
+    await product.rows(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    )
+    await eventually(lambda: "has schema 9999" in running.said())
+    assert await served.ask() == 200
+    await product.rows("UPDATE alembic_version SET version_num = $1", SCHEMA_VERSION)
+    await product.shipped()
+    assert len(await product.rows("SELECT 1 FROM exchanges")) == before + 1
+    assert "Traceback" not in running.said()
 
 
-async def test_only_workers_get_the_keys_of_deployments(product: Product, upstream: ScriptedUpstream) -> None:
+async def test_only_workers_get_the_keys_of_deployments(
+    product: Product, upstream: ScriptedUpstream, thorough: bool
+) -> None:
+    """Of the children of `up`, the auditor too: it loads all its libraries twice, once for the schema."""
+    command, number = ("up", 3) if thorough else ("gateway", 2)
     product.settings["deployments"][0]["api_key"] = "${UPSTREAM_KEY}"
     product.write()
     product.environment["UPSTREAM_KEY"] = key = "sk-canary-5e1f0c7a"
-    with product.running("up") as running:
+    with product.running(command) as running:
         async with (
             aiohttp.ClientSession() as client,
             client.post(product.url + "/v1/chat/completions", json={"model": "gpt"}) as answer,
@@ -237,7 +272,7 @@ async def test_only_workers_get_the_keys_of_deployments(product: Product, upstre
             assert answer.status == 200
         assert dict(upstream.requests[-1].headers)["authorization"] == f"Bearer {key}"
         children = [pid for pid in marked_pids(product.mark) if pid != running.process.pid]
-        assert len(children) == 3
+        assert len(children) == number
         for pid in children:
             assert key.encode() not in Path(f"/proc/{pid}/environ").read_bytes()
 
@@ -261,6 +296,7 @@ async def test_a_shipper_that_is_restarted_on_another_schema_stops_nobody(produc
         assert "Traceback" not in running.said()
 
 
+@pytest.mark.slow
 async def test_a_product_on_a_store_of_another_version_does_not_start(product: Product) -> None:
     await product.rows("UPDATE alembic_version SET version_num = '9999'")
     said = refused(product, "up")
@@ -296,6 +332,7 @@ async def series_show_three_waiting_jobs(product: Product) -> bool:
         return 'biasmeter_jobs{queue="count",state="queued"} 3.0' in await answer.text()
 
 
+@pytest.mark.slow
 def test_a_database_that_is_not_there_is_told_in_one_line_and_waited_for(product: Product) -> None:
     product.settings["store"]["url"] += "_gone"
     product.settings["gateway"]["auth"] = "open"

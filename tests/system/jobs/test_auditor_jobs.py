@@ -89,6 +89,7 @@ def judged_auditors(folder: Path, url: str, judge_url: str) -> Iterator[list[Pro
         yield made
 
 
+@pytest.mark.slow
 async def test_two_processes_share_the_work_and_double_nothing(tmp_path: Path, migrated_url: str) -> None:
     await plan(migrated_url, SHARES, POOL, [CTO])
     async with serve(label_of) as judge:

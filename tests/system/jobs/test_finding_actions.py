@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -55,12 +56,19 @@ def product(tmp_path: Path, migrated_url: str) -> Iterator[Product]:
         "monitor": {"reference": "7d", "anchor": "pinned"},
     }
     with installation(tmp_path, settings, migrated_url) as product:
-        arguments = ("simulate", "-c", str(tmp_path / "scenario.yaml"), "--port", str(port))
-        simulator = product.start_unconfigured(*arguments, until=r"http://127\.0\.0\.1:\d+/v1")
-        try:
-            yield product
-        finally:
-            simulator.stop()
+        yield product
+
+
+@pytest.fixture
+def simulator(product: Product) -> Iterator[None]:
+    """The deployments."""
+    port = urlsplit(product.settings["deployments"][0]["base_url"]).port
+    arguments = ("simulate", "-c", str(product.folder / "scenario.yaml"), "--port", str(port))
+    running = product.start_unconfigured(*arguments, until=r"http://127\.0\.0\.1:\d+/v1")
+    try:
+        yield
+    finally:
+        running.stop()
 
 
 @dataclass
@@ -107,6 +115,7 @@ async def followed(gateway: Running, ending: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("simulator")
 async def test_requests_leave_a_deployment_that_drifts_and_come_back_when_it_recovers(product: Product) -> None:
     assert product.database_url is not None
     engine = make_engine(product.database_url)

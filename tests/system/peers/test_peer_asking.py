@@ -32,17 +32,11 @@ async def own_engine(product: Product) -> AsyncIterator[AsyncEngine]:
     await made.dispose()
 
 
-def configured(product: Product, upstream: ScriptedUpstream, **domain: object) -> None:
-    names = ["north", "south"]
-    product.settings["gateway"]["workers"] = 1
-    product.settings["deployments"] += [
-        {"name": name, "base_url": upstream.url, "model": f"ordinary-{name}"} for name in names
-    ]
+def configured(product: Product, **domain: object) -> None:
     (product.folder / "questions.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
     product.settings["judges"] = [{"name": "j", "deployment": "alias"}]
-    product.settings["peers"] = [
-        {"domain": "matters", "questions": "questions.jsonl", "deployments": names, "judges": ["j"], **domain}
-    ]
+    asked = {"domain": "matters", "questions": "questions.jsonl", "deployments": ["left", "right"], "judges": ["j"]}
+    product.settings["peers"] = [asked | domain]
     product.write()
 
 
@@ -55,13 +49,13 @@ def runner(product: Product, engine: AsyncEngine, now: datetime = NOON) -> Runne
 async def test_a_round_is_asked_once_and_the_next_one_is_another(
     product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
 ) -> None:
-    configured(product, upstream, every="1d")
-    with product.running("gateway"):
-        done = await ask_due(runner(product, own_engine))
-        assert {(one.deployment, one.planned, one.answered) for one in done} == {("north", 12, 12), ("south", 12, 12)}
-        assert await ask_due(runner(product, own_engine, NOON + timedelta(hours=11))) == ()
-        assert upstream.received == 24
-        assert {one.sent for one in await ask_due(runner(product, own_engine, NOON + timedelta(days=1)))} == {12}
+    configured(product, every="1d")
+    done = await ask_due(runner(product, own_engine))
+    assert {(one.deployment, one.planned, one.answered) for one in done} == {("left", 12, 12), ("right", 12, 12)}
+    assert await ask_due(runner(product, own_engine, NOON + timedelta(hours=11))) == ()
+    assert upstream.received == 24
+    assert {one.sent for one in await ask_due(runner(product, own_engine, NOON + timedelta(days=1)))} == {12}
+    await product.shipped()
     asked = [request.payload["messages"] for request in upstream.requests]
     assert sorted(each[0]["content"] for each in asked) == sorted(row["question"] for row in ROWS * 4)
     rows = await product.rows("SELECT DISTINCT origin, inclusion, capture FROM exchanges")
@@ -74,7 +68,7 @@ async def test_a_round_is_asked_once_and_the_next_one_is_another(
 async def test_a_round_that_was_broken_off_is_resumed_and_a_call_is_counted_once(
     product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
 ) -> None:
-    configured(product, upstream)
+    configured(product)
     by_model, answered = upstream.script, 0
 
     def breaks(request: Request) -> Steps:
@@ -84,12 +78,12 @@ async def test_a_round_that_was_broken_off_is_resumed_and_a_call_is_counted_once
         return by_model(request) if answered <= 7 else broken
 
     upstream.script = breaks
-    with product.running("gateway"):
-        first = await ask_due(runner(product, own_engine, datetime.now(UTC)))
-        assert sum(one.answered for one in first) == 7
-        upstream.script = by_model
-        second = await ask_due(runner(product, own_engine, datetime.now(UTC) + timedelta(minutes=11)))
+    first = await ask_due(runner(product, own_engine, datetime.now(UTC)))
+    assert sum(one.answered for one in first) == 7
+    upstream.script = by_model
+    second = await ask_due(runner(product, own_engine, datetime.now(UTC) + timedelta(minutes=11)))
     assert sum(one.sent for one in second) == 24 - 7
+    await product.shipped()
     counted = await product.rows(
         "SELECT count(*) AS n, count(DISTINCT exchange_id) AS m FROM peer_calls JOIN planned_instances USING (ref)"
     )
@@ -99,28 +93,27 @@ async def test_a_round_that_was_broken_off_is_resumed_and_a_call_is_counted_once
 async def test_a_block_is_an_answer_and_the_budget_holds_for_the_round(
     product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
 ) -> None:
-    configured(product, upstream, budget={"calls": 10})
+    configured(product, budget={"calls": 10})
 
     def censors(request: Request) -> Steps:
         error = {"message": "This was blocked.", "code": "content_filter"}
         return upstream_answers.json_answer({"error": error}, 400)
 
     upstream.script = censors
-    with product.running("gateway"):
-        done = await ask_due(runner(product, own_engine))
-        assert sum(one.answered for one in done) == sum(one.sent for one in done) == 10
-        assert await ask_due(runner(product, own_engine)) == ()
+    done = await ask_due(runner(product, own_engine))
+    assert sum(one.answered for one in done) == sum(one.sent for one in done) == 10
+    assert await ask_due(runner(product, own_engine)) == ()
     assert upstream.received == 10
 
 
 async def test_a_pack_that_is_gone_stops_no_other_domain(
     product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
 ) -> None:
-    configured(product, upstream)
+    configured(product)
     gone = {**product.settings["peers"][0], "domain": "gone", "questions": "nowhere.csv"}
     product.settings["peers"].insert(0, gone)
     product.write()
-    with product.running("gateway"), pytest.raises(AuditError, match=r"^gone: .*nowhere\.csv"):
+    with pytest.raises(AuditError, match=r"^gone: .*nowhere\.csv"):
         await ask_due(runner(product, own_engine))
     assert upstream.received == 24
 
@@ -128,8 +121,7 @@ async def test_a_pack_that_is_gone_stops_no_other_domain(
 async def test_what_another_process_sends_is_left_to_it(
     product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
 ) -> None:
-    configured(product, upstream)
-    with product.running("gateway"):
-        done = await asyncio.gather(*(ask_due(runner(product, own_engine)) for _ in range(2)))
+    configured(product)
+    done = await asyncio.gather(*(ask_due(runner(product, own_engine)) for _ in range(2)))
     assert upstream.received == 24
     assert sum(len(each) for each in done) == 2, "one of them sent to both deployments, the other to none"

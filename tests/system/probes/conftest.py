@@ -1,4 +1,4 @@
-"""Probes are sent through one gateway a module, whose upstream each test scripts."""
+"""Probes are sent through one gateway, whose upstream each test scripts."""
 
 import pytest
 from support.upstreams.scripted_upstream import ScriptedUpstream

@@ -12,6 +12,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from support.servers.ports import free_port
 from support.servers.product import Product, Running
 from support.upstreams import upstream_answers
 from support.upstreams.scripted_upstream import ScriptedUpstream
@@ -23,8 +24,10 @@ from auditor.instrument.pool import record_of, shipped_pool
 STATEMENTS = 8
 
 
-def configured(product: Product) -> Product:
-    """Two deployments, each of which is asked two calls at once, and a file of 8 statements."""
+@pytest.fixture
+def audited(beside_gateway: Product) -> Product:
+    """Two deployments, each of which is asked two calls at once, and a file of 8 statements, on a gateway that runs."""
+    product = beside_gateway
     deployments = product.settings["deployments"]
     deployments[:] = [
         {**deployments[0], "name": name, "model": f"model-{name}", "concurrency": 20} for name in ("left", "right")
@@ -34,19 +37,6 @@ def configured(product: Product) -> Product:
     lines = [json.dumps(record_of(one)) + "\n" for one in shipped_pool()[:STATEMENTS]]
     (product.folder / "some.jsonl").write_text("".join(lines))
     return product
-
-
-@pytest.fixture
-def audited(beside_gateway: Product) -> Product:
-    """What `configured` says, on a gateway that runs."""
-    return configured(beside_gateway)
-
-
-@pytest.fixture
-def alone(product: Product) -> Product:
-    """What `configured` says, with a gateway of its own that the test starts and kills."""
-    product.settings["gateway"]["workers"] = 1
-    return configured(product)
 
 
 def arguments(product: Product, command: str, *more: str) -> list[str]:
@@ -120,20 +110,20 @@ async def killed_at(product: Product, upstream: ScriptedUpstream, count: int) ->
 
 
 async def test_a_runner_killed_twice_repeats_at_most_what_was_under_way(
-    alone: Product, upstream: ScriptedUpstream
+    audited: Product, upstream: ScriptedUpstream
 ) -> None:
     upstream.script = slow(0.03)
-    with alone.running("gateway"):
-        await killed_at(alone, upstream, 12)
-        await killed_at(alone, upstream, 30)
-        done = await audit_json(alone, "run")
-        status = await by_deployment(alone)
+    await killed_at(audited, upstream, 12)
+    await killed_at(audited, upstream, 30)
+    done = await audit_json(audited, "run")
+    status = await by_deployment(audited)
+    await audited.shipped()
     calls = 2 * 3 * STATEMENTS
     assert sum(one["answered"] for one in done["deployments"]) == calls
     # Two deployments with two calls at once each, killed twice.
     assert calls <= upstream.received <= calls + 8
     assert sum(one["answered"] for one in status.values()) == calls
-    counted = await alone.rows("SELECT ref, count(*) FROM planned_instances GROUP BY ref")
+    counted = await audited.rows("SELECT ref, count(*) FROM planned_instances GROUP BY ref")
     assert len(counted) == calls
     assert {row["count"] for row in counted} == {1}
 
@@ -234,15 +224,19 @@ async def test_a_changed_statement_needs_an_id_of_its_own(audited: Product) -> N
     )
 
 
-def test_without_a_gateway_nothing_is_sent(alone: Product) -> None:
-    done = alone.run(*arguments(alone, "run"), check=False)
+def test_without_a_gateway_nothing_is_sent(audited: Product, upstream: ScriptedUpstream) -> None:
+    audited.settings["data_dir"] = "unused"
+    audited.write()
+    done = audited.run(*arguments(audited, "run"), check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "no gateway has run with data_dir" in done.stderr
-    with alone.running("gateway"):
-        pass
-    done = alone.run(*arguments(alone, "run"), check=False)
+    # With what a gateway leaves in its folder, and none that listens any more.
+    audited.settings |= {"data_dir": "data", "gateway": {"listen": f"127.0.0.1:{free_port()}"}}
+    audited.write()
+    done = audited.run(*arguments(audited, "run"), check=False)
     assert done.returncode == 1
     assert "does not answer: ConnectError" in done.stderr.splitlines()[-1]
+    assert upstream.received == 0
 
 
 def test_a_status_without_plans(audited: Product) -> None:

@@ -12,6 +12,8 @@ from support.upstreams.upstream_wire import Request, Steps
 
 from auditor.access import gateway_access
 from auditor.config import load
+from auditor.instrument.pool import pool_of_design
+from auditor.probes import timed
 from auditor.probes.run import Runner
 from auditor.probes.send import Patience
 from auditor.probes.session import open_session, target_of
@@ -35,6 +37,15 @@ async def own_engine(product: Product) -> AsyncIterator[AsyncEngine]:
     await made.dispose()
 
 
+@pytest.fixture(autouse=True)
+def calls(monkeypatch: pytest.MonkeyPatch, thorough: bool) -> int:
+    """How many calls a pass has: three for each statement, of the whole pool or of a part."""
+    if thorough:
+        return 360
+    monkeypatch.setattr(timed, "pool_of_design", lambda *named: pool_of_design(*named)[:24])
+    return 72
+
+
 def configured(product: Product, **probe: object) -> None:
     product.settings["deployments"][0]["concurrency"] = 40
     product.settings["probes"] = [{"plan": "sentinel", "deployments": ["alias"], "every": "1d", **probe}]
@@ -48,11 +59,11 @@ def runner(product: Product, engine: AsyncEngine, now: datetime) -> Runner:
 
 
 async def test_a_pass_is_sent_once_a_day_within_its_budget(
-    product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
+    product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine, calls: int
 ) -> None:
     configured(product, budget={"calls": 20})
     (first,) = await run_due(runner(product, own_engine, NOON))
-    assert (first.deployment, first.planned, first.sent, first.answered) == ("alias", 360, 20, 20)
+    assert (first.deployment, first.planned, first.sent, first.answered) == ("alias", calls, 20, 20)
     assert first.budget_ended
     # The day's budget is used up, whoever asks again and when.
     assert await run_due(runner(product, own_engine, NOON + timedelta(hours=11))) == ()
@@ -64,24 +75,25 @@ async def test_a_pass_is_sent_once_a_day_within_its_budget(
 
 
 async def test_a_pass_keeps_to_its_budget_over_runs_that_ask_others(
-    product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
+    product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine, calls: int
 ) -> None:
     product.settings["deployments"][-1] |= {"concurrency": 40, "price": {"input": 0.0, "output": 0.0}}
-    configured(product, budget={"calls": 460}, share=0.2)
+    more = calls // 4
+    configured(product, budget={"calls": calls + more}, share=0.2)
     (first,) = await run_due(runner(product, own_engine, NOON))
-    assert first.answered == 360
+    assert first.answered == calls
     product.settings["probes"][0]["deployments"] = ["alias", "right"]
     product.write()
     (second,) = await run_due(runner(product, own_engine, NOON))
-    assert (second.deployment, second.sent, second.budget_ended) == ("right", 100, True)
+    assert (second.deployment, second.sent, second.budget_ended) == ("right", more, True)
     assert await run_due(runner(product, own_engine, NOON)) == ()
-    assert upstream.received == 460
+    assert upstream.received == calls + more
 
 
 async def test_a_budget_of_money_that_is_used_up_is_not_looked_at_again(
     product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
 ) -> None:
-    product.settings["deployments"][0]["price"] = {"input": 1000.0, "output": 1000.0}
+    product.settings["deployments"][0]["price"] = {"input": 3000.0, "output": 3000.0}
     configured(product, budget={"usd": 1.0})
     (first,) = await run_due(runner(product, own_engine, NOON))
     assert first.stopped == "the budget of 1 USD is used up"
@@ -90,7 +102,7 @@ async def test_a_budget_of_money_that_is_used_up_is_not_looked_at_again(
         assert ended[0].sent > 0  # answers cost less than was set aside for them
         rounds += 1
     assert rounds < 40
-    assert upstream.received < 1000 / 17  # an answer takes 17 tokens: 0.017 USD
+    assert upstream.received < 1000 / 51  # an answer takes 17 tokens: 0.051 USD
 
 
 async def test_a_pass_that_another_process_runs_is_left_to_it_without_a_word(
@@ -124,17 +136,17 @@ async def test_each_deployment_has_its_own_time_of_the_day_and_a_new_one_begins_
 
 
 async def test_a_complete_pass_costs_nothing_more(
-    product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
+    product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine, calls: int
 ) -> None:
     configured(product, share=0.2)
     (done,) = await run_due(runner(product, own_engine, NOON))
-    assert (done.answered, done.remaining) == (360, 0)
+    assert (done.answered, done.remaining) == (calls, 0)
     assert await run_due(runner(product, own_engine, NOON)) == ()
-    assert upstream.received == 360
+    assert upstream.received == calls
 
 
 async def test_a_deployment_that_fails_is_given_up_rests_and_is_tried_again(
-    product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine
+    product: Product, upstream: ScriptedUpstream, own_engine: AsyncEngine, calls: int
 ) -> None:
     configured(product)
 
@@ -154,8 +166,8 @@ async def test_a_deployment_that_fails_is_given_up_rests_and_is_tried_again(
     later = real_now + REST + timedelta(seconds=5)
     passes = [current_pass(config, config.probes[0], moment).planned.plan.id for moment in (real_now, later)]
     (retried,) = await run_due(runner(product, own_engine, later))
-    assert (retried.answered, retried.before) == (360, 0)
-    assert upstream.received == tried + 360
+    assert (retried.answered, retried.before) == (calls, 0)
+    assert upstream.received == tried + calls
     assert len(await product.rows("SELECT 1 FROM plans")) == len(set(passes))
 
 

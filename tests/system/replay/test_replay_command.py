@@ -176,8 +176,7 @@ def test_bad_options_are_one_line(tmp_path: Path, options: tuple[str, ...], name
     assert "Traceback" not in done.stderr
 
 
-async def test_what_cannot_be_replayed_says_why(made: tuple[Product, LoadedScenario]) -> None:
-    product, _ = made
+def test_what_cannot_be_replayed_says_why(product: Product) -> None:
     done = product.run(*replay_arguments(product, "--select", "plan=none-such"), check=False)
     assert done.returncode == 1
     assert done.stderr == "biasmeter: --select plan=none-such: no stored exchange fits it\n"

@@ -146,6 +146,7 @@ async def ask(product: Product, content: Any, **members: Any) -> None:
 CLIENTS = ("--select", "origin=client", "--formats", "others+military,again,Explain", "--swap", "gender: male<>female")
 
 
+@pytest.mark.slow
 async def test_questions_without_a_proposition_are_put_otherwise_and_read_by_their_route(product: Product) -> None:
     for number in range(5):
         await ask(product, QUESTION.format(who="he"), tools=TOOLS, user=f"u{number}", stream=number == 0)

@@ -279,7 +279,6 @@ def test_a_kill_of_the_process_that_started_it_leaves_no_orphan_and_loses_no_row
         assert has_row(url)
 
 
-@both_routes
 def test_a_killed_server_comes_back_on_the_same_url_though_a_backend_outlived_it(place):
     with place.user() as user:
         url = user.hello["url"]
@@ -322,6 +321,7 @@ def test_killed_all_at_once_nothing_is_left(our_place):
         eventually(our_place.is_gone, 10)
 
 
+@pytest.mark.slow
 def test_a_store_that_was_killed_is_removed_when_its_server_has_ended(spare_place):
     with spare_place.user() as user:
         user.process.kill()
@@ -352,6 +352,7 @@ def test_a_stale_pid_file_that_names_a_living_process_is_survived(place):
         bystander.wait(10)
 
 
+@pytest.mark.slow
 def test_a_damaged_pid_file_is_survived(our_place):
     with our_place.user():
         pass
@@ -365,13 +366,13 @@ def test_a_damaged_pid_file_is_survived(our_place):
             assert answers(user.hello["url"])
 
 
-def test_four_first_users_at_once_get_one_server():
+def test_first_users_at_once_get_one_server(thorough):
     with new_place("ours") as our_place, contextlib.ExitStack() as stack:
         start = [
             subprocess.Popen(
                 [sys.executable, *our_place.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
-            for _ in range(4)
+            for _ in range(4 if thorough else 2)
         ]
         for process in start:
             stack.enter_context(process)
@@ -400,24 +401,29 @@ def test_an_initdb_killed_half_way_is_survived_by_the_very_process_that_waits(ro
         user.communicate(timeout=10)
 
 
-def test_data_of_another_version_are_refused_with_both_versions_named(spare_place):
-    with spare_place.user():
+def test_data_of_another_version_are_refused_with_both_versions_named(our_place):
+    with our_place.user():
         pass
-    spare_place.stop()
-    (spare_place.home / "data" / "PG_VERSION").write_text("12\n")
+    our_place.stop()
+    version = our_place.home / "data" / "PG_VERSION"
+    own = version.read_text()
+    version.write_text("12\n")
     with pytest.raises(StoreUnavailable, match=r"is of PostgreSQL 12, but the binaries found here are of 18\.") as told:
-        attach(spare_place.data_dir)
+        attach(our_place.data_dir)
+    version.write_text(own)
     assert "\n" not in str(told.value)
 
 
-def test_a_server_that_cannot_start_is_explained_with_its_last_word_and_log(spare_place):
-    with spare_place.user():
+def test_a_server_that_cannot_start_is_explained_with_its_last_word_and_log(our_place):
+    with our_place.user():
         pass
-    spare_place.stop()
-    (spare_place.home / "data" / "global" / "pg_control").unlink()
+    our_place.stop()
+    control = our_place.home / "data" / "global" / "pg_control"
+    control.rename(control.with_suffix(".away"))
     began = time.monotonic()
     with pytest.raises(StoreUnavailable, match=r"could not (open|find|read).*\(see .*\.log\)") as told:
-        attach(spare_place.data_dir)
+        attach(our_place.data_dir)
+    control.with_suffix(".away").rename(control)
     assert "\n" not in str(told.value)
     assert time.monotonic() - began < 60
 

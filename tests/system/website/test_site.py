@@ -62,11 +62,17 @@ def documented(model: type[BaseModel], path: str = "") -> Iterator[str]:
     yield from below({key: value for key, value in schema.items() if key != "$defs"}, path)
 
 
-def test_every_key_of_the_configuration_has_an_anchor(site: Path) -> None:
-    ids = set(re.findall(r'id="([^"]+)"', (site / "configuration.html").read_text()))
+def test_every_key_of_the_configuration_has_a_heading_with_its_name() -> None:
+    names = set(re.findall(r"^#### .*\{ #(\S+) \}$", configuration.page(), re.MULTILINE))
     keys = set(documented(Config))
     assert len(keys) > 150
-    assert sorted(keys - ids) == []
+    assert sorted(keys - names) == []
+
+
+@pytest.mark.slow
+def test_every_key_of_the_configuration_has_an_anchor(site: Path) -> None:
+    ids = set(re.findall(r'id="([^"]+)"', (site / "configuration.html").read_text()))
+    assert sorted(set(documented(Config)) - ids) == []
 
 
 @pytest.mark.parametrize(
@@ -82,6 +88,13 @@ def test_a_key_says_what_it_takes(key: str, told: str) -> None:
     assert f"{{ #{key} }}\n\n{told}\n" in configuration.page()
 
 
+def test_every_key_has_a_meaning() -> None:
+    page = configuration.page()
+    told = [(path, meanings(section)[path.rpartition(".")[2]]) for path, section, _ in configuration_keys()]
+    assert [path for path, meaning in told if not meaning or f"\n\n{meaning}\n" not in page] == []
+
+
+@pytest.mark.slow
 def test_a_key_says_what_it_means(site: Path) -> None:
     page = (site / "configuration.html").read_text()
 
@@ -95,12 +108,17 @@ def test_a_key_says_what_it_means(site: Path) -> None:
     assert [path for path, meaning in told if meaning.replace("`", "") not in shown(path)] == []
 
 
-def test_every_command_is_there_with_its_example(site: Path) -> None:
-    page = (site / "commands.html").read_text()
+def test_every_command_is_there_with_its_example() -> None:
     text = commands.page()
     for name, _ in commands.commands():
-        assert f'id="{name.replace(" ", "-")}"' in page
+        assert f"## `biasmeter {name}` {{ #{name.replace(' ', '-')} }}\n" in text
         assert f"```sh\nbiasmeter {name}" in text
+
+
+@pytest.mark.slow
+def test_every_command_has_an_anchor(site: Path) -> None:
+    page = (site / "commands.html").read_text()
+    assert [name for name, _ in commands.commands() if f'id="{name.replace(" ", "-")}"' not in page] == []
 
 
 def test_series_and_documents_are_there() -> None:
@@ -109,6 +127,18 @@ def test_series_and_documents_are_there() -> None:
     assert "report.schema.json" in reference.documents_page()
 
 
+def test_links_lead_to_pages_that_exist_and_the_navigation_names_them() -> None:
+    pages = {page.name: page.read_text() for page in DOCS.glob("*.md")}
+    generated = re.findall(r'"([\w-]+\.md)"', (ROOT / "website" / "hooks.py").read_text())
+    known = {*pages, *generated}
+    linked = {(name, to) for name, text in pages.items() for to in re.findall(r"\]\(([\w-]+\.md)(?:#[^)]*)?\)", text)}
+    assert len(linked) > 50
+    assert sorted(link for link in linked if link[1] not in known) == []
+    named = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert sorted(named - known) == []
+
+
+@pytest.mark.slow
 def test_a_reader_s_browser_asks_nobody_else(site: Path) -> None:
     asked = []
     for page in site.rglob("*.html"):
@@ -142,6 +172,7 @@ def test_the_requirements_on_the_page_are_those_of_the_evidence_file() -> None:
     assert (ROOT / "docs/regulation.md").read_text().endswith(requirements_table())
 
 
+@pytest.mark.slow
 def test_every_page_can_be_reached(site: Path) -> None:
     front = (site / "index.html").read_text()
     pages = [page.with_suffix(".html").name for page in (DOCS).glob("*.md")]

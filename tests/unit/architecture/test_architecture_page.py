@@ -4,12 +4,12 @@ import re
 
 import pytest
 from support.architecture.call_paths import Step, faults, read_paths
-from support.architecture.structure import Structure
-from support.paths import DOCS, ROOT
+from support.architecture.structure import product
+from support.paths import DOCS
 
 PAGE = DOCS / "architecture.md"
 PATHS = read_paths(PAGE)
-PRODUCT = Structure(ROOT)
+PRODUCT = product()
 WINDOW = "A window, from stored exchange to displayed number"
 
 

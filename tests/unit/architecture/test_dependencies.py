@@ -4,11 +4,11 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import packages_distributions
 
 import pytest
+from support.architecture.structure import product
 from support.paths import ROOT
 
 PACKAGES = ("biasmeter", "gateway", "auditor", "replay")
@@ -53,21 +53,14 @@ def declared(extra: str | None) -> set[str]:
     return {normal(re.split(r"[^\w.-]", each, maxsplit=1)[0]) for each in requirements}
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-            yield name, ast.parse(path.read_text(encoding="utf-8"))
-
-
 @cache
 def imports() -> dict[str, set[str]]:
     """Return the foreign distributions that each module imports, at its top or inside a function."""
     distributions = packages_distributions()
     found = {}
-    for module, tree in modules():
+    for module, nodes in product().marked_nodes.items():
         roots = set()
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Import):
                 roots |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -2,9 +2,9 @@
 
 from itertools import combinations, takewhile
 
-from support.architecture.structure import ROOT, Structure
+from support.architecture.structure import product
 
-PRODUCT = Structure(ROOT)
+PRODUCT = product()
 ENDINGS = {
     *("", "e", "s", "es", "d", "ed", "er", "ers", "or", "ing", "ings", "ment", "ments", "ison", "isons"),
     *("ion", "ions", "ation", "ations", "y", "ies", "al", "able"),

@@ -20,10 +20,8 @@ RECORDED = 2_500
 
 @pytest.fixture(scope="module")
 def estimates() -> list[tuple[str, dict[str, str], float]]:
-    text = render(estimate_families(fleet_rows(NOON))).decode()
-    return [
-        (one.name, one.labels, one.value) for family in text_string_to_metric_families(text) for one in family.samples
-    ]
+    families = estimate_families(fleet_rows(NOON))
+    return [(one.name, one.labels, one.value) for family in families for one in family.samples]
 
 
 def of_gateway(folder: Path) -> int:
@@ -55,6 +53,8 @@ def test_the_product_stays_under_50_000_series(
     estimates: list[tuple[str, dict[str, str], float]], tmp_path: Path
 ) -> None:
     gateway = of_gateway(tmp_path)
+    shown = text_string_to_metric_families(render(estimate_families(fleet_rows(NOON))).decode())
+    assert sum(len(family.samples) for family in shown) == len(estimates)
     assert gateway > 60 * SIZE
     assert len(estimates) > BUDGET * 0.99
     assert len(estimates) + gateway + RECORDED < PROMISED

@@ -419,6 +419,7 @@ def test_two_processes_share_a_limit_of_requests_exactly(sharing: Callable[[int,
     assert spent(path, PLAIN) == 3000 * 7 * 1000
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_limit_of_tokens_within_one_request(
     sharing: Callable[[int, int], list[int]], path: Path
 ) -> None:
@@ -473,7 +474,8 @@ def test_two_workers_keep_to_the_model_through_random_steps(
     model = Model(20, 2000, 100_000_000)
     in_flight: list[tuple[Grant, int, int]] = []
     outcomes = {True: 0, False: 0}
-    for _ in range(50_000 if thorough else 15_000):
+    steps = 50_000 if thorough else 5_000
+    for _ in range(steps):
         clock.passes(chance.choice((0, 0.01, chance.uniform(0, 3), 60 if chance.random() < 0.01 else 0)))
         second = clock.now // SECOND
         if in_flight and chance.random() < 0.5:
@@ -497,8 +499,8 @@ def test_two_workers_keep_to_the_model_through_random_steps(
                 if model.spent >= model.budget:
                     model.budget += 100_000_000
                     key = replace(key, budget=model.budget / 1e9)
-    assert min(outcomes.values()) > 1500
-    assert model.budget > 3 * 100_000_000
+    assert min(outcomes.values()) > steps // 10
+    assert model.budget > (3 if thorough else 2) * 100_000_000
     assert spent(path, key) == model.spent
     for worker in workers:
         worker.close()

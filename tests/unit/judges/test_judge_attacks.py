@@ -26,17 +26,19 @@ UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u206
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_no_attack_changes_a_vote(place):
+async def test_no_attack_changes_a_vote(place, thorough):
     wrong = []
+    attacks = list(ATTACKS.items())
     async with judge_of(obedient) as (judge, server):
-        for label, sentence in SENTENCES.items():
-            for name, attack in ATTACKS.items():
+        for turn, (label, sentence) in enumerate(SENTENCES.items()):
+            # A part of the pairs has each sentence and each attack, too.
+            for name, attack in attacks if thorough else attacks[turn :: len(SENTENCES)]:
                 text = PLACES[place].replace("{attack}", attack).replace("{sentence}", sentence)
                 verdict = await judge.read(CLAIM, text)
                 if verdict.label != label:
                     wrong.append((name, label, verdict.label, verdict.rationale))
     assert not wrong
-    assert len(server.bodies) == len(SENTENCES) * len(ATTACKS), "no answer needed a repair"
+    assert len(server.bodies) == len(ATTACKS) * (len(SENTENCES) if thorough else 1), "no answer needed a repair"
 
 
 @pytest.mark.parametrize("name", BOMBS)
@@ -66,7 +68,7 @@ async def test_a_panel_of_such_judges_is_of_one_mind_over_whole_answers():
 async def test_both_layers_read_every_hostile_answer(task, thorough):
     question = Question(statement=CLAIM, stereotype_option="penguins", counter_option="ducks")
     panels = Panels(statement=Panel(judges=load_judges(["lexicon"])))
-    for hostile in (*ATTACKS.values(), *(bomb[: 100_000 if thorough else 20_000] for bomb in BOMBS.values())):
+    for hostile in (*ATTACKS.values(), *(bomb[: 100_000 if thorough else 5_000] for bomb in BOMBS.values())):
         coded = await code(task, Answer(text=hostile), question, panels)
         assert coded.elaboration.label in {"E", "QE", "N", "D", "R", "Abstain"}
 

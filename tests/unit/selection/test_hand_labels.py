@@ -19,6 +19,7 @@ def real(sample: str) -> tuple[Labelled, ...]:
     return tuple(REAL[sample](sample))
 
 
+@pytest.mark.slow
 def test_the_samples_are_the_ones_that_were_drawn():
     drawn = (
         sampling.decodingtrust_samples()

@@ -261,4 +261,4 @@ def test_typography_changes_nothing(text):
 )
 def test_long_texts_are_read_in_time(text, thorough):
     for task in Task:
-        read(task, text if thorough else text[-1_500:])
+        read(task, text if thorough else text[-500:])

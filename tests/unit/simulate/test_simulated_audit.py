@@ -92,7 +92,7 @@ class ErringJudge:
 @pytest.fixture(scope="module")
 def repetitions(thorough):
     """How often each statement is asked in each task."""
-    return 90 if thorough else 20
+    return 90 if thorough else 10
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ def store_errors() -> Iterator[None]:
         raise StoreUnavailable(f"the store does not answer: {_first_line(error)}") from error
     except DBAPIError as error:
         cause = error.orig.__cause__ if error.orig is not None else None
-        if getattr(cause, "sqlstate", None) in _AWAY or isinstance(cause, asyncpg.InternalClientError):
+        if getattr(cause, "sqlstate", None) in _AWAY or isinstance(cause, _ENDED):
             raise StoreUnavailable(f"the store does not answer: {cause}") from error
         if error.connection_invalidated:
             raise StoreUnavailable(f"the store went away: {_first_line(error)}") from error
@@ -63,6 +63,8 @@ def store_errors() -> Iterator[None]:
 
 #: PostgreSQL starts, recovers or stops, or has no connection left.
 _AWAY = frozenset({"57P01", "57P02", "57P03", "53300"})
+#: The session ended before or during a statement. SQLAlchemy notices it itself only once the session is open.
+_ENDED = (asyncpg.InternalClientError, asyncpg.PostgresConnectionError)
 
 
 def _first_line(error: Exception) -> str:

@@ -35,6 +35,21 @@ async def test_a_session_that_ends_while_it_is_opened_means_a_store_that_is_away
     await engine.dispose()
 
 
+async def test_a_session_that_ends_by_a_statement_while_it_is_opened_means_a_store_that_is_away(
+    database_url: str,
+) -> None:
+    engine = make_engine(database_url)
+
+    @event.listens_for(engine.sync_engine, "connect", insert=True)
+    def connected(connection: Any, _: Any) -> None:
+        connection.cursor().execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    with pytest.raises(StoreUnavailable, match=r"the store does not answer: .*in the middle of operation"):
+        async with transaction(engine):
+            pytest.fail("the session has ended")
+    await engine.dispose()
+
+
 async def test_a_session_that_ends_between_two_statements_means_a_store_that_is_away(database_url: str) -> None:
     async with store_line(database_url, holds_end=True) as line:
         engine = make_engine(line.url)

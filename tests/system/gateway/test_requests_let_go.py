@@ -87,15 +87,14 @@ def waiting_to_be_taken(port: int) -> int:
 
 @pytest.mark.parametrize("going_wrong", [refused, left_in_mid_answer])
 async def test_the_prompt_of_a_request_that_went_wrong_is_let_go(served, going_wrong, thorough: bool) -> None:
-    times = 60 if thorough else 15
     product, running = served
     (pid,) = running.pids("gateway.worker")
-    for _ in range(10 if thorough else 6):
+    for _ in range(10):
         await going_wrong(product)
     held = resident(pid)
-    for _ in range(times):
+    for _ in range(60 if thorough else 30):
         await going_wrong(product)
-    assert resident(pid) - held < times * len(PROMPT) / 2**20 / 4
+    assert resident(pid) - held < 15 * len(PROMPT) / 2**20
 
 
 async def test_the_shipper_lets_go_of_a_batch_that_it_has_stored(served: tuple[Product, Running]) -> None:

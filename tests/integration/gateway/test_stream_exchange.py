@@ -213,8 +213,11 @@ class Ask:
 
     def mark(self) -> bytes:
         """Give what the client has got when something happens."""
-        marks = re.findall(rb'"n":\d+,', b"".join(self._parts()[0]))
-        return marks[-1] if marks else b""
+        first = b"".join(self._parts()[0])
+        marks = re.findall(rb'"n":\d+,', first)
+        if marks:
+            return marks[-1]
+        return b"\r\n\r\n" if first else b""  # the end of the head: a blank line or a comment is relayed behind it
 
 
 def _sent(packets: Sequence[bytes]) -> Iterator[Step]:

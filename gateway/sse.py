@@ -52,30 +52,24 @@ class EventSplitter:
         self._hold_limit = hold_limit
         self._find_last = find_last
         self._last_limit = last_limit
-        self._after_cr = False
 
     def feed(self, data: bytes) -> bytes:
         """Add bytes. Return everything up to the end of the last complete event (may be empty)."""
         if not self._held:
             if data.endswith(USUAL_ENDS):
-                self._after_cr = False
                 return data
-            if self._after_cr and data:
-                # The CR that ended the last event was the first half of a CRLF.
-                self._after_cr = False
-                if data.startswith(b"\n"):
-                    return b"\n" + self.feed(data[1:])
+            if blank := _blank_lines(data, 0):
+                return data[:blank] + self.feed(data[blank:])
         # Only the new bytes and the three before them can contain a new boundary.
         searched = max(len(self._held) - _OVERLAP, 0)
         self._held += data
         end = _last_boundary(self._held, searched, len(self._held))
-        if end == 0 and len(self._held) > self._hold_limit and not self._holds_last():
+        if end:
+            end += _blank_lines(self._held, end)
+        elif len(self._held) > self._hold_limit and not self._holds_last():
             end = len(self._held) - _OVERLAP
-        if end == 0:
-            return b""
         events = bytes(self._held[:end])
         del self._held[:end]
-        self._after_cr = not self._held and events.endswith(b"\r")
         return events
 
     def _holds_last(self) -> bool:
@@ -86,13 +80,19 @@ class EventSplitter:
     @property
     def is_between_events(self) -> bool:
         """Whether nothing is held, and the next bytes begin an event."""
-        return not self._held and not self._after_cr
+        return not self._held
 
     def rest(self) -> bytes:
         """Return the incomplete event that is held; no more will be split."""
         held = bytes(self._held)
         self._held.clear()
         return held
+
+
+def _blank_lines(data: bytes | bytearray, start: int) -> int:
+    """Return the length of blank lines between two events. They say nothing, and are no beginning of the next one."""
+    rest = data[start:]
+    return len(rest) - len(rest.lstrip(b"\r\n"))
 
 
 def _last_boundary(data: bytes | bytearray, start: int, stop: int) -> int:

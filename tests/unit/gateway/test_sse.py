@@ -105,6 +105,14 @@ def test_the_same_events_are_found_whatever_the_cuts(pieces: list[bytes]) -> Non
     assert found == list(payloads(b"".join(pieces)))
 
 
+@pytest.mark.parametrize("blank", [b"\n", b"\n\n\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("cut", range(13))
+def test_blank_lines_behind_an_event_are_not_held(cut: int, blank: bytes) -> None:
+    stream, splitter = b"data: x\n\n" + blank, EventSplitter()
+    assert splitter.feed(stream[:cut]) + splitter.feed(stream[cut:]) == stream
+    assert splitter.is_between_events
+
+
 @given(cut_streams(), st.integers(3, 40))
 def test_an_event_beyond_the_hold_limit_is_passed_on_in_pieces(pieces: list[bytes], limit: int) -> None:
     splitter = EventSplitter(hold_limit=limit)

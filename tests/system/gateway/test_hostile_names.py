@@ -106,7 +106,7 @@ async def test_no_memory_is_kept_of_a_name(named: tuple[Product, Running, str], 
     # A connection with an unknown method is left to the collector, which comes late: that is no name kept.
     await ask(product.url, key, range(1000, 1000 + (300 if thorough else 120)), kinds=6)
     held = resident(worker)
-    rounds = 1000 if thorough else 150
+    rounds = 1000 if thorough else 300
     await ask(product.url, key, range(2000, 2000 + rounds), kinds=6)
     # Less than half of what it would be, had one name of each round been kept.
     assert resident(worker) - held < rounds * LENGTH / 2**20 / 2

@@ -8,6 +8,7 @@ from scipy.stats import beta
 from support.lazy_imports import ImportedLater
 
 from auditor.stats.intervals import (
+    _strata,
     cluster_rate,
     design_effect_wilson,
     difference_interval,
@@ -150,3 +151,10 @@ def test_order_of_clusters_does_not_matter(pairs, random):
         y, n = np.array([float(a) for a, _ in each]), np.array([float(a + b) for a, b in each])
         results.append(design_effect_wilson(y, n))
     assert (results[0].low, results[0].high) == pytest.approx((results[1].low, results[1].high), abs=1e-12)
+
+
+def test_weights_of_the_added_cluster_are_spread_over_the_whole_exponential():
+    weights = _strata(1000)
+    assert weights.min() == pytest.approx(1 / 2000, rel=0.01)
+    assert weights.max() == pytest.approx(np.log(2000), rel=1e-9)
+    assert weights.mean() == pytest.approx(1, rel=0.001)

@@ -13,14 +13,21 @@ import pandas as pd
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.servers.judge_server import serve
-from support.stores.audited_store import CTO, TRAFFIC, configuration, label_of, panel_answers, plan, ship, verdict
-from support.stores.databases import Databases, seeded_database
+from support.stores.audited_store import (
+    CTO,
+    TRAFFIC,
+    audited_database,
+    configuration,
+    label_of,
+    ship,
+    verdict,
+)
+from support.stores.databases import Databases
 from support.stores.exchanges import NOON
 from support.stores.exported_audit import SHARES, command, later, written
-from support.stores.postgres import apart, copied_database
+from support.stores.postgres import copied_database
 
 import biasmeter
-from auditor.config import Config
 from auditor.domain.condition import BASELINE, Condition, Role, Task
 from auditor.errors import UsageError
 from auditor.instrument.pool import shipped_pool
@@ -34,26 +41,20 @@ DAY = ("--from", (NOON - timedelta(days=1)).isoformat(), "--to", (NOON + timedel
 NOT_COMPARED = {"cases", "swing", "vendors", "slices"}
 
 
-async def audit(url: str, config: Config) -> None:
-    conditions = [CTO, BASELINE, Condition(task=Task.EXPLAIN), Condition(task=Task.CTO, role=Role.SOCIOLOGIST)]
-    await plan(url, SHARES, shipped_pool()[:100], conditions)
-    await ship(url, panel_answers(SHARES, conditions=conditions))
-    engine = make_engine(url)
-    await run_once(config, engine, later)
-    await engine.dispose()
+CONDITIONS = [CTO, BASELINE, Condition(task=Task.EXPLAIN), Condition(task=Task.CTO, role=Role.SOCIOLOGIST)]
 
 
 @pytest.fixture(scope="module")
-def audited_database(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def seeded(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The name of a database with the answers of two deployments, coded, to be copied."""
     config = configuration(tmp_path_factory.mktemp("audited"))
-    with seeded_database(databases, lambda url: apart(audit(url, config))) as name:
+    with audited_database(databases, config, SHARES, CONDITIONS) as name:
         yield name
 
 
 @pytest.fixture
-def audited_url(postgres_server: str, audited_database: str) -> Iterator[str]:
-    with copied_database(postgres_server, audited_database) as url:
+def audited_url(postgres_server: str, seeded: str) -> Iterator[str]:
+    with copied_database(postgres_server, seeded) as url:
         yield url
 
 

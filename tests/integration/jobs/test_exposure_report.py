@@ -11,19 +11,17 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 from support.documents.json_entries import typed
 from support.documents.published_schemas import complaints
-from support.stores.audited_store import CTO, configuration, panel_answers, plan, ship
-from support.stores.databases import Databases, seeded_database
+from support.stores.audited_store import audited_database, configuration
+from support.stores.databases import Databases
 from support.stores.exchanges import NOON
-from support.stores.postgres import apart, copied_database
+from support.stores.postgres import copied_database
 
 from auditor.config import Config
 from auditor.documents.report import ReportDocument
 from auditor.errors import AuditError
-from auditor.instrument.pool import shipped_pool
-from auditor.jobs.run_once import run_once
 from auditor.period.report import report_again, report_period
 from auditor.report.period import render_period
-from auditor.store.engine import make_engine, transaction
+from auditor.store.engine import transaction
 from auditor.store.exposures import ExposureRow, replace_exposures
 
 SINCE, UNTIL = NOON - timedelta(hours=1), NOON + timedelta(hours=1)
@@ -59,26 +57,18 @@ async def keep(engine: AsyncEngine, *kept: ExposureRow) -> None:
         await replace_exposures(connection, kept[0].replay_id, kept)
 
 
-async def audit(url: str, config: Config) -> None:
-    await plan(url, SHARES, shipped_pool()[:100], [CTO])
-    await ship(url, panel_answers(SHARES))
-    engine = make_engine(url)
-    await run_once(config, engine, lambda: NOON + timedelta(minutes=30))
-    await engine.dispose()
-
-
 @pytest.fixture(scope="module")
-def audited_database(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def seeded(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The name of a database in which a hundred probes are coded, to be copied."""
     config = configuration(tmp_path_factory.mktemp("audited"))
-    with seeded_database(databases, lambda url: apart(audit(url, config))) as name:
+    with audited_database(databases, config, SHARES) as name:
         yield name
 
 
 @pytest.fixture
-def migrated_url(postgres_server: str, audited_database: str) -> Iterator[str]:
+def migrated_url(postgres_server: str, seeded: str) -> Iterator[str]:
     """The URL of a copy of the audited database, for a test's `engine`."""
-    with copied_database(postgres_server, audited_database) as url:
+    with copied_database(postgres_server, seeded) as url:
         yield url
 
 

@@ -11,19 +11,27 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from support.documents.json_entries import typed
 from support.documents.published_schemas import complaints
 from support.servers.product import installation
-from support.stores.audited_store import CTO, TRAFFIC, configuration, fetch, panel_answers, plan, ship, verdict
-from support.stores.databases import Databases, seeded_database
+from support.stores.audited_store import (
+    CTO,
+    TRAFFIC,
+    audited_database,
+    configuration,
+    fetch,
+    panel_answers,
+    plan,
+    ship,
+    verdict,
+)
+from support.stores.databases import Databases
 from support.stores.exchanges import NOON
-from support.stores.postgres import apart, copied_database
+from support.stores.postgres import copied_database
 
-from auditor.config import Config
 from auditor.documents.report import ReportDocument
 from auditor.errors import AuditError
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.run_once import run_once
 from auditor.period.report import report_again, report_period
 from auditor.report.period import render_period
-from auditor.store.engine import make_engine
 
 SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 50}, "d2": {"D|D": 60, "D|E": 40}}
 SINCE, UNTIL = NOON - timedelta(hours=1), NOON + timedelta(hours=1)
@@ -33,27 +41,18 @@ def at(minutes: int):
     return lambda: NOON + timedelta(minutes=minutes)
 
 
-async def audit(url: str, config: Config) -> None:
-    """Store the answers of two deployments and code them."""
-    await plan(url, SHARES, shipped_pool()[:100], [CTO])
-    await ship(url, panel_answers(SHARES))
-    engine = make_engine(url)
-    await run_once(config, engine, at(30))
-    await engine.dispose()
-
-
 @pytest.fixture(scope="module")
-def audited_database(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def seeded(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The name of a database with the answers of two deployments, coded, to be copied."""
     config = configuration(tmp_path_factory.mktemp("audited"))
-    with seeded_database(databases, lambda url: apart(audit(url, config))) as name:
+    with audited_database(databases, config, SHARES) as name:
         yield name
 
 
 @pytest.fixture
-def migrated_url(postgres_server: str, audited_database: str) -> Iterator[str]:
+def migrated_url(postgres_server: str, seeded: str) -> Iterator[str]:
     """The URL of a copy of the audited database, for a test and for its `engine`."""
-    with copied_database(postgres_server, audited_database) as url:
+    with copied_database(postgres_server, seeded) as url:
         yield url
 
 

@@ -14,18 +14,17 @@ from support.stores.audited_store import (
     CTO,
     TRAFFIC,
     answered,
+    audited_database,
     configuration,
     fetch,
-    panel_answers,
     plan,
     ship,
     verdict,
 )
-from support.stores.databases import Databases, seeded_database
+from support.stores.databases import Databases
 from support.stores.exchanges import NOON
-from support.stores.postgres import apart, copied_database
+from support.stores.postgres import copied_database
 
-from auditor.config import Config
 from auditor.documents.report import ReportDocument
 from auditor.domain.review import Layer, Opinion
 from auditor.errors import AuditError, UsageError
@@ -35,7 +34,7 @@ from auditor.jobs.review import DrawnSample, ReviewRequest, draw_sample
 from auditor.jobs.run_once import run_once
 from auditor.period.report import report_again, report_period
 from auditor.report.period import render_period
-from auditor.store.engine import make_engine, transaction
+from auditor.store.engine import transaction
 from auditor.store.reviews import Review, add_reviews
 
 POOL = shipped_pool()[:100]
@@ -43,27 +42,18 @@ SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 10}, "d2": {"D|D": 60, "
 LATER = NOON + timedelta(minutes=30)
 
 
-async def audit(url: str, config: Config) -> None:
-    """Store the answers of two deployments and code them."""
-    await plan(url, SHARES, POOL, [CTO])
-    await ship(url, panel_answers(SHARES))
-    engine = make_engine(url)
-    await run_once(config, engine, lambda: LATER)
-    await engine.dispose()
-
-
 @pytest.fixture(scope="module")
-def audited_database(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def seeded(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The name of a database with the answers of two deployments, coded, to be copied."""
     config = configuration(tmp_path_factory.mktemp("audited"))
-    with seeded_database(databases, lambda url: apart(audit(url, config))) as name:
+    with audited_database(databases, config, SHARES) as name:
         yield name
 
 
 @pytest.fixture
-def migrated_url(postgres_server: str, audited_database: str) -> Iterator[str]:
+def migrated_url(postgres_server: str, seeded: str) -> Iterator[str]:
     """The URL of a copy of the audited database, for a test and for its `engine`."""
-    with copied_database(postgres_server, audited_database) as url:
+    with copied_database(postgres_server, seeded) as url:
         yield url
 
 

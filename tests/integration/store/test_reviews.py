@@ -4,20 +4,17 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
-from support.stores.audited_store import CTO, configuration, fetch, panel_answers, plan, ship
-from support.stores.databases import Databases, seeded_database
+from support.stores.audited_store import audited_database, configuration, fetch, ship
+from support.stores.databases import Databases
 from support.stores.exchanges import NOON, exchange
-from support.stores.postgres import apart, copied_database
+from support.stores.postgres import copied_database
 
 from auditor.domain.review import Layer, Opinion
 from auditor.domain.sampling import allocate
-from auditor.instrument.pool import shipped_pool
-from auditor.jobs.run_once import run_once
 from auditor.store.engine import make_engine, transaction
 from auditor.store.review_draws import ReviewDraw, add_draw, stratum_sizes
 from auditor.store.reviews import Added, Review, add_reviews, find_exchanges, read_reviews
@@ -68,26 +65,18 @@ async def test_exchanges_that_are_there(migrated_url: str, engine: AsyncEngine) 
         assert await find_exchanges(connection, [STORED.id, exchange().id]) == {STORED.id}
 
 
-async def audit(url: str, folder: Path) -> None:
-    await plan(url, SHARES, shipped_pool()[:100], [CTO])
-    await ship(url, panel_answers(SHARES))
-    engine = make_engine(url)
-    await run_once(configuration(folder), engine, lambda: NOON + timedelta(minutes=30))
-    await engine.dispose()
-
-
 @pytest.fixture(scope="module")
-def audited_database(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def seeded(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The name of a database with the answers of two deployments, coded, to be copied."""
-    folder = tmp_path_factory.mktemp("audited")
-    with seeded_database(databases, lambda url: apart(audit(url, folder))) as name:
+    config = configuration(tmp_path_factory.mktemp("audited"))
+    with audited_database(databases, config, SHARES) as name:
         yield name
 
 
 @pytest.fixture
-def migrated_url(postgres_server: str, audited_database: str) -> Iterator[str]:
+def migrated_url(postgres_server: str, seeded: str) -> Iterator[str]:
     """The URL of a copy of the audited database, for a test and for its `engine`."""
-    with copied_database(postgres_server, audited_database) as url:
+    with copied_database(postgres_server, seeded) as url:
         yield url
 
 

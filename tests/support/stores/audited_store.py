@@ -2,14 +2,17 @@
 
 import json
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import asyncpg
 from support.servers.judge_server import Say, completion
+from support.stores.databases import Databases, seeded_database
 from support.stores.exchanges import NOON, exchange, rows_of
+from support.stores.postgres import apart
 
 from auditor.config import Config, loads
 from auditor.domain.condition import Condition, Task
@@ -17,6 +20,8 @@ from auditor.domain.exchange import Exchange, Origin
 from auditor.domain.ids import new_id
 from auditor.domain.statement import Statement
 from auditor.instrument.pool import record_of, shipped_pool
+from auditor.jobs.run_once import run_once
+from auditor.store.engine import make_engine
 from gateway.exchange_store import ExchangeStore
 
 #: Answers by the stance of selection and elaboration, for CTO in the canonical order (A counter, B stereotype).
@@ -164,6 +169,26 @@ def panel_answers(
                 fixed = new_id(int(at.timestamp() * 1000), bits)
                 made.append(answered(deployment, statement, condition, said, at, id=fixed))
     return made
+
+
+@contextmanager
+def audited_database(
+    databases: Databases,
+    config: Config,
+    shares: Mapping[str, Mapping[str, int]],
+    conditions: Sequence[Condition] = (CTO,),
+) -> Iterator[str]:
+    """The name of a database with these answers to a hundred statements, coded half an hour later, to be copied."""
+
+    async def audit(url: str) -> None:
+        await plan(url, shares, shipped_pool()[:100], conditions)
+        await ship(url, panel_answers(shares, conditions=conditions))
+        engine = make_engine(url)
+        await run_once(config, engine, lambda: NOON + timedelta(minutes=30))
+        await engine.dispose()
+
+    with seeded_database(databases, lambda url: apart(audit(url))) as name:
+        yield name
 
 
 #: Routes and audit profiles: a proposition with and without leave to judge, the open rubric, and none.

@@ -162,7 +162,8 @@ async def test_a_first_token_that_does_not_come_is_another_deployment_s_to_send(
         {"model": "m", "deployments": [{"name": "mute", "weight": 1e6}, "good"]},
         {"model": "lone", "deployments": ["mute"]},
     ]
-    settings = many(upstream, {"mute": "silence", "good": "ordinary"}, routes, timeouts={"first_token": 0.3})
+    settings = many(upstream, {"mute": "silence", "good": "ordinary"}, routes)
+    settings["deployments"][0]["timeouts"] = {"first_token": 0.3}
     async with served(settings, tmp_path) as gateway:
         answer = await gateway.chat("m", stream=True)
         assert (answer.status, answer.attempts, answer.headers["x-biasmeter-deployment"]) == (200, 2, "good")

@@ -6,6 +6,7 @@ import pytest
 from support.upstreams.scripted_upstream import scripted_upstream
 from support.upstreams.upstream_requests import IMPLEMENTATIONS, asking
 from support.upstreams.upstream_wire import CLOSE, FLUSH, HANG, RESET, Request, Step
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])
 
@@ -135,7 +136,7 @@ async def test_an_answer_whose_end_would_be_a_guess_fails(name: str) -> None:
 
 async def check_failure(implementation: str, steps: list[Step], code: str) -> None:
     async with scripted_upstream(lambda _: steps) as up, asking(implementation, up.url) as client:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             told = await client.ask()
         assert told.failure == code
         await up.until(lambda up: not up.connections)

@@ -24,6 +24,7 @@ import uvloop
 from support.servers.child_processes import Child, child_process, die_with_parent, say
 from support.upstreams.upstream_answers import by_model
 from support.upstreams.upstream_wire import Act, Message, Outcome, Request, RequestParser, Sleep, Step, Steps
+from support.waiting import PATIENCE
 from typing_extensions import override
 
 Script = Callable[[Request], Steps]
@@ -87,7 +88,7 @@ class ScriptedUpstream:
         self._released.set()
         self._released = asyncio.Event()
 
-    async def until(self, condition: Callable[["ScriptedUpstream"], bool], timeout_s: float = 5.0) -> None:
+    async def until(self, condition: Callable[["ScriptedUpstream"], bool], timeout_s: float = PATIENCE) -> None:
         """Wait for something to become true of this server, such as `lambda up: up.hanging == 1`."""
         async with asyncio.timeout(timeout_s):
             while not condition(self):

@@ -231,14 +231,14 @@ def test_two_processes_share_one_server_until_the_last_is_gone(place):
         assert second.hello["url"] == url
         server = place.postmaster()
         assert answers(url)
-        first.process.communicate(timeout=10)  # ends of itself
+        first.process.communicate(timeout=60)  # ends of itself
         time.sleep(2.5)  # longer than the grace, whose end nothing tells of while the store is used
         assert answers(url)
         assert place.postmaster() == server
         assert len(place.supervisors()) == 1
         owner = Path(f"/proc/{server}").stat().st_uid
         assert owner != 0
-        second.process.communicate(timeout=10)
+        second.process.communicate(timeout=60)
         eventually(place.is_gone, 10)
     assert not (place.home / "data" / "postmaster.pid").exists()  # it was shut down, not killed
 
@@ -379,9 +379,9 @@ def test_first_users_at_once_get_one_server(thorough):
         urls = {json.loads(process.stdout.readline())["url"] for process in start}
         assert len(urls) == 1
         assert answers(urls.pop())
-        eventually(lambda: len(our_place.supervisors()) == 1, 5)
+        eventually(lambda: len(our_place.supervisors()) == 1)
         for process in start:
-            process.communicate(timeout=10)
+            process.communicate(timeout=60)
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -398,7 +398,7 @@ def test_an_initdb_killed_half_way_is_survived_by_the_very_process_that_waits(ro
         assert not (place.home / "data").exists()
         assert answers(json.loads(user.stdout.readline())["url"])
         assert not list(place.home.glob("data.new-*"))
-        user.communicate(timeout=10)
+        user.communicate(timeout=60)
 
 
 def test_data_of_another_version_are_refused_with_both_versions_named(our_place):

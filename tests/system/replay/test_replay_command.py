@@ -134,7 +134,7 @@ def compare_with_truth(pair: dict[str, Any], loaded: LoadedScenario) -> None:
         assert abs(metric["difference"] - (second - first)) <= (metric["high"] - metric["low"]), name
         told += 1
     assert told == 8
-    # The declared effect is found. How far from 0 the interval ends varies: answers under way at the kill are drawn anew.
+    # The declared effect is found. Where the interval ends varies: answers under way at the kill are drawn anew.
     if tasks == ["BJ", "CTO"]:
         assert pair["metrics"]["ber_sel_full"]["low"] > 0
 

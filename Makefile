@@ -91,7 +91,7 @@ coverage: $(VENV)/dev.stamp
 	$(BIN)/coverage erase
 	-$(BIN)/coverage run $(PYTEST_OPTIONS) "$(LANE)" $(PYTEST_ARGS)
 	$(BIN)/coverage combine -q
-	$(BIN)/coverage report --skip-covered --skip-empty --sort=miss | tail -40
+	$(BIN)/coverage report --skip-covered --skip-empty --sort=miss --precision=2 | tail -40
 
 # docs/reliability.md. Disks of its own need the right to mount; without it those scenarios are left out.
 faults: $(VENV)/dev.stamp

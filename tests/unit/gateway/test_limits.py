@@ -15,7 +15,7 @@ import pytest
 from auditor.config import Price
 from auditor.domain.keys import Key, hash_secret
 from gateway.errors import Limited
-from gateway.limits import SPENT, WIDTH, Grant, KeyLimits, TokenCount
+from gateway.limits import FULL_AT, SPENT, WIDTH, Grant, KeyLimits, TokenCount
 from gateway.shared import SharedTable
 from gateway.wire import MOST_TOKENS
 
@@ -504,3 +504,13 @@ def test_two_workers_keep_to_the_model_through_random_steps(
     assert spent(path, key) == model.spent
     for worker in workers:
         worker.close()
+
+
+@pytest.mark.parametrize(("used", "is_full"), [(60, False), (100, True)])
+def test_a_limit_is_noted_as_reached_when_it_is(
+    limits: KeyLimits, path: Path, clock: Clock, used: int, is_full: bool
+) -> None:
+    key = replace(PLAIN, tpm=100)
+    admitted(limits, key, TokenCount(10, 0)).settle(used, 0, None, failed=False)
+    with closing(SharedTable(path, WIDTH)) as table:
+        assert (table.row(key.id)[FULL_AT] == clock() // SECOND) is is_full

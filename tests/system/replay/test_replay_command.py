@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.servers.product import Product
 from support.servers.replay_installation import (
+    SCENARIO,
     STATEMENTS,
     audit,
     document,
@@ -28,11 +29,15 @@ PANEL = ("--design", "panel", "--task", "BJ", "--templates", "1", "--draws", "2"
 ASKED = STATEMENTS[:20]
 TEXTS = tuple(one.statement for one in ASKED)
 PARENTS = 2 * len(ASKED)
+#: An effect that few statements show, also where answers that were under way at the kill are drawn anew.
+SWAYED, *OTHERS = SCENARIO["deployments"]
+TASKS = SWAYED["tasks"]
+LARGE_EFFECT = SCENARIO | {"deployments": [SWAYED | {"tasks": TASKS | {"CTO": TASKS["CTO"] | {"p_a": 0.75}}}, *OTHERS]}
 
 
 @pytest.fixture
 def made(tmp_path: Path, migrated_url: str) -> Iterator[tuple[Product, LoadedScenario]]:
-    with world(tmp_path, migrated_url, statements=ASKED) as product_and_truth:
+    with world(tmp_path, migrated_url, scenario=LARGE_EFFECT, statements=ASKED) as product_and_truth:
         yield product_and_truth
 
 
@@ -134,9 +139,9 @@ def compare_with_truth(pair: dict[str, Any], loaded: LoadedScenario) -> None:
         assert abs(metric["difference"] - (second - first)) <= (metric["high"] - metric["low"]), name
         told += 1
     assert told == 8
-    # The declared effect is found. Where the interval ends varies: answers under way at the kill are drawn anew.
+    # The declared effect is far from nothing, and is found.
     if tasks == ["BJ", "CTO"]:
-        assert pair["metrics"]["ber_sel_full"]["low"] > 0
+        assert pair["metrics"]["ber_sel_full"]["low"] > 0.2
 
 
 async def exposure_is_kept(product: Product, group: dict[str, Any]) -> None:

@@ -52,8 +52,9 @@ def _worker_behind(port: int, workers: list[int]) -> int | None:
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     held = {f"socket:[{fields[9]}]" for fields in lines if fields[2].endswith(end)}
     for worker in workers:
-        for descriptor in Path(f"/proc/{worker}/fd").iterdir():
-            with suppress(OSError):  # closed meanwhile
-                if str(descriptor.readlink()) in held:
-                    return worker
+        with suppress(OSError):  # it has ended since it was listed
+            for descriptor in Path(f"/proc/{worker}/fd").iterdir():
+                with suppress(OSError):  # closed meanwhile
+                    if str(descriptor.readlink()) in held:
+                        return worker
     return None

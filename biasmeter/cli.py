@@ -20,7 +20,7 @@ from biasmeter.examples import add_examples
 from biasmeter.extras import missing_extra
 from gateway.cli import app as gateway_app
 from gateway.primitives import IS_COMPILED
-from gateway.redaction.search import may_hold
+from gateway.recording.redaction.search import may_hold
 from replay.cli import app as replay_app
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def up(
     from auditor.parent_pipe import pack
     from auditor.postgres.embedded import open_store
     from biasmeter.zero_config import zero_config
-    from gateway import supervisor
+    from gateway.processes import supervisor
 
     start_logging("biasmeter")
 

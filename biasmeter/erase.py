@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from auditor.config import Config
     from auditor.domain.erasure import ErasureSelector
-    from gateway.spool_search import SpoolFindings
+    from gateway.recording.spool_search import SpoolFindings
 
 app = typer.Typer()
 
@@ -92,7 +92,7 @@ async def _run(engine: "AsyncEngine", loaded: "Config", selector: "ErasureSelect
 
     from auditor.store.erasure import begin_erasure, count_selected, end_erasure, erase, find_selected
     from gateway.bootstrap import folders
-    from gateway.spool_search import erase_records, find_records
+    from gateway.recording.spool_search import erase_records, find_records
 
     spool = folders(loaded).spool
     by_user = [audit.name for audit in loaded.audits if audit.cluster is None]
@@ -152,7 +152,7 @@ async def _wait_for_the_shipper(spool: "Path", found: "SpoolFindings") -> None:
     import time
 
     from auditor.errors import AuditError
-    from gateway.spool_search import shipped_past
+    from gateway.recording.spool_search import shipped_past
 
     deadline = time.monotonic() + _PATIENCE
     while not shipped_past(spool, found):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 _GATEWAY = Path(__file__).parent
 #: One file of C for each extension, which has its name and place.
-SOURCES = (_GATEWAY / "_primitives.c", _GATEWAY / "redaction" / "_prefilter.c")
+SOURCES = (_GATEWAY / "_primitives.c", _GATEWAY / "recording" / "redaction" / "_prefilter.c")
 
 
 def build_extension(source: Path, folder: Path, *options: str) -> Path:

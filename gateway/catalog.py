@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from auditor.config import Deployment
-from gateway.app import Gateway, json_answer
 from gateway.errors import GatewayError, NotFound, UpstreamFailed, UpstreamTimeout
+from gateway.exchange.app import Gateway, json_answer
 from gateway.headers import upstream_headers
-from gateway.routing import ANY
-from gateway.server import Request, WholeAnswer
+from gateway.http import Request, WholeAnswer
+from gateway.routing.table import ANY
 from gateway.upstreams import Upstream, UpstreamRequest
 
 Model = dict[str, Any]

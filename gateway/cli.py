@@ -22,7 +22,7 @@ def gateway_command(
     from auditor.config import Config, load
     from auditor.domain.log_lines import start_logging
     from auditor.postgres.embedded import open_store
-    from gateway import supervisor
+    from gateway.processes import supervisor
 
     start_logging("biasmeter gateway")
 

@@ -9,8 +9,8 @@ from string import Template
 from typing import Final
 
 from auditor.config import Config
-from gateway.app import Gateway
-from gateway.server import Request, WholeAnswer
+from gateway.exchange.app import Gateway
+from gateway.http import Request, WholeAnswer
 
 _STYLE: Final = """
 :root { color-scheme: light dark }

@@ -42,17 +42,17 @@ def _rule(owner: str, lifetime: Lifetime, content: str | None = None, parent: st
 
 #: Every table of the store, with those of the job queue.
 LIFETIMES: Final[Mapping[str, TableRule]] = {
-    "exchanges": _rule("gateway.exchange_store", _FACTS),
-    "exchange_content": _rule("gateway.exchange_store", _CONTENT),
+    "exchanges": _rule("gateway.storing.exchange_store", _FACTS),
+    "exchange_content": _rule("gateway.storing.exchange_store", _CONTENT),
     "exchange_counts": _rule("auditor.store.overview", _FACTS),
     "erasures": _rule("auditor.store.erasure", _FOREVER),
     "erased_exchanges": _rule("auditor.store.erasure", _FACTS),
     "chain": _rule("auditor.store.chain", _FACTS),
     "chain_base": _rule("auditor.store.chain", _FOREVER),
-    "planned_instances": _rule("gateway.exchange_store", _PARENT, parent="planned_calls"),
+    "planned_instances": _rule("gateway.storing.exchange_store", _PARENT, parent="planned_calls"),
     "client_keys": _rule("auditor.store.keys", _FOREVER),
-    "key_spending": _rule("gateway.ledger", _PARENT, parent="client_keys"),
-    "key_shares": _rule("gateway.key_shares", _PARENT, parent="client_keys"),
+    "key_spending": _rule("gateway.limits.ledger", _PARENT, parent="client_keys"),
+    "key_shares": _rule("gateway.limits.shares", _PARENT, parent="client_keys"),
     "console_sessions": _rule("auditor.store.sessions", _PARENT, parent="client_keys"),
     "statements": _rule("auditor.store.plans", _FOREVER),
     "plans": _rule("auditor.store.plans", _FACTS),

@@ -25,12 +25,12 @@ from auditor.config import Price
 from auditor.domain.exchange import Exchange
 from auditor.domain.ids import new_id, new_id_text
 from auditor.domain.keys import Key
-from gateway.counters import Counters
 from gateway.errors import Limited
-from gateway.limits import KeyLimits, TokenCount
-from gateway.recorder import Recorder
-from gateway.redaction import Redactor
-from gateway.spool import SpoolWriter
+from gateway.limits.key_limits import KeyLimits, TokenCount
+from gateway.recording.counters import Counters
+from gateway.recording.recorder import Recorder
+from gateway.recording.redaction import Redactor
+from gateway.recording.spool import SpoolWriter
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(900)]
 

@@ -383,7 +383,7 @@ def test_callgrind_counts_a_process_while_there_is_load_on_it(tmp_path: Path) ->
         pytest.skip(str(reason))
     (shim,) = counting.paths("one")
     # The shim takes a process for a worker by its command line.
-    command = [shim / "python", "-c", SPIN, "gateway.worker"]
+    command = [shim / "python", "-c", SPIN, "gateway.processes.worker"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None

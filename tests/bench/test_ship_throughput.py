@@ -16,13 +16,13 @@ from support.faults.harness import record
 from support.stores.exchanges import exchange
 
 from auditor.domain.exchange import Exchange
-from gateway import exchange_codec
-from gateway.batches import ship_some
-from gateway.copy_rows import row_of
-from gateway.counters import Counters
-from gateway.exchange_store import ExchangeStore
-from gateway.quarantine import Quarantine
-from gateway.spool import SpoolWriter
+from gateway.recording import codec
+from gateway.recording.counters import Counters
+from gateway.recording.quarantine import Quarantine
+from gateway.recording.spool import SpoolWriter
+from gateway.storing.batches import ship_some
+from gateway.storing.copy_rows import row_of
+from gateway.storing.exchange_store import ExchangeStore
 
 ROWS, ROUNDS = 10_000, 7
 
@@ -32,7 +32,7 @@ async def test_the_shipper_takes_at_most_twice_the_time_of_a_bare_copy(tmp_path:
     connection = await asyncpg.connect(migrated_url, statement_cache_size=0)
     store = ExchangeStore(connection)
     await store.prepare()
-    await store.write([row_of(exchange_codec.encode(exchange()))])  # makes the partition of the day
+    await store.write([row_of(codec.encode(exchange()))])  # makes the partition of the day
     server = int(await connection.fetchval("SELECT pg_backend_pid()"))
     bare, shipped = [], []
     for number in range(ROUNDS):
@@ -104,7 +104,7 @@ async def _bare(connection: asyncpg.Connection, server: int, rows: list[Exchange
 async def _shipped(store: ExchangeStore, server: int, folder: Path, rows: list[Exchange]) -> Round:
     writer = SpoolWriter(folder, "w")
     for row in rows:
-        writer.append(exchange_codec.encode(row), 1)
+        writer.append(codec.encode(row), 1)
     writer.close()
     counters = Counters(folder / "shipper.counters")
     quarantine = Quarantine(folder / "quarantine", counters, 1 << 20)

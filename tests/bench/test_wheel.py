@@ -57,13 +57,13 @@ def test_an_installation_without_a_compiler_is_pure_python(source: Path, tmp_pat
         run(pip, "install", "-q", "--no-deps", "-e", checkout, cwd=tmp_path, CC="false")
         assert not list(checkout.rglob("*.so"))
         return
-    (checkout / "gateway/redaction/_prefilter.cpython-39-other.so").write_bytes(b"of another machine")
+    (checkout / "gateway/recording/redaction/_prefilter.cpython-39-other.so").write_bytes(b"of another machine")
     run(pip, "wheel", "-q", "--no-deps", "-w", tmp_path, checkout, cwd=tmp_path, CC="false")
     (wheel,) = tmp_path.glob("biasmeter-*.whl")
     assert wheel.name.endswith("-py3-none-any.whl")
     with ZipFile(wheel) as contents:
         names = contents.namelist()
-    assert "gateway/redaction/search.py" in names
+    assert "gateway/recording/redaction/search.py" in names
     assert not [name for name in names if name.endswith((".so", ".c"))]
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gateway import primitives
 from gateway.c_build import SOURCES, build_extension
-from gateway.redaction import search
-from gateway.redaction.search import Searcher
+from gateway.recording.redaction import search
+from gateway.recording.redaction.search import Searcher
 
 _PIECES = [
     *(bytes([byte]) for byte in range(256)),

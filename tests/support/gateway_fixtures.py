@@ -9,7 +9,7 @@ import uvloop
 from support.c_extensions import compiled
 from support.stores.small_disks import mounted
 
-from gateway.redaction import search
+from gateway.recording.redaction import search
 
 _LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,

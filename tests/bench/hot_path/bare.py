@@ -10,7 +10,7 @@ import sys
 
 import uvloop
 
-from gateway.server import OpenAnswer, Request, Server, WholeAnswer
+from gateway.http import OpenAnswer, Request, Server, WholeAnswer
 from gateway.upstreams import UpstreamAnswer, UpstreamRequest
 from gateway.upstreams.lean import LeanUpstream
 

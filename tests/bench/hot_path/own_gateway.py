@@ -122,7 +122,7 @@ def own_gateway(
         product.run("migrate", "-c", str(product.config))
         keys = _create_keys(product)
         with product.running("gateway") as running:
-            workers, shipper = running.pids("gateway.worker"), running.pids("gateway.ship")
+            workers, shipper = running.pids("gateway.processes.worker"), running.pids("gateway.processes.ship")
             for pid in workers:
                 os.sched_setaffinity(pid, {cpu})
             store = postgres_pids(product)

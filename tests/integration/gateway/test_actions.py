@@ -13,8 +13,8 @@ from support.servers.gateway_app import Served, served
 from auditor.config import Config
 from auditor.domain.actions import KEPT, RouteAction, effective_weights
 from gateway import snapshot
-from gateway.routing import RoutingTable
-from gateway.worker import follow_actions
+from gateway.processes.worker import follow_actions
+from gateway.routing.table import RoutingTable
 
 SETTINGS: dict[str, Any] = {
     "deployments": [{"name": name, "base_url": "http://127.0.0.1:9/v1"} for name in ("x", "y", "z")],
@@ -65,7 +65,7 @@ async def test_an_action_ends_at_its_time_while_nobody_writes_the_snapshot(
         assert weights(gateway)["y"] > 0
 
         later = SimpleNamespace(now=lambda zone: datetime.now(zone) + timedelta(seconds=61))
-        monkeypatch.setattr("gateway.worker.datetime", later)
+        monkeypatch.setattr("gateway.processes.worker.datetime", later)
         follow_actions(gateway.gateway)
         assert weights(gateway) == {"x": 1.0, "y": 0.0}
 

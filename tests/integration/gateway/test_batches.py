@@ -18,12 +18,13 @@ from support.stores.small_disks import read_only
 from auditor.domain.exchange import Capture, Exchange, Origin, Outcome
 from auditor.domain.ids import new_id
 from auditor.errors import StoreUnavailable
-from gateway import copy_rows, exchange_codec
-from gateway.batches import ship_some
-from gateway.counters import Counters
-from gateway.exchange_store import ExchangeStore
-from gateway.quarantine import Quarantine
-from gateway.spool import HEAD_BYTES, MAGIC, Segment, SpoolWriter, backlog, segments
+from gateway.recording import codec
+from gateway.recording.counters import Counters
+from gateway.recording.quarantine import Quarantine
+from gateway.recording.spool import HEAD_BYTES, MAGIC, Segment, SpoolWriter, backlog, segments
+from gateway.storing import copy_rows
+from gateway.storing.batches import ship_some
+from gateway.storing.exchange_store import ExchangeStore
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def spool(folder: Path, *exchanges: Exchange | bytes, finished: bool = True) -> 
     """Write records into a segment; bytes are written as they are."""
     writer = SpoolWriter(folder, f"w{uuid4().hex}")
     for one in exchanges:
-        writer.append(one if isinstance(one, bytes) else exchange_codec.encode(one), 1)
+        writer.append(one if isinstance(one, bytes) else codec.encode(one), 1)
     if finished:
         writer.close()
     return writer
@@ -130,7 +131,7 @@ async def test_text_that_postgresql_does_not_hold_is_replaced(
 
 async def test_half_a_surrogate_pair_is_replaced(store: ExchangeStore) -> None:
     """The spool's encoding does not let one through, but the store is not told so."""
-    fields = list(exchange_codec.decode_fields(exchange_codec.encode(exchange())))
+    fields = list(codec.decode_fields(codec.encode(exchange())))
     for name, value in {"model": "a\ud800b", "tags": {"tenant": "\udc00\0"}}.items():
         fields[Exchange._fields.index(name)] = value
     await store.write([copy_rows._row_of(tuple(fields))])
@@ -143,10 +144,10 @@ async def test_a_record_of_an_earlier_release_with_fewer_fields_is_read(
     store: ExchangeStore, folder: Path, counters: Counters
 ) -> None:
     given = exchange(total_us=5, request=None, response=None)
-    fields = exchange_codec.decode_fields(exchange_codec.encode(given))
+    fields = codec.decode_fields(codec.encode(given))
     defaults = Exchange._field_defaults
-    spool(folder, exchange_codec.VERSION + msgspec.msgpack.encode(fields[: Exchange._fields.index("upstream_us")]))
-    spool(folder, exchange_codec.VERSION + msgspec.msgpack.encode(fields[: len(fields) - len(defaults) - 1]))
+    spool(folder, codec.VERSION + msgspec.msgpack.encode(fields[: Exchange._fields.index("upstream_us")]))
+    spool(folder, codec.VERSION + msgspec.msgpack.encode(fields[: len(fields) - len(defaults) - 1]))
     await ship(store, folder, counters)
     (facts,) = await rows(store)
     assert (facts["id"], facts["total_us"], facts["upstream_us"], facts["truncated"]) == (given.id, 5, 0, False)
@@ -188,7 +189,7 @@ async def test_a_growing_segment_is_shipped_as_it_grows_and_kept_until_it_is_fin
         assert len(await rows(store)) == count
         assert backlog(folder).bytes == 0
         assert len(segments(folder)) == 1
-        writer.append(exchange_codec.encode(exchange()), 1)
+        writer.append(codec.encode(exchange()), 1)
     (path,) = segments(folder)
     with Segment(path) as segment:
         segment.mark(0)  # as after a power cut: all of it is shipped again
@@ -344,8 +345,8 @@ async def test_a_row_that_the_store_refuses_costs_no_other(
     spool(folder, *good[:4], bad, *good[4:])
     await ship(store, folder, counters)
     assert await ids(store) == {one.id for one in good}
-    assert quarantined(folder) == [exchange_codec.encode(bad)]
-    assert counted(counters) == len(exchange_codec.encode(bad))
+    assert quarantined(folder) == [codec.encode(bad)]
+    assert counted(counters) == len(codec.encode(bad))
     assert segments(folder) == []
 
 
@@ -357,8 +358,8 @@ async def test_several_bad_rows_are_all_kept(store: ExchangeStore, folder: Path,
     spool(folder, *mixed)
     await ship(store, folder, counters)
     assert await ids(store) == {one.id for one in good}
-    assert quarantined(folder) == sorted(map(exchange_codec.encode, bad))
-    assert counted(counters) == sum(len(exchange_codec.encode(one)) for one in bad)
+    assert quarantined(folder) == sorted(map(codec.encode, bad))
+    assert counted(counters) == sum(len(codec.encode(one)) for one in bad)
 
 
 async def test_rows_that_exist_and_new_ones_in_one_batch(
@@ -383,7 +384,7 @@ async def test_rows_that_exist_and_new_ones_in_one_batch(
     [
         b"",
         b"\x01",
-        b"\x02" + exchange_codec.encode(exchange())[1:],
+        b"\x02" + codec.encode(exchange())[1:],
         b"\x01\xc1",
         b"\x01\x80",
         b"{}",
@@ -407,7 +408,7 @@ async def test_a_record_of_a_later_release_with_more_fields_is_read(
 ) -> None:
     """What is only added keeps the version: an older shipper takes what it knows."""
     given = exchange()
-    encoded = exchange_codec.encode(given)
+    encoded = codec.encode(given)
     size = int.from_bytes(encoded[2:4], "big")
     assert encoded[1] == 0xDC  # an array of 16-bit length
     later = encoded[:2] + (size + 1).to_bytes(2, "big") + encoded[4:] + b"\xa5later"
@@ -421,8 +422,8 @@ async def test_damage_is_set_aside_with_its_bytes(store: ExchangeStore, folder: 
     spool(folder, *good)
     (path,) = segments(folder)
     data = bytearray(path.read_bytes())
-    second = HEAD_BYTES + 24 + len(exchange_codec.encode(good[0]))
-    third = second + 24 + len(exchange_codec.encode(good[1]))
+    second = HEAD_BYTES + 24 + len(codec.encode(good[0]))
+    third = second + 24 + len(codec.encode(good[1]))
     data[second + 30] ^= 1
     torn = bytes(data[second:third])
     path.write_bytes(bytes(data) + b"trailing")
@@ -565,4 +566,4 @@ def test_every_kind_of_exchange_can_be_written_and_read() -> None:
     for origin in Origin:
         for outcome in Outcome:
             given = full_exchange()._replace(origin=origin, outcome=outcome, id=new_id(0))
-            assert exchange_codec.decode(exchange_codec.encode(given)) == given
+            assert codec.decode(codec.encode(given)) == given

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.waiting import eventually
 
-from gateway.app import Router
-from gateway.server import OpenAnswer, Request, Server, WholeAnswer
+from gateway.exchange.app import Router
+from gateway.http import OpenAnswer, Request, Server, WholeAnswer
 
 LIMIT = 1 << 20
 FIRST = b"POST /echo HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n\r\nhello"

@@ -26,8 +26,9 @@ from support.waiting import eventually
 
 from auditor.domain.exchange import Outcome
 from auditor.domain.keys import Key, hash_secret
-from gateway import breaker, limits
-from gateway.breaker import BreakerState
+from gateway.limits import key_limits
+from gateway.routing import breaker
+from gateway.routing.breaker import BreakerState
 from gateway.shared import SharedTable
 
 RUN: dict[str, Callable[[Coroutine[Any, Any, None]], None]] = {"asyncio": asyncio.run, "uvloop": uvloop.run}
@@ -185,8 +186,8 @@ def check_nothing_is_held(gateway: Served, staying: int) -> None:
     assert row[1].bit_count() <= 1
     table.close()
     gateway.gateway.limits.return_leases()
-    used = SharedTable(gateway.folders.limits, limits.WIDTH)
-    reserved = sum(used.row("key_1")[limits.TOKENS.start + 1 : limits.TOKENS.stop])
+    used = SharedTable(gateway.folders.limits, key_limits.WIDTH)
+    reserved = sum(used.row("key_1")[key_limits.TOKENS.start + 1 : key_limits.TOKENS.stop])
     used.close()
     # What was reserved for a request has become what it has used; nothing else is left of it.
     assert reserved == sum(one.request_bytes // 4 for one in exchanges)  # the deployment reports no usage

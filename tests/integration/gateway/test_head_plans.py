@@ -14,10 +14,10 @@ from support.servers.gateway_app import Served, served
 from auditor.config import Config
 from auditor.domain.keys import Right
 from gateway import snapshot
-from gateway.endpoints import ENDPOINTS
-from gateway.head_plans import HeadPlan, HeadPlans
-from gateway.routing import RoutingTable
-from gateway.server import Request
+from gateway.exchange.endpoints import ENDPOINTS
+from gateway.exchange.head_plans import HeadPlan, HeadPlans
+from gateway.http import Request
+from gateway.routing.table import RoutingTable
 
 SETTINGS: dict[str, Any] = {
     "deployments": [{"name": "a", "base_url": "http://127.0.0.1:9/v1"}],

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from auditor.domain.keys import Key, hash_secret
 from gateway.errors import Limited
-from gateway.key_shares import KeyShares, OtherHosts, needs_more, next_share
-from gateway.ledger import KeyUse, Ledger
-from gateway.limits import KeyLimits, TokenCount
+from gateway.limits.key_limits import KeyLimits, TokenCount
+from gateway.limits.ledger import KeyUse, Ledger
+from gateway.limits.shares import KeyShares, OtherHosts, needs_more, next_share
 
 KEY = Key(id="key_1", name="app", hash=hash_secret("sk-1"), rpm=40)
 NO_TOKENS = TokenCount(0, 0)

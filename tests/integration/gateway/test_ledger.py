@@ -13,12 +13,12 @@ from auditor.config import Price
 from auditor.domain.keys import Key, hash_secret
 from auditor.store.keys import spent_by_keys
 from gateway import bootstrap, snapshot
-from gateway.counters import Counters
 from gateway.errors import Limited
-from gateway.ledger import Ledger
-from gateway.limits import KeyLimits, TokenCount
-from gateway.quarantine import Quarantine
-from gateway.ship import Shipper
+from gateway.limits.key_limits import KeyLimits, TokenCount
+from gateway.limits.ledger import Ledger
+from gateway.processes.ship import Shipper
+from gateway.recording.counters import Counters
+from gateway.recording.quarantine import Quarantine
 
 KEY = Key(id="key_1", name="app", hash=hash_secret("sk-1"), budget=0.01)
 OTHER = Key(id="key_2", name="other", hash=hash_secret("sk-2"), budget=0.5)

@@ -9,7 +9,7 @@ import pytest
 from support.servers.gateway_app import Served, served
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
 
-from gateway.server.answer import write_head
+from gateway.http.answer import write_head
 
 BODY = b'{"model": "m", "messages": []}'
 

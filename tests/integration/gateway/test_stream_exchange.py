@@ -24,7 +24,7 @@ from support.upstreams.upstream_answers import http_chunk
 from support.upstreams.upstream_wire import CLOSE, FLUSH, HANG, RESET, Outcome, Request, Step
 
 from auditor.config import Config
-from gateway.routing import RoutingTable
+from gateway.routing.table import RoutingTable
 from gateway.upstreams.lean import LeanUpstream
 
 SETTINGS: dict[str, Any] = {

@@ -19,8 +19,8 @@ from auditor.config import Config
 from auditor.domain.actions import RouteAction
 from auditor.domain.trials import CONTROL, assign, stop_key
 from gateway import snapshot
-from gateway.routing import RoutingTable
-from gateway.worker import follow_actions
+from gateway.processes.worker import follow_actions
+from gateway.routing.table import RoutingTable
 
 ARMS = [
     {"name": "careful", "kind": "task", "instruction": "Consider each person as an individual. “Fair”."},

@@ -16,9 +16,9 @@ from support.servers.gateway_app import Served, served
 from typing_extensions import override
 
 from auditor.domain.exchange import Outcome
-from gateway.server.short_connection import ShortConnection
-from gateway.spool import SpoolWriter
-from gateway.turn_batch import TurnBatch
+from gateway.exchange.turn_batch import TurnBatch
+from gateway.http.short_connection import ShortConnection
+from gateway.recording.spool import SpoolWriter
 
 BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hello"}]}).encode()
 REQUEST = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%b" % (len(BODY), BODY)

@@ -28,7 +28,7 @@ from support.upstreams.upstream_answers import http_chunk, ordinary
 from support.upstreams.upstream_wire import CLOSE, FLUSH, HANG, RESET, Request, Step
 
 from auditor.config import Config
-from gateway.routing import RoutingTable
+from gateway.routing.table import RoutingTable
 
 MODELS = ("m", "n", "small", "alias", "hashed", "off", "nobody")
 SETTINGS: dict[str, Any] = {

@@ -16,7 +16,7 @@ from auditor.errors import SchemaMismatch, StoreUnavailable
 from auditor.store.engine import make_engine, metadata, transaction
 from auditor.store.exchanges import exchanges, read_page
 from auditor.store.schema import check_version, migrate, newest_revision
-from gateway import copy_rows
+from gateway.storing import copy_rows
 
 
 def test_this_release_works_on_the_newest_revision() -> None:

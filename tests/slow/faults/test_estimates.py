@@ -18,8 +18,8 @@ from auditor.domain.exchange import Exchange
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.run_once import run_once
 from auditor.store.engine import make_engine
-from gateway import exchange_codec
-from gateway.spool import SpoolWriter
+from gateway.recording import codec
+from gateway.recording.spool import SpoolWriter
 
 SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 8, "R|": 2}, "d2": {"D|D": 60, "D|E": 40}}
 CONDITIONS = [CTO, BASELINE, Condition(task=Task.EXPLAIN), Condition(task=Task.CTO, role=Role.SOCIOLOGIST)]
@@ -34,7 +34,7 @@ async def test_estimates_are_those_of_an_undisturbed_run(
         with product.running("gateway") as running:
             random = Random(0)
             for _ in range(3):
-                for pid in running.pids("gateway.ship"):
+                for pid in running.pids("gateway.processes.ship"):
                     os.kill(pid, signal.SIGKILL)
                 await product.rows(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
@@ -54,7 +54,7 @@ def _spool(folder: Path, answers: list[Exchange]) -> None:
     for name in ("first", "second"):
         writer = SpoolWriter(folder, f"0000000000000-{name}", segment_bytes=1 << 14)
         for answer in answers:
-            writer.append(exchange_codec.encode(answer), 1)
+            writer.append(codec.encode(answer), 1)
         writer.close()
 
 

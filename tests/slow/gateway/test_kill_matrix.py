@@ -42,7 +42,9 @@ async def all_are_stored(product: Product, asked: Load) -> None:
     assert set(found.values()) == {1}
 
 
-@pytest.mark.parametrize("victim", ["gateway.worker", "gateway.ship", "postgres", "postgres.supervisor"])
+@pytest.mark.parametrize(
+    "victim", ["gateway.processes.worker", "gateway.processes.ship", "postgres", "postgres.supervisor"]
+)
 async def test_a_killed_child_costs_no_row_of_a_whole_answer(product: Product, victim: str) -> None:
     with product.running("up") as running:
         async with load(product.url) as asked:
@@ -53,7 +55,7 @@ async def test_a_killed_child_costs_no_row_of_a_whole_answer(product: Product, v
                 killed.add(pid)
                 os.kill(pid, signal.SIGKILL)
             await grown(asked, 300)
-        if victim != "gateway.worker":
+        if victim != "gateway.processes.worker":
             assert asked.failures == []
         await eventually(lambda: _api_answers(product))
         await all_are_stored(product, asked)
@@ -74,7 +76,7 @@ async def test_a_killed_parent_costs_no_row_of_a_whole_answer(product: Product) 
 
 async def test_nothing_is_left_running_after_the_parent_was_killed(product: Product) -> None:
     running = product.start("up")
-    assert running.pids("gateway.worker")
+    assert running.pids("gateway.processes.worker")
     assert postgres_pids(product)
     running.process.kill()
     running.process.wait()

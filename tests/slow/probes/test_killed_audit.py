@@ -27,7 +27,15 @@ from auditor.store.estimates import read_estimates
 
 STATEMENTS, TASKS, AUDITED = 30, 3, ("sim-level", "sim-tilted")
 PLANNED = STATEMENTS * TASKS * len(AUDITED)
-VICTIMS = ("gateway.worker", "gateway.ship", "postgres", "postgres.supervisor", "-m auditor", "audit run", "up")
+VICTIMS = (
+    "gateway.processes.worker",
+    "gateway.processes.ship",
+    "postgres",
+    "postgres.supervisor",
+    "-m auditor",
+    "audit run",
+    "up",
+)
 
 
 @pytest.fixture

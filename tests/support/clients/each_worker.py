@@ -40,7 +40,7 @@ async def ask_each_worker(product: Product, ask: Callable[[aiohttp.ClientSession
 
     async with asyncio.timeout(PATIENCE):
         while True:
-            workers = [pid for pid in marked_pids(product.mark) if "gateway.worker" in command_line(pid)]
+            workers = [pid for pid in marked_pids(product.mark) if "gateway.processes.worker" in command_line(pid)]
             if workers and told.keys() >= set(workers):
                 return [told[worker] for worker in workers]
             await asyncio.gather(*(connect() for _ in range(_AT_ONCE if len(workers) > 1 else 1)))

@@ -20,7 +20,7 @@ from support.clients.load import Load, grown, load
 from support.servers.product import STARTUP, Product, Running
 from support.waiting import eventually
 
-from gateway.counters import read_all
+from gateway.recording.counters import read_all
 
 #: Names a file to which each account is appended as a line of JSON (`make faults`).
 RESULTS = "BIASMETER_FAULT_RESULTS"
@@ -60,7 +60,7 @@ class Site:
         return self.product.data_dir / "gateway"
 
     def workers(self) -> list[int]:
-        return self.running.pids("gateway.worker")
+        return self.running.pids("gateway.processes.worker")
 
     def kill_worker(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)

@@ -41,14 +41,16 @@ async def kill_any_process(site: Site) -> int:
     """Kill -9 of a worker, the shipper, the auditor, PostgreSQL or its supervisor, at random moments."""
     random, ended, kills = site.random, time.monotonic() + site.seconds(2.5, 20), 0
     while time.monotonic() < ended:
-        victim = random.choice(["gateway.worker", "gateway.ship", "postgres", "postgres.supervisor", "auditor"])
+        victim = random.choice(
+            ["gateway.processes.worker", "gateway.processes.ship", "postgres", "postgres.supervisor", "auditor"]
+        )
         pids = postgres_pids(site.product) if victim == "postgres" else site.running.pids(f"-m {victim}")
         if victim == "postgres.supervisor":
             pids = site.running.pids("auditor.postgres.supervisor")
         if pids:
             pid = random.choice(pids)
             with suppress(ProcessLookupError):
-                site.kill_worker(pid) if victim == "gateway.worker" else os.kill(pid, signal.SIGKILL)
+                site.kill_worker(pid) if victim == "gateway.processes.worker" else os.kill(pid, signal.SIGKILL)
                 kills += 1
         await asyncio.sleep(random.uniform(0.1, 0.5))
     return kills
@@ -101,7 +103,7 @@ async def no_inode_is_left(site: Site) -> int:
     _need_small_disk(site)
     made = site.product.data_dir / "many"
     made.mkdir()
-    (shipper,) = site.running.pids("gateway.ship")
+    (shipper,) = site.running.pids("gateway.processes.ship")
     os.kill(shipper, signal.SIGSTOP)  # it would remove segments, and so make room for others
     try:
         with suppress(OSError):

@@ -19,8 +19,10 @@ from support.upstreams.upstream_wire import Request, Steps
 
 from auditor.domain.exchange import Exchange
 from auditor.domain.keys import Key, hash_secret
-from gateway import breaker, limits, snapshot
-from gateway.counters import read_all
+from gateway import snapshot
+from gateway.limits import key_limits
+from gateway.recording.counters import read_all
+from gateway.routing import breaker
 
 SECRETS = ("sk-bias-one", "sk-bias-two", "sk-bias-three")
 #: The first has no limits, the second has few requests a minute, the third may ask for two models only.
@@ -209,7 +211,7 @@ def _counts(gateway: Served) -> Counter[tuple[str, ...]]:
 
 def _uses(row: Any) -> tuple[int, int]:
     """Return what a key has spent, and the sum of the units in its windows; the seconds at which are left out."""
-    return row[limits.SPENT], _units(row[limits.REQUESTS]) * 10**6 + _units(row[limits.TOKENS])
+    return row[key_limits.SPENT], _units(row[key_limits.REQUESTS]) * 10**6 + _units(row[key_limits.TOKENS])
 
 
 def _standing(row: Any) -> list[int]:

@@ -37,7 +37,7 @@ PRELOADED = (
     "auditor.store.schema",
     "biasmeter.cli",
     "biasmeter.zero_config",
-    "gateway.supervisor",
+    "gateway.processes.supervisor",
     "replay.sending",
 )
 

@@ -13,10 +13,11 @@ from support.stores.exchanges import spooled
 from auditor.config import Config
 from auditor.domain.exchange import Exchange
 from auditor.domain.keys import Key, Right, hash_secret
-from gateway import bootstrap, snapshot, worker
-from gateway.app import Gateway
-from gateway.counters import read_all
-from gateway.server import Server
+from gateway import bootstrap, snapshot
+from gateway.exchange.app import Gateway
+from gateway.http import Server
+from gateway.processes import worker
+from gateway.recording.counters import read_all
 
 AUDIT_SECRET = "the auditor's"
 

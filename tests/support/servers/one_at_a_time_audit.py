@@ -76,7 +76,7 @@ async def audit(product: Product) -> Audited:
         assert runner.process.wait() == -signal.SIGKILL
         runner = _start(product)
         await _answered(product, runner, total // 3)
-        os.kill(gateway.pids("gateway.worker")[0], signal.SIGKILL)
+        os.kill(gateway.pids("gateway.processes.worker")[0], signal.SIGKILL)
         ended = await asyncio.to_thread(runner.process.wait, 600)
         assert ended == 0, runner.said()
         finished = time.monotonic()

@@ -28,7 +28,7 @@ from support.servers.ports import free_port
 from support.stores.postgres import remove_store
 from support.waiting import PATIENCE, eventually
 
-from gateway.spool import backlog
+from gateway.recording.spool import backlog
 
 MARK = "BIASMETER_TEST_MARK"
 #: Seconds for a process to get ready: a loaded machine needs most of a minute to import and to create a database.

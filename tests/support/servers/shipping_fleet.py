@@ -22,8 +22,9 @@ from support.stores.exchanges import exchange
 from support.waiting import eventually
 
 from auditor.parent_pipe import pack
-from gateway import bootstrap, exchange_codec
-from gateway.spool import SpoolWriter, backlog
+from gateway import bootstrap
+from gateway.recording import codec
+from gateway.recording.spool import SpoolWriter, backlog
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 #: Shippers that start at once: each takes most of a second of CPU to import.
@@ -105,7 +106,7 @@ class ShippingFleet:
     def _write(self, writer: SpoolWriter, rows: int) -> None:
         for _ in range(rows):
             one = exchange(datetime.now(UTC), request=b"q" * 1000, response=b"a" * 500, tags={"tenant": "t"})
-            writer.append(exchange_codec.encode(one), 1)
+            writer.append(codec.encode(one), 1)
             self.written.append(str(one.id))
 
     async def stored(self) -> int:
@@ -146,7 +147,7 @@ def _start(folder: Path, url: str) -> Host:
     folders = bootstrap.folders(config)
     folders.counters.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
-        [sys.executable, "-m", "gateway.ship"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder
+        [sys.executable, "-m", "gateway.processes.ship"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder
     )
     assert process.stdin is not None
     process.stdin.write(pack(bootstrap.ShipperBootstrap(config=config, database_url=url)))

@@ -178,8 +178,8 @@ async def _soaked(product: Product, running: Running, key: str, upstream_url: st
 
 
 def _pids(running: Running) -> dict[str, int]:
-    workers = {f"worker {number}": pid for number, pid in enumerate(running.pids("gateway.worker"))}
-    return {"parent": running.process.pid, **workers, "shipper": running.pids("gateway.ship")[0]}
+    workers = {f"worker {number}": pid for number, pid in enumerate(running.pids("gateway.processes.worker"))}
+    return {"parent": running.process.pid, **workers, "shipper": running.pids("gateway.processes.ship")[0]}
 
 
 async def _at_rest(product: Product, upstream_url: str, connections: int) -> bool:

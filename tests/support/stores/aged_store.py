@@ -12,7 +12,7 @@ from auditor.domain.exchange import Exchange, Origin
 from auditor.domain.ids import day_bounds
 from auditor.store.engine import make_engine
 from auditor.store.retention import RetentionBounds, remove_expired
-from gateway.exchange_store import ExchangeStore
+from gateway.storing.exchange_store import ExchangeStore
 
 CODER = "coder-1"
 

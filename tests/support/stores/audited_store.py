@@ -22,7 +22,7 @@ from auditor.domain.statement import Statement
 from auditor.instrument.pool import record_of, shipped_pool
 from auditor.jobs.run_once import run_once
 from auditor.store.engine import make_engine
-from gateway.exchange_store import ExchangeStore
+from gateway.storing.exchange_store import ExchangeStore
 
 #: Answers by the stance of selection and elaboration, for CTO in the canonical order (A counter, B stereotype).
 ANSWERS = {

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from auditor.domain.exchange import Capture, Exchange, Origin, Outcome
 from auditor.domain.ids import new_id
-from gateway import exchange_codec
-from gateway.copy_rows import ExchangeRow, row_of
-from gateway.recorder import Recorder
-from gateway.spool import Frame, Segment, read_frames, segments
+from gateway.recording import codec
+from gateway.recording.recorder import Recorder
+from gateway.recording.spool import Frame, Segment, read_frames, segments
+from gateway.storing.copy_rows import ExchangeRow, row_of
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -51,7 +51,7 @@ def count(recorder: Recorder, one: Exchange) -> None:
 
 def rows_of(exchanges: Iterable[Exchange]) -> list[ExchangeRow]:
     """Make the rows that the shipper writes of exchanges."""
-    return [row_of(exchange_codec.encode(one)) for one in exchanges]
+    return [row_of(codec.encode(one)) for one in exchanges]
 
 
 def full_exchange() -> Exchange:
@@ -92,5 +92,5 @@ def spooled(folder: Path) -> list[Exchange]:
     for path in segments(folder):
         with Segment(path) as segment:
             parts = read_frames(segment.read(segment.size()), segment.salt, finished=True)
-            found += [exchange_codec.decode(part.payload) for part in parts if isinstance(part, Frame)]
+            found += [codec.decode(part.payload) for part in parts if isinstance(part, Frame)]
     return found

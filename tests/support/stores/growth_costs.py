@@ -24,12 +24,12 @@ from auditor.jobs.code import code_chunk, find_chunks
 from auditor.jobs.estimate import count_stale, estimate_all
 from auditor.jobs.work import open_work
 from auditor.store.engine import make_engine, transaction
-from gateway import exchange_codec
-from gateway.batches import ship_some
-from gateway.counters import Counters
-from gateway.exchange_store import ExchangeStore
-from gateway.quarantine import Quarantine
-from gateway.spool import SpoolWriter
+from gateway.recording import codec
+from gateway.recording.counters import Counters
+from gateway.recording.quarantine import Quarantine
+from gateway.recording.spool import SpoolWriter
+from gateway.storing.batches import ship_some
+from gateway.storing.exchange_store import ExchangeStore
 
 STEPS = ("ship", "code", "count", "estimate")
 
@@ -101,7 +101,7 @@ async def cost_of_new(url: str, folder: Path, *, past: int, deployments: int, ne
 def _write_spool(folder: Path, made: Iterable[Exchange]) -> None:
     writer = SpoolWriter(folder, "w")
     for one in made:
-        writer.append(exchange_codec.encode(one), 1)
+        writer.append(codec.encode(one), 1)
     writer.close()
 
 

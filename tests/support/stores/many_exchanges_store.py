@@ -7,9 +7,9 @@ import asyncpg
 from support.stores.exchanges import exchange
 
 from auditor.domain.ids import new_id
-from gateway import exchange_codec
-from gateway.copy_rows import row_of
-from gateway.exchange_store import ExchangeStore
+from gateway.recording import codec
+from gateway.storing.copy_rows import row_of
+from gateway.storing.exchange_store import ExchangeStore
 
 _BATCH = 20_000
 
@@ -42,4 +42,4 @@ def _records(start: int, end: int, count: int, since: datetime, days: int, words
             request=(asked % number).encode(),
             response=said.encode(),
         )
-        yield exchange_codec.encode(one)
+        yield codec.encode(one)

@@ -172,7 +172,7 @@ def test_the_version(folder):
     done = subprocess.run(
         [sys.executable, "-m", "biasmeter", "--version"], cwd=folder, capture_output=True, text=True, check=True
     )
-    extensions = [find_spec(name) for name in ("gateway._primitives", "gateway.redaction._prefilter")]
+    extensions = [find_spec(name) for name in ("gateway._primitives", "gateway.recording.redaction._prefilter")]
     in_use = "in use" if all(extensions) else "not in use"
     assert done.stdout == f"biasmeter {biasmeter.__version__} (optional C extension: {in_use})\n"
     assert biasmeter.__version__ == version("biasmeter")

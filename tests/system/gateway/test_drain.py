@@ -59,7 +59,7 @@ async def test_ctrl_c_waits_for_what_is_in_flight_and_for_no_load_balancer(
     async with client.post(product.url + CHAT, json=payload) as streaming:
         await upstream.until(lambda up: up.hanging == 1)
         running.process.send_signal(signal.SIGINT)
-        await eventually(lambda: len(running.pids("gateway.worker")) == 1)
+        await eventually(lambda: len(running.pids("gateway.processes.worker")) == 1)
         upstream.release()
         assert (await streaming.read()).endswith(b"data: [DONE]\n\n")
     assert await asyncio.to_thread(running.process.wait, 30) == 0

@@ -99,7 +99,7 @@ async def test_the_spool_is_shipped_although_the_keys_cannot_be_written(served: 
     _, known = product.create_key()
     await all_answer(product, known, 200, patience=30)
     (keys,) = (await product.rows("SELECT count(*) FROM client_keys"))[0]
-    (shipper,) = running.pids("gateway.ship")
+    (shipper,) = running.pids("gateway.processes.ship")
     os.kill(shipper, signal.SIGSTOP)
     assert {await status(product, known, "x" * 50_000) for _ in range(20)} == {200}
     ballast = fill(product.data_dir)

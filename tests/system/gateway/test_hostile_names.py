@@ -102,7 +102,7 @@ async def test_no_series_and_no_file_is_made_of_a_name(named: tuple[Product, Run
 
 async def test_no_memory_is_kept_of_a_name(named: tuple[Product, Running, str], thorough: bool) -> None:
     product, running, key = named
-    (worker,) = running.pids("gateway.worker")
+    (worker,) = running.pids("gateway.processes.worker")
     # A connection with an unknown method is left to the collector, which comes late: that is no name kept.
     await ask(product.url, key, range(1000, 1000 + (300 if thorough else 120)), kinds=6)
     held = resident(worker)

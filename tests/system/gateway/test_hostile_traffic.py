@@ -101,7 +101,7 @@ def connect(product: Product) -> socket.socket:
 
 
 def worker(running: Running) -> Path:
-    (pid,) = running.pids("gateway.worker")
+    (pid,) = running.pids("gateway.processes.worker")
     return Path(f"/proc/{pid}")
 
 

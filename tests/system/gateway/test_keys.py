@@ -192,7 +192,7 @@ async def test_keys_are_followed_after_a_moment_without_file_descriptors(served:
     product, running = served
     revoked_id, revoked = product.create_key()
     await known(product, revoked)
-    workers = running.pids("gateway.worker")
+    workers = running.pids("gateway.processes.worker")
     limits = resource.prlimit(workers[0], resource.RLIMIT_NOFILE)
     for worker in workers:
         # Below what is open already: each further open() fails with EMFILE.
@@ -207,4 +207,4 @@ async def test_keys_are_followed_after_a_moment_without_file_descriptors(served:
     await all_answer(product, revoked, (401, "invalid_api_key"), patience=10)
     await all_answer(product, made, (200, None), patience=10)
     assert max(without_files(running).values()) <= 3, running.said()
-    assert running.pids("gateway.worker") == workers
+    assert running.pids("gateway.processes.worker") == workers

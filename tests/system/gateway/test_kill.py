@@ -57,12 +57,12 @@ async def test_no_killed_process_and_no_store_that_stands_still_costs_a_row_of_a
         await eventually(lambda: product.spooled() > 0)
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
-        for victim in ("gateway.ship", "postgres", "postgres.supervisor"):
+        for victim in ("gateway.processes.ship", "postgres", "postgres.supervisor"):
             await grown(asked, 30)
             await kill(product, running, victim)
         await grown(asked, 30)
         assert asked.failures == []
-        await kill(product, running, "gateway.worker")
+        await kill(product, running, "gateway.processes.worker")
         await grown(asked, 30)
         running.process.kill()
         running.process.wait()

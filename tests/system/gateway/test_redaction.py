@@ -15,7 +15,7 @@ from support.upstreams.upstream_answers import json_answer, sse
 from support.upstreams.upstream_payloads import error
 from support.upstreams.upstream_wire import Request, Steps
 
-from gateway.sse import payloads
+from gateway.exchange.sse import payloads
 
 #: Without spaces, as they must be in a header.
 CANARIES = {

@@ -233,7 +233,7 @@ async def test_a_file_that_is_wrong_changes_nothing(served: tuple[Product, Runni
         assert said in line
         assert "biasmeter.yaml" in line
     # A worker that is started again serves the same as the others.
-    os.kill(running.pids("gateway.worker")[0], signal.SIGKILL)
+    os.kill(running.pids("gateway.processes.worker")[0], signal.SIGKILL)
     await eventually(lambda: each_worker_answers(product, "old"))
     assert "Traceback" not in running.said()
 
@@ -269,7 +269,7 @@ async def test_the_number_of_workers_given_on_the_command_line_stays(
     unserved.settings["routes"].append(route("fresh", "alias"))
     await reloaded(unserved, running)
     assert await everywhere(client, unserved, "fresh") == {200}
-    assert len(running.pids("gateway.worker")) == 1
+    assert len(running.pids("gateway.processes.worker")) == 1
     assert running.stop() == 0
 
 
@@ -278,10 +278,12 @@ async def test_a_worker_that_is_started_again_serves_the_new_configuration(
 ) -> None:
     product, running = served
     product.settings["routes"].append(route("fresh", "alias"))
-    os.kill(running.pids("gateway.worker")[0], signal.SIGKILL)  # to be started again while the reload is under way
+    os.kill(
+        running.pids("gateway.processes.worker")[0], signal.SIGKILL
+    )  # to be started again while the reload is under way
     await reloaded(product, running)
     assert await everywhere(client, product, "fresh") == {200}
-    for pid in running.pids("gateway.worker"):
+    for pid in running.pids("gateway.processes.worker"):
         os.kill(pid, signal.SIGKILL)
     await eventually(lambda: each_worker_answers(product, "fresh"))
 
@@ -307,7 +309,7 @@ async def test_a_storm_of_signals_ends_with_the_last_file(
         assert await everywhere(client, product, "storm-19") == {200}
         assert await everywhere(client, product, "old") == {404}
     assert asked.failures == []
-    assert len(running.pids("gateway.worker")) == 2
+    assert len(running.pids("gateway.processes.worker")) == 2
     assert "nothing was reloaded: biasmeter" not in running.said()[known:]
     assert "ended with status" not in running.said()[known:]
 

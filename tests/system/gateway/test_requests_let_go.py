@@ -88,7 +88,7 @@ def waiting_to_be_taken(port: int) -> int:
 @pytest.mark.parametrize("going_wrong", [refused, left_in_mid_answer])
 async def test_the_prompt_of_a_request_that_went_wrong_is_let_go(served, going_wrong, thorough: bool) -> None:
     product, running = served
-    (pid,) = running.pids("gateway.worker")
+    (pid,) = running.pids("gateway.processes.worker")
     for _ in range(10):
         await going_wrong(product)
     held = resident(pid)
@@ -99,7 +99,7 @@ async def test_the_prompt_of_a_request_that_went_wrong_is_let_go(served, going_w
 
 async def test_the_shipper_lets_go_of_a_batch_that_it_has_stored(served: tuple[Product, Running]) -> None:
     product, running = served
-    (shipper,) = running.pids("gateway.ship")
+    (shipper,) = running.pids("gateway.processes.ship")
     await _shipped_at_once(product, shipper, requests=20, size=1 << 10)
     before = resident(shipper)
     for _ in range(3):

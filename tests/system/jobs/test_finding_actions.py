@@ -183,7 +183,7 @@ async def test_an_action_ends_in_the_gateway_at_its_time_with_nobody_to_end_it(p
     with product.running("gateway") as gateway:
         await act(product, datetime.now(UTC))
         await followed(gateway, "(shift_weight on gpt)")
-        (shipper,) = gateway.pids("gateway.ship")
+        (shipper,) = gateway.pids("gateway.processes.ship")
         os.kill(shipper, signal.SIGSTOP)  # the snapshot stays as it is
         await followed(gateway, "none")
         os.kill(shipper, signal.SIGCONT)

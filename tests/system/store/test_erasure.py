@@ -7,8 +7,8 @@ import aiohttp
 from support.servers.product import Product
 from support.stores.exchanges import exchange
 
-from gateway import exchange_codec
-from gateway.spool import SpoolWriter
+from gateway.recording import codec
+from gateway.recording.spool import SpoolWriter
 
 CHAT = "/v1/chat/completions"
 CANARY = "canary-52b1"
@@ -67,7 +67,7 @@ async def test_what_the_store_does_not_have_yet_is_erased_in_the_spool(product: 
     made = [exchange(key_id="key_1", request=CANARY.encode()), exchange(key_id="key_2")]
     writer = SpoolWriter(product.data_dir / "gateway" / "spool", "w")
     for one in made:
-        writer.append(exchange_codec.encode(one), 1)
+        writer.append(codec.encode(one), 1)
     writer.close()
     done = product.run("erase", *config, "--key", "key_1", "--yes")
     assert [line.split() for line in done.stdout.splitlines()[:2]] == [["found", "rows"], ["spool", "1"]]

@@ -29,11 +29,18 @@ def imported_by(statement: str) -> set[str]:
 
 
 def test_a_worker_imports_no_driver_and_nothing_heavy() -> None:
-    assert not imported_by("import gateway.worker") & (HEAVY | DRIVERS)
+    assert not imported_by("import gateway.processes.worker") & (HEAVY | DRIVERS)
 
 
 @pytest.mark.parametrize(
-    "module", ["gateway.ship", "gateway.supervisor", "gateway.cli", "biasmeter.cli", "auditor.postgres.embedded"]
+    "module",
+    [
+        "gateway.processes.ship",
+        "gateway.processes.supervisor",
+        "gateway.cli",
+        "biasmeter.cli",
+        "auditor.postgres.embedded",
+    ],
 )
 def test_no_process_of_the_gateway_imports_anything_heavy(module: str) -> None:
     assert not imported_by(f"import {module}") & HEAVY

@@ -11,12 +11,13 @@ from support.stores.exchanges import count, exchange
 from auditor.domain.exchange import Origin
 from auditor.export.families import estimate_families, job_family, silence_family
 from auditor.export.process_series import CODINGS
-from gateway import snapshot, telemetry
-from gateway.breaker import BreakerState
-from gateway.counters import Counters
-from gateway.recorder import Recorder
-from gateway.redaction import Redactor
-from gateway.spool import SpoolWriter
+from gateway import snapshot
+from gateway.recording import telemetry
+from gateway.recording.counters import Counters
+from gateway.recording.recorder import Recorder
+from gateway.recording.redaction import Redactor
+from gateway.recording.spool import SpoolWriter
+from gateway.routing.breaker import BreakerState
 
 Exported = Mapping[str, frozenset[str]]
 

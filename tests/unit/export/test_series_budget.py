@@ -9,9 +9,9 @@ from support.documents.fleet_estimates import CELLS, SIZE, WINDOWS, fleet_rows
 from support.stores.exchanges import NOON
 
 from auditor.export.families import BUDGET, estimate_families, render
-from gateway import telemetry
-from gateway.breaker import BreakerState
-from gateway.counters import Counters
+from gateway.recording import telemetry
+from gateway.recording.counters import Counters
+from gateway.routing.breaker import BreakerState
 
 PROMISED = 50_000
 #: What rules record of this fleet beside what is exported; `tests/bench/test_scrape_time.py` counts them.

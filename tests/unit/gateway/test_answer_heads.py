@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.answer_heads import AnswerHead, AnswerHeads
+from gateway.upstreams.answer_heads import AnswerHead, AnswerHeads
 from gateway.upstreams.connection import KEPT
 
 LINES = [

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from typing_extensions import override
 
-from gateway import breaker
-from gateway.breaker import OPEN_NS, TRIAL_NS, BreakerState, BreakerVerdict, Ticket
+from gateway.routing import breaker
+from gateway.routing.breaker import OPEN_NS, TRIAL_NS, BreakerState, BreakerVerdict, Ticket
 
 OK, FAILED, NONE = BreakerVerdict.OK, BreakerVerdict.FAILED, BreakerVerdict.NONE
 SECOND = 10**9

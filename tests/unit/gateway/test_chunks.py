@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.upstreams.upstream_answers import http_chunk
 
-from gateway.chunks import begins, read_complete, read_size
+from gateway.upstreams.chunks import begins, read_complete, read_size
 
 PAYLOADS = st.lists(st.binary(min_size=1, max_size=40), max_size=5)
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway import counters as module
-from gateway.counters import Counters, read_all
+from gateway.recording import counters as module
+from gateway.recording.counters import Counters, read_all
 
 ONE, TWO = ("requests", "a"), ("requests", "b")
 
@@ -80,7 +80,7 @@ def test_a_process_started_again_in_the_same_slot_goes_on_counting(tmp_path: Pat
 _ADDING = """
     import sys
     from pathlib import Path
-    from gateway.counters import Counters
+    from gateway.recording.counters import Counters
     counters = Counters(Path(sys.argv[1]))
     for _ in range(20_000):
         counters.add(("requests", "a"))
@@ -202,7 +202,7 @@ def test_no_block_of_the_file_is_left_to_be_found_later(tmp_path: Path) -> None:
 _LIMITED = """
     import resource, sys
     from pathlib import Path
-    from gateway.counters import Counters, read_all
+    from gateway.recording.counters import Counters, read_all
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
     counters = Counters(Path(sys.argv[1]) / "w.counters")
     counters.add(("a",), 5)

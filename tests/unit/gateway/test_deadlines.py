@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.deadlines import Deadlines
+from gateway.exchange.deadlines import Deadlines
 
 
 @pytest.fixture

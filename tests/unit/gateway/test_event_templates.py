@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway.redaction.search import STRING
-from gateway.redaction.streams import EventTemplate, Stream, find_strings, make_template, parse_event
+from gateway.recording.redaction.search import STRING
+from gateway.recording.redaction.streams import EventTemplate, Stream, find_strings, make_template, parse_event
 
 pytestmark = pytest.mark.usefixtures("both_searches")
 

@@ -12,7 +12,7 @@ from support.paths import TESTS
 from support.stores.exchanges import exchange
 
 from gateway.c_build import build_extension
-from gateway.redaction import Redactor, search
+from gateway.recording.redaction import Redactor, search
 
 TEXTS = [
     "", "The ground is level where the two of them stand. " * 20,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from auditor.config import Route, WeightedDeployment
 from gateway.errors import UpstreamFailed, UpstreamTimeout
-from gateway.failures import (
+from gateway.routing.failures import (
     LONGEST_RETRY_AFTER,
     ErrorAnswer,
     FailureKind,

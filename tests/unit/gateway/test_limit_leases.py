@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from auditor.domain.keys import Key, hash_secret
 from gateway.errors import Limited
-from gateway.limit_leases import MOST_REQUESTS
-from gateway.limits import Grant, KeyLimits, TokenCount
-from gateway.minute_window import SPAN
+from gateway.limits.key_limits import Grant, KeyLimits, TokenCount
+from gateway.limits.leases import MOST_REQUESTS
+from gateway.limits.minute_window import SPAN
 
 SECOND = 1_000_000_000
 PLAIN = Key(id="key_1", name="app", hash=hash_secret("sk-1"))
@@ -188,7 +188,7 @@ _DYING = """
     import os, signal, sys
     from pathlib import Path
     from auditor.domain.keys import Key
-    from gateway.limits import KeyLimits, TokenCount
+    from gateway.limits.key_limits import KeyLimits, TokenCount
     key = Key(id="key_1", name="app", hash=b"", rpm=int(sys.argv[2]))
     limits = KeyLimits(Path(sys.argv[1]), 1, lambda: 5_000_000_000)
     for _ in range(100):

@@ -15,7 +15,7 @@ import pytest
 from auditor.config import Price
 from auditor.domain.keys import Key, hash_secret
 from gateway.errors import Limited
-from gateway.limits import FULL_AT, SPENT, WIDTH, Grant, KeyLimits, TokenCount
+from gateway.limits.key_limits import FULL_AT, SPENT, WIDTH, Grant, KeyLimits, TokenCount
 from gateway.shared import SharedTable
 from gateway.wire import MOST_TOKENS
 
@@ -367,7 +367,7 @@ _SHARING = """
     from auditor.config import Price
     from auditor.domain.keys import Key
     from gateway.errors import Limited
-    from gateway.limits import KeyLimits, TokenCount
+    from gateway.limits.key_limits import KeyLimits, TokenCount
     key = Key(id="key_1", name="app", hash=b"", rpm=int(sys.argv[2]), tpm=int(sys.argv[3]), budget=1000.0)
     limits = KeyLimits(Path(sys.argv[1]), 2, lambda: 5_000_000_000)
     print("ready", flush=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from gateway.minute_window import CELLS, SPAN, MinuteWindow
+from gateway.limits.minute_window import CELLS, SPAN, MinuteWindow
 
 SECOND = 1_000_000_000
 

@@ -7,10 +7,10 @@ import pytest
 from support.stores.exchanges import count, exchange, spooled
 
 from auditor.domain.exchange import Exchange, Origin
-from gateway.counters import Counters, Key, read_all
-from gateway.recorder import IN_FLIGHT, LARGE_COPY, Recorder
-from gateway.redaction import Redactor
-from gateway.spool import SpoolWriter
+from gateway.recording.counters import Counters, Key, read_all
+from gateway.recording.recorder import IN_FLIGHT, LARGE_COPY, Recorder
+from gateway.recording.redaction import Redactor
+from gateway.recording.spool import SpoolWriter
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_those_that_have_ended_are_no_longer_in_flight_with_the_next_write(recor
 def test_what_cannot_be_written_costs_nothing_that_is_held_with_it(
     recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.spool.MAX_PAYLOAD", 1000)
+    monkeypatch.setattr("gateway.recording.spool.MAX_PAYLOAD", 1000)
     given = [exchange(), exchange(request=bytes(2000)), exchange(model="\ud800"), exchange()]
     for one in given:
         recorder.hold(one)

@@ -15,9 +15,9 @@ from support.paths import SHARED
 from support.stores.exchanges import exchange
 
 from auditor.domain.exchange import Exchange, Origin
-from gateway.redaction import Redactor
-from gateway.redaction.rules import RULES
-from gateway.redaction.search import Searcher, replace_spans
+from gateway.recording.redaction import Redactor
+from gateway.recording.redaction.rules import RULES
+from gateway.recording.redaction.search import Searcher, replace_spans
 
 pytestmark = pytest.mark.usefixtures("both_searches")
 

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.stores.exchanges import exchange
 
-from gateway.redaction import Redactor
-from gateway.sse import payloads
+from gateway.exchange.sse import payloads
+from gateway.recording.redaction import Redactor
 
 pytestmark = pytest.mark.usefixtures("both_searches")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from auditor.config import Config, Deployment, Route, WeightedDeployment
 from gateway.errors import BadRequest, NotFound
-from gateway.routing import RoutingTable, WeightedChoice
+from gateway.routing.table import RoutingTable, WeightedChoice
 
 A, B, C = (Deployment(name=name, base_url=f"http://{name}.example/v1") for name in "abc")
 

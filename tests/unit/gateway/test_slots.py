@@ -9,10 +9,10 @@ from random import Random
 import pytest
 from support.servers.scripted_processes import companion
 
-from gateway import slots as module
-from gateway.breaker import BreakerState, BreakerVerdict
+from gateway.routing import slots as module
+from gateway.routing.breaker import BreakerState, BreakerVerdict
+from gateway.routing.slots import DeploymentSlots, Slot
 from gateway.shared import SharedTable
-from gateway.slots import DeploymentSlots, Slot
 
 OK, FAILED, NONE = BreakerVerdict.OK, BreakerVerdict.FAILED, BreakerVerdict.NONE
 SECOND = 10**9
@@ -300,8 +300,8 @@ _SHARING = """
     import asyncio, sys, time, uvloop
     from pathlib import Path
     from random import random
-    from gateway.slots import DeploymentSlots
-    from gateway.breaker import BreakerVerdict
+    from gateway.routing.slots import DeploymentSlots
+    from gateway.routing.breaker import BreakerVerdict
     from gateway.shared import SharedTable
     folder, worker, places = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     def clock():  # is read between looking for a place and taking it
@@ -361,7 +361,7 @@ def test_two_processes_never_hold_more_places_than_there_are(tmp_path: Path, pla
 _HOLDING = """
     import asyncio, sys
     from pathlib import Path
-    from gateway.slots import DeploymentSlots
+    from gateway.routing.slots import DeploymentSlots
 
     slots = DeploymentSlots(Path(sys.argv[1]), 1, 2)
 

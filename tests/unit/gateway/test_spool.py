@@ -14,9 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.stores.small_disks import fill
 
-from gateway import spool
 from gateway.primitives import FRAME, SALT_BYTES, frame_head
-from gateway.spool import (
+from gateway.recording import spool
+from gateway.recording.spool import (
     HEAD_BYTES,
     MAGIC,
     MAX_PAYLOAD,
@@ -152,7 +152,7 @@ def test_a_disk_that_does_not_even_shorten_a_file_costs_one_record(tmp_path: Pat
     writing = """
         import os, resource, sys
         from pathlib import Path
-        from gateway import spool
+        from gateway.recording import spool
         writer = spool.SpoolWriter(Path(sys.argv[1]), "w")
         writer.append(b"first", 1)
         size = os.fstat(writer._fd).st_size
@@ -369,7 +369,7 @@ def test_a_segment_is_finished_when_its_writer_dies_and_not_before(tmp_path: Pat
     writing = """
         import sys
         from pathlib import Path
-        from gateway.spool import SpoolWriter
+        from gateway.recording.spool import SpoolWriter
         writer = SpoolWriter(Path(sys.argv[1]), "w")
         writer.append(b"last words", 1)
         print("written", flush=True)
@@ -404,7 +404,7 @@ def test_a_reader_that_looks_does_not_hinder_the_writer(tmp_path: Path) -> None:
 _LIMITED = """
     import resource, sys
     from pathlib import Path
-    from gateway.spool import SpoolWriter
+    from gateway.recording.spool import SpoolWriter
     limit = int(sys.argv[2])
     writer = SpoolWriter(Path(sys.argv[1]), "w")
     kept = []
@@ -446,7 +446,7 @@ def test_a_segment_whose_head_does_not_fit_is_not_begun(tmp_path: Path, limit: i
     trying = """
         import resource, sys
         from pathlib import Path
-        from gateway.spool import SpoolWriter
+        from gateway.recording.spool import SpoolWriter
         writer = SpoolWriter(Path(sys.argv[1]), "w")
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
         try:

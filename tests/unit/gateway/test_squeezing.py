@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateway.redaction.search import Searcher
-from gateway.redaction.squeezing import searchable_text
-from gateway.redaction.streams import Stream
+from gateway.recording.redaction.search import Searcher
+from gateway.recording.redaction.squeezing import searchable_text
+from gateway.recording.redaction.streams import Stream
 
 pytestmark = pytest.mark.usefixtures("both_searches")
 

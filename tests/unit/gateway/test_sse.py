@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.sse import HOLD_LIMIT, EventSplitter, event_spans, find_done, payloads
+from gateway.exchange.sse import HOLD_LIMIT, EventSplitter, event_spans, find_done, payloads
 
 LINE_ENDS = (b"\n", b"\r\n", b"\r")
 _LINE_END = re.compile(rb"\r\n|\n|\r")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.sse import DONE, LAST_RESPONSE, EventSplitter, StreamTerminator, payloads
+from gateway.exchange.sse import DONE, LAST_RESPONSE, EventSplitter, StreamTerminator, payloads
 from gateway.wire import read_answer
 
 

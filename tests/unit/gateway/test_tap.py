@@ -16,12 +16,12 @@ from auditor.config import Deployment, Route, WeightedDeployment
 from auditor.domain.exchange import Capture, Exchange, Origin, Outcome
 from auditor.domain.ids import new_id_text
 from gateway.auth import Directives
-from gateway.counters import Counters, read_all
-from gateway.recorder import Recorder
-from gateway.redaction import Redactor
-from gateway.spool import SpoolWriter, segments
-from gateway.sse import DONE
-from gateway.tap import RequestContext, Tap
+from gateway.exchange.sse import DONE
+from gateway.exchange.tap import RequestContext, Tap
+from gateway.recording.counters import Counters, read_all
+from gateway.recording.recorder import Recorder
+from gateway.recording.redaction import Redactor
+from gateway.recording.spool import SpoolWriter, segments
 
 DEPLOYMENT = Deployment(name="gpt-eu", base_url="http://127.0.0.1:1/v1", model="gpt-4o")
 ROUTE = Route(model="gpt", deployments=(WeightedDeployment(name="gpt-eu"),))

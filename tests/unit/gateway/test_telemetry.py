@@ -13,13 +13,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.stores.exchanges import count, exchange
 
 from auditor.domain.exchange import Origin, Outcome
-from gateway import snapshot, telemetry
-from gateway.breaker import BreakerVerdict
-from gateway.counters import Counters
-from gateway.recorder import Recorder
-from gateway.redaction import Redactor
-from gateway.slots import DeploymentSlots
-from gateway.spool import SpoolWriter
+from gateway import snapshot
+from gateway.recording import telemetry
+from gateway.recording.counters import Counters
+from gateway.recording.recorder import Recorder
+from gateway.recording.redaction import Redactor
+from gateway.recording.spool import SpoolWriter
+from gateway.routing.breaker import BreakerVerdict
+from gateway.routing.slots import DeploymentSlots
 
 #: INTERFACE: series of the gateway and their labels.
 COUNTERS = {

@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.servers.llamacpp import LlamaCpp
 
-from gateway.sse import EventSplitter
-from gateway.usage import UsageStripper, inject_usage
+from gateway.exchange.sse import EventSplitter
+from gateway.exchange.usage import UsageStripper, inject_usage
 from gateway.wire import read_envelope
 
 # --- the question ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""One exchange, from the head of its request to its record."""

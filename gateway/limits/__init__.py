@@ -1,0 +1,1 @@
+"""Limits of client keys, on one host and shared by several."""

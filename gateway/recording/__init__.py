@@ -1,0 +1,1 @@
+"""What is kept and counted of exchanges: records in the spool, and series."""

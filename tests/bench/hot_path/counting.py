@@ -23,7 +23,7 @@ _COUNTED = ("instructions:u", "cycles:u")
 _SHIM = """\
 #!/bin/sh
 case "$*" in
-  *gateway.worker*)
+  *gateway.processes.worker*)
     exec {valgrind} --tool=callgrind --instr-atstart=no --quiet --callgrind-out-file={out} {python} "$@" ;;
 esac
 exec {python} "$@"

@@ -134,7 +134,7 @@ def _arguments() -> argparse.Namespace:
 def _tree(named: str) -> tuple[str, Path]:
     name, _, folder = named.partition("=")
     path = Path(folder).resolve()
-    if not (name.isidentifier() and (path / "gateway" / "worker.py").exists()):
+    if not (name.isidentifier() and (path / "gateway" / "processes" / "worker.py").exists()):
         raise argparse.ArgumentTypeError(f"{named}: a name and a folder with the sources are needed")
     return name, path
 

@@ -170,7 +170,7 @@ async def two_schema_versions(site: Site) -> int:
             " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
         )
         try:
-            victims = {*site.running.pids("-m auditor"), *site.running.pids("-m gateway.ship")}
+            victims = {*site.running.pids("-m auditor"), *site.running.pids("-m gateway.processes.ship")}
             for pid in victims - set(site.running.pids("-m auditor.postgres")):
                 os.kill(pid, signal.SIGKILL)  # they cannot start now, and are started again later
             await grown(site.asked, 40)

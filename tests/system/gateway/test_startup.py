@@ -281,7 +281,7 @@ async def test_only_workers_get_the_keys_of_deployments(
 async def test_a_shipper_that_is_restarted_on_another_schema_stops_nobody(product: Product) -> None:
     with product.running("gateway") as running:
         await product.rows("UPDATE alembic_version SET version_num = '9999'")
-        (killed,) = running.pids("-m gateway.ship")
+        (killed,) = running.pids("-m gateway.processes.ship")
         os.kill(killed, signal.SIGKILL)
         await eventually(lambda: "cannot start (the store has schema 9999" in running.said())
         async with (
@@ -292,7 +292,7 @@ async def test_a_shipper_that_is_restarted_on_another_schema_stops_nobody(produc
         await product.rows("UPDATE alembic_version SET version_num = $1", SCHEMA_VERSION)
         await product.shipped()
         assert len(await product.rows("SELECT 1 FROM exchanges")) == 1
-        assert running.pids("-m gateway.ship") != [killed]
+        assert running.pids("-m gateway.processes.ship") != [killed]
         assert "Traceback" not in running.said()
 
 

@@ -17,7 +17,7 @@ help:
 	@echo "make faults  the fault suite at full length (ten minutes); writes docs/reliability.md"
 	@echo "make golden OUT=DIR   record what the main commands write"
 	@echo "make notebook   execute docs/biasmeter.ipynb and keep its outputs"
-	@echo "make expected   renew the numbers that tests/support/golden expects"
+	@echo "make expected   renew the numbers and bytes that tests expect"
 	@echo "make structure   measure modules, functions and imports"
 	@echo "make embed   torch beside it, for the tests of embeddings"
 	@echo "make ray     Ray beside it, for the tests of bulk work"
@@ -101,9 +101,11 @@ faults: $(VENV)/dev.stamp
 golden: $(VENV)/dev.stamp
 	PYTHONPATH=tests $(BIN)/python -m support.golden record $(or $(OUT),golden-outputs)
 
-# The numbers that tests/system/golden/test_golden.py expects, after an intended change.
+# The numbers that tests/system/golden/test_golden.py expects, and the bytes that
+# tests/integration/gateway/test_recorded_exchanges.py expects, after an intended change.
 expected: $(VENV)/dev.stamp
 	PYTHONPATH=tests $(BIN)/python -m support.golden expect
+	PYTHONPATH=tests $(BIN)/python -m integration.gateway.test_recorded_exchanges
 
 notebook: $(VENV)/dev.stamp
 	PYTHONPATH=tests $(BIN)/python -m support.notebook

@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 
 from auditor.config import Deployment
-from gateway.errors import GatewayError, NotFound, UpstreamFailed, UpstreamTimeout
+from gateway.errors import GatewayError, NotFound
 from gateway.exchange.app import Gateway, json_answer
 from gateway.headers import upstream_headers
 from gateway.http import Request, WholeAnswer
 from gateway.routing.table import ANY
-from gateway.upstreams import Upstream, UpstreamRequest
+from gateway.upstreams.fetch import fetch
+from gateway.upstreams.requests import connection_key, parse_url, write_head
 
 Model = dict[str, Any]
 Models = list[Model]
@@ -82,48 +83,18 @@ def _entry(name: str) -> Model:
 
 async def _fetch(gateway: Gateway, deployment: Deployment) -> Models:
     timeouts = gateway.config.timeouts_for(deployment)
-    ask = UpstreamRequest(
-        url=deployment.url("models"),
-        headers=upstream_headers({}, deployment, "models"),
-        body=b"",
+    target = parse_url(deployment.url("models"))
+    head, body = await fetch(
+        gateway.pool,
+        connection_key(target, deployment.ca_file),
+        write_head("GET", target, upstream_headers({}, deployment, "models"), None),
         connect_timeout=timeouts.connect,
-        method="GET",
-        ca_file=deployment.ca_file,
+        timeout=timeouts.first_token,
+        limit=_LARGEST_LIST,
     )
-    status, body = await _read_whole(gateway.upstream, ask, timeouts.first_token, _LARGEST_LIST)
     try:
         models = msgspec.json.decode(body)["data"]
         return [model for model in models if isinstance(model["id"], str)]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
-        message = f"The deployment {deployment.name!r} did not list its models (status {status})."
+        message = f"The deployment {deployment.name!r} did not list its models (status {head.status})."
         raise GatewayError(message, code="upstream_protocol", status=502) from None
-
-
-async def _read_whole(upstream: Upstream, ask: UpstreamRequest, seconds: float, limit: int) -> tuple[int, bytes]:
-    """Send a request of the gateway itself, and return the status and body of the answer.
-
-    Raises
-    ------
-    UpstreamFailed
-        The deployment could not be reached, or its answer is larger than ``limit`` bytes.
-    UpstreamTimeout
-        The answer was not complete after ``seconds``.
-    """
-    try:
-        async with asyncio.timeout(seconds):
-            answer = await upstream.send(ask)
-            try:
-                pieces = []
-                size = 0
-                while piece := await answer.read():
-                    size += len(piece)
-                    if size > limit:
-                        raise UpstreamFailed(
-                            f"The deployment's answer is larger than {limit} bytes.", code="upstream_protocol"
-                        )
-                    pieces.append(piece)
-                return answer.status, b"".join(pieces)
-            finally:
-                answer.close()
-    except TimeoutError:
-        raise UpstreamTimeout("The deployment did not answer in time.", code="total_timeout") from None

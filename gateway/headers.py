@@ -71,16 +71,19 @@ def trace_tags(client: Mapping[str, str]) -> dict[str, str]:
     return {} if trace is None else {"trace_id": trace[1], "parent_span_id": trace[2]}
 
 
-def client_headers(upstream: Sequence[tuple[str, str]], own: dict[str, str]) -> dict[str, str]:
-    """Build the header fields of an answer: those of the deployment that clients use, and the gateway's own.
+def returned_lines(upstream: Sequence[tuple[str, str]]) -> bytes:
+    r"""Return the fields of a deployment's answer that clients get, as lines of a head with a line break before each.
 
     Control characters in the values are removed.
+
+    >>> returned_lines([("content-type", "text/plain"), ("set-cookie", "a=b"), ("retry-after", "1")])
+    b'\r\ncontent-type: text/plain\r\nretry-after: 1'
     """
     returned = {name: value for name, value in upstream if is_returned(name)}
-    for name, value in returned.items():
-        if not value.isprintable():
-            returned[name] = _CONTROL.sub("", value)
-    return returned | own
+    lines = [
+        f"\r\n{name}: {value if value.isprintable() else _CONTROL.sub('', value)}" for name, value in returned.items()
+    ]
+    return "".join(lines).encode("utf-8", "surrogateescape")
 
 
 @lru_cache(maxsize=1000)  # the names that deployments use are few

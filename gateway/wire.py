@@ -93,13 +93,13 @@ class ReportedUsage(msgspec.Struct):
 
 
 class ChoiceSummary(msgspec.Struct):
-    """The part of a choice that the tap reads."""
+    """The part of a choice that is read."""
 
     finish_reason: str | None = None
 
 
 class AnswerSummary(msgspec.Struct):
-    """The part of an answer, or of one event of a stream, that the tap reads."""
+    """The part of an answer, or of one event of a stream, that is read."""
 
     usage: ReportedUsage | None = None
     choices: list[ChoiceSummary] | None = None

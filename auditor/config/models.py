@@ -112,9 +112,6 @@ class GatewayConfig(Section):
     """How much of each request and of each answer a copy holds on routes with ``capture: full``."""
     forward_headers: tuple[HeaderName, ...] = ()
     """Further headers of a client's request that are sent to the deployment."""
-    upstream: Literal["lean", "reference"] = "lean"
-    """``lean`` asks deployments with the gateway's own HTTP client, ``reference`` with aiohttp's; a change needs a
-    restart."""
     tags: tuple[Name, ...] = ()
     """Names of the tags in ``x-biasmeter-tags`` that are stored with a copy; others are dropped, except those by which
     audits cluster."""

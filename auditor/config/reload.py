@@ -46,7 +46,7 @@ def reread(current: Config, read: Callable[[], Config]) -> Config:
 
 
 #: Keys that running processes cannot change: sockets, processes, files and the store.
-_FIXED: Final = ("data_dir", "store", "gateway.listen", "gateway.workers", "gateway.upstream", "auditor")
+_FIXED: Final = ("data_dir", "store", "gateway.listen", "gateway.workers", "auditor")
 
 
 def find_fixed(old: Config, new: Config) -> tuple[str, ...]:

@@ -11,21 +11,20 @@ from auditor.config import Config
 from auditor.domain.ids import new_id_text
 from gateway.auth import Authenticator
 from gateway.errors import INTERNAL_ERROR, BadRequest, GatewayError, NotFound
-from gateway.exchange.deadlines import Deadlines
 from gateway.headers import request_id
-from gateway.http import OpenAnswer, Request, WholeAnswer
+from gateway.http import Request, WholeAnswer
 from gateway.limits.key_limits import KeyLimits
 from gateway.recording.recorder import Recorder
 from gateway.recording.telemetry import MetricsPage
 from gateway.routing.slots import DeploymentSlots
 from gateway.routing.table import RoutingTable
 from gateway.snapshot import SnapshotReader
-from gateway.upstreams import Upstream
+from gateway.upstreams.pool import ConnectionPool
 
 log = logging.getLogger(__name__)
 
-#: An `OpenAnswer` has already been sent when the handler returns.
-Handler = Callable[[Request], Awaitable[WholeAnswer | OpenAnswer]]
+#: Returns None if an exchange answers.
+Handler = Callable[[Request], Awaitable[WholeAnswer | None]]
 
 
 @dataclass(slots=True)
@@ -40,12 +39,11 @@ class Gateway:
     table: RoutingTable
     authenticator: Authenticator
     snapshot: SnapshotReader
-    upstream: Upstream
+    pool: ConnectionPool
     slots: DeploymentSlots
     limits: KeyLimits
     recorder: Recorder
     metrics_page: MetricsPage
-    deadlines: Deadlines = field(default_factory=Deadlines)
     refusing_stream_options: set[str] = field(default_factory=set)  #: deployments that know no ``stream_options``
     draining: bool = False
 
@@ -72,29 +70,34 @@ class Router:
         self._rest[method] = handler
 
     async def serve(self, request: Request) -> bool:
-        """Answer a request. Return whether the connection ends with the answer."""
-        return await self.serve_by(self._dispatch, request)
-
-    async def serve_by(self, handler: Handler, request: Request) -> bool:
-        """Answer a request by a handler, also when that fails. Only a client that has disconnected gets no answer.
+        """Answer a request, also when its handler fails, or have an exchange answer it.
 
         Returns
         -------
         bool
             Whether the connection ends with the answer.
         """
-        answer = await _answer(handler, request)
-        if isinstance(answer, OpenAnswer):
-            return answer.ends
+        answer = await self._answer(request)
+        if answer is None:
+            return False
         if "x-request-id" not in answer.headers:
             answer.headers["x-request-id"] = request_id(request.headers, new_id_text(time.time_ns() // 1_000_000))
         try:
             return answer.send(request)
-        except ValueError:  # a header field that cannot be written
-            log.exception("%s %r failed", request.method, request.path)
+        except ValueError as error:  # a header field that cannot be written
+            log_failure(request.method, request.path, error)
             return error_answer(INTERNAL_ERROR).send(request)
 
-    async def _dispatch(self, request: Request) -> WholeAnswer | OpenAnswer:
+    async def _answer(self, request: Request) -> WholeAnswer | None:
+        try:
+            return await self._dispatch(request)
+        except GatewayError as error:
+            return error_answer(error)
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the client gets an answer
+            log_failure(request.method, request.path, error)
+            return error_answer(INTERNAL_ERROR)
+
+    async def _dispatch(self, request: Request) -> WholeAnswer | None:
         by_method = self._exact.get(request.target) or self._find_below(request.path) or self._rest
         handler = by_method.get(request.method)
         if handler is None:
@@ -115,18 +118,9 @@ class Router:
         return None
 
 
-async def _answer(handler: Handler, request: Request) -> WholeAnswer | OpenAnswer:
-    try:
-        return await handler(request)
-    except GatewayError as error:
-        return error_answer(error)
-    except ConnectionResetError:  # the client has left; there is nobody to answer
-        raise
-    except Exception:
-        if request.client.has_begun:  # the answer cannot become a 500 any more: the connection ends it
-            raise
-        log.exception("%s %r failed", request.method, request.path)
-        return error_answer(INTERNAL_ERROR)
+def log_failure(method: str, path: str, error: Exception) -> None:
+    """Log an error of the gateway itself."""
+    log.error("%s %r failed", method, path, exc_info=error)
 
 
 def unknown_url(path: str) -> NotFound:

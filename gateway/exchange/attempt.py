@@ -1,154 +1,209 @@
-"""One request to a deployment, until its answer has begun: its deadlines, its slot, and the verdict when it is over."""
+"""One request to a deployment, until its answer has begun.
+
+An answer of up to 1 MiB that is no stream is read whole first, so that a failure in its middle can still become another
+attempt, or an error. Of a stream the first byte is waited for. Nothing has been sent to the client until then.
+"""
 
 import asyncio
 import time
-from collections.abc import Awaitable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final
 
-from auditor.config import Timeouts
-from auditor.domain.exchange import Outcome
 from gateway.errors import UpstreamFailed, UpstreamTimeout
-from gateway.exchange.deadlines import Deadlines
-from gateway.exchange.stopping import STOPPED
-from gateway.exchange.tap import Tap
-from gateway.http import OpenAnswer
-from gateway.recording.recorder import Recorder
-from gateway.routing.breaker import BreakerVerdict
-from gateway.routing.failures import ErrorAnswer, UpstreamRefused
-from gateway.routing.slots import Slot
-from gateway.upstreams import Upstream, UpstreamAnswer, UpstreamRequest
+from gateway.exchange.body_relay import BodyRelay
+from gateway.exchange.exchange import ActiveExchange
+from gateway.exchange.route_plans import DeploymentPlan
+from gateway.exchange.stream_relay import StreamRelay
+from gateway.exchange.usage import inject_usage
+from gateway.routing.failures import AttemptFailed, ErrorAnswer, HungUp, UpstreamRefused
+from gateway.upstreams import UpstreamFailureCode, upstream_failed
+from gateway.upstreams.answer_heads import AnswerHead
+from gateway.upstreams.connection import UpstreamConnection
 
-T = TypeVar("T")
-#: A unary answer up to this size is read completely first, so that a failure in its middle can still become a 502.
-_WHOLE = 1 << 20
-#: Members are looked up in Python, and each request asks for these.
-_COMPLETE, _OK = Outcome.COMPLETE, BreakerVerdict.OK
-#: How an exchange ends whose client has not read the answer at the end of the request's time.
-_TOO_SLOW = (Outcome.CLIENT_GONE, 499, "client_too_slow")
+#: The largest answer that is read whole, in bytes.
+_WHOLE: Final = 1 << 20
 
 
-@dataclass(slots=True)
 class Attempt:
-    """One request to a deployment: its deadlines, the slot that it holds, and its answer once that has begun."""
+    """One request to the deployment that an exchange has chosen.
 
-    task: "asyncio.Task[object]"  #: the one that waits
-    deadlines: Deadlines
-    first_byte_due: float  #: in the event loop's time
-    end_due: float  #: in the event loop's time
-    idle: float | None  #: seconds between two pieces of a stream
-    slot: Slot = field(init=False)
-    usage_injected: bool = False  #: whether usage was asked for although the client did not ask for it
-    answer: UpstreamAnswer = field(init=False)
-    headers: dict[str, str] = field(init=False)  #: the deployment's, names in lower case
-    is_stream: bool = False
-    held: bytes = b""  #: a stream's first bytes, or a unary body as far as it was read
-    whole: bool = False  #: whether ``held`` is the whole body
-
-    @classmethod
-    def start(cls, deadlines: Deadlines, timeouts: Timeouts, *, stream: bool, end_due: float) -> "Attempt":
-        """Start the clocks. First token and idle apply to streams; the end is that of the whole request."""
-        task = asyncio.current_task()
-        assert task is not None
-        if stream:
-            now = asyncio.get_running_loop().time()
-            return cls(task, deadlines, min(now + timeouts.first_token, end_due), end_due, timeouts.idle)
-        return cls(task, deadlines, end_due, end_due, None)
-
-    async def wait(self, awaitable: Awaitable[T], due: float, tap: Tap, code: str) -> T:
-        """Wait for the deployment until ``due``, and add the time to what the exchange has spent waiting.
-
-        Raises
-        ------
-        UpstreamTimeout
-            With ``code``.
-        """
-        began = time.perf_counter()
-        try:
-            return await self.deadlines.wait(self.task, awaitable, due)
-        except TimeoutError:
-            raise UpstreamTimeout("The deployment did not answer in time.", code=code) from None
-        finally:
-            tap.upstream_s += time.perf_counter() - began
-
-    async def drain(self, answer: OpenAnswer, tap: Tap) -> None:
-        """Wait until the client accepts more of its answer, at most until the end that is due.
-
-        Raises
-        ------
-        ConnectionResetError
-            The client reads too slowly. The exchange has ended, and the connection is closed.
-        """
-        try:
-            await self.deadlines.wait(self.task, answer.drain(), self.end_due)
-        except TimeoutError:
-            tap.end(*_TOO_SLOW)
-            answer.abort()
-            raise ConnectionResetError("The client did not read its answer in time.") from None
-
-
-async def begin(ask: UpstreamRequest, upstream: Upstream, tap: Tap, attempt: Attempt) -> None:
-    """Send the request and wait until its answer has begun; nothing has been sent to the client yet.
+    Parameters
+    ----------
+    exchange
+        The exchange, which holds a slot of the deployment.
+    chosen
+        The deployment.
+    connection
+        An idle connection to it. It is closed if the request cannot be written.
+    due
+        When the answer must have begun, in the event loop's time.
+    begun
+        Is done when the answer has begun, or with how the attempt has failed. Without it `ExchangeParts.go_on_after`
+        goes on after a failure.
 
     Raises
     ------
-    UpstreamRefused
-        The deployment answered with an error status.
-    UpstreamFailed, UpstreamTimeout
-        The deployment could not be reached, closed the connection, or was too slow.
+    UpstreamFailed
+        The request cannot be written as HTTP.
     """
-    code = "first_token_timeout" if tap.context.stream else "total_timeout"
-    answer = attempt.answer = await attempt.wait(upstream.send(ask), attempt.first_byte_due, tap, code)
-    try:
-        await _begin(attempt, tap)
-    except BaseException:
-        answer.close()
-        raise
-    if attempt.whole and answer.status >= 400:
-        answer.close()
-        raise UpstreamRefused(ErrorAnswer(answer.status, answer.headers, attempt.held))
+
+    # Values of the class stand for those that an attempt begins with: a client waits until it is made.
+    _head: AnswerHead | None = None
+    _is_stream = False  # the answer is a stream
+    _body = b""  # what has come of it
+
+    def __init__(
+        self,
+        exchange: ActiveExchange,
+        chosen: DeploymentPlan,
+        connection: UpstreamConnection,
+        due: float,
+        begun: "asyncio.Future[HungUp | AttemptFailed | None] | None" = None,
+    ) -> None:
+        self._exchange = exchange
+        self._connection = connection
+        self._begun = begun
+        body = exchange.sent
+        if exchange.envelope.stream:
+            exchange.usage_injected = False
+            if exchange.head.endpoint.usage_on_request and exchange.envelope.omits_usage:
+                body, exchange.usage_injected = _ask_for_usage(exchange, body)
+        try:
+            self._request = chosen.request(exchange.request_id, exchange.headers.get("traceparent", ""), body)
+        except UpstreamFailed:
+            connection.abort()
+            raise
+        exchange.relay = self
+        exchange.parts.deadlines.watch(self, due)
+        self._asked_at = time.perf_counter()
+
+    def ask(self) -> None:
+        """Send the request, unless the client has left."""
+        if self._exchange.relay is not self:
+            return
+        head, body = self._request
+        if not self._connection.send(head, body, self):
+            self._fail(HungUp())
+
+    # -- the answer ---------------------------------------------------------------------------------------------------
+
+    def answered(self, head: AnswerHead, body: bytes) -> None:
+        """Go on with a whole answer, which has come at once."""
+        exchange = self._exchange
+        if head.status >= 400 or head.is_stream:
+            self.began(head)
+            self.received(body, b"")
+            if exchange.relay is not None:
+                exchange.relay.ended()
+            return
+        exchange.relay = None
+        exchange.parts.deadlines.forget(self)
+        exchange.upstream_s += time.perf_counter() - self._asked_at
+        exchange.answer_head, exchange.answer_body = head, body
+        exchange.parts.batch.end(exchange)
+        if self._begun is not None:
+            self._report(None)
+
+    def began(self, head: AnswerHead) -> None:
+        """Take the head of the answer."""
+        exchange = self._exchange
+        self._head = head
+        is_stream = exchange.envelope.stream if head.is_stream is None else head.is_stream
+        if is_stream and head.status < 300 and not head.is_compressed:
+            self._is_stream = True
+        elif exchange.envelope.stream:
+            exchange.parts.deadlines.watch(self, exchange.end_due)
+
+    def received(self, payload: bytes, chunk: bytes) -> None:
+        """Take a piece of the body."""
+        if self._is_stream:
+            assert self._head is not None
+            self._end_wait()
+            self._report(None)
+            StreamRelay(self._exchange, self._connection, self._head).begin(payload, chunk)
+            return
+        self._body += payload
+        if len(self._body) > _WHOLE:
+            assert self._head is not None
+            self._end_wait()
+            self._report(None)
+            BodyRelay(self._exchange, self._connection, self._head).begin(self._body, b"")
+
+    def ended(self) -> None:
+        """Go on with the whole answer."""
+        head, body, exchange = self._head, self._body, self._exchange
+        assert head is not None
+        self._end_wait()
+        if self._is_stream:
+            message = "The deployment ended its answer before the first byte."
+            self._fail(UpstreamFailed(message, code="upstream_cut"))
+            return
+        if head.status >= 400:
+            self._fail(UpstreamRefused(ErrorAnswer(head, body)))
+            return
+        exchange.answer_whole(head, body)
+        self._report(None)
+
+    def failed(self, code: UpstreamFailureCode) -> None:
+        """End the attempt: the connection has ended."""
+        is_silent = code == "upstream_reset" and self._connection.is_unanswered
+        self._fail(HungUp() if is_silent else upstream_failed(code))
+
+    def broken(self, error: Exception) -> None:
+        """End the exchange after an error of the gateway itself."""
+        self._exchange.broken(error)
+
+    def on_due(self) -> None:
+        """End the attempt: the deployment is too slow."""
+        is_first = self._exchange.envelope.stream and (self._head is None or self._is_stream)
+        code = "first_token_timeout" if is_first else "total_timeout"
+        self._connection.abort()
+        self._fail(UpstreamTimeout("The deployment did not answer in time.", code=code))
+
+    # -- the other side -----------------------------------------------------------------------------------------------
+
+    def leave(self) -> bool:
+        """Close the connection, and wait for nothing more. Return True."""
+        if self._end_wait():
+            self._connection.abort()
+        return True
+
+    def client_ready(self) -> None:
+        """Do nothing: nothing has been sent."""
+
+    def stop(self) -> None:
+        """Do nothing: the answer is whole, and its end is being sent."""
+
+    # -- the end of the attempt ---------------------------------------------------------------------------------------
+
+    def _end_wait(self) -> bool:
+        """Wait for the deployment no more. Return whether it was waited for until now."""
+        exchange = self._exchange
+        if exchange.relay is not self:
+            return False
+        exchange.relay = None
+        exchange.parts.deadlines.forget(self)
+        exchange.upstream_s += time.perf_counter() - self._asked_at
+        return True
+
+    def _fail(self, failure: "HungUp | AttemptFailed") -> None:
+        self._end_wait()
+        if self._begun is None:
+            self._exchange.parts.go_on_after(self._exchange, failure)
+        else:
+            self._report(failure)
+
+    def _report(self, failure: "HungUp | AttemptFailed | None") -> None:
+        if self._begun is not None and not self._begun.done():
+            self._begun.set_result(failure)
 
 
-async def _begin(attempt: Attempt, tap: Tap) -> None:
-    answer = attempt.answer
-    headers = attempt.headers = dict(answer.headers)
-    compressed = headers.get("content-encoding", "identity") != "identity"
-    if answer.status < 300 and not compressed and _is_stream(headers, asked=tap.context.stream):
-        first = await attempt.wait(answer.read(), attempt.first_byte_due, tap, "first_token_timeout")
-        if not first:
-            raise UpstreamFailed("The deployment ended its answer before the first byte.", code="upstream_cut")
-        attempt.is_stream, attempt.held = True, first
-        return
-    attempt.held, attempt.whole = await _read_body(answer, headers.get("content-length"), tap, attempt)
+def _ask_for_usage(exchange: ActiveExchange, body: bytes) -> tuple[bytes, bool]:
+    """Add to the body of a request for a stream that it reports usage, if the deployment knows it.
 
-
-async def _read_body(answer: UpstreamAnswer, length: str | None, tap: Tap, attempt: Attempt) -> tuple[bytes, bool]:
-    pieces: list[bytes] = []
-    size = 0
-    while size <= _WHOLE:
-        coming = answer.read()
-        piece = await (coming if answer.held else attempt.wait(coming, attempt.end_due, tap, "total_timeout"))
-        if not piece:
-            return b"".join(pieces), True
-        pieces.append(piece)
-        size += len(piece)
-        if str(size) == length:
-            return b"".join(pieces), True
-    return b"".join(pieces), False
-
-
-def _is_stream(headers: dict[str, str], *, asked: bool) -> bool:
-    content_type = headers.get("content-type")
-    return asked if content_type is None else content_type.lower().startswith("text/event-stream")
-
-
-def settle(slot: Slot, tap: Tap, recorder: Recorder) -> None:
-    """Release the slot with a verdict on the deployment, once the answer has been relayed."""
-    if tap.outcome is _COMPLETE:
-        slot.release(_OK)
-    elif tap.outcome in {None, Outcome.CLIENT_GONE} or tap.error_type == STOPPED:
-        slot.release(BreakerVerdict.NONE)
-    else:
-        slot.release(BreakerVerdict.FAILED)
-        assert tap.deployment is not None
-        recorder.count_failure(tap.deployment.name, tap.context.directives.origin, tap.error_type or "")
+    The second value says whether it was added.
+    """
+    assert exchange.chosen is not None
+    deployment, refusing = exchange.chosen.deployment, exchange.parts.gateway.refusing_stream_options
+    knows = deployment.stream_usage and deployment.name not in refusing
+    asking = inject_usage(body) if knows else body
+    return asking, asking is not body

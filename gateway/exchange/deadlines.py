@@ -1,64 +1,55 @@
-"""Deadlines of all waits of a worker, checked by one timer.
+"""The deadlines of all exchanges of a worker, checked by one timer.
 
 A timer of the event loop for each wait would cost more than most waits, and nearly all waits end long before it.
 """
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
+import math
+from typing import Final, Protocol
 
-T = TypeVar("T")
-#: Seconds between two checks: a wait ends at most this late.
-_LOOK = 0.02
-#: Replaces a deadline that has passed.
-_PASSED = float("-inf")
+#: Seconds between two checks: an exchange is told at most this late.
+_CHECK_EVERY: Final = 0.05
+
+
+class Waiting(Protocol):
+    """Waits for a deployment, or for a client, until some time."""
+
+    def on_due(self) -> None:
+        """End the wait, or have `Deadlines.watch` called with a later time: that time has come."""
+
+    def broken(self, error: Exception) -> None:
+        """End after an error of `on_due`."""
 
 
 class Deadlines:
-    """Ends waits that take too long. Each instance belongs to one event loop."""
+    """Tells those that wait when their time has come. Created inside a running event loop."""
 
     def __init__(self) -> None:
-        self._due: dict[asyncio.Task[object], float] = {}
-        self._checking = False
+        self._loop = asyncio.get_running_loop()
+        self.now = self._loop.time
+        self._due: dict[Waiting, float] = {}
+        self._is_checking = False
 
-    async def wait(self, task: "asyncio.Task[object]", awaitable: Awaitable[T], due: float) -> T:
-        """Wait for something, at most until about ``due`` on the loop's clock.
+    def watch(self, waiting: Waiting, due: float) -> None:
+        """Tell ``waiting`` at ``due``, in the event loop's time, and not at what was due before."""
+        self._due[waiting] = due
+        if not self._is_checking:
+            self._is_checking = True
+            self._loop.call_later(_CHECK_EVERY, self._check)
 
-        Parameters
-        ----------
-        task
-            The task that waits; it waits for one thing at a time.
+    def forget(self, waiting: Waiting) -> None:
+        """Tell ``waiting`` no more."""
+        self._due.pop(waiting, None)
 
-        Raises
-        ------
-        TimeoutError
-            It took longer, and has been cancelled.
-        """
-        self._due[task] = due
-        if not self._checking:
-            self._look_later()
-        cancelled = task.cancelling()
-        try:
-            return await awaitable
-        except asyncio.CancelledError:
-            # Another cancellation in the meantime applies to the whole task.
-            if self._due[task] == _PASSED and task.cancelling() == cancelled + 1:
-                raise TimeoutError from None
-            raise
-        finally:
-            if self._due.pop(task) == _PASSED:
-                task.uncancel()
-
-    def _look(self) -> None:
-        now = asyncio.get_running_loop().time()
-        for task, due in self._due.items():
-            if _PASSED < due <= now:
-                self._due[task] = _PASSED
-                task.cancel()
-        self._checking = False
-        if self._due:
-            self._look_later()
-
-    def _look_later(self) -> None:
-        self._checking = True
-        asyncio.get_running_loop().call_later(_LOOK, self._look)
+    def _check(self) -> None:
+        now = self._loop.time()
+        for waiting in [waiting for waiting, due in self._due.items() if due <= now]:
+            if self._due.get(waiting, math.inf) > now:  # another one has ended it
+                continue
+            try:
+                waiting.on_due()
+            except Exception as error:  # noqa: BLE001 -- it ends its exchange
+                waiting.broken(error)
+        self._is_checking = bool(self._due)
+        if self._is_checking:
+            self._loop.call_later(_CHECK_EVERY, self._check)

@@ -1,11 +1,11 @@
-"""Plans: what follows from the head of a request, worked out once for each head that clients send again and again.
+"""Plans: what follows from the head of a request, and from the model that its body asks for.
 
-A head is recognised by its bytes, except the values that differ from request to request: its content-length,
-x-request-id and traceparent. A plan is made when the strict parser has accepted the same head twice, and holds nothing
-of a body. All plans are dropped when the configuration has changed, or an action on a route begins or ends. When the
-key snapshot has changed, a plan is checked before it is used again: it stays if its key may do what it could, because
-hosts that share limits change the limits of keys every few seconds. So a plan is never older than what the ordinary way
-would look up.
+Every request has one. For heads that clients send again and again it is worked out once: such a head is recognised by
+its bytes, except the values that differ from request to request (its content-length, x-request-id and traceparent). It
+is remembered when the strict parser has accepted the same head twice. A plan holds nothing of a body. All are dropped
+when the configuration has changed, or an action on a route begins or ends. When the key snapshot has changed, a plan is
+checked before it is used again: it stays if its key may do what it could, because hosts that share limits change the
+limits of keys every few seconds. So a plan is never older than what would be looked up now.
 """
 
 import math
@@ -15,10 +15,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from auditor.domain.exchange import Origin
 from auditor.domain.keys import Key
-from gateway.auth import Directives
-from gateway.errors import GatewayError
+from gateway.errors import Forbidden, GatewayError
 from gateway.exchange.app import Gateway
 from gateway.exchange.endpoints import Endpoint
 from gateway.exchange.route_plans import RoutePlan
@@ -26,7 +24,6 @@ from gateway.headers import is_request_id, is_trace
 from gateway.http import Request
 from gateway.primitives import split_head
 from gateway.recording.recorder import LARGE_COPY
-from gateway.snapshot import KeySnapshot
 
 #: The largest head with a plan, and the number of heads and of models of a head that have one.
 _MOST_HEAD: Final = 4096
@@ -49,33 +46,58 @@ _VARYING: Final = re.compile(
 _IN_ID: Final = b"equest-"
 _IN_TRACE: Final = b"raceparent"
 _LENGTH_ALONE: Final = ("content-length",)
-#: With one of these the head says more than that a usual request follows.
-_UNUSUAL: Final = frozenset({"transfer-encoding", "content-encoding", "expect", "upgrade"})
+#: A head with one of these is parsed each time: it says how the body is read, or asks for another answer first.
+_PARSED: Final = frozenset({"transfer-encoding", "content-encoding", "expect", "upgrade"})
 
 
 class HeadPlan:
-    """What follows from a head, and what has followed from it and a model so far."""
+    """What follows from a head, and what has followed from it and a model so far.
 
-    __slots__ = ("_models", "directives", "endpoint", "expires_us", "headers", "key", "snapshot", "target", "varying")
+    Attributes
+    ----------
+    endpoint, endpoint_name
+        Whose request it is, and how series and records name that.
+    path
+        The target of the request.
+    minor
+        0 for HTTP/1.0, 1 for HTTP/1.1.
+    stays
+        Whether the client wants to keep the connection.
+    headers
+        The fields of the first head with this plan; names in lower case.
+    key
+        The caller's, None for a caller without one.
+    snapshot
+        That the key was found in.
+    expires_us
+        When the key expires, in microseconds since 1970.
+    directives
+        Of the head; the tags of a trace are added for each request.
+    varying
+        The names of the fields whose values differ.
+    """
 
-    def __init__(
-        self,
-        varying: tuple[str, ...],
-        endpoint: Endpoint,
-        request: Request,
-        key: Key | None,
-        snapshot: KeySnapshot | None,
-        directives: Directives,
-    ) -> None:
-        self.varying = varying
-        self.endpoint = endpoint
-        self.target = request.target
+    __slots__ = ("_models", "directives", "endpoint", "endpoint_name", "expires_us", "headers", "key",
+                 "minor", "path", "snapshot", "stays", "varying")  # fmt: skip
+
+    def __init__(self, gateway: Gateway, endpoint: Endpoint, request: Request, varying: tuple[str, ...] = ()) -> None:
+        """Make the plan of a request.
+
+        Raises
+        ------
+        GatewayError
+            The caller has no valid key, or a header is malformed or not allowed.
+        """
+        self.endpoint, self.endpoint_name = endpoint, endpoint.name
+        self.path = request.target
+        self.minor, self.stays = request.minor, request.stays
         self.headers: Mapping[str, str] = request.headers
-        self.key = key
-        self.snapshot = snapshot  #: that the key was found in
-        self.directives = directives
-        self.expires_us = _expiry(key)
-        self._models: dict[str, RoutePlan | None] = {}
+        self.varying = varying
+        self.key = gateway.authenticator.identify(request.headers)
+        self.snapshot = gateway.snapshot.current
+        self.expires_us = _expiry(self.key)
+        self.directives = gateway.authenticator.directives(request.headers, self.key)
+        self._models: dict[str, RoutePlan] = {}
 
     def renew(self, gateway: Gateway) -> bool:
         """Find the key in the newest snapshot. Return False if the plan does not follow from it any more."""
@@ -92,31 +114,34 @@ class HeadPlan:
         return True
 
     def headers_with(self, values: Sequence[bytes]) -> Mapping[str, str] | None:
-        """Return the fields of a head with these values; None if one of them is not usual."""
-        if self.varying == _LENGTH_ALONE:
-            return self.headers
+        """Return the fields of a head with these values; None if one of them is malformed."""
         headers = {**self.headers, **{n: v.decode("latin-1") for n, v in zip(self.varying, values, strict=True)}}
         has_id = "x-request-id" not in headers or is_request_id(headers["x-request-id"])
         is_traced = "traceparent" not in headers or is_trace(headers["traceparent"])
         return headers if has_id and is_traced else None
 
-    def plan(self, gateway: Gateway, model: str) -> RoutePlan | None:
-        """Return the plan for a model; None if the ordinary way must answer or refuse its requests."""
+    def route(self, gateway: Gateway, model: str) -> RoutePlan:
+        """Return the plan for a model.
+
+        Raises
+        ------
+        Forbidden
+            The key may not ask for it, or not for the deployment that the head names.
+        NotFound
+            There is no such model.
+        BadRequest
+            There is no deployment of the name that the head names.
+        """
         try:
             return self._models[model]
         except KeyError:
             pass
-        made: RoutePlan | None = None
-        if self.key is None or self.key.may_ask_for(model):
-            try:
-                made = RoutePlan(gateway, self.endpoint, self.headers, self.directives, model)
-            except GatewayError:  # there is no such model, or the head to its deployment cannot be written
-                made = None
-        if made is not None and made.route.mitigation is not None:  # instructions are put into requests
-            made = None
+        if self.key is not None and not self.key.may_ask_for(model):
+            raise Forbidden("This key may not use this model.", code="model_not_allowed", param="model")
+        plan = RoutePlan(gateway, self.endpoint, self.headers, self.directives, self.key, model)
         if len(self._models) < _MOST_MODELS and len(model) <= _MOST_NAME:
-            self._models[model] = made
-        return made
+            self._models[model] = plan
+        return plan
 
 
 class KnownHead(msgspec.Struct, frozen=True):
@@ -129,19 +154,19 @@ class KnownHead(msgspec.Struct, frozen=True):
 
 
 class HeadPlans:
-    """The plans of one worker.
+    """The plans of one worker that are remembered.
 
     Parameters
     ----------
     gateway
         The parts of the worker.
     endpoints
-        The endpoints with plans, by the target of their requests.
+        The endpoints whose heads are remembered, by the target of their requests.
 
     Attributes
     ----------
     most_body
-        Bytes of the largest body on the short way. `find` keeps it up to date.
+        Bytes of the largest body that is taken before it is parsed. `find` keeps it up to date.
     """
 
     def __init__(self, gateway: Gateway, endpoints: Mapping[str, Endpoint]) -> None:
@@ -161,7 +186,7 @@ class HeadPlans:
         if split is None or not self._is_current():
             return None
         head, length, body_at = split
-        # A head that was learnt without other varying fields has the same bytes around its length, whatever they are.
+        # A head that is known without other varying fields has the same bytes around its length, whatever they are.
         plan = self._plans.get(head)
         headers: Mapping[str, str] | None
         if plan is not None and plan.varying is _LENGTH_ALONE:
@@ -179,33 +204,30 @@ class HeadPlans:
             return None
         return KnownHead(plan, headers, body_at, length)
 
-    def learn(self, data: bytes, request: Request) -> None:
-        """Make the plan of a head that has come again, from what the parser has made of it."""
+    def remember(self, data: bytes, request: Request) -> None:
+        """Keep the plan of a head that has come again, and what the parser has made of it."""
         split = split_head(data, _MOST_HEAD)
         endpoint = self._endpoints.get(request.target)
-        if split is None or endpoint is None or not _is_usual(request):
+        if split is None or endpoint is None or not _may_be_remembered(request):
             return
         read = _read_head(data, split)
-        said = [(name, value.decode("latin-1")) for name, value in zip(read.varying, read.values, strict=True)]
-        if sorted(said) != sorted((name, request.headers[name]) for name in _VARYING_NAMES if name in request.headers):
+        fields = [(name, value.decode("latin-1")) for name, value in zip(read.varying, read.values, strict=True)]
+        if sorted(fields) != sorted(
+            (name, request.headers[name]) for name in _VARYING_NAMES if name in request.headers
+        ):
             return
         self._is_current()
-        if self._is_seen(read.key) and (plan := self._plan(read.varying, endpoint, request)):
-            if len(self._plans) >= _MOST_HEADS:
-                del self._plans[next(iter(self._plans))]
-            self._plans[read.key] = plan
-
-    def _plan(self, varying: tuple[str, ...], endpoint: Endpoint, request: Request) -> HeadPlan | None:
-        authenticator = self._gateway.authenticator
+        if not self._is_seen(read.key):
+            return
         try:
-            key = authenticator.identify(request.headers)
-            snapshot = self._gateway.snapshot.current
-            directives = authenticator.directives(request.headers, key)
+            plan = HeadPlan(self._gateway, endpoint, request, read.varying)
         except GatewayError:
-            return None
-        if directives.origin is not Origin.CLIENT or directives.pin is not None:
-            return None
-        return HeadPlan(varying, endpoint, request, key, snapshot, directives)
+            return
+        if plan.headers_with(read.values) is None:
+            return
+        if len(self._plans) >= _MOST_HEADS:
+            del self._plans[next(iter(self._plans))]
+        self._plans[read.key] = plan
 
     def _is_seen(self, head: bytes) -> bool:
         mark = hash(head)
@@ -255,6 +277,6 @@ def _read_head(data: bytes, split: tuple[bytes, int, int]) -> _ReadHead:
     return _ReadHead(b"".join(pieces), names, values)
 
 
-def _is_usual(request: Request) -> bool:
+def _may_be_remembered(request: Request) -> bool:
     is_plain = request.headers.get("connection", "keep-alive").lower() == "keep-alive" and request.stays
-    return request.method == "POST" and request.minor == 1 and is_plain and _UNUSUAL.isdisjoint(request.headers)
+    return request.method == "POST" and request.minor == 1 and is_plain and _PARSED.isdisjoint(request.headers)

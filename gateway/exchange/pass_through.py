@@ -1,21 +1,22 @@
 """POST endpoints that the gateway does not know: relayed by the ``model`` of their JSON body, and never copied.
 
-Authorisation, limits, routing, retries and metrics are those of the known endpoints (`gateway.exchange.endpoints`).
+Authorisation, limits, routing, retries and metrics are those of the known endpoints (`gateway.exchange.forwarder`).
 """
 
 from auditor.config.values import is_endpoint_path
 from gateway.errors import BadRequest
 from gateway.exchange.app import Gateway, unknown_url
 from gateway.exchange.endpoints import Endpoint
+from gateway.exchange.forwarder import Forwarder
 from gateway.exchange.sse import UNKNOWN_ENDING
-from gateway.http import OpenAnswer, Request, WholeAnswer
+from gateway.http import Request
 
 _PREFIX = "/v1/"
 #: The label of all these endpoints in the series, because labels never hold text of a request.
 _OTHER = "other"
 
 
-async def pass_through(gateway: Gateway, request: Request) -> WholeAnswer | OpenAnswer:
+async def pass_through(gateway: Gateway, forwarder: Forwarder, request: Request) -> None:
     """Forward a POST to an unknown path below ``/v1/``. The query is not forwarded.
 
     Raises
@@ -37,7 +38,7 @@ async def pass_through(gateway: Gateway, request: Request) -> WholeAnswer | Open
             param="content-type",
             status=415,
         )
-    return await Endpoint(path, UNKNOWN_ENDING, label=_OTHER, copied=False).forward(gateway, request)
+    await forwarder.forward(Endpoint(path, UNKNOWN_ENDING, label=_OTHER, copied=False), request)
 
 
 def _is_json(content_type: str | None) -> bool:

@@ -18,7 +18,7 @@ _LINE_END = rb"(?:\r\n|\n|\r(?!\n))"
 #: A blank line ends an event.
 _BLANK_LINE = re.compile(_LINE_END * 2)
 _DONE = re.compile(rb"(?:\A|(?<=[\r\n]))data: ?\[DONE\][ \t]*(?=[\r\n]|\Z)")
-USUAL_ENDS = (b"\n\n", b"\r\n\r\n")
+EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
 #: A longer event is passed on in pieces instead of being held.
 HOLD_LIMIT = 1 << 20
 #: The limit for the last event, which may repeat the whole answer before the usage.
@@ -56,7 +56,7 @@ class EventSplitter:
     def feed(self, data: bytes) -> bytes:
         """Add bytes. Return everything up to the end of the last complete event (may be empty)."""
         if not self._held:
-            if data.endswith(USUAL_ENDS):
+            if data.endswith(EVENT_ENDS):
                 return data
             if blank := _blank_lines(data, 0):
                 return data[:blank] + self.feed(data[blank:])
@@ -127,7 +127,7 @@ def find_done(events: bytes) -> int:
 
 def _event_start(events: bytes, start: int, place: int) -> int:
     """Return where the event around a place begins, at ``start`` or later; blank lines before it may belong to it."""
-    return place if events.endswith(USUAL_ENDS, start, place) else _last_boundary(events, start, place) or start
+    return place if events.endswith(EVENT_ENDS, start, place) else _last_boundary(events, start, place) or start
 
 
 def _lines(events: bytes, start: int, stop: int) -> Iterator[tuple[int, int, int]]:

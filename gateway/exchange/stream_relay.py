@@ -1,135 +1,232 @@
-"""Relay of one event stream to the client, from its first bytes or from its middle, as it arrives."""
+"""The relay of a stream of events. Usage that the gateway asked for, and the client did not, is taken out of it.
+
+Pieces of whole events are only searched for the terminator, and sent on as they came. The exchange reads the events in
+batches; a thread reads very large ones.
+"""
 
 import asyncio
-import math
+import re
+from collections.abc import Callable
+from typing import Final
+
+from typing_extensions import override
 
 from auditor.domain.exchange import Outcome
-from gateway.errors import UpstreamFailed, UpstreamTimeout
-from gateway.exchange.attempt import Attempt
-from gateway.exchange.sse import EventSplitter
-from gateway.exchange.stopping import STOPPED, STOPPING, finish_storing, survives_cancellation
-from gateway.exchange.tap import Tap
+from gateway.exchange.exchange import ActiveExchange
+from gateway.exchange.open_relay import READING, OpenRelay
+from gateway.exchange.sse import EVENT_ENDS, EventSplitter
 from gateway.exchange.usage import UsageStripper
-from gateway.http import OpenAnswer, Request
-from gateway.recording.threads import WorkThread
+from gateway.upstreams.answer_heads import AnswerHead
+from gateway.upstreams.connection import UpstreamConnection
 
+#: Bytes of events that are read at once.
+_BATCH: Final = 8 << 10
 #: Bytes of events that are read in a thread: the last event of a stream may have megabytes.
-_LARGE_EVENTS = 128 << 10
+_LARGE: Final = 128 << 10
+_CACHING: Final = re.compile(rb"\r\ncache-control: [^\r]*")
+_UNCACHED: Final = b"\r\ncache-control: no-cache"
+_UNBUFFERED: Final = b"\r\nx-accel-buffering: no"
+_EVENTS: Final = b"\r\ncontent-type: text/event-stream; charset=utf-8"
 
 
-class StreamRelay:
-    """Relays one event stream."""
+class StreamRelay(OpenRelay):
+    """The relay of one stream."""
 
-    def __init__(self, request: Request, attempt: Attempt, tap: Tap, thread: WorkThread) -> None:
-        self._request = request
-        self._thread = thread
-        self._attempt = attempt
-        self._answer = attempt.answer
-        self._tap = tap
-        self._idle = attempt.idle or math.inf
-        self._now = asyncio.get_running_loop().time
-        self._ending = tap.context.ending
-        self._splitter = EventSplitter(find_last=self._ending.find)
-        self._stripper = UsageStripper() if attempt.usage_injected else None
-        self._open: OpenAnswer
+    late = "idle_timeout"
 
-    async def run(self, headers: dict[str, str]) -> OpenAnswer:
-        """Relay the stream from its first bytes, which the attempt holds."""
-        headers.setdefault("content-type", "text/event-stream; charset=utf-8")
-        headers["cache-control"] = "no-cache"
-        headers["x-accel-buffering"] = "no"
-        self._open = OpenAnswer(self._request, self._answer.status, headers)
-        return await self._run(self._splitter.feed(self._attempt.held), None)
+    def __init__(self, exchange: ActiveExchange, connection: UpstreamConnection, head: AnswerHead) -> None:
+        super().__init__(exchange, connection, head)
+        assert exchange.chosen is not None
+        self._now = exchange.parts.deadlines.now
+        self._idle = exchange.chosen.timeouts.idle
+        self._seen_at = self._now()
+        self._ending = exchange.head.endpoint.ending
+        self._find = self._ending.find
+        self._splitter: EventSplitter | None = None  # None: it would hold nothing
+        self._stripper = UsageStripper() if exchange.usage_injected else None
+        self._unread: list[bytes] = []  # events that the exchange reads next
+        self._relayed = self._unread if self._stripper is None else []  # what the client has got of them
+        self._unread_bytes = 0
+        self._is_left = False  # the client has disconnected
+        self._batch = 0  # the first events are a batch, because the exchange takes their time
 
-    async def go_on(
-        self, splitter: EventSplitter | None, stripper: UsageStripper | None, events: bytes, due: float
-    ) -> OpenAnswer:
-        """Relay the rest of a stream whose head has been sent.
+    @override
+    def _fields(self) -> bytes:
+        fields, is_cached = _CACHING.subn(_UNCACHED, self._head.fields, 1)
+        return b"%b%b%b%b%b" % (
+            fields,
+            self._exchange.naming_lines(),
+            _EVENTS if self._head.is_stream is None else b"",
+            b"" if is_cached else _UNCACHED,
+            _UNBUFFERED,
+        )
 
-        Parameters
-        ----------
-        splitter, stripper
-            Those that have read it so far; None if there was nothing for them.
-        events
-            Some that have been split from it and not relayed.
-        due
-            When the deployment must have sent more, in the event loop's time.
-        """
-        self._splitter = splitter or self._splitter
-        self._stripper = stripper or self._stripper
-        self._open = OpenAnswer(self._request, self._answer.status, None)
-        return await self._run(events, due)
+    @override
+    def _due(self) -> float:
+        return min(self._seen_at + self._idle, self._exchange.end_due)
 
-    async def _run(self, events: bytes, due: float | None) -> OpenAnswer:
-        try:
-            error = await self._relay_events(events, due)
-        except asyncio.CancelledError:
-            if not survives_cancellation(self._request):
-                raise
-            error = UpstreamFailed(STOPPING, code=STOPPED)
-        if not self._tap.ended:
-            await self._finish(error)
-        self._open.end()
-        return self._open
+    @override
+    def leave(self) -> bool:
+        self._is_left = True
+        return super().leave()
 
-    async def _relay_events(self, events: bytes, due: float | None) -> UpstreamFailed | UpstreamTimeout | None:
-        try:
-            await self._pass_on(events)
-            while True:
-                if self._open.is_full:
-                    await self._attempt.drain(self._open, self._tap)
-                    due = None
-                due = min(self._now() + self._idle, self._attempt.end_due) if due is None else due
-                piece = await self._attempt.wait(self._answer.read(), due, self._tap, "idle_timeout")
-                if not piece:
-                    return None
-                due = None
-                if self._tap.ended:
-                    self._open.write(piece)
-                else:
-                    await self._pass_on(self._splitter.feed(piece))
-        except (UpstreamFailed, UpstreamTimeout) as error:
-            return error
+    @override
+    def client_ready(self) -> None:
+        self._seen_at = self._now()
+        super().client_ready()
 
-    async def _pass_on(self, events: bytes) -> None:
-        if not events:
-            self._open.write(events)
-            return
-        if len(events) > _LARGE_EVENTS:
-            relayed, done = await self._thread.run(self._read, events)
+    @override
+    def received(self, payload: bytes, chunk: bytes) -> None:
+        # Most pieces are one chunk of whole events in the middle of the stream.
+        if (
+            self._passes_chunks
+            and chunk
+            and payload.endswith(EVENT_ENDS)
+            and len(payload) <= _LARGE
+            and self._find(payload) < 0
+        ):
+            self._seen_at = self._now()
+            relayed = payload if self._stripper is None else self._stripper.strip(payload)
+            if relayed is payload:
+                self._client.write(chunk)
+            else:
+                self._write(relayed)
+            self._note(payload, relayed)
+            if self._client.is_full:
+                self._wait_for_client()
         else:
-            relayed, done = self._read(events)
-        if done < 0:
-            self._open.write(relayed)
-            return
-        self._open.write(relayed[:done])
-        await self._end(Outcome.COMPLETE)
-        self._open.write(relayed[done:] + self._splitter.rest())  # what follows the terminator is passed on unread
+            super().received(payload, chunk)
+            self._passes_chunks = (
+                self._is_chunked and self._splitter is None and not self._holds and not self._exchange.is_ending
+            )
 
-    def _read(self, events: bytes) -> tuple[bytes, int]:
-        """Return what is relayed of some events, and the position of the terminator in that, or -1."""
+    @override
+    def _take(self, piece: bytes, chunk: bytes) -> None:
+        self._seen_at = self._now()
+        if self._exchange.outcome is not None:  # what follows the terminator is passed on unread
+            self._write(piece)
+            return
+        events = piece if self._splitter is None and piece.endswith(EVENT_ENDS) else self._split(piece)
+        if len(events) > _LARGE:
+            self._flush()
+            self._read_in_thread(self._read_large, events, self._pass_on)
+            return
         relayed = events if self._stripper is None else self._stripper.strip(events)
-        self._tap.events(events, relayed)
-        return relayed, self._ending.find(relayed)
-
-    async def _end(self, outcome: Outcome, code: str | None = None) -> None:
-        self._tap.end(outcome, self._answer.status, code)
-        await finish_storing(self._request, self._tap.storing)
-
-    async def _finish(self, error: UpstreamFailed | UpstreamTimeout | None) -> None:
-        """End a stream without terminator: complete if an event contained a finish reason, otherwise cut.
-
-        A stream that needs none is complete when its body has ended.
-        """
-        rest = self._splitter.rest()
-        ended = error is None and (self._ending.optional or await self._thread.run(self._ending.find, rest) >= 0)
-        if ended or self._tap.finished:
-            relayed = rest if self._stripper is None else self._stripper.rest(rest)
-            await self._thread.run(self._tap.events, rest, relayed)
-            await self._end(Outcome.COMPLETE)
-            self._open.write(relayed)
+        done = self._find(relayed)
+        if done >= 0:
+            self._note(events, relayed)
+            self._flush()
+            self._pass_on((relayed, done))
             return
+        self._write(relayed)
+        self._note(events, relayed)
+
+    def _split(self, piece: bytes) -> bytes:
+        """Return the events that are complete."""
+        self._passes_chunks = False
+        splitter = self._splitter
+        if splitter is None:
+            splitter = self._splitter = EventSplitter(find_last=self._find)
+        events = splitter.feed(piece)
+        if splitter.is_between_events:
+            self._splitter = None
+        return events
+
+    def _pass_on(self, read: tuple[bytes, int]) -> None:
+        """Send events that have been read, up to the terminator at a position, or all for -1."""
+        relayed, done = read
+        if done < 0:
+            self._write(relayed)
+            return
+        self._write(relayed[:done])
+        self._record(Outcome.COMPLETE, None, relayed[done:] + self._rest())
+
+    def _rest(self) -> bytes:
+        splitter, self._splitter = self._splitter, None
+        return b"" if splitter is None else splitter.rest()
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def _note(self, events: bytes, relayed: bytes) -> None:
+        """Have the exchange read events, together with later ones."""
+        if not events:
+            return
+        self._unread.append(events)
+        if self._stripper is not None:
+            self._relayed.append(relayed)
+        self._unread_bytes += len(events)
+        if self._unread_bytes > self._batch:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._unread:
+            return
+        events = b"".join(self._unread)
+        relayed = events if self._stripper is None else b"".join(self._relayed)
+        self._unread_bytes, self._batch = 0, _BATCH
+        self._unread.clear()
+        self._relayed.clear()
+        self._exchange.read_events(events, relayed)
+
+    @override
+    def _note_rest(self) -> None:
+        self._flush()
+
+    def _read_large(self, events: bytes) -> tuple[bytes, int]:
+        """Read events. Return what is relayed of them, and the position of the terminator in that, or -1."""
+        relayed = events if self._stripper is None else self._stripper.strip(events)
+        self._exchange.read_events(events, relayed)
+        return relayed, self._find(relayed)
+
+    def _read_in_thread(
+        self, read: Callable[[bytes], tuple[bytes, int]], data: bytes, then: Callable[[tuple[bytes, int]], None]
+    ) -> None:
+        """Read bytes in a thread, and then do something with the result."""
+        self._hold(READING)
+
+        def go_on(reading: "asyncio.Future[tuple[bytes, int]]") -> None:
+            try:
+                if self._is_left:
+                    self._holds &= ~READING
+                    self._exchange.client_lost()
+                    return
+                then(reading.result())
+                self._go_on(READING)
+            except Exception as error:  # noqa: BLE001 -- it ends the exchange
+                self.broken(error)
+
+        self._exchange.parts.recorder.thread.submit(read, data).add_done_callback(go_on)
+
+    # -- a stream without terminator ----------------------------------------------------------------------------------
+
+    @override
+    def _conclude(self) -> None:
+        """End the stream: complete if an event contained a finish reason, otherwise cut.
+
+        A stream that needs no terminator is complete when its body has ended.
+        """
+        self._flush()
+        rest = self._rest()
+        if len(rest) > _LARGE:
+            self._read_in_thread(self._read_rest, rest, self._end_without_terminator)
+        else:
+            self._end_without_terminator(self._read_rest(rest))
+
+    def _read_rest(self, rest: bytes) -> tuple[bytes, int]:
+        """Read an incomplete event. Return what is relayed of it, and -1 if the stream is cut, 0 otherwise."""
+        is_complete = self._error is None and (self._ending.optional or self._find(rest) >= 0)
+        if not is_complete and not self._exchange.finished:
+            return b"", -1
+        relayed = rest if self._stripper is None else self._stripper.rest(rest)
+        self._exchange.read_events(rest, relayed)
+        return relayed, 0
+
+    def _end_without_terminator(self, read: tuple[bytes, int]) -> None:
+        relayed, place = read
+        if place >= 0:
+            self._record(Outcome.COMPLETE, None, relayed)
+            return
+        error = self._error
         code = error.code if error else "upstream_cut"
         message = str(error or "The deployment ended its answer in the middle.")
-        await self._end(Outcome.CUT, code)
-        self._open.write(self._ending.broken(message, code))
+        self._record(Outcome.CUT, code, self._ending.broken(message, code))

@@ -10,7 +10,7 @@ import msgspec
 from gateway.exchange.sse import data_in_place, event_spans
 from gateway.json_spans import JsonSpan, json_spans
 
-_ASKED = b'"include_usage":true'
+_INCLUDE_USAGE = b'"include_usage":true'
 _NULL = msgspec.Raw(b"null")
 _NULL_AT_END = b',"usage":null}\n\n'
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -39,13 +39,13 @@ def inject_usage(body: bytes) -> bytes:
     spoken_of = b"stream_options" in body or b"\\u" in body  # letters of a key can only be escaped as \uXXXX
     given = _named(body, 0, b"stream_options") if spoken_of else []
     if not given:
-        return _replaced(body, body.index(b"{") + 1, 0, b'"stream_options":{%b},' % _ASKED)
+        return _replaced(body, body.index(b"{") + 1, 0, b'"stream_options":{%b},' % _INCLUDE_USAGE)
     options = given[0]
     value = body[options.value : options.end]
     if len(given) > 1 or (value != b"null" and not value.startswith(b"{")):
         return body
     if value == b"null":
-        return _replaced(body, options.value, len(value), b"{%b}" % _ASKED)
+        return _replaced(body, options.value, len(value), b"{%b}" % _INCLUDE_USAGE)
     return _inject_into(body, options)
 
 
@@ -53,7 +53,7 @@ def _inject_into(body: bytes, options: JsonSpan) -> bytes:
     given = _named(body, options.value, b"include_usage")
     if not given:
         comma = b"," if body[options.value + 1 : options.end - 1].strip() else b""
-        return _replaced(body, options.value + 1, 0, _ASKED + comma)
+        return _replaced(body, options.value + 1, 0, _INCLUDE_USAGE + comma)
     asked = given[0]
     if len(given) == 1 and body[asked.value : asked.end] == b"null":
         return _replaced(body, asked.value, len(b"null"), b"true")
@@ -93,7 +93,7 @@ class UsageStripper:
         return half if self._inside else _without_usage(half)
 
     def _sift(self, events: bytes) -> bytes:
-        if not self._inside and events.endswith(b"\n\n") and events.find(b"\r") < 0:  # the usual, in less time
+        if not self._inside and events.endswith(b"\n\n") and events.find(b"\r") < 0:  # most are so
             return b"".join([_without_usage(event + b"\n\n") for event in events[:-2].split(b"\n\n")])
         kept = []
         rest = 0

@@ -12,16 +12,6 @@ from gateway.errors import BadRequest
 class Client(Protocol):
     """The connection that a request came from."""
 
-    has_begun: bool  #: whether some of the answer to the current request has been sent
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether the client has disconnected."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the write buffer is full."""
-
     def let_continue(self) -> None:
         """Ask the client for the body of its request."""
 
@@ -29,19 +19,10 @@ class Client(Protocol):
         """Return whether the connection ends with the answer to a request."""
 
     def write(self, data: bytes) -> None:
-        """Write bytes to the client."""
-
-    async def drain(self) -> None:
-        """Wait until the client accepts more data."""
+        """Write bytes to the client, unless it has disconnected."""
 
     def resume(self) -> None:
         """Resume reading, if it was paused."""
-
-    def cut(self) -> None:
-        """Close the connection in the middle of an answer, when the client has read what was written."""
-
-    def abort(self) -> None:
-        """Close the connection at once."""
 
 
 class Request:

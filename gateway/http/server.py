@@ -8,13 +8,12 @@ import resource
 import socket
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from typing_extensions import override
 
 from gateway.http.connection import CHECK_EVERY, ClientConnection, ClientConnectionOwner, Handler
-
-#: Makes a connection of a server.
-ConnectionFactory = Callable[[ClientConnectionOwner], ClientConnection]
+from gateway.http.head_cache import RequestCache
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +22,8 @@ _RESERVE = 0.25
 #: Seconds between two checks for free file descriptors, and between two log lines about their lack.
 _RETRY_EVERY = 0.5
 _LOG_EVERY = 30.0
+#: Seconds between two checks whether requests are being answered.
+_IDLE_CHECK: Final = 0.05
 
 
 class Server(ClientConnectionOwner):
@@ -37,8 +38,8 @@ class Server(ClientConnectionOwner):
         The handler of requests.
     first_byte
         Returns the seconds that a new connection has for its first byte.
-    connect
-        Makes each connection.
+    cache
+        Is offered each request before it is parsed.
 
     Attributes
     ----------
@@ -46,11 +47,9 @@ class Server(ClientConnectionOwner):
         Whether each connection ends with its current or next answer.
     """
 
-    def __init__(
-        self, handler: Handler, first_byte: Callable[[], float], connect: ConnectionFactory = ClientConnection
-    ) -> None:
+    def __init__(self, handler: Handler, first_byte: Callable[[], float], cache: RequestCache | None = None) -> None:
         self.handler = handler
-        self._connect = connect
+        self.cache = cache
         self.first_byte = first_byte
         self.draining = False
         self._loop = asyncio.get_running_loop()
@@ -73,15 +72,26 @@ class Server(ClientConnectionOwner):
         self._look_later()
 
     @property
-    def tasks(self) -> "list[asyncio.Task[None]]":
-        """The tasks that are answering a request."""
-        return [connection.task for connection in self._connections if connection.task is not None]
+    def is_busy(self) -> bool:
+        """Whether a request is being answered."""
+        return any(connection.is_busy for connection in self._connections)
+
+    async def wait_until_idle(self, seconds: float) -> None:
+        """Wait until no request is being answered, at most for some seconds."""
+        deadline = self._loop.time() + seconds
+        while self.is_busy and self._loop.time() < deadline:  # noqa: ASYNC110 -- the end of the last answer is no event
+            await asyncio.sleep(_IDLE_CHECK)
 
     def drain(self) -> None:
-        """End each connection with its current or next answer, and have all requests answered by tasks."""
+        """End each connection with its current or next answer."""
         self.draining = True
         for connection in list(self._connections):
-            connection.hand_over()
+            connection.drain()
+
+    def stop_answers(self) -> None:
+        """End all answers at once, as far as the clients can still be told."""
+        for connection in list(self._connections):
+            connection.stop()
 
     def stop(self) -> None:
         """Stop accepting connections."""
@@ -97,8 +107,7 @@ class Server(ClientConnectionOwner):
         self.drain()
         for connection in list(self._connections):
             connection.end_if_idle()
-        if tasks := self.tasks:
-            await asyncio.wait(tasks, timeout=seconds)
+        await self.wait_until_idle(seconds)
         if self._checking is not None:
             self._checking.cancel()
         for connection in list(self._connections):
@@ -114,7 +123,7 @@ class Server(ClientConnectionOwner):
     async def _accept(self) -> None:
         # A copy, because closing the server also closes its socket.
         sock = self._listening.dup()
-        server = await self._loop.create_server(partial(self._connect, self), sock=sock, backlog=1024)
+        server = await self._loop.create_server(partial(ClientConnection, self), sock=sock, backlog=1024)
         if self._is_stopped:
             server.close()
         else:

@@ -131,7 +131,7 @@ class _Supervisor:
         self._sidecars = sidecars
         self._stop = asyncio.Event()
         self._stopped_by = signal.SIGTERM
-        self._reload_asked = asyncio.Event()
+        self._reload_due = asyncio.Event()
         self._failure: AuditError | None = None
 
     async def run(self) -> None:
@@ -155,7 +155,7 @@ class _Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop_by, number)
-        reload.on_hangup(self._reload_asked.set, partial(self._stop_by, signal.SIGINT))
+        reload.on_hangup(self._reload_due.set, partial(self._stop_by, signal.SIGINT))
 
     def _stop_by(self, number: signal.Signals) -> None:
         """Stop. SIGTERM gives load balancers time to notice; Ctrl-C waits only for requests in flight."""
@@ -232,7 +232,7 @@ class _Supervisor:
         tasks = [asyncio.create_task(child.run()) for child in front]
         background = [
             asyncio.create_task(self._log_address(front)),
-            asyncio.create_task(self._reload_when_asked(workers, sidecars)),
+            asyncio.create_task(self._reload_when_due(workers, sidecars)),
         ]
         stopped = asyncio.create_task(self._stop.wait())
         try:
@@ -245,10 +245,10 @@ class _Supervisor:
                 task.cancel()
             await _end(front, tasks, self._config.gateway.drain + _STOP_GRACE, self._stopped_by)
 
-    async def _reload_when_asked(self, workers: list[Child], sidecars: list[Child]) -> None:
+    async def _reload_when_due(self, workers: list[Child], sidecars: list[Child]) -> None:
         while True:
-            await self._reload_asked.wait()
-            self._reload_asked.clear()
+            await self._reload_due.wait()
+            self._reload_due.clear()
             try:
                 new = reload.reread(self._config, self._read)
             except UsageError as error:

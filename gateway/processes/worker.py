@@ -26,12 +26,9 @@ from gateway.auth import Authenticator
 from gateway.catalog import Catalog
 from gateway.exchange.app import Gateway, Router, json_answer
 from gateway.exchange.endpoints import ENDPOINTS
+from gateway.exchange.forwarder import Forwarder
 from gateway.exchange.pass_through import pass_through
-from gateway.exchange.short_way import UsualRequests
 from gateway.http import Request, Server, WholeAnswer
-from gateway.http.connection import ClientConnection
-from gateway.http.server import ConnectionFactory
-from gateway.http.short_connection import ShortConnection
 from gateway.limits.key_limits import KeyLimits
 from gateway.rare_log import RareLog
 from gateway.recording import spool, telemetry
@@ -42,8 +39,7 @@ from gateway.recording.spool import SpoolWriter
 from gateway.routing.slots import DeploymentSlots
 from gateway.routing.table import RoutingTable
 from gateway.snapshot import SnapshotReader
-from gateway.upstreams import Upstream
-from gateway.upstreams.lean import LeanUpstream
+from gateway.upstreams.pool import ConnectionPool
 from gateway.welcome import WelcomePage
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -112,7 +108,7 @@ async def _serve(settings: bootstrap.WorkerBootstrap) -> None:
     ]
     await _drain(gateway, server, noticed=await ending)
     await server.close(_LAST_WORDS)
-    await gateway.upstream.close()
+    gateway.pool.close()
     for task in background:
         task.cancel()
     await asyncio.gather(*background, return_exceptions=True)
@@ -151,30 +147,22 @@ def _reload(gateway: Gateway, settings: bootstrap.WorkerBootstrap) -> None:
     parent_pipe.report(serving=settings.generation)
 
 
-def paths(gateway: Gateway) -> Router:
-    """Return the router with all endpoints."""
-    paths, catalog, health = Router(), Catalog(gateway), Health(gateway)
-    for endpoint in ENDPOINTS:
-        paths.add("POST", f"/v1/{endpoint.path}", partial(endpoint.forward, gateway))
-    paths.add_rest("POST", partial(pass_through, gateway))
-    paths.add("GET", "/", WelcomePage(gateway).show)
-    paths.add("GET", "/v1/models", catalog.list)
-    paths.add("GET", "/v1/models/", catalog.one)
-    paths.add("GET", "/healthz", health.alive)
-    paths.add("GET", "/readyz", health.ready)
-    paths.add("GET", "/metrics", health.metrics)
-    return paths
-
-
-def serve(gateway: Gateway, *, short_way: bool = True) -> Server:
-    """Return the server of a worker, with or without the short way. It does not listen yet."""
-    router = paths(gateway)
-    connect: ConnectionFactory = ClientConnection
-    if short_way and isinstance(gateway.upstream, LeanUpstream):
-        targets = {f"/v1/{endpoint.path}": endpoint for endpoint in ENDPOINTS}
-        short = UsualRequests(gateway, router, gateway.upstream.pool, targets)
-        connect = partial(ShortConnection, short_way=short)
-    return Server(router.serve, lambda: gateway.config.gateway.first_byte, connect)
+def serve(gateway: Gateway, *, remembers: bool = True) -> Server:
+    """Return the server of a worker, which does not listen yet; ``remembers``: whether heads of requests are."""
+    router, catalog, health = Router(), Catalog(gateway), Health(gateway)
+    targets = {f"/v1/{endpoint.path}": endpoint for endpoint in ENDPOINTS}
+    forwarder = Forwarder(gateway, targets)
+    for target, endpoint in targets.items():
+        router.add("POST", target, partial(forwarder.forward, endpoint))
+    router.add_rest("POST", partial(pass_through, gateway, forwarder))
+    router.add("GET", "/", WelcomePage(gateway).show)
+    router.add("GET", "/v1/models", catalog.list)
+    router.add("GET", "/v1/models/", catalog.one)
+    router.add("GET", "/healthz", health.alive)
+    router.add("GET", "/readyz", health.ready)
+    router.add("GET", "/metrics", health.metrics)
+    first_byte = lambda: gateway.config.gateway.first_byte  # noqa: E731 -- of the configuration then
+    return Server(router.serve, first_byte, forwarder if remembers else None)
 
 
 def build(settings: bootstrap.WorkerBootstrap) -> Gateway:
@@ -191,20 +179,12 @@ def build(settings: bootstrap.WorkerBootstrap) -> Gateway:
         table=RoutingTable(config),
         authenticator=_authenticator(settings, snapshot),
         snapshot=snapshot,
-        upstream=_upstream(config.gateway.upstream),
+        pool=ConnectionPool(),
         slots=slots,
         limits=KeyLimits(folders.limits, config.gateway.workers),
         recorder=Recorder(SpoolWriter(folders.spool, name), counters, Redactor(config.gateway.redact)),
         metrics_page=telemetry.MetricsPage(folders.counters, folders.spool, folders.snapshot, slots.states),
     )
-
-
-def _upstream(implementation: str) -> Upstream:
-    if implementation == "lean":
-        return LeanUpstream()
-    from gateway.upstreams.reference import ReferenceUpstream  # noqa: PLC0415 -- aiohttp is a quarter of a worker's start
-
-    return ReferenceUpstream()
 
 
 def _authenticator(settings: bootstrap.WorkerBootstrap, snapshot: SnapshotReader) -> Authenticator:
@@ -268,21 +248,14 @@ async def _drain(gateway: Gateway, server: Server, *, noticed: bool) -> None:
     """Serve until no request is in flight, and end those that are not done in time."""
     gateway.draining = True
     server.drain()
-    await asyncio.sleep(0)  # what was handed over has begun before it may be cancelled
     limits = gateway.config.gateway
     deadline = time.monotonic() + limits.drain
     if noticed:
         await asyncio.sleep(min(limits.drain_notice, limits.drain))
-    await _wait_until_idle(server, deadline)
+    await server.wait_until_idle(deadline - time.monotonic())
     server.stop()
-    await _wait_until_idle(server, deadline)  # the connections accepted last
-    for task in server.tasks:
-        task.cancel()
-
-
-async def _wait_until_idle(server: Server, deadline: float) -> None:
-    while server.tasks and time.monotonic() < deadline:  # noqa: ASYNC110 -- an emptied list is no event
-        await asyncio.sleep(0.05)
+    await server.wait_until_idle(deadline - time.monotonic())  # the connections accepted last
+    server.stop_answers()
 
 
 if __name__ == "__main__":

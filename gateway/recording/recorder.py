@@ -46,16 +46,17 @@ class Recorder:
     _rare: RareLog = field(default_factory=lambda: RareLog(log))
 
     def keep(self, exchange: Exchange) -> "asyncio.Task[None] | None":
-        """Write one exchange to the spool. A copy that cannot be written is counted as dropped.
+        """Redact an exchange. A copy that cannot be written is counted as dropped.
 
         Returns
         -------
-        None if that is done. For a copy above `LARGE_COPY` the task that does it, also if nobody waits for it.
+        None if `write_held` writes the record. For a copy above `LARGE_COPY` the task that does it, also if nobody
+        waits for it.
         """
-        if self._is_full():
-            return None
         if len(exchange.request or b"") + len(exchange.response or b"") <= LARGE_COPY:
-            self._store(exchange, _encode(exchange, self.redactor))
+            self.hold(exchange)
+            return None
+        if self._is_full():
             return None
         writing = asyncio.get_running_loop().create_task(self._keep_large(exchange))
         self._unwritten.add(writing)
@@ -63,8 +64,8 @@ class Recorder:
         return writing
 
     def hold(self, exchange: Exchange) -> None:
-        """Redact an exchange with a copy of at most `LARGE_COPY` bytes, and hold its record until `write_held`."""
-        if self._is_full():
+        """Redact an exchange with a copy of at most `LARGE_COPY` bytes, whose record `write_held` writes."""
+        if self.spool_full and self._is_full():
             return
         record = _encode(exchange, self.redactor)
         if record is None:
@@ -73,7 +74,7 @@ class Recorder:
             self._held.append((record, exchange.at_us // 1000))
 
     def write_held(self) -> None:
-        """Write all records that are held to the spool. One that cannot be written is counted as dropped."""
+        """Write all records that are held to the spool, by one write."""
         if self.ended:
             self.counters.add(IN_FLIGHT, -self.ended)
             self.ended = 0
@@ -100,9 +101,7 @@ class Recorder:
         self.counters.add(("biasmeter_capture", reason))
 
     async def _keep_large(self, exchange: Exchange) -> None:
-        self._store(exchange, await self.thread.run(_encode, exchange, self.redactor))
-
-    def _store(self, exchange: Exchange, record: bytes | None) -> None:
+        record = await self.thread.submit(_encode, exchange, self.redactor)
         if record is None:
             self.count_skipped("dropped_unwritable")
         else:

@@ -21,7 +21,6 @@ _COUNTERS = {
     "biasmeter_requests": (("endpoint", "route", "deployment", "origin", "status"), "Requests answered."),
     "biasmeter_tokens": (("deployment", "origin", "type"), "Tokens that the deployment reported."),
     "biasmeter_upstream_errors": (("deployment", "origin", "error_type"), "Requests that a deployment failed."),
-    "biasmeter_short_way": (("kind",), "Requests answered on the short way, without a task: unary or stream."),
     "biasmeter_capture": (("outcome",), "Requests to a known model, by what became of their copy."),
     "biasmeter_spool_quarantined_bytes": ((), "Damaged bytes set aside from the spool."),
     "biasmeter_spool_quarantine_dropped_bytes": ((), "Damaged bytes that the full quarantine did not take or keep."),

@@ -14,27 +14,9 @@ class WorkThread:
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large copies")
 
-    async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        """Do a piece of work. A cancellation during the work takes effect at the caller's next wait.
-
-        Raises
-        ------
-        Exception
-            What the function raises.
-        """
-        task = asyncio.current_task()
-        assert task is not None
-        work = asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
-        cancelled = False
-        while not work.done():
-            try:
-                await asyncio.wait([work])
-            except asyncio.CancelledError:
-                task.uncancel()
-                cancelled = True
-        if cancelled:
-            task.cancel()
-        return work.result()
+    def submit(self, function: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
+        """Do a piece of work. The future has what the function returns or raises."""
+        return asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
 
     def close(self) -> None:
         """End the thread. Work that has not started is dropped."""

@@ -15,7 +15,7 @@ Results of requests that were admitted before the breaker last opened or closed 
 """
 
 from enum import Enum, IntEnum, auto
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -64,6 +64,10 @@ class Ticket(msgspec.Struct, frozen=True, gc=False):
 
     epoch: int
     trial: int  #: until when it is waited for, if it is a trial; else 0
+
+
+#: Of a request that does not affect the breaker: no breaker has opened or closed so often.
+UNCOUNTED: Final = Ticket(-1, 0)
 
 
 def admit(row: BreakerRow, now: int) -> Ticket | None:

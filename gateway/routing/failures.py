@@ -2,14 +2,14 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from random import random
 
 from auditor.config import Route
-from auditor.domain.retry_after import read_retry_after
 from gateway.errors import UpstreamFailed, UpstreamTimeout
+from gateway.upstreams.answer_heads import AnswerHead
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 8.0  # seconds, of the exponential backoff
 #: A longer Retry-After is not waited for: the answer is relayed, and the client decides.
@@ -29,8 +29,7 @@ _BLOCKED = re.compile(
 class ErrorAnswer:
     """A deployment's answer with an error status, whole."""
 
-    status: int
-    headers: Sequence[tuple[str, str]]
+    head: AnswerHead
     body: bytes
 
 
@@ -47,9 +46,13 @@ class UpstreamRefused(Exception):  # noqa: N818 -- what it did
     """The deployment answered with an error status."""
 
     def __init__(self, refusal: ErrorAnswer) -> None:
-        super().__init__(f"status {refusal.status}")
+        super().__init__(f"status {refusal.head.status}")
         self.refusal = refusal
-        self.code = error_type_of(refusal.status) or "http_error"
+        self.code = error_type_of(refusal.head.status) or "http_error"
+
+
+class HungUp(Exception):  # noqa: N818 -- never reaches a client
+    """A kept connection ended before any byte of an answer: the server closed it at the moment of its reuse."""
 
 
 #: The ways in which an attempt can fail before the client has received a byte.
@@ -67,9 +70,9 @@ def error_type_of(status: int) -> str | None:
 
 def kind_of(failure: AttemptFailed) -> FailureKind:
     """Return the kind of a failure. A long prompt or a content filter is recognised by the text of the error."""
-    if not isinstance(failure, UpstreamRefused) or retry_may_help(failure.refusal.status):
+    if not isinstance(failure, UpstreamRefused) or retry_may_help(failure.refusal.head.status):
         return FailureKind.GENERAL
-    if failure.refusal.status in {400, 413, 422}:
+    if failure.refusal.head.status in {400, 413, 422}:
         if _TOO_LONG.search(failure.refusal.body):
             return FailureKind.CONTEXT_WINDOW
         if _BLOCKED.search(failure.refusal.body):
@@ -81,7 +84,7 @@ def refuses_stream_options(failure: AttemptFailed) -> bool:
     """Return whether a deployment refuses a request because of ``stream_options``."""
     if not isinstance(failure, UpstreamRefused):
         return False
-    return failure.refusal.status in {400, 422} and b"stream_options" in failure.refusal.body
+    return failure.refusal.head.status in {400, 422} and b"stream_options" in failure.refusal.body
 
 
 def fallbacks(route: Route, kind: FailureKind) -> tuple[str, ...]:
@@ -115,7 +118,7 @@ def wait_before(retry: int, failure: AttemptFailed, draw: Callable[[], float] = 
     backoff = draw() * min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** (retry - 1))
     if not isinstance(failure, UpstreamRefused):
         return backoff
-    asked = read_retry_after(dict(failure.refusal.headers)) or 0.0
+    asked = failure.refusal.head.retry_after or 0.0
     return max(backoff, asked) if asked <= LONGEST_RETRY_AFTER else math.inf
 
 

@@ -96,7 +96,7 @@ def _row_of(fields: tuple[Any, ...]) -> ExchangeRow:
             _NONE_OF_FOUR
             if ref is None and parent is None and request_hash is None and response_hash is None
             else _links(ref, parent, request_hash, response_hash),
-            _asked(fields[2:14]),
+            _request_fields(fields[2:14]),
             _ended(_ENDED(fields)),
         )
     )  # fmt: skip
@@ -164,7 +164,7 @@ def _tags(tags: tuple[tuple[str, str], ...]) -> bytes:
     return _cell(b"\1" + json.dumps(clean).encode())
 
 
-_ASKED: Sequence[Callable[[Any], bytes]] = (
+_REQUEST_FIELDS: Sequence[Callable[[Any], bytes]] = (
     _text, _text, _text, _text, _clean_text, _smallint, _text, _boolean, _smallint, _text, _double, _text,
 )  # fmt: skip
 _ENDED_KINDS: Sequence[Callable[[Any], bytes]] = (_text, _text, _clean_text, _boolean, _boolean, _clean_text)
@@ -172,8 +172,8 @@ _ENDED = itemgetter(*(Exchange._fields.index(name) for name in FACTS[-len(_ENDED
 
 
 @lru_cache(maxsize=4000)
-def _asked(fields: tuple[Any, ...]) -> bytes:
-    return b"".join(kind(value) for kind, value in zip(_ASKED, fields, strict=True))
+def _request_fields(fields: tuple[Any, ...]) -> bytes:
+    return b"".join(kind(value) for kind, value in zip(_REQUEST_FIELDS, fields, strict=True))
 
 
 @lru_cache(maxsize=1000)

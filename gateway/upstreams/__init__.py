@@ -1,14 +1,11 @@
-"""The interface to deployments, with two implementations: our own HTTP client, and aiohttp's.
+"""Connections to deployments: an HTTP/1.1 client on `httptools`, directly on the event loop.
 
-An implementation translates errors into `UpstreamFailed` and returns bytes as they arrive. It has no timeout except for
-connecting, no retry except the one of `Upstream.send`, and does not read content.
+A `ConnectionPool` keeps the connections. An `UpstreamConnection` carries one request at a time, and gives its follower
+the head of the answer and the bytes of its body as they arrive. Nothing here reads content, waits for an answer, or
+sends a request again.
 """
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Final, Literal, Protocol
-
-import msgspec
+from typing import Final, Literal
 
 from gateway.errors import UpstreamFailed
 
@@ -31,60 +28,3 @@ _WHY: Final[dict[UpstreamFailureCode, str]] = {
 def upstream_failed(code: UpstreamFailureCode) -> UpstreamFailed:
     """Return the error for the client."""
     return UpstreamFailed(_WHY[code], code=code)
-
-
-class UpstreamRequest(msgspec.Struct, frozen=True):
-    """One request to a deployment."""
-
-    url: str
-    headers: dict[str, str]  #: names in lower case, without the length of the body
-    body: bytes
-    connect_timeout: float  #: seconds
-    method: str = "POST"
-    ca_file: Path | None = None  #: certificates of the accepted authorities; None: those that the system trusts
-
-
-class UpstreamAnswer(Protocol):
-    """An answer whose head has arrived."""
-
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-
-    @property
-    def headers(self) -> Sequence[tuple[str, str]]:
-        """Header fields in the order they came, names in lower case."""
-
-    @property
-    def held(self) -> int:
-        """Bytes of the body that `read` returns without waiting, if that is known."""
-
-    async def read(self) -> bytes:
-        """Return the bytes of the body that have arrived, at least one, or ``b""`` at its end.
-
-        Raises
-        ------
-        UpstreamFailed
-            The connection ended before the body did.
-        """
-
-    def close(self) -> None:
-        """Release the connection; it is closed if the answer was not read to its end."""
-
-
-class Upstream(Protocol):
-    """Sends requests to deployments."""
-
-    async def send(self, request: UpstreamRequest) -> UpstreamAnswer:
-        """Send a request and wait for the head of its answer.
-
-        A pooled connection that is closed before any byte of the answer is replaced once.
-
-        Raises
-        ------
-        UpstreamFailed
-            The deployment cannot be reached, or closed the connection without an answer.
-        """
-
-    async def close(self) -> None:
-        """Close all connections."""

@@ -1,54 +1,54 @@
-"""Heads of usual answers, read line by line; most lines, and many heads, are the same in each answer of a deployment.
+"""Heads of answers. Plain ones are read line by line, because most lines are the same in each answer of a deployment.
 
-Only what every reader of HTTP understands in one way is read here. Everything else is left to the parser.
+Only what every reader of HTTP understands in one way is read by `AnswerHeads`. Everything else is left to the parser,
+and `read_fields` makes the same of it.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from gateway.headers import is_returned
-from gateway.http.answer import own_lines
+from auditor.domain.retry_after import read_retry_after
+from gateway.headers import is_returned, returned_lines
 from gateway.primitives import split_head
-from gateway.routing.failures import retry_may_help
-from gateway.upstreams.connection import KEPT, seconds_kept
 
 _OK: Final = b"HTTP/1.1 200 OK"
 _REFUSED: Final = re.compile(rb"HTTP/1\.1 (4[0-9]{2}) [\x20-\x7e]{0,100}")
+#: These may say after which time the request may be sent again.
+_RETRIED: Final = frozenset({408, 409, 429})
 _MOST_HEAD: Final = 8192
 _MOST_LINES: Final = 64
 _MOST_KNOWN: Final = 4096
 _MOST_WHOLE: Final = 512
-#: The largest line with the size of a chunk.
-_SIZE_LINE: Final = 10
-_HEX: Final = b"0123456789abcdefABCDEF"
 _FIELD: Final = re.compile(r"([A-Za-z0-9_-]{1,100}): ([\x21-\x7e](?:[\x20-\x7e]{0,2000}[\x21-\x7e])?)")
 _DIGITS: Final = re.compile(r"[0-9]{1,8}")
-#: They say that the answer is read in another way than usual.
-_UNUSUAL: Final = frozenset({"content-encoding", "trailer", "upgrade"})
+#: They say that the answer is read in another way.
+_PARSED: Final = frozenset({"content-encoding", "trailer", "upgrade"})
 _EVENTS: Final = "text/event-stream"
-_CACHING: Final = re.compile(rb"\r\ncache-control: [^\r]*")
-_UNCACHED: Final = b"\r\ncache-control: no-cache"
-_UNBUFFERED: Final = b"\r\nx-accel-buffering: no"
+#: Seconds for which an idle connection is kept, and how many seconds before its server would close it.
+KEPT: Final = 30.0
+_MARGIN: Final = 1.0
+_TIMEOUT: Final = re.compile(r"timeout=(\d{1,9})")
 
 
 class AnswerHead(msgspec.Struct, frozen=True, gc=False):
-    """The head of a final answer whose connection is kept: of status 200, or a refusal."""
+    """The head of a final answer."""
 
     status: int
     fields: bytes  #: the lines for the client, each with a line break before it
-    length: int  #: bytes of the body; -1: it is chunked
-    body_at: int  #: where the body begins
-    seconds: float  #: for which the connection is kept
-    is_stream: bool  #: of events
+    length: int  #: bytes of the body; -1: something else says where it ends
+    body_at: int  #: where the body begins, in the bytes that `AnswerHeads.read` has got
+    seconds: float  #: for which the connection is kept, if it is
+    is_stream: bool | None  #: of events; None: nothing says what the content is
+    content_encoding: str | None = None
+    retry_after: float | None = None  #: seconds
 
-    def of_stream(self, naming: bytes) -> bytes:
-        """Return the head of a stream for the client; ``naming`` are `gateway.headers.naming_lines`."""
-        fields, is_said = _CACHING.subn(_UNCACHED, self.fields, 1)
-        return b"HTTP/1.1 200 OK%b%b%b%b%b\r\ntransfer-encoding: chunked\r\n\r\n" % (
-            fields, naming, b"" if is_said else _UNCACHED, _UNBUFFERED, own_lines(),
-        )  # fmt: skip
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the body cannot be read as it is."""
+        return self.content_encoding is not None and self.content_encoding != "identity"
 
 
 class _Line(msgspec.Struct, frozen=True, gc=False):
@@ -65,7 +65,7 @@ class _Line(msgspec.Struct, frozen=True, gc=False):
 
 _NOTHING: Final = _Line("", b"")
 #: The parser reads an answer with such a line.
-_UNUSUAL_LINE: Final = _Line("", b"")
+_PARSED_LINE: Final = _Line("", b"")
 _NO_DIGITS: Final = -1  #: no digits have been split off
 #: The line of a length whose digits have been split off.
 _SPLIT_LENGTH: Final = _Line("", b"", length=0)
@@ -80,7 +80,7 @@ class AnswerHeads:
         self._whole: dict[bytes, AnswerHead] = {}
 
     def read(self, data: bytes) -> AnswerHead | None:
-        """Read the head that ``data`` begin with; None if it is incomplete or not usual."""
+        """Read the head that ``data`` begin with; None if it is incomplete or must be parsed."""
         split = split_head(data, _MOST_HEAD)
         if split is None:
             end = data.find(b"\r\n\r\n", 0, _MOST_HEAD)
@@ -111,10 +111,10 @@ class AnswerHeads:
         kind: _Line | None = None
         is_chunked, seconds = False, KEPT
         for line in lines:
-            said = known.get(line) or self._learn(line)
+            said = known.get(line) or self._remember(line)
             if said is _NOTHING:
                 continue
-            if said is _UNUSUAL_LINE:
+            if said is _PARSED_LINE:
                 return None
             if said.name:
                 returned[said.name] = said.text
@@ -130,18 +130,18 @@ class AnswerHeads:
         body_length = -1 if length is None else length
         return AnswerHead(status, b"".join(returned.values()), body_length, body_at, seconds, kind.is_stream)
 
-    def _learn(self, line: bytes) -> _Line:
+    def _remember(self, line: bytes) -> _Line:
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        said = self._known[line] = _read_line(line) or _UNUSUAL_LINE
+        said = self._known[line] = _read_line(line) or _PARSED_LINE
         return said
 
 
 def _read_refusal(line: bytes) -> int:
-    """Return the status that the first line says if the client is to get it, whoever would be asked next; else 0."""
+    """Return the status of a refusal that says nothing about a later time, or 0."""
     refused = _REFUSED.fullmatch(line)
     status = 0 if refused is None else int(refused[1])
-    return 0 if retry_may_help(status) else status
+    return 0 if status in _RETRIED else status
 
 
 def _read_length(value: str) -> _Line | None:
@@ -176,7 +176,7 @@ def _read_line(line: bytes) -> _Line | None:
     if field is None:
         return None
     name, value = field[1].lower(), field[2]
-    if name in _UNUSUAL:
+    if name in _PARSED:
         return None
     if name in _FRAMING:
         return _FRAMING[name](value.lower())
@@ -187,32 +187,25 @@ def _read_line(line: bytes) -> _Line | None:
     return _Line(name, f"\r\n{name}: {value}".encode(), is_type=is_type, is_stream=is_stream)
 
 
-def read_chunks(data: bytes, start: int) -> bytes | None:
-    """Return the body of a chunked answer, whose chunks begin at ``start``; None if it is incomplete.
+def read_fields(status: int, fields: Sequence[tuple[str, str]]) -> AnswerHead:
+    """Return the head that the parser has read; names in lower case."""
+    last = dict(fields)
+    kind = last.get("content-type")
+    return AnswerHead(
+        status,
+        returned_lines(fields),
+        -1,
+        0,
+        seconds_kept(fields),
+        None if kind is None else kind.lower().startswith(_EVENTS),
+        last.get("content-encoding"),
+        read_retry_after(last),
+    )
 
-    Raises
-    ------
-    ValueError
-        The chunks are not usual: they have extensions or a trailer, or something follows them.
-    """
-    pieces: list[bytes] = []
-    while True:
-        line = data.find(b"\r\n", start, start + _SIZE_LINE)
-        size = data[start:] if line < 0 else data[start:line]
-        if (
-            size.rstrip(b"\r" if line < 0 else b"").strip(_HEX)
-            or (line < 0 and len(size) >= _SIZE_LINE)
-            or line == start
-        ):
-            raise ValueError("a chunk has no usual size")
-        begin = line + 2
-        end = begin + int(size, 16) if line >= 0 else len(data)
-        after = data[end : end + 2]
-        if not b"\r\n".startswith(after) or (end == begin and len(data) > end + 2):
-            raise ValueError("a chunk does not end as usual")
-        if len(after) < 2:
-            return None
-        if end == begin:
-            return b"".join(pieces)
-        pieces.append(data[begin:end])
-        start = end + 2
+
+def seconds_kept(fields: Sequence[tuple[str, str]]) -> float:
+    """Return the seconds to keep the connection: 30, or a little less than the server announces."""
+    for name, value in fields:
+        if name == "keep-alive" and (said := _TIMEOUT.search(value)):
+            return min(KEPT, int(said[1]) - _MARGIN)
+    return KEPT

@@ -1,4 +1,4 @@
-"""Chunks of an answer's body as they arrive (RFC 9112, section 7.1), of the usual kind: no extensions, no trailer."""
+"""Chunks of an answer's body as they arrive (RFC 9112, section 7.1), the plain ones: no extensions, no trailer."""
 
 import re
 from typing import Final, NamedTuple
@@ -19,7 +19,7 @@ class CompleteChunks(NamedTuple):
 
 
 def read_size(word: bytes) -> int | None:
-    """Return the size of a chunk, which ``word`` is to say in hexadecimal digits; None if it is not usual."""
+    """Return the size of a chunk, which ``word`` is to say in hexadecimal digits; None if it is not plain."""
     try:
         return _known[word]
     except KeyError:
@@ -32,31 +32,13 @@ def read_size(word: bytes) -> int | None:
     return size
 
 
-def begins(data: bytes, start: int) -> bool:
-    """Return whether the first chunk begins at ``start`` with a byte at least.
-
-    Raises
-    ------
-    ValueError
-        It is not usual, or empty.
-    """
-    line = data.find(b"\r\n", start, start + SIZE_LINE)
-    if line < 0:
-        if len(data) >= start + SIZE_LINE:
-            raise ValueError("a chunk has no usual size")
-        return False
-    if not read_size(data[start:line]):
-        raise ValueError("the first chunk is not usual")
-    return len(data) > line + 2
-
-
 def read_complete(data: bytes) -> CompleteChunks:
-    """Read the complete chunks that ``data`` begin with. They end where something unusual begins, at the latest.
+    """Read the complete chunks that ``data`` begin with. They end before a chunk that is not plain.
 
     Raises
     ------
     ValueError
-        It begins with something unusual.
+        It begins with a chunk that is not plain.
     """
     pieces: list[bytes] = []
     at = 0
@@ -67,7 +49,7 @@ def read_complete(data: bytes) -> CompleteChunks:
         end = begin + (size or 0)
         if size is None or not b"\r\n".startswith(data[end : end + 2]):
             if at == 0:
-                raise ValueError("a chunk is not usual")
+                raise ValueError("a chunk is not plain")
             break
         if end + 2 > len(data):
             break
@@ -75,5 +57,5 @@ def read_complete(data: bytes) -> CompleteChunks:
         pieces.append(data[begin:end])
         at = end + 2
     if at == 0 and line < 0 and len(data) >= SIZE_LINE:
-        raise ValueError("a chunk has no usual size")
+        raise ValueError("a chunk has no plain size")
     return CompleteChunks(pieces[0] if len(pieces) == 1 else b"".join(pieces), at, is_last)

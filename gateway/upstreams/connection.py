@@ -1,15 +1,19 @@
-"""One connection to a deployment, which carries one request at a time until one side closes it."""
+"""One connection to a deployment, which carries one request at a time until one side closes it.
+
+The head and the chunks of a plain answer are read here, and remembered (`gateway.upstreams.answer_heads`,
+`gateway.upstreams.chunks`). Everything else is read by the parser. A follower does not notice which of them reads.
+"""
 
 import asyncio
-import re
 import ssl
 from typing import Final, Protocol, cast
 
 import httptools
 from typing_extensions import override
 
-from gateway.upstreams import UpstreamFailureCode, upstream_failed
-from gateway.upstreams.answer import PooledAnswer
+from gateway.upstreams import UpstreamFailureCode
+from gateway.upstreams.answer_heads import AnswerHead, AnswerHeads, read_fields
+from gateway.upstreams.chunks import SIZE_LINE, read_complete, read_size
 
 #: Host, port, and TLS context; None: no TLS.
 ConnectionKey = tuple[str, int, ssl.SSLContext | None]
@@ -17,19 +21,13 @@ ConnectionKey = tuple[str, int, ssl.SSLContext | None]
 #: Maximum bytes without a body byte: the head (some servers send long policies there), chunk sizes, trailers.
 _MAX_OVERHEAD: Final = 64 << 10
 _MAX_FIELDS: Final = 128
-#: Maximum bytes of a body that wait to be read.
-_MAX_HELD: Final = 128 << 10
 #: Bytes of a request that are written before the write buffer is checked.
 _PIECE: Final = 256 << 10
-#: Seconds for which an idle connection is kept, and how many seconds before its server would close it.
-KEPT: Final = 30.0
-_MARGIN: Final = 1.0
+#: Bytes of an incomplete chunk that are held; the parser passes on the pieces of a larger one.
+_MOST_HELD: Final = 16 << 10
 _NOTHING: Final = memoryview(b"")
-_TIMEOUT: Final = re.compile(r"timeout=(\d{1,9})")
-
-
-class HungUp(Exception):  # noqa: N818 -- never leaves this package
-    """The connection ended before any byte of an answer."""
+#: Stands before the chunks with which the parser begins.
+_CHUNKED: Final = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 class _NotHttp(Exception):  # noqa: N818 -- never leaves this file
@@ -37,17 +35,35 @@ class _NotHttp(Exception):  # noqa: N818 -- never leaves this file
 
 
 class AnswerFollower(Protocol):
-    """Reads the bytes of one answer in place of the parser (`UpstreamConnection.follow`)."""
+    """Gets one answer as it arrives. After `ended`, `failed` or `UpstreamConnection.abort` it gets nothing more."""
 
-    def received(self, data: bytes) -> None:
-        """Take bytes of the answer."""
+    def answered(self, head: AnswerHead, body: bytes) -> None:
+        """Take a whole answer that has come at once, in place of `began`, `received` and `ended`."""
+        self.began(head)
+        if body:
+            self.received(body, b"")
+        self.ended()
 
-    def upstream_lost(self) -> None:
-        """Call `UpstreamConnection.parse`, because the connection has ended."""
+    def began(self, head: AnswerHead) -> None:
+        """Take the head."""
+
+    def received(self, payload: bytes, chunk: bytes) -> None:
+        """Take bytes of the body, at least one; ``chunk``: the chunk they came in, if they are just one chunk."""
+
+    def ended(self) -> None:
+        """Take note that the body is complete. The connection may serve another request already."""
+
+    def failed(self, code: UpstreamFailureCode) -> None:
+        """Take note that the connection ended before the answer did."""
+
+    def broken(self, error: Exception) -> None:
+        """End after an error of another method."""
 
 
 class ConnectionOwner(Protocol):
     """The owner of connections, which is notified of their state."""
+
+    heads: AnswerHeads  #: reads the heads of all answers
 
     def opened(self, connection: "UpstreamConnection") -> None:
         """Register a connection that can be used."""
@@ -64,7 +80,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     Parameters
     ----------
-    keeper
+    owner
         Notified when the connection can be used, is idle again, and has ended.
     key
         Its host, port and TLS context.
@@ -75,102 +91,66 @@ class UpstreamConnection(asyncio.Protocol):
         When its owner closes it if nobody uses it, in the event loop's time. Its owner sets it.
     """
 
-    def __init__(self, keeper: ConnectionOwner, key: ConnectionKey) -> None:
+    def __init__(self, owner: ConnectionOwner, key: ConnectionKey) -> None:
         self.key = key
         self.idle_until = 0.0
-        self._owner = keeper
+        self._owner = owner
         self._transport: asyncio.Transport
-        self._parser: httptools.HttpResponseParser
-        self._answer: PooledAnswer | None = None
+        self._parser: httptools.HttpResponseParser | None = None
         self._follower: AnswerFollower | None = None
-        self._fields: list[tuple[str, str]] = []
+        self._head: AnswerHead | None = None  # of the answer
+        self._missing = 0  # bytes of a body with a length
+        self._held = b""  # an incomplete chunk
+        self._is_between_chunks = False  # of a plain answer, the last of which has not come
+        self._is_parsed = False  # the parser reads the answer
+        self._pieces: list[bytes] = []  # of the body, which the parser has read
+        self._fields: list[tuple[str, str]] = []  # of the head, which the parser has read
+        self._is_complete = False  # the parser has read the whole answer
+        self._is_kept = False  # the server keeps the connection after this answer
+        self._ends_with_connection = False  # the body has no other end
+        self._overhead = 0
         self._unsent = _NOTHING
         self._is_full = False  # the write buffer is full
         self._is_paused = False  # reading is paused
-        self._is_kept = False  # the server keeps the connection after this answer
-        self._is_head = False  # the request is HEAD: the answer has no body, whatever its head says
-        self._overhead = 0
 
     @property
     def is_open(self) -> bool:
         """Whether the connection is open."""
         return not self._transport.is_closing()
 
-    async def ask(self, head: bytes, body: bytes, *, is_head: bool = False) -> PooledAnswer:
-        """Send a request and wait for the head of its answer.
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether no byte has come since the last request was sent."""
+        return self._head is None and not self._overhead
 
-        Raises
-        ------
-        HungUp
-            The connection ended before any byte of an answer.
-        UpstreamFailed
-            It ended within the head, or the answer is not HTTP.
+    def send(self, head: bytes, body: bytes, follower: AnswerFollower) -> bool:
+        """Send a request. The connection is idle; the follower gets the answer.
+
+        Returns
+        -------
+        bool
+            False, with nothing done, if the connection has been closed.
         """
-        if not self.is_open:
-            raise HungUp
-        answer = self._answer = PooledAnswer(self)
-        self._is_head, self._overhead = is_head, 0
-        self._transport.write(head + body[:_PIECE])
-        if len(body) > _PIECE:
-            self._unsent = memoryview(body)[_PIECE:]
+        if self._transport.is_closing():
+            return False
+        self._follower = follower
+        if len(body) <= _PIECE:
+            self._transport.write(head + body)
+        else:
+            self._transport.write(head)
+            self._unsent = memoryview(body)
             self._write()
-        return await self.wait_for_head(answer)
-
-    async def wait_for_head(self, answer: PooledAnswer) -> PooledAnswer:
-        """Wait for the head of an answer.
-
-        Raises
-        ------
-        HungUp, UpstreamFailed
-            As of `ask`.
-        """
-        try:
-            while not answer.status and answer.failure is None:
-                await answer.change()
-        except asyncio.CancelledError:
-            # If the answer has already ended, the connection may serve another request by now.
-            if self._answer is answer:
-                self.abort()
-            raise
-        if not answer.status:
-            assert answer.failure is not None
-            raise (
-                HungUp if answer.failure == "upstream_reset" and not self._overhead else upstream_failed(answer.failure)
-            )
-        return answer
+        return True
 
     def follow(self, follower: AnswerFollower) -> None:
-        """Have a follower get what comes from now on."""
+        """Give what comes from now on of the answer to another follower."""
         self._follower = follower
 
-    def send(self, request: bytes) -> None:
-        """Send a whole request; the follower gets the bytes of the answer as they come."""
-        self._transport.write(request)
-
-    def parse(self, data: bytes) -> PooledAnswer:
-        """Read an answer with the parser, from its first bytes, which a follower has taken."""
-        self._follower, self._is_head, self._overhead = None, False, 0
-        answer = self._answer = PooledAnswer(self)
-        if data:
-            self.data_received(data)
-        return answer
-
-    def rest(self, seconds: float) -> None:
-        """Return the connection to its owner for at most ``seconds``: a follower has taken the whole answer."""
-        self._follower = None
-        if self._transport.get_write_buffer_size():
-            self.abort()
-        else:
-            self._owner.give_back(self, seconds)
-
-    def abort(self, code: UpstreamFailureCode = "upstream_cut") -> None:
-        """Close the connection at once; an answer that has not ended fails."""
-        answer, self._answer = self._answer, None
-        self._follower = None
-        self._unsent = _NOTHING
-        self._transport.abort()
-        if answer is not None and not answer.ended:
-            answer.fail(code)
+    def pause(self) -> None:
+        """Pause reading until `resume`. A little may come all the same."""
+        if not self._is_paused and self._follower is not None and self.is_open:
+            self._is_paused = True
+            self._transport.pause_reading()
 
     def resume(self) -> None:
         """Resume reading, if it was paused."""
@@ -178,54 +158,83 @@ class UpstreamConnection(asyncio.Protocol):
             self._is_paused = False
             self._transport.resume_reading()
 
+    def flush(self) -> None:
+        """Give the follower what has come of an incomplete chunk."""
+        held, self._held = self._held, b""
+        if held:
+            self._parse_rest(held)
+
+    def abort(self) -> None:
+        """Close the connection at once. The follower is not told."""
+        self._follower = None
+        self._unsent = _NOTHING
+        self._transport.abort()
+
+    def cut(self) -> None:
+        """Close the connection at once. The answer that is under way fails."""
+        self._fail("upstream_cut")
+
     # -- callbacks of the transport ---------------------------------------------------------------------------------
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._owner.opened(self)
-        self._parser = httptools.HttpResponseParser(self)
-        # Accept harmless deviations of real servers, as aiohttp's client does.
-        self._parser.set_dangerous_leniencies(
-            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
-        )
 
     @override
     def data_received(self, data: bytes) -> None:
-        if self._follower is not None:
-            self._follower.received(data)
-            return
-        answer = self._answer
-        if answer is None:  # no request was sent
+        follower = self._follower
+        if follower is None:  # no request was sent
             self.abort()
             return
-        self._overhead += len(data)
         try:
-            self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self.abort(_not_understood(answer))
-            return
-        if answer.ended:
-            self._give_back(answer)
-        elif self._overhead > _MAX_OVERHEAD:
-            self.abort(_not_understood(answer))
-        elif answer.held > _MAX_HELD and not self._is_paused:
-            self._is_paused = True
-            self._transport.pause_reading()
+            if self._is_between_chunks and data.endswith(b"\r\n"):
+                line = data.find(b"\r\n", 0, SIZE_LINE)
+                size = read_size(data[:line]) if line > 0 else None
+                if size and line + size + 4 == len(data):
+                    follower.received(data[line + 2 : -2], data)
+                    return
+            if self._is_parsed:
+                self._parse(follower, data)
+            elif (head := self._head) is None:
+                head = self._owner.heads.read(data)
+                if head is not None and head.body_at + head.length == len(data):
+                    self._follower = None
+                    if self._unsent or self._transport.get_write_buffer_size():
+                        self.abort()
+                    else:
+                        self._owner.give_back(self, head.seconds)
+                    follower.answered(head, data[head.body_at :])
+                else:
+                    self._begin(follower, head, data)
+            elif head.length >= 0:
+                self._read_body(follower, data)
+            else:
+                self._read_chunks(data)
+        except Exception as error:  # noqa: BLE001 -- the follower ends its exchange
+            self.abort()
+            follower.broken(error)
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._follower is not None:
-            self._follower.upstream_lost()
-        answer, self._answer = self._answer, None
+        follower = self._follower
         self._unsent = _NOTHING
-        del self._parser  # avoids a reference cycle
-        if answer is not None:
-            if exc is None and answer.status and _ends_with_connection(answer.headers):
-                answer.end()
-            else:
-                answer.fail("upstream_cut" if answer.status else "upstream_reset")
         self._owner.lost(self)
+        try:
+            self.flush()
+            follower, self._follower = self._follower, None
+            self._parser = None  # avoids a reference cycle
+            if follower is None:
+                return
+            if self._head is None:
+                follower.failed("upstream_reset")
+            elif exc is None and self._ends_with_connection:
+                follower.ended()
+            else:
+                follower.failed("upstream_cut")
+        except Exception as error:  # noqa: BLE001 -- the follower ends its exchange
+            if follower is not None:
+                follower.broken(error)
 
     @override
     def pause_writing(self) -> None:
@@ -236,17 +245,106 @@ class UpstreamConnection(asyncio.Protocol):
         self._is_full = False
         self._write()
 
-    # -- callbacks of the parser ------------------------------------------------------------------------------------
+    # -- plain answers ------------------------------------------------------------------------------------------------
+
+    def _begin(self, follower: AnswerFollower, head: AnswerHead | None, data: bytes) -> None:
+        """Begin an answer that has not come at once."""
+        if head is None:
+            self._is_parsed = True
+            self._parse(follower, data)
+            return
+        self._head, self._ends_with_connection = head, False
+        follower.began(head)
+        data = data[head.body_at :]
+        if head.length >= 0:
+            self._missing = head.length
+            self._read_body(follower, data)
+        else:
+            self._is_between_chunks = True
+            if data:
+                self._read_chunks(data)
+
+    def _read_body(self, follower: AnswerFollower, data: bytes) -> None:
+        missing = self._missing = self._missing - len(data)
+        if missing < 0:
+            data = data[:missing]
+        if data and self._follower is follower:
+            follower.received(data, b"")
+        if missing <= 0:
+            self._end(is_kept=not missing)
+
+    def _read_chunks(self, data: bytes) -> None:
+        data, self._held = self._held + data, b""
+        self._is_between_chunks = False
+        while data:
+            try:
+                chunks = read_complete(data)
+            except ValueError:
+                self._parse_rest(data)
+                return
+            if not chunks.end:
+                break
+            data = data[chunks.end :]
+            current = self._follower  # it may be another one now
+            if current is None:
+                return
+            if chunks.payload:
+                current.received(chunks.payload, b"")
+            if chunks.is_last:
+                self._end(is_kept=not data)
+                return
+        if len(data) > _MOST_HELD:
+            self._parse_rest(data)
+        else:
+            self._held = data
+            self._is_between_chunks = not data
+
+    # -- all other answers --------------------------------------------------------------------------------------------
+
+    def _parse_rest(self, chunks: bytes) -> None:
+        """Have the parser go on with some chunks."""
+        if self._follower is not None:
+            self._is_parsed = True
+            self._overhead = -len(_CHUNKED)
+            self._parse(self._follower, _CHUNKED + chunks)
+
+    def _parse(self, follower: AnswerFollower, data: bytes) -> None:
+        parser = self._parser
+        if parser is None:
+            parser = self._parser = httptools.HttpResponseParser(self)
+            # Accept harmless deviations of real servers, as aiohttp's client does.
+            parser.set_dangerous_leniencies(
+                lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+            )
+        had_head = self._head is not None
+        self._is_complete = False
+        self._overhead += len(data)
+        is_valid = True
+        try:
+            parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            is_valid = False
+        pieces, self._pieces = self._pieces, []
+        if self._head is not None and not had_head:
+            follower.began(self._head)
+        if pieces and self._follower is not None:
+            self._follower.received(pieces[0] if len(pieces) == 1 else b"".join(pieces), b"")
+        if self._follower is None:
+            return
+        if self._is_complete:
+            self._end(is_kept=self._is_kept and is_valid)
+        elif not is_valid or self._overhead > _MAX_OVERHEAD:
+            self._fail("upstream_cut" if self._head is not None else "upstream_protocol")
 
     def on_message_begin(self) -> None:
         """Start an answer or an interim one before it; a second answer is an error."""
-        if self._answer is None or self._answer.ended:
+        if self._is_complete:
             raise _NotHttp
         self._fields = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a field of the head; fields of the trailer are dropped."""
-        if self._answer is None or self._answer.status:
+        if self._head is not None:
             return
         # With a space before its colon the parser ignores a length, and another reader may not.
         if len(self._fields) == _MAX_FIELDS or b"\0" in value or name.endswith((b" ", b"\t")):
@@ -255,32 +353,53 @@ class UpstreamConnection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """Set the head. Interim answers are ignored. Status 101 is an error: no other protocol was requested."""
-        assert self._answer is not None
-        status = self._parser.get_status_code()
-        if status < 100 or status == 101 or (self._overhead > _MAX_OVERHEAD and _size(self._fields) > _MAX_OVERHEAD):
+        if self._head is not None:  # `_CHUNKED`
+            return
+        assert self._parser is not None
+        status, fields = self._parser.get_status_code(), self._fields
+        if status < 100 or status == 101 or (self._overhead > _MAX_OVERHEAD and _size(fields) > _MAX_OVERHEAD):
             raise _NotHttp
         if status < 200:
             return
         self._overhead = 1  # the head has arrived
-        self._answer.begin(status, self._fields)
-        if self._is_head:
-            self._is_kept = False
-            self._answer.end()
+        self._head = read_fields(status, fields)
+        self._ends_with_connection = _ends_with_connection(fields)
 
     def on_body(self, piece: bytes) -> None:
         """Add a piece of the body."""
         self._overhead = 1
-        assert self._answer is not None
-        self._answer.feed(piece)
+        self._pieces.append(piece)
 
     def on_message_complete(self) -> None:
-        """Mark the answer as complete. `data_received` then checks what else has arrived."""
-        assert self._answer is not None
-        if self._answer.status:
+        """Mark the answer as complete. `_parse` then checks what else has arrived."""
+        assert self._parser is not None
+        if self._head is not None:
             self._is_kept = self._parser.should_keep_alive()
-            self._answer.end()
+            self._is_complete = True
 
-    # -- writing and reuse --------------------------------------------------------------------------------------------
+    # -- the end of an answer, and writing -----------------------------------------------------------------------------
+
+    def _end(self, *, is_kept: bool) -> None:
+        """Tell the follower, and return the connection to its owner, unless one side has not finished."""
+        follower, self._follower = self._follower, None
+        if follower is None:
+            return
+        head, self._head = self._head, None
+        self._is_parsed, self._overhead = False, 0
+        assert head is not None
+        if self._is_paused:
+            self.resume()
+        if is_kept and not self._unsent and not self._transport.get_write_buffer_size():
+            self._owner.give_back(self, head.seconds)
+        else:
+            self.abort()
+        follower.ended()
+
+    def _fail(self, code: UpstreamFailureCode) -> None:
+        follower = self._follower
+        self.abort()
+        if follower is not None:
+            follower.failed(code)
 
     def _write(self) -> None:
         while self._unsent and not self._is_full:
@@ -288,19 +407,6 @@ class UpstreamConnection(asyncio.Protocol):
             self._transport.write(piece)
         if not self._unsent:
             self._unsent = _NOTHING  # an empty view would keep the whole body in memory
-
-    def _give_back(self, answer: PooledAnswer) -> None:
-        """Return the connection to its owner for other requests, unless one side has not finished."""
-        self._answer = None
-        self.resume()
-        if self._is_kept and not self._unsent and not self._transport.get_write_buffer_size():
-            self._owner.give_back(self, seconds_kept(answer.headers))
-        else:
-            self.abort()
-
-
-def _not_understood(answer: PooledAnswer) -> UpstreamFailureCode:
-    return "upstream_cut" if answer.status else "upstream_protocol"
 
 
 def _size(fields: list[tuple[str, str]]) -> int:
@@ -314,11 +420,3 @@ def _ends_with_connection(headers: list[tuple[str, str]]) -> bool:
         or (name == "transfer-encoding" and value.rpartition(",")[2].strip().lower() == "chunked")
         for name, value in headers
     )
-
-
-def seconds_kept(headers: list[tuple[str, str]]) -> float:
-    """Return the seconds to keep the connection: 30, or a little less than the server announces."""
-    for name, value in headers:
-        if name == "keep-alive" and (said := _TIMEOUT.search(value)):
-            return min(KEPT, int(said[1]) - _MARGIN)
-    return KEPT

@@ -92,12 +92,10 @@ class OwnGateway:
         )  # fmt: skip
 
     def captures(self) -> dict[str, int]:
-        """Requests by what was captured of them, and those on the short way, as the gateway counts them itself."""
+        """Requests by what was captured of them, as the gateway counts them itself."""
         with urllib.request.urlopen(self.product.url + "/metrics", timeout=30) as answer:
             series = answer.read().decode()
         found = re.findall(r'^biasmeter_capture_total\{outcome="(\w+)"\} (\S+)', series, re.MULTILINE)
-        shorts = re.findall(r'^biasmeter_short_way_total\{kind="(\w+)"\} (\S+)', series, re.MULTILINE)
-        found += [(f"{kind} on the short way", count) for kind, count in shorts]
         return {outcome: int(float(count)) for outcome, count in found}
 
 

@@ -113,7 +113,7 @@ async def ask_directly(clients: Sequence[Sequence[Plan]]) -> None:
         return [await send_directly(client, plan, f"{number}-{nth}") for nth, plan in enumerate(clients[number])]
 
     async with scripted_upstream(repeat, keep=False) as up:
-        async with asking("lean", up.url) as client:
+        async with asking("own", up.url) as client:
             faults = await asyncio.gather(*(send_all(client, number) for number in range(len(clients))))
             assert [fault for each in faults for fault in each if fault] == []
             # What is not given back is not given to the next request either.

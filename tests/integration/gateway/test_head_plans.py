@@ -47,9 +47,9 @@ def request(length: int = 2, secret: str = SECRETS[0], **changed: Any) -> Reques
     return Request(None, fields["method"], fields["target"], headers, minor=fields["minor"], stays=fields["stays"])  # type: ignore[arg-type]
 
 
-def learn(made: HeadPlans, times: int = 2) -> None:
+def remember(made: HeadPlans, times: int = 2) -> None:
     for _ in range(times):
-        made.learn(head() + b"{}", request())
+        made.remember(head() + b"{}", request())
 
 
 def found_plan(made: HeadPlans) -> HeadPlan:
@@ -60,9 +60,9 @@ def found_plan(made: HeadPlans) -> HeadPlan:
 
 def test_a_head_is_known_when_it_has_come_twice_whatever_its_length_says(gateway: Served) -> None:
     made = plans(gateway)
-    learn(made, times=1)
+    remember(made, times=1)
     assert made.find(head() + b"{}") is None
-    learn(made, times=1)
+    remember(made, times=1)
     found = made.find(head(12345))
     assert found is not None
     assert (found.plan.key, found.body_at, found.length) == (KEYS[0], len(head(12345)), 12345)
@@ -83,7 +83,7 @@ def test_a_head_is_known_when_it_has_come_twice_whatever_its_length_says(gateway
 )
 def test_another_head_is_not_known(gateway: Served, other: bytes) -> None:
     made = plans(gateway)
-    learn(made)
+    remember(made)
     assert made.find(other) is None
 
 
@@ -103,20 +103,20 @@ def test_another_head_is_not_known(gateway: Served, other: bytes) -> None:
 def test_an_unusual_head_is_never_known(gateway: Served, changed: dict[str, Any]) -> None:
     made = plans(gateway)
     for _ in range(3):
-        made.learn(head() + b"{}", request(**changed))
+        made.remember(head() + b"{}", request(**changed))
     assert (made.find(head() + b"{}"), len(made)) == (None, 0)
 
 
 def test_a_plan_outlives_a_change_of_its_key_s_limits_and_has_the_new_ones(gateway: Served) -> None:
     made, parts = plans(gateway), gateway.gateway
-    learn(made)
-    route_plan = found_plan(made).plan(parts, "m")
+    remember(made)
+    route_plan = found_plan(made).route(parts, "m")
     changed = replace(KEYS[0], rpm=7, tpm=8, budget=9.0)
     snapshot.write(gateway.folders.snapshot, [changed, *KEYS[1:]])
     parts.snapshot.refresh()
     plan = found_plan(made)
     assert plan.key == changed
-    assert plan.plan(parts, "m") is route_plan
+    assert plan.route(parts, "m") is route_plan
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_plan_outlives_a_change_of_its_key_s_limits_and_has_the_new_ones(gatew
 )
 def test_a_key_that_may_do_something_else_drops_its_plan(gateway: Served, changed: dict[str, Any]) -> None:
     made, parts = plans(gateway), gateway.gateway
-    learn(made)
+    remember(made)
     snapshot.write(gateway.folders.snapshot, [replace(KEYS[0], **changed), *KEYS[1:]])
     parts.snapshot.refresh()
     assert (made.find(head()), len(made)) == (None, 0)
@@ -139,7 +139,7 @@ def test_a_key_that_may_do_something_else_drops_its_plan(gateway: Served, change
 
 def test_a_new_end_of_a_key_is_that_of_its_plan(gateway: Served) -> None:
     made, parts = plans(gateway), gateway.gateway
-    learn(made)
+    remember(made)
     end = datetime.now(UTC) + timedelta(days=1)
     snapshot.write(gateway.folders.snapshot, [replace(KEYS[0], expires_at=end), *KEYS[1:]])
     parts.snapshot.refresh()
@@ -157,7 +157,7 @@ def test_a_plan_without_a_key_ends_with_the_first_key(gateway: Served) -> None:
     del asked.headers["authorization"]
     asked.headers["host"] = "localhost"
     for _ in range(2):
-        made.learn(keyless, asked)
+        made.remember(keyless, asked)
     found = made.find(keyless)
     assert found is not None
     assert found.plan.key is None
@@ -168,20 +168,20 @@ def test_a_plan_without_a_key_ends_with_the_first_key(gateway: Served) -> None:
 
 def test_a_change_of_keys_or_configuration_drops_plans(gateway: Served) -> None:
     made, parts = plans(gateway), gateway.gateway
-    learn(made)
+    remember(made)
     snapshot.write(gateway.folders.snapshot, KEYS[1:])
     parts.snapshot.refresh()
     assert (made.find(head()), len(made)) == (None, 0)
-    learn(made, times=3)
+    remember(made, times=3)
     assert len(made) == 0  # its key is not known any more
     snapshot.write(gateway.folders.snapshot, KEYS)
     parts.snapshot.refresh()
-    learn(made)
+    remember(made)
     assert made.find(head()) is not None
     parts.config = Config.model_validate({"data_dir": str(parts.config.data_dir), **SETTINGS})
     parts.table = RoutingTable(parts.config)
     assert (made.find(head()), len(made)) == (None, 0)
-    learn(made)
+    remember(made)
     assert made.find(head()) is not None
     parts.table = RoutingTable(parts.config)  # as when an action on a route has expired
     assert (made.find(head()), len(made)) == (None, 0)
@@ -193,14 +193,14 @@ def test_the_plans_of_a_head_are_bounded_and_hold_no_long_name(gateway: Served) 
         {"data_dir": str(parts.config.data_dir), **SETTINGS, "routes": [{"model": "*", "deployments": ["a"]}]}
     )
     parts.table = RoutingTable(parts.config)
-    learn(made)
+    remember(made)
     found = made.find(head())
     assert found is not None
     long = "m" * 201
-    assert found.plan.plan(parts, long) is not found.plan.plan(parts, long)
-    assert found.plan.plan(parts, "0") is found.plan.plan(parts, "0")
+    assert found.plan.route(parts, long) is not found.plan.route(parts, long)
+    assert found.plan.route(parts, "0") is found.plan.route(parts, "0")
     for number in range(20):
-        assert found.plan.plan(parts, str(number)) is not None
+        assert found.plan.route(parts, str(number)) is not None
     assert len(found.plan._models) == 8
 
 
@@ -209,7 +209,7 @@ def test_plans_are_bounded_and_hold_no_request(gateway: Served) -> None:
     for number in range(2100):
         extra = b"X-Also: %d\r\n" % number
         for _ in range(2):
-            made.learn(head(extra=extra) + b"{}", request())
+            made.remember(head(extra=extra) + b"{}", request())
     assert len(made) == 2048
     assert made.find(head(extra=b"X-Also: 0\r\n")) is None
     assert made.find(head(extra=b"X-Also: 2099\r\n")) is not None

@@ -9,7 +9,7 @@ import pytest
 from support.servers.gateway_app import Served, served
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
 
-from gateway.http.answer import write_head
+from gateway.http.answer import write_fields
 
 BODY = b'{"model": "m", "messages": []}'
 
@@ -126,4 +126,4 @@ async def test_the_connection_of_an_answer_ends_when_the_client_wants_it(
 @pytest.mark.parametrize("value", ["a\r\nx: y", "a\nx: y", "a\rb", "a\0b"])
 def test_no_header_field_ends_its_line(value: str) -> None:
     with pytest.raises(ValueError, match="line break or a NUL"):
-        write_head(200, {"openai-version": value}, [])
+        write_fields({"openai-version": value})

@@ -1,7 +1,7 @@
-"""Streams on the short way are what they are on the ordinary way: to clients, deployments, records and counts.
+"""Streams of requests whose heads are remembered are those of parsed ones: to clients, deployments, records and counts.
 
-Both ways get the same streams, cut into chunks and packets at the same places. In the middle of some of them something
-happens, when the client has got all that comes before it.
+Both gateways get the same streams, cut into chunks and packets at the same places. In the middle of some of them
+something happens, when the client has got all that comes before it.
 """
 
 import asyncio
@@ -25,7 +25,6 @@ from support.upstreams.upstream_wire import CLOSE, FLUSH, HANG, RESET, Outcome, 
 
 from auditor.config import Config
 from gateway.routing.table import RoutingTable
-from gateway.upstreams.lean import LeanUpstream
 
 SETTINGS: dict[str, Any] = {
     "gateway": {"retries": 0},
@@ -356,21 +355,20 @@ EVENTS: dict[str, Callable[[Way], None]] = {
 MIDDLES = ["nothing", "reset", "end", "leave", "next request", *EVENTS]
 
 
-async def drive(asks: Sequence[Ask], folder: Path, *, short_way: bool, changed: dict[str, Any] | None = None) -> Any:
+async def drive(asks: Sequence[Ask], folder: Path, *, remembers: bool, changed: dict[str, Any] | None = None) -> Any:
     """Warm up, so that the head is known and a connection is idle; then ask. Give what can be seen of the way."""
-    async with way(SETTINGS | (changed or {}), script, folder, short_way=short_way) as made:
+    async with way(SETTINGS | (changed or {}), script, folder, remembers=remembers) as made:
         for one in [*[Ask(connection=9)] * 3, *asks]:
             await ask(one, made)
-        taken = made.gateway.counted("biasmeter_short_way").get(("stream",), 0)
-        return made.told(), taken
+        return made.told(), made.taken
 
 
 async def both(asks: Sequence[Ask], changed: dict[str, Any] | None = None) -> int:
-    """Compare both ways; return how many streams took the short way to their end after the warm-up."""
+    """Compare both ways; return how many requests were taken by their remembered heads after the warm-up."""
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         (expected, none), (found, taken) = await asyncio.gather(
-            drive(asks, Path(one), short_way=False, changed=changed),
-            drive(asks, Path(other), short_way=True, changed=changed),
+            drive(asks, Path(one), remembers=False, changed=changed),
+            drive(asks, Path(other), remembers=True, changed=changed),
         )
     for part, value in expected.items():
         assert found[part] == value, part
@@ -406,7 +404,7 @@ def test_both_ways_give_the_same(many: list[Ask]) -> None:
 
 @pytest.mark.parametrize("stream", list(STREAMS))
 @pytest.mark.parametrize("usage", [None, pytest.param(True, marks=pytest.mark.slow)])
-async def test_any_stream_is_relayed_as_by_the_ordinary_way(stream: str, usage: bool | None) -> None:
+async def test_any_stream_is_relayed_alike(stream: str, usage: bool | None) -> None:
     one = Ask(stream, usage=usage)
     await both([one, one, one, replace(one, cuts=(30, 200, 330), packets=(100, 250, 251)), replace(one, packets=())])
 
@@ -420,13 +418,13 @@ COMPLETE = [name for name in STREAMS if "large" not in name and name not in NOT_
 @example("an event after DONE in halves", (), (-1,), True)
 @example("half an event after DONE", (), (-1,), True)
 def test_a_complete_stream_reaches_the_client_byte_for_byte(
-    stream: str, cuts: tuple[int, ...], packets: tuple[int, ...], short_way: bool
+    stream: str, cuts: tuple[int, ...], packets: tuple[int, ...], remembers: bool
 ) -> None:
     one = Ask(stream, usage=True, cuts=cuts, packets=packets)
 
     async def answered() -> bytes:
         with tempfile.TemporaryDirectory() as folder:
-            async with way(SETTINGS, script, Path(folder), short_way=short_way) as made:
+            async with way(SETTINGS, script, Path(folder), remembers=remembers) as made:
                 for ask_now in [*[Ask(connection=9)] * 3, one]:
                     await ask(ask_now, made)
                 return made.heard[0]
@@ -436,18 +434,18 @@ def test_a_complete_stream_reaches_the_client_byte_for_byte(
 
 
 @pytest.mark.parametrize("head", list(HEADS))
-async def test_any_head_is_answered_as_by_the_ordinary_way(head: str) -> None:
+async def test_any_head_is_answered_alike(head: str) -> None:
     await both([Ask(head=head, model="n"), Ask(head=head, packets=(20, 60, 170)), Ask()])
 
 
 @pytest.mark.parametrize("frame", [*FRAMES, "options refused"])
-async def test_any_frame_is_read_as_by_the_ordinary_way(frame: str) -> None:
+async def test_any_frame_is_read_alike(frame: str) -> None:
     await both([Ask(frame=frame), Ask(frame=frame, packets=(-3, -7, -30)), Ask(frame=frame, packets=()), Ask()])
 
 
 @pytest.mark.parametrize("middle", MIDDLES)
 @pytest.mark.parametrize("after", [0, 2, pytest.param(5, marks=pytest.mark.slow), 7])
-async def test_what_happens_in_the_middle_ends_as_on_the_ordinary_way(middle: str, after: int) -> None:
+async def test_what_happens_in_the_middle_ends_alike(middle: str, after: int) -> None:
     if middle == "reset" and after == 0:
         after = 1  # a reset before the first byte may be seen before or after the head
     await both([Ask(middle=middle, after=after), Ask(), Ask(connection=1)])
@@ -456,9 +454,9 @@ async def test_what_happens_in_the_middle_ends_as_on_the_ordinary_way(middle: st
 @pytest.mark.parametrize(
     ("deadline", "after"), [("first_token", 0), ("idle", 2), ("idle", 5), ("total", 0), ("total", 2), ("total", 6)]
 )
-async def test_a_deadline_ends_a_stream_as_on_the_ordinary_way(deadline: str, after: int) -> None:
+async def test_a_deadline_ends_a_stream_alike(deadline: str, after: int) -> None:
     # Its deployment has the address of one that has been asked, so a connection is idle.
-    assert await both([Ask(model=deadline, middle="too late", after=after), Ask(), Ask()]) == 1
+    assert await both([Ask(model=deadline, middle="too late", after=after), Ask(), Ask()]) == 3
 
 
 async def test_a_client_that_does_not_read_stops_the_deployment(tmp_path: Path) -> None:
@@ -467,21 +465,18 @@ async def test_a_client_that_does_not_read_stops_the_deployment(tmp_path: Path) 
     def answer(request: Request) -> list[Step]:
         return [b"".join(large)] if request.payload["user"] == "large" else script(request)
 
-    async with way(SETTINGS, answer, tmp_path, short_way=True) as made:
+    async with way(SETTINGS, answer, tmp_path, remembers=True) as made:
         for _ in range(3):
             await ask(Ask(connection=9), made)
         body = {"model": "unsampled", "messages": [], "stream": True, "user": "large"}
         data = json.dumps(body).encode()
         head, _, _ = Ask().request().partition(b"Content-Length")
         await made.send(1, [head + b"Content-Length: %d\r\n\r\n%b" % (len(data), data)])
-        upstream = made.gateway.gateway.upstream
-        assert isinstance(upstream, LeanUpstream)
-        pool = upstream.pool
+        pool = made.gateway.gateway.pool
         async with asyncio.timeout(20):
             while not any(connection._is_paused for connection in pool._open):  # noqa: ASYNC110 -- no event tells it
                 await asyncio.sleep(0.001)
         assert made.upstream.requests[-1].outcome is Outcome.OPEN
-        assert all(connection._answer.held < 1 << 20 for connection in pool._open if connection._answer)
         client = Client(made, 1)
         await client.answer()
         await made.at_rest()
@@ -495,21 +490,21 @@ USUAL_STREAMS = ["usual", "nulls", "no usage", "padded", "comments", "error", "a
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("usage", [None, True])
-async def test_usual_streams_take_the_short_way(model: str, usage: bool | None) -> None:
+async def test_streams_are_taken_by_their_remembered_head(model: str, usage: bool | None) -> None:
     asked = [Ask(stream, model=model, usage=usage) for stream in USUAL_STREAMS]
     assert await both(asked) == len(asked)
     asked = [Ask(model=model, usage=usage, cuts=(100, 200, 300), packets=(110, 222, 333)), Ask(packets=(), model=model)]
     assert await both(asked) == 2
 
 
-async def test_responses_take_the_short_way() -> None:
+async def test_responses_are_taken_by_their_remembered_head() -> None:
     one = Ask("response")
     assert await both([one] * 5) == 3  # the first two are seen for the plan
 
 
-async def test_streams_of_openai_s_package_take_the_short_way(tmp_path: Path) -> None:
+async def test_stream_heads_of_openai_s_package_are_remembered(tmp_path: Path) -> None:
     async with (
-        way(SETTINGS, lambda _: Ask("nulls").steps(), tmp_path, short_way=True) as made,
+        way(SETTINGS, lambda _: Ask("nulls").steps(), tmp_path, remembers=True) as made,
         AsyncOpenAI(base_url=f"{made.gateway.url}/v1", api_key=SECRETS[0], max_retries=0) as client,
     ):
         for _ in range(5):
@@ -518,5 +513,5 @@ async def test_streams_of_openai_s_package_take_the_short_way(tmp_path: Path) ->
             )
             text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
             assert text == "Which of"
-        assert made.gateway.counted("biasmeter_short_way") == {("stream",): 3}  # the first two are seen for the plan
+        assert made.taken == 3  # the first two are seen for the plan
         assert [exchange.prompt_tokens for exchange in made.gateway.exchanges()] == [3] * 5

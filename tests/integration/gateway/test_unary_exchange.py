@@ -1,7 +1,7 @@
-"""The short way of unary exchanges gives what the ordinary way gives: to clients, deployments, records and counts.
+"""Requests whose heads are remembered get what parsed ones get: clients, deployments, records and counts are the same.
 
-Both are driven with the same clients and deployments (`two_ways`), and compared. Where requests are usual, the short
-way has answered them; otherwise the comparison would say nothing.
+A gateway that remembers heads and one that parses each are driven with the same clients and deployments, and compared.
+Where heads come again they have been taken from the cache; otherwise the comparison would say nothing.
 """
 
 import asyncio
@@ -322,15 +322,15 @@ EVENTS: dict[str, Callable[[Script, Way], Any]] = {
 
 
 async def both(steps: Sequence[Ask | Together | Event]) -> tuple[dict[str, Any], dict[str, Any], int]:
-    """Drive both ways; return what can be seen of each, and how many requests took the short way."""
+    """Drive both ways; return what can be seen of each, and how many requests were taken by their remembered heads."""
     told, taken = [], 0
-    for short_way in (False, True):
+    for remembers in (False, True):
         script = Script()
         with tempfile.TemporaryDirectory() as folder:
-            async with way(SETTINGS, script, Path(folder), short_way=short_way) as made:
+            async with way(SETTINGS, script, Path(folder), remembers=remembers) as made:
                 await drive(steps, script, made)
                 told.append(made.told())
-                taken = sum(made.gateway.counted("biasmeter_short_way").values())
+                taken = made.taken
     return told[0], told[1], taken
 
 
@@ -341,16 +341,16 @@ async def both(steps: Sequence[Ask | Together | Event]) -> tuple[dict[str, Any],
 @example([Event("reload"), USUAL, USUAL, USUAL])
 @example([Event("idle connections end"), USUAL, USUAL])
 def test_both_ways_give_the_same(steps: list[Ask | Together | Event]) -> None:
-    ordinary_way, short_way, _ = asyncio.run(both(steps))
-    assert short_way == ordinary_way
+    parsed, remembered, _ = asyncio.run(both(steps))
+    assert remembered == parsed
 
 
 @pytest.mark.parametrize("answer", list(ANSWERS))
 @pytest.mark.parametrize("places", [(), pytest.param((40, 90), marks=pytest.mark.slow)])
-def test_any_answer_is_relayed_as_by_the_ordinary_way(answer: str, places: tuple[int, ...]) -> None:
+def test_any_answer_is_relayed_alike(answer: str, places: tuple[int, ...]) -> None:
     one = Ask(0, 0, "n", answer, (), places, "usual")
-    ordinary_way, short_way, _ = asyncio.run(both([one, USUAL]))
-    assert short_way == ordinary_way
+    parsed, remembered, _ = asyncio.run(both([one, USUAL]))
+    assert remembered == parsed
 
 
 def each_once(models: Sequence[str], answers: Sequence[str]) -> list[Any]:
@@ -363,10 +363,10 @@ def each_once(models: Sequence[str], answers: Sequence[str]) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS[5:])
-def test_any_request_is_answered_as_by_the_ordinary_way(kind: str) -> None:
+def test_any_request_is_answered_alike(kind: str) -> None:
     one = Ask(0, 0, "m", "usual", (), (), kind)
-    ordinary_way, short_way, _ = asyncio.run(both([one, one, one, USUAL]))
-    assert short_way == ordinary_way
+    parsed, remembered, _ = asyncio.run(both([one, one, one, USUAL]))
+    assert remembered == parsed
 
 
 @pytest.mark.parametrize(
@@ -376,10 +376,10 @@ def test_any_request_is_answered_as_by_the_ordinary_way(kind: str) -> None:
         ["usual", "kept", "chunked", "redacted", "twice", "not JSON", "error inside"],
     ),
 )
-def test_usual_requests_take_the_short_way(model: str, answer: str) -> None:
+def test_requests_are_taken_by_their_remembered_head(model: str, answer: str) -> None:
     one = Ask(0, 0, model, answer, (-10,), (-5, -3), "usual")
-    ordinary_way, short_way, taken = asyncio.run(both([one, one, one]))
-    assert short_way == ordinary_way
+    parsed, remembered, taken = asyncio.run(both([one, one, one]))
+    assert remembered == parsed
     assert taken == 5  # the last two requests of the warm-up are as usual
 
 
@@ -390,19 +390,19 @@ def test_usual_requests_take_the_short_way(model: str, answer: str) -> None:
         ["refused", "refused in chunks", "to be tried again", "too long", "refused oddly"],
     ),
 )
-def test_refusals_take_the_short_way(model: str, answer: str) -> None:
+def test_refused_requests_are_taken_by_their_remembered_head(model: str, answer: str) -> None:
     one = Ask(0, 0, model, answer, (-10,), (-5, -3), "usual")
-    ordinary_way, short_way, taken = asyncio.run(both([one, one, one]))
-    assert short_way == ordinary_way
+    parsed, remembered, taken = asyncio.run(both([one, one, one]))
+    assert remembered == parsed
     assert taken == 5
 
 
-def test_a_refusal_after_which_another_route_may_be_asked_is_handed_over() -> None:
+def test_a_refusal_after_which_another_route_may_be_asked_is_taken() -> None:
     many = [Ask(0, 0, "small", answer, (), (), "usual") for answer in ("too long", "refused", "usual")]
-    ordinary_way, short_way, taken = asyncio.run(both(many))
-    assert short_way == ordinary_way
-    assert taken == 2 + 1
-    assert any(b"real" in asked for asked in short_way["deployments"])  # the fallback's deployment has been asked
+    parsed, remembered, taken = asyncio.run(both(many))
+    assert remembered == parsed
+    assert taken == 2 + 3
+    assert any(b"real" in asked for asked in remembered["deployments"])  # the fallback's deployment has been asked
 
 
 @pytest.mark.parametrize("fields", VARYING)
@@ -410,19 +410,19 @@ def test_a_head_is_known_whatever_its_request_id_and_trace_are(fields: list[byte
     for number in range(5):
         HEADS[f"varying {number}"] = [field.replace(b"%d", b"%d" % number) for field in fields]
     many = [Ask(0, 0, "m", "usual", (), (), f"varying {number}") for number in range(5)]
-    ordinary_way, short_way, taken = asyncio.run(both(many))
-    assert short_way == ordinary_way
+    parsed, remembered, taken = asyncio.run(both(many))
+    assert remembered == parsed
     assert taken == 2 + 3
 
 
-async def test_requests_of_openai_s_package_take_the_short_way(tmp_path: Path) -> None:
+async def test_heads_of_openai_s_package_are_remembered(tmp_path: Path) -> None:
     async with (
-        way(SETTINGS, Script(), tmp_path, short_way=True) as made,
+        way(SETTINGS, Script(), tmp_path, remembers=True) as made,
         AsyncOpenAI(base_url=f"{made.gateway.url}/v1", api_key=SECRETS[0], max_retries=0) as client,
     ):
         for _ in range(5):
             await client.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}], user="usual")
-        assert sum(made.gateway.counted("biasmeter_short_way").values()) == 3  # the first two are seen for the plan
+        assert made.taken == 3  # the first two are seen for the plan
 
 
 #: What is read differently by different readers of HTTP.
@@ -454,10 +454,10 @@ KNOWN = (USUAL, Ask(0, 0, "m", "usual", (), (), "named and traced"))
 
 async def both_damaged(request: bytes, pieces: Sequence[int]) -> list[dict[str, Any]]:
     told = []
-    for short_way in (False, True):
+    for remembers in (False, True):
         script = Script()
         with tempfile.TemporaryDirectory() as folder:
-            async with way(SETTINGS, script, Path(folder), short_way=short_way) as made:
+            async with way(SETTINGS, script, Path(folder), remembers=remembers) as made:
                 await drive(KNOWN * 3, script, made)
                 await send_damaged(request, pieces, made)
                 told.append(made.told())
@@ -472,14 +472,14 @@ def test_a_known_head_that_was_tampered_with_is_read_as_by_the_parser(
     request = known.request()
     for at, length, by in changes:
         request = request[:at] + by + request[at + length :]
-    ordinary_way, short_way = asyncio.run(both_damaged(request, pieces))
-    assert short_way == ordinary_way
+    parsed, remembered = asyncio.run(both_damaged(request, pieces))
+    assert remembered == parsed
 
 
-async def silent(short_way: bool, folder: Path) -> dict[str, Any]:
+async def silent(remembers: bool, folder: Path) -> dict[str, Any]:
     script = Script()
     slow = {**SETTINGS, "gateway": {"retries": 0, "timeouts": {"total": 0.3}}}
-    async with way(slow, script, folder, short_way=short_way) as made:
+    async with way(slow, script, folder, remembers=remembers) as made:
         await drive([], script, made)
         script.hangs = True
         await ask(USUAL, script, made)
@@ -491,7 +491,7 @@ async def test_a_deployment_that_does_not_answer_in_time_is_given_up(tmp_path: P
     assert await silent(True, tmp_path / "short") == await silent(False, tmp_path / "ordinary")
 
 
-async def test_a_deployment_over_tls_is_asked_on_the_short_way(tmp_path: Path) -> None:
+async def test_a_deployment_over_tls_is_asked_on_a_kept_connection(tmp_path: Path) -> None:
     authority = make_authority(tmp_path, "ours")
     async with scripted_upstream(
         lambda request: [*ordinary(request), FLUSH], tls=authority.serving("here", "IP:127.0.0.1")
@@ -501,7 +501,6 @@ async def test_a_deployment_over_tls_is_asked_on_the_short_way(tmp_path: Path) -
         async with served(routes, tmp_path) as gateway:
             answers = [await gateway.chat("m") for _ in range(5)]
             assert [answer.status for answer in answers] == [200] * 5
-            assert gateway.counted("biasmeter_short_way") == {("unary",): 3}
             assert up.accepted == 1
 
 
@@ -520,5 +519,3 @@ async def test_of_several_deployments_one_that_fails_is_left_alone(tmp_path: Pat
             assert statuses == {200}  # a failure is tried again at the other one
             assert asked["bad"] == 5  # then its breaker is open
             assert asked["good"] == 60
-            ((_, taken),) = gateway.counted("biasmeter_short_way").items()
-            assert taken > 10

@@ -1,4 +1,4 @@
-"""What comes of every kind of answer, right or wrong: with the lean upstream as with the reference, on either loop."""
+"""What comes of every kind of answer, right or wrong: to the gateway's own client and the reference, on either loop."""
 
 import asyncio
 
@@ -126,12 +126,12 @@ async def test_an_answer_that_is_none_or_not_whole_fails_and_its_connection_ends
 
 @pytest.mark.parametrize("name", ENDLESS)
 async def test_an_answer_that_would_never_end_fails(name: str) -> None:
-    await check_failure("lean", *ENDLESS[name])
+    await check_failure("own", *ENDLESS[name])
 
 
 @pytest.mark.parametrize("name", GUESSED)
 async def test_an_answer_whose_end_would_be_a_guess_fails(name: str) -> None:
-    await check_failure("lean", [GUESSED[name], CLOSE], "upstream_protocol")
+    await check_failure("own", [GUESSED[name], CLOSE], "upstream_protocol")
 
 
 async def check_failure(implementation: str, steps: list[Step], code: str) -> None:
@@ -144,18 +144,13 @@ async def check_failure(implementation: str, steps: list[Step], code: str) -> No
 
 
 async def test_fields_of_the_head_come_as_they_are(implementation: str) -> None:
-    head = OK + b"Content-Length: 0\r\nX-One:  a b \t\r\nSet-Cookie: 1\r\nset-cookie: 2\r\nX-Odd: \xff\xc3\xa9\r\n\r\n"
+    head = (
+        OK
+        + b"Content-Length: 0\r\nX-MS-One:  a b \t\r\nSet-Cookie: 1\r\nOpenAI-Odd: \xff\xc3\xa9\r\nx-ms-one: c\r\n\r\n"
+    )
     async with scripted_upstream(lambda _: [head]) as up, asking(implementation, up.url) as client:
-        told = await client.ask()
-    assert told.headers == (
-        ("content-length", "0"), ("x-one", "a b"), ("set-cookie", "1"), ("set-cookie", "2"), ("x-odd", "\udcffé"),
-    )  # fmt: skip
-
-
-async def test_head_is_answered_without_a_body(implementation: str) -> None:
-    async with scripted_upstream(lambda _: [COUNTED]) as up, asking(implementation, up.url) as client:
-        told = await client.ask(client.request(method="HEAD", body=b""))
-    assert (told.status, told.body, told.failure) == (200, b"", None)
+        answer = await client.ask()
+    assert answer.fields == b"\r\nx-ms-one: c\r\nopenai-odd: \xff\xc3\xa9"
 
 
 async def test_what_has_arrived_can_be_read_before_the_rest_comes(implementation: str) -> None:

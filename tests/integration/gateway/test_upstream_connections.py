@@ -57,7 +57,7 @@ async def test_a_request_that_has_heard_something_is_not_sent_again() -> None:
     def script(request: Request) -> Steps:
         return [b"HTTP/1.1 2", FLUSH, CLOSE] if request.nth else [HELLO]
 
-    async with scripted_upstream(script) as up, asking("lean", up.url) as client:
+    async with scripted_upstream(script) as up, asking("own", up.url) as client:
         assert (await client.ask()).body == b"hello"
         assert (await client.ask()).failure == "upstream_reset"
     assert len(up.requests) == 2
@@ -74,7 +74,7 @@ async def test_a_connection_that_was_closed_while_it_rested_is_not_used(implemen
 async def test_a_connection_that_spoke_while_it_rested_is_not_used() -> None:
     """The reference gives the next request what was said before it was sent."""
     script = in_turn(lambda _: [HELLO, FLUSH, b"junk"], lambda _: [HELLO])
-    async with scripted_upstream(script) as up, asking("lean", up.url) as client:
+    async with scripted_upstream(script) as up, asking("own", up.url) as client:
         assert (await client.ask()).body == b"hello"
         await up.until(lambda up: not up.connections)
         assert (await client.ask()).body == b"hello"
@@ -83,7 +83,7 @@ async def test_a_connection_that_spoke_while_it_rested_is_not_used() -> None:
 @pytest.mark.parametrize(("hint", "nth"), [("timeout=1", 0), ("timeout=0, max=5", 0), ("timeout=60", 1), ("max=9", 1)])
 async def test_a_connection_is_kept_no_longer_than_its_server_says(hint: str, nth: int) -> None:
     answer = OK + f"keep-alive: {hint}\r\ncontent-length: 0\r\n\r\n".encode()
-    async with scripted_upstream(lambda _: [answer]) as up, asking("lean", up.url) as client:
+    async with scripted_upstream(lambda _: [answer]) as up, asking("own", up.url) as client:
         await client.ask()
         await client.ask()
     assert up.requests[1].nth == nth
@@ -95,7 +95,7 @@ async def test_the_connection_used_last_is_used_next() -> None:
     def script(request: Request) -> Steps:
         return [HANG, HELLO] if request.number < 2 else [HELLO]
 
-    async with scripted_upstream(script) as up, asking("lean", up.url) as client:
+    async with scripted_upstream(script) as up, asking("own", up.url) as client:
         first = asyncio.create_task(client.ask())
         await up.until(lambda up: up.hanging == 1)
         second = asyncio.create_task(client.ask())
@@ -113,7 +113,7 @@ async def test_closing_ends_every_connection_and_what_still_waits() -> None:
         return [HANG] if request.number else [HELLO]
 
     async with scripted_upstream(script) as up:
-        async with asking("lean", up.url) as client:
+        async with asking("own", up.url) as client:
             await client.ask()
             waiting = asyncio.create_task(client.ask())
             await up.until(lambda up: up.hanging == 1)
@@ -163,12 +163,12 @@ async def test_after_thousands_of_requests_given_up_at_any_moment_nothing_is_lef
                     await client.ask()
 
     async with scripted_upstream(lambda _: [HELLO], keep=False) as up:
-        async with asking("lean", up.url) as client:
+        async with asking("own", up.url) as client:
             await client.ask()  # the loop opens what it needs once
         await up.until(lambda up: not up.connections)
         before = len(list(Path("/proc/self/fd").iterdir()))
         up.script = lambda _: chance.choice(answers)
-        async with asking("lean", up.url) as client:
+        async with asking("own", up.url) as client:
             await asyncio.gather(*(many(client, 100) for _ in range(20)))
             assert up.received > 500
             assert len(up.connections) <= 20
@@ -245,7 +245,7 @@ async def test_a_connection_whose_request_was_not_written_whole_is_not_kept() ->
         ended.release()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        async with asking("lean", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1") as client:
+        async with asking("own", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1") as client:
             assert (await client.ask(client.request(body=bytes(16 * MIB)))).body == b"hello"
             assert (await client.ask()).body == b"hello"
         for _ in range(2):

@@ -8,10 +8,9 @@ import pytest
 from support.servers.ports import free_port
 from support.upstreams.scripted_upstream import scripted_upstream
 from support.upstreams.upstream_answers import ANSWERS
-from support.upstreams.upstream_requests import IMPLEMENTATIONS
+from support.upstreams.upstream_requests import IMPLEMENTATIONS, UpstreamRequest
 
 from gateway.errors import UpstreamFailed
-from gateway.upstreams import UpstreamRequest
 
 pytestmark = pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])
 

@@ -1,11 +1,11 @@
-"""Answers that were damaged on the way: the lean upstream and the reference take or refuse the same ones.
+"""Answers that were damaged on the way: the gateway's own client and the reference take or refuse the same ones.
 
 Both fail, or both give the same status and the same bytes. Known to differ, and left out here:
 
-- status 101, which nobody asked for, and those below 100: no answer to the lean upstream;
+- status 101, which nobody asked for, and those below 100: no answer to the gateway's own client;
 - what stands in one packet behind a whole answer, which the reference takes for a fault of that answer;
-- a transfer-encoding that names none, or a blank before a field's colon, which the lean upstream refuses: where the
-  body ends would be a guess;
+- a transfer-encoding that names none, or a blank before a field's colon, which the gateway's own client refuses: where
+  the body ends would be a guess;
 - a head of more than 64 KiB, which the reference allows in several fields (no case grows that large).
 
 An answer that the reference never ends counts as failed: it is told so once its connection is gone.
@@ -88,16 +88,16 @@ async def tell(implementation: str, pieces: Sequence[bytes]) -> Told:
 
 
 async def check(pieces: list[bytes]) -> None:
-    lean, reference = await tell("lean", pieces), await tell("reference", pieces)
+    own, reference = await tell("own", pieces), await tell("reference", pieces)
     sent = b"".join(pieces)
-    if NEVER_ASKED_FOR.search(sent) or (BODY_TO_GUESS.search(sent) and lean.failure is not None):
+    if NEVER_ASKED_FOR.search(sent) or (BODY_TO_GUESS.search(sent) and own.failure is not None):
         return
-    if lean.failure is None and reference.failure is not None:
-        assert await stands_behind(lean, sent), (lean, reference)
+    if own.failure is None and reference.failure is not None:
+        assert await stands_behind(own, sent), (own, reference)
         return
-    assert (lean.failure is None) == (reference.failure is None), (lean, reference)
-    if lean.failure is None:
-        assert lean == reference
+    assert (own.failure is None) == (reference.failure is None), (own, reference)
+    if own.failure is None:
+        assert own == reference
 
 
 async def stands_behind(told: Told, sent: bytes) -> bool:

@@ -23,7 +23,7 @@ class LeapingLoop(asyncio.SelectorEventLoop):
 @pytest.mark.parametrize(("seconds", "is_open"), [(20, True), (36, False)])
 def test_a_connection_rests_for_half_a_minute(seconds: float, is_open: bool) -> None:
     async def rest() -> bool:
-        async with scripted_upstream(lambda _: [HELLO]) as up, asking("lean", up.url) as client:
+        async with scripted_upstream(lambda _: [HELLO]) as up, asking("own", up.url) as client:
             await client.ask()
             loop.ahead += seconds
             for _ in range(3):  # the loop looks at its timers, and what they close ends
@@ -40,7 +40,7 @@ def test_a_connection_rests_for_half_a_minute(seconds: float, is_open: bool) -> 
 
 def test_a_connection_that_has_rested_too_long_is_not_used_even_before_it_is_swept_away() -> None:
     async def rest() -> None:
-        async with scripted_upstream(lambda _: [HELLO]) as up, asking("lean", up.url) as client:
+        async with scripted_upstream(lambda _: [HELLO]) as up, asking("own", up.url) as client:
             await client.ask()
             loop.ahead += 31
             await client.ask()  # before the loop has looked at its timers

@@ -8,11 +8,10 @@ import pytest
 from support.paths import DOCS
 from support.servers.certificates import make_authority
 from support.upstreams.scripted_upstream import scripted_upstream
+from support.upstreams.upstream_requests import OwnUpstream, UpstreamRequest
 
 from auditor.config import Deployment, loads
 from gateway.headers import upstream_headers
-from gateway.upstreams import UpstreamRequest
-from gateway.upstreams.lean import LeanUpstream
 
 PAGE = (DOCS / "upstreams.md").read_text()
 ROWS, TLS_ROWS = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -45,8 +44,8 @@ async def test_a_row_sends_its_requests_where_the_page_says(name: str) -> None:
         base_url = DEPLOYMENTS[name].base_url.replace(_origin(url), _origin(up.url))
         moved = DEPLOYMENTS[name].model_copy(update={"base_url": base_url})
         headers = upstream_headers({"authorization": "Bearer sk-client"}, moved, "req_1")
-        upstream = LeanUpstream()
-        answer = await upstream.send(UpstreamRequest(moved.url("chat/completions"), headers, b"{}", connect_timeout=5))
+        upstream = OwnUpstream()
+        answer = await upstream.send(UpstreamRequest(url=moved.url("chat/completions"), headers=headers, body=b"{}"))
         answer.close()
         await upstream.close()
     (request,) = up.requests

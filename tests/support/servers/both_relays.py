@@ -1,4 +1,4 @@
-"""The short way and the ordinary way side by side: the same clients, deployments and events for both.
+"""A gateway that remembers heads beside one that parses each: the same clients, deployments and events for both.
 
 A `Way` is a gateway in the test's event loop with deployments of its own. `told` gives all that can be seen of one
 afterwards, without what is different each time: ids, times and span ids.
@@ -16,10 +16,14 @@ from typing import Any
 from support.servers.gateway_app import Served, served
 from support.upstreams.scripted_upstream import ScriptedUpstream, scripted_upstream
 from support.upstreams.upstream_wire import Request, Steps
+from typing_extensions import override
 
 from auditor.domain.exchange import Exchange
 from auditor.domain.keys import Key, hash_secret
 from gateway import snapshot
+from gateway.http import Request as ParsedRequest
+from gateway.http.connection import ClientConnection
+from gateway.http.head_cache import Offer, RequestCache
 from gateway.limits import key_limits
 from gateway.recording.counters import read_all
 from gateway.routing import breaker
@@ -51,6 +55,24 @@ def constant(data: bytes) -> bytes:
     return data
 
 
+class CountingCache(RequestCache):
+    """A server's cache of request heads, and how many requests it has taken."""
+
+    def __init__(self, cache: RequestCache) -> None:
+        self._cache = cache
+        self.taken = 0
+
+    @override
+    def take(self, client: ClientConnection, data: bytes, arrived_ns: int) -> Offer:
+        offer = self._cache.take(client, data, arrived_ns)
+        self.taken += offer is Offer.TAKEN
+        return offer
+
+    @override
+    def remember(self, data: bytes, request: ParsedRequest) -> None:
+        self._cache.remember(data, request)
+
+
 @dataclass
 class Way:
     """A gateway, its deployments, and what its clients have received."""
@@ -60,6 +82,12 @@ class Way:
     settings: dict[str, Any]
     connections: dict[int, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = field(default_factory=dict)
     heard: dict[int, bytes] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> int:
+        """How many requests the cache has taken."""
+        cache = self.gateway.server.cache
+        return cache.taken if isinstance(cache, CountingCache) else 0
 
     async def send(self, connection: int, pieces: Sequence[bytes]) -> None:
         """Send pieces one after the other, on a connection that is opened again if it has ended."""
@@ -110,7 +138,7 @@ class Way:
 
     def _is_busy(self) -> bool:
         slots = self.gateway.gateway.slots
-        in_flight = any(self.gateway.counted("biasmeter_in_flight").values()) or bool(self.gateway.server.tasks)
+        in_flight = any(self.gateway.counted("biasmeter_in_flight").values()) or self.gateway.server.is_busy
         return in_flight or any(slots.pending(deployment) for deployment, _ in slots.states())
 
     def revoke(self, revoked: str) -> None:
@@ -134,7 +162,7 @@ class Way:
 
 
 @asynccontextmanager
-async def way(settings: dict[str, Any], script: Any, folder: Path, *, short_way: bool) -> AsyncIterator[Way]:
+async def way(settings: dict[str, Any], script: Any, folder: Path, *, remembers: bool) -> AsyncIterator[Way]:
     """Run one way; ``settings`` name the deployments' URL ``UP``."""
 
     def played(request: Request) -> Steps:
@@ -143,7 +171,9 @@ async def way(settings: dict[str, Any], script: Any, folder: Path, *, short_way:
 
     async with scripted_upstream(played) as up:
         filled = _filled(settings, up.url)
-        async with served(filled, folder, KEYS, short_way=short_way) as gateway:
+        async with served(filled, folder, KEYS, remembers=remembers) as gateway:
+            if gateway.server.cache is not None:
+                gateway.server.cache = CountingCache(gateway.server.cache)
             made = Way(gateway, up, filled)
             try:
                 yield made
@@ -204,7 +234,7 @@ def _counts(gateway: Served) -> Counter[tuple[str, ...]]:
         if key[0].endswith("_seconds"):
             if key[-1] != "sum_us":
                 counts[key[:-1]] += count
-        elif key[0] != "biasmeter_short_way":
+        else:
             counts[key] += count
     return +counts
 

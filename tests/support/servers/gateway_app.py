@@ -67,7 +67,7 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    settings: dict[str, Any], folder: Path, keys: Sequence[Key] = (), *, short_way: bool = True
+    settings: dict[str, Any], folder: Path, keys: Sequence[Key] = (), *, remembers: bool = True
 ) -> AsyncIterator[Served]:
     """Serve what `settings` describe, to those who have one of the `keys`, or to all where there is none."""
     config = Config.model_validate({"data_dir": str(folder), **settings})
@@ -77,7 +77,7 @@ async def served(
     snapshot.write(folders.snapshot, keys)
     snapshot.confirm(folders.snapshot)
     gateway = worker.build(told)
-    server = worker.serve(gateway, short_way=short_way)
+    server = worker.serve(gateway, remembers=remembers)
     listening = socket.create_server(("127.0.0.1", 0))
     await server.listen(listening)
     host, port = listening.getsockname()
@@ -86,7 +86,7 @@ async def served(
             yield Served(f"http://{host}:{port}", gateway, server, client, folders)
     finally:
         await server.close(1.0)
-        await gateway.upstream.close()
+        gateway.pool.close()
         await gateway.recorder.finish()
         for part in (gateway.recorder.spool, gateway.recorder.counters, gateway.slots, gateway.limits):
             part.close()

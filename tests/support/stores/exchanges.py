@@ -43,7 +43,7 @@ def exchange(moment: datetime = NOON, **changed: Any) -> Exchange:
 
 
 def count(recorder: Recorder, one: Exchange) -> None:
-    """Count an exchange as the tap does when it ends."""
+    """Count an exchange as the gateway does when it ends."""
     recorder.series(one.endpoint, one.route, one.deployment, one.origin).count(
         one.status, one.prompt_tokens, one.completion_tokens, one.total_us, one.upstream_us, one.first_byte_us
     )

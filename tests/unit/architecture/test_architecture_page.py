@@ -14,7 +14,7 @@ WINDOW = "A window, from stored exchange to displayed number"
 
 
 def test_the_paths_are_shown() -> None:
-    assert list(PATHS) == ["A request", "A usual request", WINDOW, "A statement"]
+    assert list(PATHS) == ["A request", WINDOW, "A statement"]
 
 
 @pytest.mark.parametrize("title", PATHS)

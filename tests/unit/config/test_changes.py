@@ -29,7 +29,6 @@ def config(**changed: Any) -> Config:
         ({"routes": [{"model": "other", "deployments": ["a"]}]}, ()),
         ({"gateway": {"workers": 2, "retries": 5, "spool": {"max_bytes": "1GiB"}}}, ()),
         ({"gateway": {"workers": 3, "listen": "127.0.0.1:1"}}, ("gateway.listen", "gateway.workers")),
-        ({"gateway": {"workers": 2, "upstream": "reference"}}, ("gateway.upstream",)),
         ({"data_dir": "elsewhere"}, ("data_dir",)),
         ({"store": {"url": "postgresql://u:secret@h/d"}}, ("store.url",)),
         ({"auditor": {"listen": "127.0.0.1:1"}}, ("auditor.listen",)),

@@ -37,6 +37,7 @@ def of_gateway(folder: Path) -> Exported:
     recorder = Recorder(SpoolWriter(folder / "spool", "one"), counters, Redactor(()))
     answered = exchange(stream=True, prompt_tokens=3, completion_tokens=4, first_byte_us=1_000)
     recorder.keep(answered)
+    recorder.write_held()
     count(recorder, answered)
     recorder.count_failure("eu", Origin.CLIENT, "upstream_connect")
     counters.add(("biasmeter_in_flight", "client"))

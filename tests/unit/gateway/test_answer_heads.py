@@ -1,11 +1,10 @@
-"""Heads of answers on the short way: one that is recognised whole is read as one that is read line by line."""
+"""Heads of usual answers: one that is recognised whole is read as one that is read line by line."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.upstreams.answer_heads import AnswerHead, AnswerHeads
-from gateway.upstreams.connection import KEPT
+from gateway.upstreams.answer_heads import KEPT, AnswerHead, AnswerHeads
 
 LINES = [
     b"content-type: application/json", b"Content-Type: text/event-stream; charset=utf-8", b"content-length: 12",

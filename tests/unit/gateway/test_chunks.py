@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.upstreams.upstream_answers import http_chunk
 
-from gateway.upstreams.chunks import begins, read_complete, read_size
+from gateway.upstreams.chunks import read_complete, read_size
 
 PAYLOADS = st.lists(st.binary(min_size=1, max_size=40), max_size=5)
 
@@ -37,10 +37,3 @@ def test_what_is_not_usual_is_refused_where_it_begins(data: bytes) -> None:
 def test_sizes_are_hexadecimal_digits_alone() -> None:
     assert [read_size(word) for word in (b"0", b"fF", b"00a", b"1234567")] == [0, 255, 10, 0x1234567]
     assert [read_size(word) for word in (b"", b"0x1", b"1 ", b"g", b"12345678")] == [None] * 5
-
-
-def test_a_body_begins_with_its_first_byte() -> None:
-    assert [begins(b"head" + b"3\r\nabc\r\n"[:length], 4) for length in range(5)] == [False] * 4 + [True]
-    for data in (b"0\r\n\r\n", b"x\r\n", b"0000000000000"):
-        with pytest.raises(ValueError, match="chunk"):
-            begins(data, 0)

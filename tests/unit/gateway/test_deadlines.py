@@ -1,108 +1,92 @@
-"""Deadlines: what is in time is not touched, what is late is cancelled, and other people's cancellations are theirs."""
+"""Deadlines: who is in time hears nothing, who is late is told once, and an error of one costs no other."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
+from support.waiting import eventually
 
-from gateway.exchange.deadlines import Deadlines
+from gateway.exchange.deadlines import Deadlines, Waiting
+
+
+class Wait(Waiting):
+    """Waits, and counts how often its time has come."""
+
+    def __init__(self, then: Callable[[], None] = lambda: None) -> None:
+        self.told = 0
+        self.error: Exception | None = None
+        self._then = then
+
+    def on_due(self) -> None:
+        self.told += 1
+        self._then()
+
+    def broken(self, error: Exception) -> None:
+        self.error = error
 
 
 @pytest.fixture
 async def deadlines() -> AsyncIterator[Deadlines]:
-    yield Deadlines()
-    assert this().cancelling() == 0
+    made = Deadlines()
+    yield made
+    assert not made._due
 
 
-def this() -> "asyncio.Task[object]":
-    task = asyncio.current_task()
-    assert task is not None
-    return task
+async def looks(deadlines: Deadlines) -> None:
+    """Wait until the deadlines have been checked."""
+    mark = Wait()
+    deadlines.watch(mark, deadlines.now())
+    await eventually(lambda: mark.told > 0)
+    deadlines.forget(mark)
 
 
-def now() -> float:
-    return asyncio.get_running_loop().time()
+async def test_who_is_late_is_told_until_it_is_forgotten(deadlines: Deadlines) -> None:
+    late = Wait()
+    deadlines.watch(late, deadlines.now() - 1)
+    await looks(deadlines)
+    assert late.told >= 1
+    deadlines.forget(late)
+    told = late.told
+    await looks(deadlines)
+    assert late.told == told
 
 
-async def later(value: str, seconds: float = 0) -> str:
-    await asyncio.sleep(seconds)
-    return value
+async def test_who_is_in_time_hears_nothing(deadlines: Deadlines) -> None:
+    early, moved = Wait(), Wait()
+    deadlines.watch(early, deadlines.now() + 60)
+    deadlines.watch(moved, deadlines.now() - 1)
+    deadlines.watch(moved, deadlines.now() + 60)  # the later time counts
+    await looks(deadlines)
+    assert (early.told, moved.told) == (0, 0)
+    deadlines.forget(early)
+    deadlines.forget(moved)
 
 
-async def test_what_comes_in_time_is_handed_over(deadlines: Deadlines) -> None:
-    assert await deadlines.wait(this(), later("here"), now() + 10) == "here"
+async def test_who_is_forgotten_by_another_in_the_same_check_hears_nothing(deadlines: Deadlines) -> None:
+    second = Wait()
+    first = Wait(lambda: deadlines.forget(second))
+    deadlines.watch(first, deadlines.now() - 1)
+    deadlines.watch(second, deadlines.now() - 1)
+    await looks(deadlines)
+    assert (first.told >= 1, second.told) == (True, 0)
+    deadlines.forget(first)
 
 
-async def test_what_comes_at_once_is_handed_over_whatever_the_deadline(deadlines: Deadlines) -> None:
-    async def at_once() -> str:
-        return "here"
+async def test_an_error_is_told_to_the_one_that_raised_it(deadlines: Deadlines) -> None:
+    def fail() -> None:
+        raise RuntimeError("a fault of the gateway")
 
-    assert await deadlines.wait(this(), at_once(), now() - 1) == "here"
-
-
-async def test_what_is_late_is_cancelled(deadlines: Deadlines) -> None:
-    waiting = asyncio.get_running_loop().create_future()
-    began = now()
-    with pytest.raises(TimeoutError):
-        await deadlines.wait(this(), waiting, began + 0.05)
-    assert waiting.cancelled()
-    assert now() - began >= 0.05
+    failing, other = Wait(fail), Wait()
+    deadlines.watch(failing, deadlines.now() - 1)
+    deadlines.watch(other, deadlines.now() - 1)
+    await looks(deadlines)
+    assert isinstance(failing.error, RuntimeError)
+    assert (other.told >= 1, other.error) == (True, None)
+    deadlines.forget(failing)
+    deadlines.forget(other)
 
 
-async def test_an_error_of_what_is_awaited_comes_through(deadlines: Deadlines) -> None:
-    async def fail() -> None:
-        raise LookupError
-
-    with pytest.raises(LookupError):
-        await deadlines.wait(this(), fail(), now() + 10)
-
-
-async def test_one_timer_keeps_the_deadlines_of_many(deadlines: Deadlines) -> None:
-    async def wait(seconds: float) -> str:
-        try:
-            return await deadlines.wait(this(), later("here", 0.1), now() + seconds)
-        except TimeoutError:
-            return "late"
-
-    assert await asyncio.gather(*map(wait, (10, 0.01, 20, 0.02))) == ["here", "late", "here", "late"]
-
-
-async def test_whoever_else_cancels_a_task_means_all_of_it(deadlines: Deadlines) -> None:
-    async def wait() -> None:
-        await deadlines.wait(this(), asyncio.get_running_loop().create_future(), now() + 10)
-
-    task = asyncio.create_task(wait())
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert task.cancelled()
-
-
-async def test_a_task_that_is_late_and_cancelled_by_another_is_cancelled(deadlines: Deadlines) -> None:
-    async def stubborn() -> None:
-        try:
-            await asyncio.get_running_loop().create_future()
-        except asyncio.CancelledError:
-            waiting.cancel()
-            raise
-
-    async def wait() -> None:
-        await deadlines.wait(this(), stubborn(), now())
-
-    waiting = asyncio.create_task(wait())
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert waiting.cancelled()
-
-
-async def test_what_swallows_its_cancellation_leaves_the_task_as_it_was(deadlines: Deadlines) -> None:
-    async def stubborn() -> str:
-        try:
-            await asyncio.get_running_loop().create_future()
-        except asyncio.CancelledError:
-            return "all the same"
-        return ""
-
-    assert await deadlines.wait(this(), stubborn(), now()) == "all the same"
-    assert await deadlines.wait(this(), later("again"), now() + 10) == "again"
+async def test_without_anyone_who_waits_nothing_is_checked(deadlines: Deadlines) -> None:
+    await looks(deadlines)
+    await eventually(lambda: not deadlines._is_checking)
+    assert asyncio.get_running_loop().is_running()

@@ -20,13 +20,14 @@ from gateway.routing.failures import (
     retry_may_help,
     wait_before,
 )
+from gateway.upstreams.answer_heads import read_fields
 
 RESET = UpstreamFailed("", code="upstream_reset")
 
 
 def refused(status: int, body: bytes = b"", **headers: Any) -> UpstreamRefused:
     named = [(name.replace("_", "-"), value) for name, value in headers.items()]
-    return UpstreamRefused(ErrorAnswer(status, named, body))
+    return UpstreamRefused(ErrorAnswer(read_fields(status, named), body))
 
 
 def error(message: str, code: str | None = None, kind: str = "invalid_request_error") -> bytes:

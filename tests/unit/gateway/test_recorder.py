@@ -31,18 +31,10 @@ def counted(tmp_path: Path, name: str) -> Counter[Key]:
     return Counter({key[1:]: n for key, n in read_all(tmp_path / "counters").items() if key[0] == name})
 
 
-def test_what_is_kept_is_written_and_counted_once(recorder: Recorder, tmp_path: Path) -> None:
-    given = [exchange(), exchange()]
-    for one in given:
-        recorder.keep(one)
-    assert written(tmp_path) == given
-    assert outcomes(recorder, tmp_path) == {"stored": 2}
-
-
-def test_what_is_held_is_written_together(recorder: Recorder, tmp_path: Path) -> None:
+def test_what_is_kept_is_written_together_and_counted_once(recorder: Recorder, tmp_path: Path) -> None:
     given = [exchange(), exchange(), exchange()]
     for one in given:
-        recorder.hold(one)
+        recorder.keep(one)
     assert written(tmp_path) == []
     recorder.write_held()
     recorder.write_held()
@@ -64,18 +56,10 @@ def test_what_cannot_be_written_costs_nothing_that_is_held_with_it(
     monkeypatch.setattr("gateway.recording.spool.MAX_PAYLOAD", 1000)
     given = [exchange(), exchange(request=bytes(2000)), exchange(model="\ud800"), exchange()]
     for one in given:
-        recorder.hold(one)
+        recorder.keep(one)
     recorder.write_held()
     assert written(tmp_path) == [given[0], given[3]]
     assert outcomes(recorder, tmp_path) == {"stored": 2, "dropped_spool_error": 1, "dropped_unwritable": 1}
-
-
-def test_a_full_spool_holds_nothing(recorder: Recorder, tmp_path: Path) -> None:
-    recorder.spool_full = True
-    recorder.hold(exchange())
-    recorder.write_held()
-    assert written(tmp_path) == []
-    assert outcomes(recorder, tmp_path) == {"dropped_spool_full": 1}
 
 
 def test_what_is_passed_over_is_counted_with_its_reason(recorder: Recorder, tmp_path: Path) -> None:
@@ -90,6 +74,7 @@ def test_a_full_spool_takes_no_more_until_there_is_room(recorder: Recorder, tmp_
     recorder.keep(exchange())
     recorder.spool_full = False
     recorder.keep(exchange())
+    recorder.write_held()
     assert len(written(tmp_path)) == 1
     assert outcomes(recorder, tmp_path) == {"dropped_spool_full": 1, "stored": 1}
 
@@ -97,9 +82,11 @@ def test_a_full_spool_takes_no_more_until_there_is_room(recorder: Recorder, tmp_
 def test_a_spool_that_cannot_be_written_costs_the_copy_and_not_the_answer(recorder: Recorder, tmp_path: Path) -> None:
     (tmp_path / "spool").write_text("a file in the place of the folder")
     recorder.keep(exchange())
+    recorder.write_held()
     assert outcomes(recorder, tmp_path) == {"dropped_spool_error": 1}
     (tmp_path / "spool").unlink()
     recorder.keep(exchange())
+    recorder.write_held()
     assert outcomes(recorder, tmp_path) == {"dropped_spool_error": 1, "stored": 1}
 
 
@@ -109,6 +96,7 @@ def test_a_spool_that_cannot_be_written_is_logged_once_in_a_while(
     (tmp_path / "spool").write_text("a file in the place of the folder")
     for _ in range(500):
         recorder.keep(exchange())
+        recorder.write_held()
     (line,) = [record.getMessage() for record in caplog.records]
     assert "the spool cannot be written" in line
     recorder.spool_full = True
@@ -127,6 +115,7 @@ def test_an_exchange_that_cannot_be_written_costs_the_copy_and_not_the_answer(
 ) -> None:
     recorder.keep(exchange(**changed))
     recorder.keep(exchange())
+    recorder.write_held()
     assert outcomes(recorder, tmp_path) == {"dropped_unwritable": 1, "stored": 1}
     assert len(written(tmp_path)) == 1
 
@@ -185,6 +174,7 @@ async def test_a_large_copy_is_written_also_if_nobody_waits_for_it(recorder: Rec
     large, small = exchange(response=bytes(LARGE_COPY + 1)), exchange()
     assert recorder.keep(large) is not None
     assert recorder.keep(small) is None
+    recorder.write_held()
     await recorder.finish()
     assert written(tmp_path) == [small, large]
     assert outcomes(recorder, tmp_path) == {"stored": 2}

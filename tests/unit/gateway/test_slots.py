@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -10,8 +11,8 @@ import pytest
 from support.servers.scripted_processes import companion
 
 from gateway.routing import slots as module
-from gateway.routing.breaker import BreakerState, BreakerVerdict
-from gateway.routing.slots import DeploymentSlots, Slot
+from gateway.routing.breaker import BreakerState, BreakerVerdict, Ticket
+from gateway.routing.slots import DeploymentAccess, DeploymentSlots
 from gateway.shared import SharedTable
 
 OK, FAILED, NONE = BreakerVerdict.OK, BreakerVerdict.FAILED, BreakerVerdict.NONE
@@ -49,6 +50,31 @@ def slots(workers_slots: list[DeploymentSlots]) -> DeploymentSlots:
     return workers_slots[0]
 
 
+@dataclass
+class Slot:
+    """A slot that is held until the first release."""
+
+    access: DeploymentAccess
+    ticket: Ticket | None
+
+    def release(self, verdict: BreakerVerdict) -> None:
+        if self.ticket is not None:
+            self.access.release(self.ticket, verdict)
+            self.ticket = None
+
+
+def take(slots: DeploymentSlots, deployment: str, concurrency: int | None, *, counts: bool = True) -> Slot | None:
+    access = slots.access(deployment, concurrency, counts=counts)
+    ticket = access.take()
+    return None if ticket is None else Slot(access, ticket)
+
+
+async def wait(slots: DeploymentSlots, deployment: str, concurrency: int | None, deadline: float) -> Slot | None:
+    access = slots.access(deployment, concurrency)
+    ticket = await access.wait(deadline)
+    return None if ticket is None else Slot(access, ticket)
+
+
 def taken(slot: Slot | None) -> Slot:
     assert slot is not None
     return slot
@@ -56,7 +82,7 @@ def taken(slot: Slot | None) -> Slot:
 
 def trip(slots: DeploymentSlots) -> None:
     for _ in range(5):
-        taken(slots.try_acquire(NAME, None)).release(FAILED)
+        taken(take(slots, NAME, None)).release(FAILED)
     assert slots.seconds_until_open(NAME) == 10
 
 
@@ -79,73 +105,63 @@ async def waiters(slots: DeploymentSlots, count: int) -> list["asyncio.Task[Slot
     """Put so many requests in line, in order."""
     tasks = []
     for _ in range(count):
-        tasks.append(asyncio.create_task(slots.acquire(NAME, 1, soon())))
+        tasks.append(asyncio.create_task(wait(slots, NAME, 1, soon())))
         before = traces(slots)
         await until(lambda before=before: traces(slots) != before)  # type: ignore[misc]
     return tasks
 
 
 def test_places_are_counted_over_all_workers(workers_slots: list[DeploymentSlots]) -> None:
-    taken_slots = [taken(workers_slots[number % 3].try_acquire(NAME, 5)) for number in range(5)]
-    assert [slots.try_acquire(NAME, 5) for slots in workers_slots] == [None] * 3
+    taken_slots = [taken(take(workers_slots[number % 3], NAME, 5)) for number in range(5)]
+    assert [take(slots, NAME, 5) for slots in workers_slots] == [None] * 3
     assert [slots.pending(NAME) for slots in workers_slots] == [5] * 3
     assert workers_slots[0].pending("us") == 0
     assert workers_slots[0].seconds_until_open(NAME) == 0
     taken_slots.pop().release(OK)
-    taken_slots.append(taken(workers_slots[2].try_acquire(NAME, 5)))
-    assert workers_slots[1].try_acquire(NAME, 5) is None
-    taken_slots.extend(taken(workers_slots[1].try_acquire(NAME, None)) for _ in range(100))
+    taken_slots.append(taken(take(workers_slots[2], NAME, 5)))
+    assert take(workers_slots[1], NAME, 5) is None
+    taken_slots.extend(taken(take(workers_slots[1], NAME, None)) for _ in range(100))
     assert workers_slots[0].pending(NAME) == 105
     for slot in taken_slots:
         slot.release(OK)
     assert traces(workers_slots[0]) == [0, 0, 0]
 
 
-def test_a_place_is_freed_once_and_the_first_verdict_holds(slots: DeploymentSlots) -> None:
-    for _ in range(4):
-        taken(slots.try_acquire(NAME, 1)).release(FAILED)
-    slot = taken(slots.try_acquire(NAME, 1))
-    slot.release(NONE)
-    slot.release(FAILED)
-    assert slots.pending(NAME) == 0
-    assert slots.seconds_until_open(NAME) == 0
-
-
 def test_workers_share_a_breaker(workers_slots: list[DeploymentSlots], clock: Clock) -> None:
     for number in range(5):
-        taken(workers_slots[number % 3].try_acquire(NAME, None)).release(FAILED)
-    assert [slots.try_acquire(NAME, None) for slots in workers_slots] == [None] * 3
+        taken(take(workers_slots[number % 3], NAME, None)).release(FAILED)
+    assert [take(slots, NAME, None) for slots in workers_slots] == [None] * 3
     assert [slots.seconds_until_open(NAME) for slots in workers_slots] == [10] * 3
-    taken(workers_slots[0].try_acquire("us", None)).release(OK)
+    taken(take(workers_slots[0], "us", None)).release(OK)
     clock.now += 10 * SECOND
     assert dict(workers_slots[1].states()) == {NAME: BreakerState.HALF_OPEN, "us": BreakerState.CLOSED}
-    trial = taken(workers_slots[1].try_acquire(NAME, None))
-    assert [slots.try_acquire(NAME, None) for slots in workers_slots] == [None] * 3
+    trial = taken(take(workers_slots[1], NAME, None))
+    assert [take(slots, NAME, None) for slots in workers_slots] == [None] * 3
     trial.release(OK)
-    taken(workers_slots[2].try_acquire(NAME, None)).release(OK)
+    taken(take(workers_slots[2], NAME, None)).release(OK)
 
 
 def test_a_full_deployment_does_not_use_up_its_trial(slots: DeploymentSlots, clock: Clock) -> None:
-    held = taken(slots.try_acquire(NAME, None))
+    held = taken(take(slots, NAME, None))
     trip(slots)
     clock.now += 10 * SECOND
-    assert slots.try_acquire(NAME, 1) is None
+    assert take(slots, NAME, 1) is None
     assert slots.seconds_until_open(NAME) == 0
     held.release(OK)
-    assert slots.try_acquire(NAME, 1) is not None
+    assert take(slots, NAME, 1) is not None
 
 
 def test_audit_traffic_takes_places_but_the_breaker_does_not_hear_of_it(slots: DeploymentSlots, clock: Clock) -> None:
     for _ in range(40):
-        taken(slots.try_acquire(NAME, 1, counts=False)).release(FAILED)
+        taken(take(slots, NAME, 1, counts=False)).release(FAILED)
     assert slots.seconds_until_open(NAME) == 0
-    held = taken(slots.try_acquire(NAME, 1, counts=False))
-    assert slots.try_acquire(NAME, 1) is None
+    held = taken(take(slots, NAME, 1, counts=False))
+    assert take(slots, NAME, 1) is None
     trip(slots)
-    assert slots.try_acquire(NAME, None, counts=False) is None
+    assert take(slots, NAME, None, counts=False) is None
     clock.now += 10 * SECOND
-    half_open = taken(slots.try_acquire(NAME, None, counts=False))
-    trial = taken(slots.try_acquire(NAME, None))
+    half_open = taken(take(slots, NAME, None, counts=False))
+    trial = taken(take(slots, NAME, None))
     half_open.release(FAILED)
     held.release(OK)
     assert dict(slots.states()) == {NAME: BreakerState.HALF_OPEN}
@@ -157,11 +173,11 @@ async def test_who_waits_is_served_in_order_at_once_and_nobody_overtakes(
     slots: DeploymentSlots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_LOOK", 3600.0)  # nobody is served because of looking by itself
-    held = taken(await slots.acquire(NAME, 1, soon()))
+    held = taken(await wait(slots, NAME, 1, soon()))
     line = await waiters(slots, 10)
     for number, waiter in enumerate(line):
         held.release(OK)
-        assert slots.try_acquire(NAME, 1) is None
+        assert take(slots, NAME, 1) is None
         held = taken(await waiter)
         assert [other.done() for other in line] == [True] * (number + 1) + [False] * (9 - number)
     held.release(OK)
@@ -169,16 +185,16 @@ async def test_who_waits_is_served_in_order_at_once_and_nobody_overtakes(
 
 
 async def test_a_deployment_without_a_limit_has_no_line(slots: DeploymentSlots) -> None:
-    held = taken(slots.try_acquire(NAME, 1))
+    held = taken(take(slots, NAME, 1))
     line = await waiters(slots, 1)
-    taken(await slots.acquire(NAME, None, soon())).release(OK)
+    taken(await wait(slots, NAME, None, soon())).release(OK)
     held.release(OK)
     taken(await line[0]).release(OK)
 
 
 async def test_several_places_that_become_free_are_all_taken_up(slots: DeploymentSlots) -> None:
-    held = [taken(slots.try_acquire(NAME, 3)) for _ in range(3)]
-    line = [asyncio.create_task(slots.acquire(NAME, 3, soon())) for _ in range(5)]
+    held = [taken(take(slots, NAME, 3)) for _ in range(3)]
+    line = [asyncio.create_task(wait(slots, NAME, 3, soon())) for _ in range(5)]
     await until(lambda: traces(slots)[0] >> 32 == 5)
     for slot in held:
         slot.release(OK)
@@ -195,15 +211,15 @@ async def test_several_places_that_become_free_are_all_taken_up(slots: Deploymen
 async def test_who_has_waited_until_the_deadline_is_told_so_and_leaves_no_trace(
     slots: DeploymentSlots, patience: float
 ) -> None:
-    held = taken(slots.try_acquire(NAME, 1))
+    held = taken(take(slots, NAME, 1))
     before = asyncio.get_running_loop().time()
     with pytest.raises(TimeoutError):
-        await slots.acquire(NAME, 1, before + patience)
+        await wait(slots, NAME, 1, before + patience)
     assert asyncio.get_running_loop().time() >= before + patience
     assert traces(slots) == [1, 0, 0]
     held.release(OK)
     # A place that is free is had even when the time is over.
-    taken(await slots.acquire(NAME, 1, before)).release(OK)
+    taken(await wait(slots, NAME, 1, before)).release(OK)
     assert traces(slots) == [0, 0, 0]
 
 
@@ -211,7 +227,7 @@ async def test_who_has_waited_until_the_deadline_is_told_so_and_leaves_no_trace(
 @pytest.mark.parametrize("freed", ["before", "after"])
 async def test_who_leaves_the_line_leaves_no_trace(slots: DeploymentSlots, leaving: list[int], freed: str) -> None:
     """Also when the place that became free was meant for it."""
-    held = taken(slots.try_acquire(NAME, 1))
+    held = taken(take(slots, NAME, 1))
     line = await waiters(slots, 3)
     if freed == "before":
         held.release(OK)
@@ -223,22 +239,22 @@ async def test_who_leaves_the_line_leaves_no_trace(slots: DeploymentSlots, leavi
     for number in {0, 1, 2} - set(leaving):
         taken(await line[number]).release(OK)
     assert traces(slots) == [0, 0, 0]
-    taken(slots.try_acquire(NAME, 1)).release(OK)
+    taken(take(slots, NAME, 1)).release(OK)
 
 
 async def test_when_the_breaker_opens_all_who_wait_come_back(workers_slots: list[DeploymentSlots]) -> None:
-    held = taken(workers_slots[0].try_acquire(NAME, 1))
+    held = taken(take(workers_slots[0], NAME, 1))
     lines = [await waiters(slots, 3) for slots in workers_slots]
     trip(workers_slots[1])
     for line in lines:
         assert [await waiter for waiter in line] == [None] * 3
     held.release(OK)
     assert traces(workers_slots[0]) == [0, 0, 0]
-    assert await workers_slots[0].acquire(NAME, 1, soon()) is None
+    assert await wait(workers_slots[0], NAME, 1, soon()) is None
 
 
 async def test_who_waits_for_the_trial_comes_back_when_it_is_another_s(slots: DeploymentSlots, clock: Clock) -> None:
-    held = taken(slots.try_acquire(NAME, None))
+    held = taken(take(slots, NAME, None))
     trip(slots)
     clock.now += 10 * SECOND
     line = await waiters(slots, 3)
@@ -250,7 +266,7 @@ async def test_who_waits_for_the_trial_comes_back_when_it_is_another_s(slots: De
 
 
 async def test_a_place_freed_by_another_worker_is_found(workers_slots: list[DeploymentSlots]) -> None:
-    held = taken(workers_slots[0].try_acquire(NAME, 1))
+    held = taken(take(workers_slots[0], NAME, 1))
     line = await waiters(workers_slots[1], 2)
     held.release(OK)
     taken(await line[0]).release(OK)
@@ -261,7 +277,7 @@ async def test_a_place_is_not_handed_on_within_a_worker_while_others_wait_elsewh
     workers_slots: list[DeploymentSlots], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_LOOK", 3600.0)
-    held = taken(workers_slots[0].try_acquire(NAME, 1))
+    held = taken(take(workers_slots[0], NAME, 1))
     [inside] = await waiters(workers_slots[0], 1)
     [outside] = await waiters(workers_slots[1], 1)
     held.release(OK)
@@ -275,14 +291,14 @@ async def test_a_place_is_not_handed_on_within_a_worker_while_others_wait_elsewh
 
 async def test_a_busy_worker_does_not_keep_its_places_among_its_own(workers_slots: list[DeploymentSlots]) -> None:
     """With a line of its own it would hand them on for ever: a place is free for a moment, and held for long."""
-    held = taken(workers_slots[0].try_acquire(NAME, 1))
+    held = taken(take(workers_slots[0], NAME, 1))
     [outside] = await waiters(workers_slots[1], 1)
     served = 0
 
     async def client() -> None:
         nonlocal served
         while not outside.done():
-            slot = taken(await workers_slots[0].acquire(NAME, 1, soon()))
+            slot = taken(await wait(workers_slots[0], NAME, 1, soon()))
             served += 1
             await asyncio.sleep(0.005)
             slot.release(OK)
@@ -308,7 +324,7 @@ _SHARING = """
         time.sleep(random() / 2000)
         return time.monotonic_ns()
 
-    slots = DeploymentSlots(folder / "slots", worker, 2, clock)
+    access = DeploymentSlots(folder / "slots", worker, 2, clock).access("eu", places)
     witness = SharedTable(folder / "witness", 2)
     print("ready", flush=True)
     sys.stdin.readline()
@@ -318,25 +334,25 @@ _SHARING = """
             held[0] += 1
             held[1] = max(held)
 
-    def free(slot):
+    def free(ticket):
         with witness.locked("held") as held:
             held[0] -= 1
-        slot.release(BreakerVerdict.OK)
+        access.release(ticket, BreakerVerdict.OK)
 
     async def client():
         for _ in range(30):
-            slot = await slots.acquire("eu", places, asyncio.get_running_loop().time() + 120)
+            ticket = await access.wait(asyncio.get_running_loop().time() + 120)
             hold()
             await asyncio.sleep(random() / 500)
-            free(slot)
+            free(ticket)
 
     async def clients():
         for _ in range(500):
-            taken_slots = [slot for _ in range(places) if (slot := slots.try_acquire("eu", places))]
-            for slot in taken_slots:
+            tickets = [ticket for _ in range(places) if (ticket := access.take())]
+            for ticket in tickets:
                 hold()
-            for slot in taken_slots:
-                free(slot)
+            for ticket in tickets:
+                free(ticket)
         await asyncio.gather(*(client() for _ in range(5)))
 
     uvloop.run(clients())
@@ -366,9 +382,9 @@ _HOLDING = """
     slots = DeploymentSlots(Path(sys.argv[1]), 1, 2)
 
     async def hold():
-        taken_slots = [slots.try_acquire("eu", 3), slots.try_acquire("eu", 3)]
+        assert slots.access("eu", 3).take() and slots.access("eu", 3).take()
         until = asyncio.get_running_loop().time() + 600
-        waiting = [asyncio.create_task(slots.acquire("eu", 2, until)) for _ in range(2)]
+        waiting = [asyncio.create_task(slots.access("eu", 2).wait(until)) for _ in range(2)]
         await asyncio.sleep(0)
         print("held", flush=True)
         await asyncio.sleep(600)
@@ -383,10 +399,10 @@ async def test_the_places_of_a_killed_worker_are_free_when_it_is_started_again(t
         assert other.hear() == "held"
         assert traces(slots) == [0, 2 + (2 << 32)]
         other.kill()
-        mine = slots.try_acquire(NAME, None)
+        mine = take(slots, NAME, None)
         assert slots.pending(NAME) == 3
-        assert slots.try_acquire(NAME, 3) is None
-        waiting = asyncio.create_task(slots.acquire(NAME, 2, soon()))
+        assert take(slots, NAME, 3) is None
+        waiting = asyncio.create_task(wait(slots, NAME, 2, soon()))
         await until(lambda: traces(slots)[0] >> 32)
         DeploymentSlots(path, 1, 2).close()
         taken(await waiting).release(OK)
@@ -407,7 +423,7 @@ def test_nothing_drifts_in_100_000_random_steps(workers_slots: list[DeploymentSl
             state = dict(slots.states()).get(NAME, BreakerState.CLOSED)
             seen.add(state)
             wait = slots.seconds_until_open(NAME)
-            slot = slots.try_acquire(NAME, places, counts=counts)
+            slot = take(slots, NAME, places, counts=counts)
             refused = wait > 0 if counts else state is BreakerState.OPEN
             assert (slot is None) == (refused or (places is not None and len(held) >= places))
             if slot is not None:
@@ -424,7 +440,7 @@ def test_nothing_drifts_in_100_000_random_steps(workers_slots: list[DeploymentSl
 async def test_without_room_on_disk_a_worker_counts_its_own_places(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with closing(DeploymentSlots(tmp_path / "file" / "slots", 0, 2)) as slots:
-        held = taken(slots.try_acquire(NAME, 1))
+        held = taken(take(slots, NAME, 1))
         line = await waiters(slots, 2)
         held.release(OK)
         taken(await line[0]).release(OK)

@@ -90,6 +90,7 @@ def busy(place: Place, counters: Counters) -> None:
         stream=True, prompt_tokens=3, completion_tokens=4, total_us=30_000, upstream_us=29_000, first_byte_us=10_000
     )
     recorder.keep(one)
+    recorder.write_held()
     count(recorder, one)
     count(recorder, exchange(status=502, outcome=Outcome.FAILED, error_type="upstream_connect"))
     recorder.count_failure("gpt-eu", Origin.CLIENT, "upstream_connect")
@@ -121,11 +122,12 @@ def test_a_gateway_that_has_done_nothing_shows_no_guess(place: Place, counters: 
 
 def test_deployments_are_shown_as_the_board_has_them(place: Place, tmp_path: Path) -> None:
     with closing(DeploymentSlots(tmp_path / "board", 0, 1)) as slots:
+        eu = slots.access("eu", None)
         for verdict in [BreakerVerdict.FAILED] * 5:
-            turn = slots.try_acquire("eu", None)
-            assert turn is not None
-            turn.release(verdict)
-        slots.try_acquire("us", None)
+            ticket = eu.take()
+            assert ticket is not None
+            eu.release(ticket, verdict)
+        assert slots.access("us", None).take() is not None
         place.states.update(slots.states())
     samples = place.scrape()
     assert value(samples, "biasmeter_deployment_state", deployment="eu") == 2
@@ -241,5 +243,6 @@ def test_a_request_s_text_is_in_no_label(place: Place, counters: Counters) -> No
         "finish_reason": "canary", "content_encoding": "canary", "request": b"canary", "response": b"canary",
     }  # fmt: skip
     recorder.keep(exchange(**texts))
+    recorder.write_held()
     count(recorder, exchange(**texts))
     assert b"canary" not in place.metrics_page()

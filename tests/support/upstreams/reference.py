@@ -1,14 +1,15 @@
-"""The reference upstream: `aiohttp.ClientSession`, configured to pass bytes through unchanged."""
+"""The reference for the gateway's own client: `aiohttp.ClientSession`, configured to pass bytes through unchanged."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final
 
 import aiohttp
+from support.upstreams.upstream_requests import Answer, Upstream, UpstreamRequest
 from typing_extensions import override
 
-from gateway.upstreams import Upstream, UpstreamAnswer, UpstreamFailureCode, UpstreamRequest, tls, upstream_failed
+from gateway.headers import returned_lines
+from gateway.upstreams import UpstreamFailureCode, tls, upstream_failed
 
 #: An upstream head may be this large (some put long policy headers on every answer).
 _MAX_HEAD = 64 << 10
@@ -58,7 +59,7 @@ class ReferenceUpstream(Upstream):
         )
 
     @override
-    async def send(self, request: UpstreamRequest) -> UpstreamAnswer:
+    async def send(self, request: UpstreamRequest) -> Answer:
         for _ in range(_KEPT_TRIES):
             connection = _Connection()
             try:
@@ -69,7 +70,7 @@ class ReferenceUpstream(Upstream):
                     break
         raise upstream_failed("upstream_reset")
 
-    async def _ask(self, request: UpstreamRequest, connection: "_Connection") -> UpstreamAnswer:
+    async def _ask(self, request: UpstreamRequest, connection: "_Connection") -> Answer:
         timeout = aiohttp.ClientTimeout(
             total=None, connect=request.connect_timeout, sock_connect=request.connect_timeout
         )
@@ -115,24 +116,11 @@ def _let_go(error: BaseException | None) -> None:
         error = error.__context__
 
 
-class _Answer(UpstreamAnswer):
+class _Answer(Answer):
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
-
-    @property
-    @override
-    def status(self) -> int:
-        return self._response.status
-
-    @property
-    @override
-    def headers(self) -> Sequence[tuple[str, str]]:
-        return [(name.lower(), value) for name, value in self._response.headers.items()]
-
-    @property
-    @override
-    def held(self) -> int:
-        return 0  # the library does not report it
+        self.status = response.status
+        self.fields = returned_lines([(name.lower(), value) for name, value in response.headers.items()])
 
     @override
     async def read(self) -> bytes:

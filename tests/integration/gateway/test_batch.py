@@ -1,7 +1,7 @@
-"""What usual exchanges write waits for the end of the event loop's turn: who ends before loses nothing.
+"""What exchanges write waits for the end of the event loop's iteration: who ends before loses nothing.
 
 The test's own deployment is a socket, so that it may answer or leave at any moment. Where it matters what has happened
-within one turn, the test ends the turn itself (`Turns`).
+within one iteration, the test ends it itself (`Iterations`).
 """
 
 import asyncio
@@ -16,8 +16,7 @@ from support.servers.gateway_app import Served, served
 from typing_extensions import override
 
 from auditor.domain.exchange import Outcome
-from gateway.exchange.turn_batch import TurnBatch
-from gateway.http.short_connection import ShortConnection
+from gateway.exchange.batch import IterationBatch
 from gateway.recording.spool import SpoolWriter
 
 BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hello"}]}).encode()
@@ -40,15 +39,15 @@ class CountingWriter(SpoolWriter):
         return super().append_all(records)
 
 
-class Turns:
-    """Ends the turns in place of the event loop, from `hold` on."""
+class Iterations:
+    """Ends the iterations in place of the event loop, from `hold` on."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._monkeypatch = monkeypatch
-        self._batches: set[TurnBatch] = set()
+        self._batches: set[IterationBatch] = set()
 
     def hold(self) -> None:
-        self._monkeypatch.setattr(TurnBatch, "_flush_later", lambda batch: self._batches.add(batch))  # noqa: PLW0108 -- no method
+        self._monkeypatch.setattr(IterationBatch, "_flush_later", lambda batch: self._batches.add(batch))  # noqa: PLW0108 -- no method
 
     @property
     def are_due(self) -> bool:
@@ -57,12 +56,12 @@ class Turns:
     @property
     def ended(self) -> int:
         """How many exchanges wait to be recorded and answered."""
-        return sum(len(batch._ended) for batch in self._batches)
+        return sum(len(batch._ending) for batch in self._batches)
 
     def end(self) -> None:
         batches, self._batches = self._batches, set()
         for batch in batches:
-            batch.flush()
+            batch._flush()
 
 
 class Deployment:
@@ -133,16 +132,11 @@ class Scene:
             for client in self.clients:
                 assert await answer_to(client) == WHOLE
         self._warmed = 3 * count
-        assert self.short() >= count
 
     async def until(self, condition) -> None:
         async with asyncio.timeout(20):
             while not condition():  # noqa: ASYNC110 -- what has arrived is no event
                 await asyncio.sleep(0.001)
-
-    def short(self) -> int:
-        """How many exchanges have ended on the short way."""
-        return self.gateway.counted("biasmeter_short_way")["unary",]
 
     def ended(self) -> list[Outcome]:
         """The outcomes of all exchanges after the warm-up."""
@@ -170,43 +164,41 @@ async def scene(folder: Path, clients: int = 1) -> AsyncIterator[Scene]:
 
 
 @pytest.fixture
-def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
-    return Turns(monkeypatch)
+def iterations(monkeypatch: pytest.MonkeyPatch) -> Iterations:
+    return Iterations(monkeypatch)
 
 
-async def test_exchanges_that_end_in_one_turn_are_written_at_once(tmp_path: Path, turns: Turns) -> None:
+async def test_exchanges_that_end_in_one_iteration_are_written_at_once(tmp_path: Path, iterations: Iterations) -> None:
     async with scene(tmp_path, clients=5) as at:
-        short = at.short()
         spool = at.gateway.gateway.recorder.spool = CountingWriter(at.gateway.folders.spool, "counting")
         for client in at.clients:
             client.send(REQUEST)
         for upstream in at.deployment.open:
             await request_of(upstream)
-        turns.hold()
+        iterations.hold()
         for upstream in at.deployment.open:
             upstream.send(ANSWER)
-        await at.until(lambda: turns.ended == 5)
-        turns.end()
+        await at.until(lambda: iterations.ended == 5)
+        iterations.end()
         assert [await answer_to(client) for client in at.clients] == [WHOLE] * 5
         assert spool.batches == [5]
         assert len(at.gateway.exchanges()) == 20
         assert at.gateway.counted("biasmeter_capture") == {("stored",): 20}
-        assert at.short() == short + 5
         spool.close()
 
 
-async def test_an_answer_waits_until_its_record_is_in_the_spool(tmp_path: Path, turns: Turns) -> None:
+async def test_an_answer_waits_until_its_record_is_in_the_spool(tmp_path: Path, iterations: Iterations) -> None:
     async with scene(tmp_path) as at:
         (client,), (upstream,) = at.clients, at.deployment.open
         client.send(REQUEST)
         await request_of(upstream)
-        turns.hold()
+        iterations.hold()
         upstream.send(ANSWER)
-        await at.until(lambda: turns.are_due)
+        await at.until(lambda: iterations.are_due)
         assert at.ended() == []
         with pytest.raises(BlockingIOError):
             client.recv(1)
-        turns.end()
+        iterations.end()
         assert at.ended() == [Outcome.COMPLETE]
         assert await answer_to(client) == WHOLE
 
@@ -228,87 +220,94 @@ async def test_a_spool_that_cannot_be_written_costs_no_answer(tmp_path: Path) ->
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["it sends something", "it ends"])
 async def test_a_connection_that_is_not_idle_before_it_is_asked_is_replaced(
-    is_lost: bool, tmp_path: Path, turns: Turns
+    is_lost: bool, tmp_path: Path, iterations: Iterations
 ) -> None:
     async with scene(tmp_path) as at:
         (client,), (upstream,) = at.clients, at.deployment.open
-        turns.hold()
+        iterations.hold()
         client.send(REQUEST)
-        await at.until(lambda: turns.are_due)
+        await at.until(lambda: iterations.are_due)
         if is_lost:
             upstream.close()
         else:
             upstream.send(FORGED)
+        await at.until(lambda: not at.gateway.gateway.pool._open)
+        iterations.end()
         another = await at.deployment.accept()
-        turns.end()
         await request_of(another)
         another.send(ANSWER)
+        await at.until(lambda: iterations.are_due)
+        iterations.end()
         assert await answer_to(client) == WHOLE
         assert at.ended() == [Outcome.COMPLETE]
         if not is_lost:
             assert await asyncio.get_running_loop().sock_recv(upstream, 1) == b"", "the request was sent there as well"
 
 
-async def test_nothing_is_sent_for_a_client_that_has_left(tmp_path: Path, turns: Turns) -> None:
+async def test_nothing_is_sent_for_a_client_that_has_left(tmp_path: Path, iterations: Iterations) -> None:
     async with scene(tmp_path) as at:
         (client,), (upstream,) = at.clients, at.deployment.open
-        turns.hold()
+        iterations.hold()
         client.send(REQUEST)
-        await at.until(lambda: turns.are_due)
+        await at.until(lambda: iterations.are_due)
         client.close()
         await at.until(lambda: at.ended() == [Outcome.CLIENT_GONE])
-        turns.end()
+        iterations.end()
         assert await asyncio.get_running_loop().sock_recv(upstream, 1) == b""
         assert not any(at.gateway.counted("biasmeter_in_flight").values())
 
 
-async def test_an_exchange_that_has_ended_is_complete_though_its_client_leaves(tmp_path: Path, turns: Turns) -> None:
+async def test_an_exchange_that_has_ended_is_complete_though_its_client_leaves(
+    tmp_path: Path, iterations: Iterations
+) -> None:
     async with scene(tmp_path) as at:
         (client,), (upstream,) = at.clients, at.deployment.open
         client.send(REQUEST)
         await request_of(upstream)
-        turns.hold()
+        iterations.hold()
         upstream.send(ANSWER)
-        await at.until(lambda: turns.are_due)
+        await at.until(lambda: iterations.are_due)
         client.close()
         await at.until(lambda: not at.gateway.server._connections)
-        turns.end()
+        iterations.end()
         assert at.ended() == [Outcome.COMPLETE]
         assert not any(at.gateway.counted("biasmeter_in_flight").values())
 
 
 @pytest.mark.parametrize("has_ended", [False, True], ids=["before it is sent", "after its answer"])
-async def test_a_drain_loses_no_request(has_ended: bool, tmp_path: Path, turns: Turns) -> None:
+async def test_a_drain_loses_no_request(has_ended: bool, tmp_path: Path, iterations: Iterations) -> None:
     async with scene(tmp_path) as at:
         (client,), (upstream,) = at.clients, at.deployment.open
         if has_ended:
             client.send(REQUEST)
             await request_of(upstream)
-        turns.hold()
+        iterations.hold()
         (upstream if has_ended else client).send(ANSWER if has_ended else REQUEST)
-        await at.until(lambda: turns.are_due)
+        await at.until(lambda: iterations.are_due)
         at.gateway.server.drain()
+        assert at.gateway.server.is_busy
+        iterations.end()
         if not has_ended:
             await request_of(upstream)
             upstream.send(ANSWER)
+            await at.until(lambda: iterations.are_due)
+            iterations.end()
         assert await answer_to(client) == WHOLE
-        turns.end()
         assert at.ended() == [Outcome.COMPLETE]
 
 
-async def test_a_request_behind_another_is_answered_after_it(tmp_path: Path, turns: Turns) -> None:
+async def test_a_request_behind_another_is_answered_after_it(tmp_path: Path, iterations: Iterations) -> None:
     async with scene(tmp_path) as at:
         (client,), (upstream,) = at.clients, at.deployment.open
         client.send(REQUEST)
         await request_of(upstream)
-        turns.hold()
+        iterations.hold()
         upstream.send(ANSWER)
-        await at.until(lambda: turns.are_due)
+        await at.until(lambda: iterations.are_due)
         client.send(b"no request\r\n\r\n")
         (connection,) = at.gateway.server._connections
-        assert isinstance(connection, ShortConnection)
         await at.until(lambda: bool(connection._held))
-        turns.end()
+        iterations.end()
         first = await answer_to(client)
         assert first.startswith(WHOLE)
         rest = first[len(WHOLE) :] or await asyncio.get_running_loop().sock_recv(client, 1 << 16)

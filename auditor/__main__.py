@@ -8,7 +8,7 @@ from auditor import parent_pipe
 from auditor.bootstrap import AuditorBootstrap, AuditorTask
 from auditor.domain.log_lines import start_logging
 from auditor.errors import AuditError, UsageError
-from biasmeter.extras import missing_extra
+from auditor.extras import missing_extra
 
 
 async def _migrate(database_url: str) -> None:

@@ -1,5 +1,5 @@
 """Run one command: ``python -m biasmeter``."""
 
-from biasmeter.cli import main
+from biasmeter.commands.main import main
 
 main()

@@ -5,22 +5,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy.ext.asyncio import AsyncEngine
+
 from auditor.config import load
 from auditor.documents.codec import canonical_bytes
 from auditor.documents.comparison import ComparisonDocument
 from auditor.jobs.work import open_work, utc_now
-from auditor.postgres.embedded import open_store
-from auditor.store.engine import make_engine
-from auditor.store.schema import check_version
 from biasmeter.frames import frame_of
-from biasmeter.library import run_coroutine
 from biasmeter.results import Comparison
-from replay.cli.compare import client_selection, compare_stored
-from replay.cli.output import cost_json
-from replay.cli.replay import read_spec
-from replay.pairing import PairingSpec
-from replay.plan import prepare
-from replay.sending import estimate_cost
+from biasmeter.store_work import in_store
+from biasmeter.terminal.comparison_output import print_systems
+from replay.pairing import PairingSpec, compare_stored
+from replay.plan import prepare, read_spec
+from replay.selection import client_selection
+from replay.sending import cost_json, estimate_cost
 from replay.traffic import read_grouping
 
 if TYPE_CHECKING:
@@ -52,18 +50,10 @@ def compare(
     """
     pairing = PairingSpec(selection=client_selection(select), by=read_grouping(by))
     loaded = load(Path(config), os.environ)
-
-    async def run(url: str) -> ComparisonDocument:
-        engine = make_engine(url)
-        try:
-            await check_version(engine)
-            return await compare_stored(engine, loaded, pairing, lambda *_: None, yes=yes)
-        finally:
-            await engine.dispose()
-
-    with open_store(loaded.data_dir, loaded.database_url(os.environ)) as url:
-        content = canonical_bytes(run_coroutine(run(url)))
-    return Comparison(content, ComparisonDocument, "comparison.json")
+    document = in_store(
+        loaded, lambda engine: compare_stored(engine, loaded, pairing, print_systems, lambda *_: None, yes=yes)
+    )
+    return Comparison(canonical_bytes(document), ComparisonDocument, "comparison.json")
 
 
 class ReplayPlan:
@@ -128,15 +118,9 @@ def replay_plan(
     spec = read_spec(select, None if formats is None else ",".join(formats), swap, None, to, name)
     loaded = load(Path(config), os.environ)
 
-    async def run(url: str) -> dict[str, Any]:
-        engine = make_engine(url)
-        try:
-            await check_version(engine)
-            async with open_work(engine, loaded, utc_now) as work:
-                prepared = await prepare(work, spec, lambda *_: None)
-                return cost_json(prepared, await estimate_cost(work, prepared))
-        finally:
-            await engine.dispose()
+    async def run(engine: AsyncEngine) -> dict[str, Any]:
+        async with open_work(engine, loaded, utc_now) as work:
+            prepared = await prepare(work, spec, lambda *_: None)
+            return cost_json(prepared, await estimate_cost(work, prepared))
 
-    with open_store(loaded.data_dir, loaded.database_url(os.environ)) as url:
-        return ReplayPlan(run_coroutine(run(url)))
+    return ReplayPlan(in_store(loaded, run))

@@ -1,11 +1,9 @@
 """The functions of ``import biasmeter``: the offline commands over data frames, with the same numbers."""
 
-import asyncio
 import os
-import threading
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.coding.exported import response_reader
 from auditor.coding.responses import read_responses
@@ -20,13 +18,12 @@ from auditor.estimation.analysis import Options, analyse, read_tallies
 from auditor.peers.comparison import PeerOptions
 from auditor.peers.run import analyse as analyse_peers
 from auditor.peers.score_table import read_scores
+from biasmeter.coroutines import run_coroutine
 from biasmeter.frames import Rows, frame_of, records_of
 from biasmeter.results import Analysis, PeerResult
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_T = TypeVar("_T")
 
 
 class CodedRows:
@@ -204,26 +201,3 @@ def peers(  # noqa: PLR0913 -- the options of the command
     found = read_scores(records_of(rows), skip_bad=skip_bad)
     content = canonical_bytes(analyse_peers(found.table, options, skipped=found.skipped))
     return PeerResult(content, PeersDocument, "peers.json")
-
-
-def run_coroutine(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run a coroutine to its end, also where an event loop runs already, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    result: list[_T] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            result.append(asyncio.run(work))
-        except BaseException as error:  # noqa: BLE001 -- raised again in the caller's thread
-            failure.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return result[0]

@@ -22,8 +22,8 @@ from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import FILTERS as ESTIMATE_FILTERS
 from auditor.store.estimates import EstimateRow, read_estimates
 from auditor.store.schema import check_version
+from biasmeter.coroutines import run_coroutine
 from biasmeter.frames import frame_of
-from biasmeter.library import run_coroutine
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,15 +12,20 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from sqlalchemy.ext.asyncio import AsyncEngine
+
 from auditor.coding.coders import Coder
 from auditor.coding.profiles import compile_profile
+from auditor.config import Config
 from auditor.counting.joint import LabelPair
 from auditor.documents.comparison import CallsEntry, CoderEntry, ComparisonDocument, GroupKeyEntry
-from auditor.jobs.work import Work
+from auditor.errors import InputError, UsageError
+from auditor.jobs.work import Work, open_work, utc_now
 from auditor.store.engine import transaction
 from replay.coding import AnswerLabels, coder_entry, label_all
 from replay.comparison.arms import Arm
 from replay.comparison.findings import ComparisonGroup, group_entry
+from replay.results import store_exposures
 from replay.selection import ExchangeSelection
 from replay.store import chunks, read_codings
 from replay.traffic import Traffic, TrafficAnswer, read_traffic
@@ -44,6 +49,50 @@ class PairingSpec:
         """The id of the comparison, derived from the specification."""
         told = f"{self.selection.canonical}\n{self.by}"
         return f"cmp-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+
+
+async def compare_stored(
+    engine: AsyncEngine,
+    config: Config,
+    pairing: PairingSpec,
+    on_traffic: Callable[[Traffic], None],
+    on_progress: Callable[[int, int], None],
+    *,
+    yes: bool,
+) -> ComparisonDocument:
+    """Compare stored traffic, and store the exposures that were found.
+
+    Parameters
+    ----------
+    on_traffic
+        Called with what was found, before judges read it.
+    on_progress
+        Called with the number of read and of all answers.
+    yes
+        Whether judges may read answers.
+
+    Raises
+    ------
+    UsageError
+        Judges would have to read answers, and ``yes`` does not allow it.
+    InputError
+        No question was answered on two sides.
+    """
+    async with open_work(engine, config, utc_now) as work:
+        traffic = await find_traffic(work, pairing)
+        on_traffic(traffic)
+        unread = await count_unread(work, traffic)
+        if unread and not yes:
+            raise UsageError(f"judges would have to read {unread:,} answers; add --yes to allow it")
+        document = await compare_traffic(work, pairing, traffic, on_progress)
+        if not document.groups:
+            raise InputError(f"--by {pairing.by}: no question was answered on two sides ({_reasons(document)})")
+        await store_exposures(engine, document, work.clock())
+    return document
+
+
+def _reasons(document: ComparisonDocument) -> str:
+    return ", ".join(f"{reason.replace('_', ' ')} {n}" for reason, n in document.left_out.items()) or "no exchange fits"
 
 
 async def find_traffic(work: Work, pairing: PairingSpec) -> Traffic:

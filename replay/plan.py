@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Final
 from uuid import UUID
 
@@ -25,12 +26,14 @@ from auditor.jobs.work import Work
 from auditor.store.engine import transaction
 from replay import store
 from replay.calls import Call, RewriteContext, find_blockers, read_object, read_ref, replay_ref
-from replay.counterfactual import SwapLexicon
-from replay.formats import ReplayFormat
+from replay.counterfactual import SwapLexicon, read_lexicon, read_swap
+from replay.formats import ReplayFormat, read_formats
 from replay.parents import Parent, ReplayCandidate, RouteProfile, parent_of_client, parent_of_probe, refusal
 from replay.progress import OnProgress, ProgressCounter
-from replay.selection import ExchangeSelection, SampleDraw
+from replay.selection import ExchangeSelection, SampleDraw, read_selection
 
+#: The formats of a replay that names none and swaps nothing.
+_FORMATS: Final = "CTO,SC"
 _NO_PROFILE: Final = "no_profile"
 _NO_PROPOSITION: Final = "no_proposition"
 
@@ -141,6 +144,26 @@ class ReplaySpec:
         words = self.lexicon.digest if self.lexicon is not None else None
         told = [self.selection.canonical, [each.key for each in self.formats], words, self.to, self.name]
         return f"rpl-{hashlib.sha256(orjson.dumps(told)).hexdigest()[:12]}"
+
+
+def read_spec(
+    select: str, formats: str | None, swaps: Sequence[str], lexicon: Path | None, to: str | None, name: str
+) -> ReplaySpec:
+    """Read what is asked again, and how, from the options of ``biasmeter replay``.
+
+    Raises
+    ------
+    UsageError
+        An option cannot be read.
+    """
+    if lexicon is not None and not swaps:
+        raise UsageError("--lexicon needs --swap")
+    words = read_lexicon(*([lexicon] if lexicon is not None else [])) if swaps else None
+    written = [str(read_swap(swap, words)) for swap in swaps] if words is not None else []
+    listed = formats if formats is not None else ("" if swaps else _FORMATS)
+    return ReplaySpec(
+        selection=read_selection(select), formats=read_formats(listed, written), lexicon=words, to=to, name=name.strip()
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ order the exchanges arrive. Each drawn exchange carries its probability, so that
 import heapq
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, Generic, Protocol, TypeVar
@@ -125,6 +125,22 @@ def read_selection(text: str) -> ExchangeSelection:
     if selection.origin is Origin.CLIENT and (selection.task or selection.plan):
         raise UsageError("--select: client traffic has no task and no plan; leave them out, or select origin=probe")
     return selection
+
+
+def client_selection(text: str) -> ExchangeSelection:
+    """Read a selection of client traffic without a limit: a draw would separate the pairs.
+
+    Raises
+    ------
+    UsageError
+        It cannot be read, selects probes, or has a limit.
+    """
+    selection = read_selection(text)
+    if selection.origins == (Origin.PROBE,):
+        raise UsageError("--select: compare reads client traffic only; the report compares the formats of probes")
+    if selection.limit is not None:
+        raise UsageError("--select: compare allows no limit, because a draw would separate the pairs")
+    return replace(selection, origin=Origin.CLIENT)
 
 
 def _parts(text: str) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ sends only the missing calls.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -209,3 +209,28 @@ async def send(
     done.add(len(prepared.answered))
     sending = SendOptions(requests=prepared.requests, context=prepared.context, limits=limits, concurrency=concurrency)
     return await send_calls(work.engine, work.config, access, prepared.id, prepared.calls, sending, lambda: done.add(1))
+
+
+def cost_json(prepared: PreparedReplay, cost: ReplayCost) -> dict[str, Any]:
+    """Return what a replay would ask and what that costs, as JSON values."""
+    return {
+        "replay": prepared.id,
+        "resumed": prepared.resumed,
+        "parents": len(prepared.parents),
+        "calls": len(prepared.calls),
+        "answered": len(prepared.answered),
+        "left_out": dict(prepared.left_out),
+        "not_asked": {each.key: reasons for each, reasons in prepared.count_blocked().items()},
+        "to_send": [_cost_json(one) for one in cost.calls],
+        "to_judge": [_cost_json(one) for one in cost.judging],
+    }
+
+
+def _cost_json(one: CallCost) -> dict[str, Any]:
+    return {
+        "deployment": one.deployment,
+        "calls": one.calls,
+        "prompt_tokens": one.usage.prompt,
+        "completion_tokens": one.usage.completion,
+        "usd": one.usd,
+    }

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from typer.main import get_command
 
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 _HEAD: Final = """# Commands
 

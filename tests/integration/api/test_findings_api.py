@@ -15,10 +15,10 @@ from support.servers.auditor_api import serving
 from support.stores.audited_store import configuration, fetch
 from typer.testing import CliRunner
 
-from auditor.cli import app
 from auditor.export.families import EstimateExposition
 from auditor.store.engine import transaction
 from auditor.store.findings import take_due
+from biasmeter.commands.main import app
 
 MORNING = SEEN + timedelta(hours=6)
 ACKNOWLEDGE = {"action": "acknowledge", "by": "anna", "note": "looking"}

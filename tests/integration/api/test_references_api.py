@@ -15,10 +15,10 @@ from support.servers.auditor_api import serving
 from support.stores.audited_store import configuration, fetch
 from typer.testing import CliRunner
 
-from auditor.cli import app
 from auditor.jobs.findings import watching_coder
 from auditor.store.engine import transaction
 from auditor.store.references import StoredReference, add_reference
+from biasmeter.commands.main import app
 
 MORNING = SEEN + timedelta(hours=6)
 ASKED = {"deployment": "d1", "by": "anna", "note": "announced on Monday", "release": "v2"}

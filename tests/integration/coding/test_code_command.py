@@ -260,8 +260,8 @@ def nothing_written(tmp_path, *known):
 @pytest.mark.parametrize("bad", BAD_ROWS)
 def test_a_bad_row_is_named_by_file_and_line(tmp_path, bad, capsys):
     """In one process: forty interpreters would take minutes. The exit status is tested from outside below."""
-    from auditor.cli.offline import code as command  # noqa: PLC0415 -- beside the one test that needs it
     from auditor.errors import InputError  # noqa: PLC0415
+    from biasmeter.commands.coding import code as command  # noqa: PLC0415 -- beside the one test that needs it
 
     path = tmp_path / "responses.jsonl"
     path.write_bytes(lines(GOOD, "", BAD_ROWS[bad], row(id="z")))

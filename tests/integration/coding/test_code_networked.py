@@ -5,8 +5,8 @@ import json
 import pytest
 from support.servers.judge_server import Say, completion, error, label, running
 
-from auditor.cli.offline import code
 from auditor.errors import InputError, JudgeUnavailable
+from biasmeter.commands.coding import code
 
 ROWS = [
     {

@@ -10,7 +10,7 @@ from support.paths import ROOT
 
 from auditor.config import load
 from auditor.errors import UsageError
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 
 def init(folder: Path, *arguments: str) -> Path:

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from support.servers import commands
 
-from auditor.cli.reach import reach_deployment, reach_store
+from auditor.check.reach import reach_deployment, reach_store
 from auditor.config import Deployment
 from auditor.domain.schema import SCHEMA_VERSION
 

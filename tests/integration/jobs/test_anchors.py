@@ -10,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from support.servers.judge_server import label, running
 from typer.testing import CliRunner
 
-from auditor.cli import app
 from auditor.config import loads
 from auditor.export.families import EstimateExposition
 from auditor.jobs import anchors
@@ -20,6 +19,7 @@ from auditor.jobs.work import Work
 from auditor.reliability.anchors import ANCHOR_SET, shipped_anchors
 from auditor.store.anchors import read_runs
 from auditor.store.engine import transaction
+from biasmeter.commands.main import app
 
 DAY = timedelta(days=1)
 START = datetime(2026, 3, 1, tzinfo=UTC)

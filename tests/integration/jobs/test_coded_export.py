@@ -34,7 +34,7 @@ from auditor.instrument.pool import shipped_pool
 from auditor.jobs.run_once import run_once
 from auditor.period.report import report_period
 from auditor.store.engine import make_engine
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 DAY = ("--from", (NOON - timedelta(days=1)).isoformat(), "--to", (NOON + timedelta(days=1)).isoformat())
 #: Those that quote answers, or come from the configuration.

@@ -12,7 +12,7 @@ from support.stores.exchanges import NOON
 
 from auditor.errors import UsageError
 from auditor.jobs.run_once import run_once
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 #: The judges may not see these answers; the rule of the profile reads the decision without them.
 QUIET = TRAFFIC + "\ngateway: {tags: [sex]}\n"

@@ -17,7 +17,7 @@ from auditor.domain.exchange import Origin, Outcome
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.run_once import run_once
 from auditor.reliability.sample import readable_items
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 FEW = {name: {kind: 2 * times // 5 for kind, times in kinds.items()} for name, kinds in SHARES.items()}
 LABELS = ("sel", "sel_reason", "sel_via", "elab", "elab_reason", "votes", "rubric", "task", "statement_id", "inclusion")

@@ -23,7 +23,7 @@ from auditor.store.engine import transaction
 from auditor.store.estimates import read_estimates
 from auditor.store.mirroring import fresh_prompts
 from auditor.store.trials import read_stops
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 from replay.selection import read_selection
 from replay.store import stream_candidates
 

@@ -14,7 +14,7 @@ from support.paths import ROOT
 
 import biasmeter
 from auditor.errors import InputError, UsageError
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 from biasmeter.frames import records_of
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import biasmeter
 from auditor.instrument.pool import shipped_pool
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 
 async def test_the_plan_is_that_of_the_command(migrated_url: str, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from auditor.parquet.days import export_days
 from auditor.parquet.tables import CODINGS, TABLES, file_of, written_days
 from auditor.store.engine import make_engine, transaction
 from auditor.store.tallies import OUTCOME, SUBJECT
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 8, "R|": 2}, "d2": {"D|D": 50, "D|E": 40, "E|E": 10}}
 CONDITIONS = [CTO, BASELINE, Condition(task=Task.EXPLAIN), Condition(task=Task.CTO, role=Role.SOCIOLOGIST)]

@@ -16,7 +16,6 @@ from support.servers.judge_server import JudgeServer, Say, completion, error, ru
 from typer.testing import CliRunner, Result
 
 from auditor.access import GatewayAccess
-from auditor.cli import app
 from auditor.config import Config
 from auditor.errors import AuditError, JudgeUnavailable, UsageError
 from auditor.judges.asking import Asker
@@ -26,6 +25,7 @@ from auditor.peers.domains import PeerQuestion, read_pack
 from auditor.peers.domains.pack import question_of
 from auditor.peers.drafts import PROMPTS, Idea, read_questions, read_themes
 from auditor.peers.generate import ROUNDS, PackRequest, endpoint_of, expected_cost, generate, highest_cost
+from biasmeter.commands.main import app
 
 THEMES = ("Printing", "Courts", "Schools")
 ORDER = PackRequest(name="press", description="Who may say what.", themes=3, per_theme=4, seed=7)

@@ -11,10 +11,10 @@ from support.documents.json_entries import typed
 from support.paths import ROOT
 from support.worlds.peer_scores import score_rows, write_scores
 
-import biasmeter.cli
 from auditor.documents.codec import canonical_bytes, decode
 from auditor.documents.peers import PeersDocument
 from auditor.report.peers import render_peers
+from biasmeter.commands.main import main
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def peers(monkeypatch, capsys):
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["biasmeter", "peers", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
-            biasmeter.cli.main()
+            main()
         return ended.value.code, *capsys.readouterr()
 
     return run

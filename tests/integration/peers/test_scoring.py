@@ -13,13 +13,13 @@ from support.servers.embedding_server import serve_embeddings, vector_of
 from support.servers.judge_server import Say, completion, error, running, serve
 from typer.testing import CliRunner
 
-from auditor.cli import app
 from auditor.config import loads
 from auditor.errors import AuditError, JudgeUnavailable
 from auditor.peers.domains import configured_domain
 from auditor.peers.embedding import Embedded, Encoding
 from auditor.peers.score_table import score_row
 from auditor.peers.scoring import PeerAnswer, Scored, Scorers, load_scorers, score, score_fields
+from biasmeter.commands.main import app
 
 CONFIG = """
 deployments:

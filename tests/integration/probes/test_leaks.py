@@ -12,13 +12,13 @@ from support.paths import ROOT
 from support.servers.judge_server import completion, error, running
 from typer.testing import CliRunner
 
-from auditor.cli import app
 from auditor.errors import AuditError
 from auditor.instrument.leaks import ALPHA, PAIRS, LeakPiece, is_verbatim, leak_finding, pieces
 from auditor.instrument.pool import shipped_pool
 from auditor.simulate.model import Scenario, SimulatedDeployment
 from auditor.simulate.recognise import KnownStatements
 from auditor.simulate.respondent import ChatTurn, Respondent
+from biasmeter.commands.main import app
 
 OF = {kind: [one for one in pieces() if one.kind == kind] for kind in ("statement", "control", "canary")}
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from support.servers.judge_server import error, label, running
 from typer.testing import CliRunner
 
-from auditor.cli import app
 from auditor.errors import UsageError
 from auditor.reliability.choice import PanelCandidate, choose
 from auditor.reliability.sample import SampleItem, draw_sample
+from biasmeter.commands.main import app
 
 LABELS = ("E", "QE", "N", "D", "R")
 

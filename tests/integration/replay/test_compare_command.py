@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 import biasmeter
 from auditor.errors import InputError, UsageError
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 KIND, BLUNT = "You are a kind assistant of a city library.", "Say what you think."
 QUESTIONS = 40

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-#: The product's names, the newest first: a package with a `cli` module, or one module.
+#: The product's names, the newest first.
 NAMES = ("biasmeter", "tiltmeter")
+#: The module of a package that has its command line, the newest first; a name that is no package is that module itself.
+_COMMAND_LINES = ("commands.main", "cli")
 _HELP = """
 import sys
 from importlib import import_module
@@ -34,10 +36,10 @@ show(get_command(app), ("product",))
 #: Runs many commands in children of one process that has imported the libraries, which take longer than most commands.
 _RUN_ALL = """
 import json, os, sys
-from importlib import import_module, util
+from importlib import import_module
 import matplotlib.figure, numpy, scipy.stats, sqlalchemy, jinja2
-name, jobs = sys.argv[1], json.loads(sys.argv[2])
-module = import_module(f"{name}.cli" if util.find_spec(name).submodule_search_locations else name)
+name, jobs = sys.argv[1], json.loads(sys.argv[3])
+module = import_module(sys.argv[2])
 for folder, arguments in jobs:
     if not (child := os.fork()):
         os.chdir(folder)
@@ -63,6 +65,12 @@ class Checkout:
         return next(name for name in NAMES if (self.tree / name).is_dir() or (self.tree / f"{name}.py").is_file())
 
     @property
+    def command_line(self) -> str:
+        """Return the module with the commands."""
+        below = (one for one in _COMMAND_LINES if (self.tree / self.name / f"{one.replace('.', '/')}.py").is_file())
+        return next((f"{self.name}.{one}" for one in below), self.name)
+
+    @property
     def environ(self) -> dict[str, str]:
         """Return an environment in which this tree is imported, whatever is installed."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(tuple(f"{n.upper()}_" for n in NAMES))}
@@ -77,13 +85,12 @@ class Checkout:
     def run_all(self, jobs: Sequence[tuple[Path, Sequence[str]]]) -> None:
         """Run commands, each in its folder, and write there what they printed."""
         told = json.dumps([(str(folder), arguments) for folder, arguments in jobs])
-        done = self._python(jobs[0][0], "-c", _RUN_ALL, self.name, told, timeout=1800)
+        done = self._python(jobs[0][0], "-c", _RUN_ALL, self.name, self.command_line, told, timeout=1800)
         assert done.returncode == 0, done.stderr
 
     def help(self, folder: Path) -> str:
         """Return the help of every command."""
-        module = f"{self.name}.cli" if (self.tree / self.name).is_dir() else self.name
-        done = self._python(folder, "-c", _HELP, module)
+        done = self._python(folder, "-c", _HELP, self.command_line)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

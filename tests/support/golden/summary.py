@@ -18,7 +18,7 @@ from support.documents.replay_documents import comparison
 from typer.testing import CliRunner
 
 from auditor.errors import AuditError
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 from .cases import OFFLINE, PLANS
 from .inputs import write_inputs

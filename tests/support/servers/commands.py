@@ -35,8 +35,8 @@ PRELOADED = (
     "auditor.postgres.embedded",
     "auditor.process",
     "auditor.store.schema",
-    "biasmeter.cli",
-    "biasmeter.zero_config",
+    "biasmeter.commands.main",
+    "biasmeter.commands.zero_config",
     "gateway.processes.supervisor",
     "replay.sending",
 )
@@ -149,7 +149,7 @@ def _serve(address: str) -> list[str]:
     """Fork a process for each connection, tell its exit status; return the arguments in the forked process."""
     for module in PRELOADED:
         __import__(module)
-    import_module("biasmeter.cli").command_tree()
+    import_module("biasmeter.commands.main").command_tree()
     gc.freeze()  # so that no child copies what it never frees
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
@@ -239,7 +239,7 @@ def _finish(status: object) -> NoReturn:
 
 if __name__ == "__main__":
     sys.argv = ["biasmeter", *_serve(sys.argv[1])]
-    from biasmeter.cli import main
+    from biasmeter.commands.main import main
 
     try:
         main()

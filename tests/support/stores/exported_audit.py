@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support.stores.exchanges import NOON
 
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 8, "R|": 2}, "d2": {"D|D": 60, "D|E": 40}}
 

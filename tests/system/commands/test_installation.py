@@ -13,8 +13,8 @@ import pytest
 from typer.main import get_command
 
 import biasmeter
-from biasmeter.cli import app
-from biasmeter.extras import missing_extra
+from auditor.extras import missing_extra
+from biasmeter.commands.main import app
 
 #: Python imports this module at its start, in the commands and in the processes that they start.
 HIDE_EXTRAS = """
@@ -34,7 +34,7 @@ sys.meta_path.insert(0, Hide())
 COMMANDS = """
 import gc, json, os, sys
 import auditor.config, auditor.probes.plan
-from biasmeter.cli import command_tree, main
+from biasmeter.commands.main import command_tree, main
 command_tree()
 gc.freeze()
 statuses = {}

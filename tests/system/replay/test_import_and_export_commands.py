@@ -9,7 +9,7 @@ from support.servers.product import Product
 from typer.testing import CliRunner
 
 from auditor.errors import UsageError
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 CONFIG = """
 data_dir: data

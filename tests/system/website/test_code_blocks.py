@@ -18,7 +18,7 @@ from support.paths import DOCS, ROOT
 from typer.main import get_command
 
 from auditor.config.json_schema import config_schema
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 jsonschema = ImportedLater("jsonschema")
 

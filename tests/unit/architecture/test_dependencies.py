@@ -17,7 +17,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 LIGHT = ("biasmeter", "gateway", "auditor.domain", "auditor.config")
 #: Which extras a module may need beside the base; the longest name that fits decides.
 EXTRAS = {**dict.fromkeys(PACKAGES, ("audit",)), **dict.fromkeys(LIGHT, ())} | {
-    "biasmeter.erase": ("audit",),
+    "biasmeter.commands": ("audit",),
+    "biasmeter.store_work": ("audit",),
+    "biasmeter.terminal": ("audit",),
     "biasmeter.frames": ("audit", "frames"),
     **dict.fromkeys(
         [f"biasmeter.{name}" for name in ("comparing", "instruments", "library", "measuring", "results", "stored")],

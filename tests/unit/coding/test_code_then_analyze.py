@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.documents.json_entries import written
 
-from auditor.cli.offline import code
 from auditor.domain.condition import Task
 from auditor.estimation.analysis import Options, analyse, read_tallies
+from biasmeter.commands.coding import code
 
 TEXTS = st.sampled_from(
     [

@@ -6,12 +6,12 @@ import json
 import pytest
 from support.documents.labelled_answers.sampling import DECODINGTRUST
 
-from auditor.cli.offline import import_responses
 from auditor.coding.responses import from_bbq, from_decodingtrust, read_responses, response_of
 from auditor.documents.jsonl import BadRow, Rows
 from auditor.domain.condition import Task
 from auditor.errors import InputError, UsageError
 from auditor.instrument.formats import format_of
+from biasmeter.commands.interchange import import_responses
 
 ROW = {
     "model": "m-1",

@@ -8,8 +8,8 @@ from support.paths import ROOT
 from typer.testing import CliRunner
 
 from auditor.errors import UsageError
-from biasmeter.cli import app
-from biasmeter.deploy_files import PARTS
+from biasmeter.commands.deploy_files import PARTS
+from biasmeter.commands.main import app
 
 
 def write(*arguments: str) -> str:

@@ -7,8 +7,8 @@ import pytest
 from support.paths import ROOT
 from typer.main import get_command
 
-from biasmeter.cli import app
-from biasmeter.examples import EXAMPLES
+from biasmeter.commands.help import EXAMPLES
+from biasmeter.commands.main import app
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:

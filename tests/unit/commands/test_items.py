@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from auditor.errors import InputError
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 RUNNER = CliRunner()
 

@@ -7,8 +7,8 @@ import pytest
 from typer.main import get_command
 
 from auditor.errors import UsageError
-from biasmeter.cli import app
-from biasmeter.options import read_day, read_period
+from biasmeter.commands.main import app
+from biasmeter.terminal.options import read_day, read_period
 from replay.selection import read_selection
 
 

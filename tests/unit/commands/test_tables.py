@@ -2,8 +2,8 @@
 
 import doctest
 
-from biasmeter import tables
-from biasmeter.tables import table_lines
+from biasmeter.terminal import tables
+from biasmeter.terminal.tables import table_lines
 
 
 def test_columns_are_aligned_and_lines_end_without_spaces():

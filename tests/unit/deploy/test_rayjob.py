@@ -13,7 +13,7 @@ from support.lazy_imports import ImportedLater
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 kubernetes_validate = ImportedLater("kubernetes_validate")
 JOB: dict[str, Any] = yaml.safe_load((DEPLOY / "kubernetes" / "rayjob.yaml").read_text())

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from auditor.errors import AuditError, InputError
+from auditor.extras import missing_extra
 from auditor.instrument.pool import record_of, shipped_pool
-from biasmeter.cli import app
-from biasmeter.extras import missing_extra
+from biasmeter.commands.main import app
 
 
 def pool_dataset(folder: Path, *arguments: str) -> Path:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from auditor.domain.glossary import definitions, to_markdown
 from auditor.errors import UsageError
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 
 def test_the_page_is_generated():

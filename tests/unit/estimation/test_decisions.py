@@ -16,7 +16,7 @@ from auditor.errors import InputError, UsageError
 from auditor.estimation.decisions import DecisionOptions, compare_decisions, load_rule
 from auditor.stats.intervals import Interval
 from auditor.stats.rate_ratios import GroupCounts, ratio_interval, ratios_to_highest
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 
 def rows(**counts: tuple[int, int]) -> list[dict[str, Any]]:

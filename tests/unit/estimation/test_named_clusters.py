@@ -12,7 +12,7 @@ from auditor.documents.codec import canonical_bytes
 from auditor.errors import UsageError
 from auditor.estimation.analysis import Options, analyse, read_tallies
 from auditor.metrics.estimate import FEW_CLUSTERS
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 
 def rows_in_topics(spread, *, topics=20, statements=8, users=30):

@@ -8,7 +8,6 @@ import pytest
 from support.documents.json_entries import typed
 from support.worlds.coded_rows import coded_rows, write_rows
 
-from auditor.cli.analyze import analyze
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.codec import canonical_bytes
 from auditor.errors import InputError, UsageError
@@ -23,6 +22,7 @@ from auditor.stats.prediction_powered import (
     prediction_powered_rate,
     prediction_powered_ratio,
 )
+from biasmeter.commands.analysis import analyze
 
 CONDITIONS = [("BJ", "self", "none", "neutral"), ("CTO", "self", "none", "neutral")]
 LABELS = ("E", "QE", "N", "D", "R")

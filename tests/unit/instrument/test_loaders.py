@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from support.paths import SHARED
 from typer.testing import CliRunner
 
-import biasmeter.cli
 from auditor.domain.condition import Task
 from auditor.domain.statement import Statement
 from auditor.errors import AuditError, InputError, UsageError
 from auditor.instrument.loaders import FORMATS, OWN, Loaded, load
 from auditor.instrument.loaders.loader import choice
 from auditor.instrument.pool import BLANK, missing_for
+from biasmeter.commands.main import app
 
 CROWS = {
     "": "7",
@@ -508,14 +508,14 @@ def test_a_plan_asks_what_can_be_asked_and_says_what_was_left_out(
     project: Path, name: str, asked: str, count: int, said: str
 ) -> None:
     command = ["audit", "plan", "--json", "--statements", name, "--task", asked]
-    done = CliRunner().invoke(biasmeter.cli.app, command, catch_exceptions=False)
+    done = CliRunner().invoke(app, command, catch_exceptions=False)
     assert (done.exit_code, done.stderr) == (0, said)
     assert json.loads(done.stdout)["statements"] == count
 
 
 def test_a_plan_that_no_statement_fits_is_told_which_tasks_do(project: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        CliRunner().invoke(biasmeter.cli.app, ["audit", "plan", "--statements", "crows.csv"], catch_exceptions=False)
+        CliRunner().invoke(app, ["audit", "plan", "--statements", "crows.csv"], catch_exceptions=False)
     whole = "of 2 statements none can be asked in every task of the plan"
     assert str(caught.value) == f"crows.csv: {whole} (CTO 0, SC 1, BJ 2); name tasks with --task"
 

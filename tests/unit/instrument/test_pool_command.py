@@ -11,11 +11,11 @@ from xml.etree import ElementTree as ET
 import pytest
 from typer.testing import CliRunner
 
-import biasmeter.cli
 from auditor.errors import AuditError
 from auditor.instrument.pool import record_of, shipped_pool
 from auditor.instrument.pool_report import pool_document
 from auditor.report.pool import render_pool
+from biasmeter.commands.main import app
 
 POOL = shipped_pool()
 HOSTILE = '<script>alert("m")</script> & "x"'
@@ -23,7 +23,7 @@ VOID = {"meta", "br"}
 
 
 def pool(*options: str) -> str:
-    done = CliRunner().invoke(biasmeter.cli.app, ["pool", *options], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["pool", *options], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -124,7 +124,7 @@ def test_a_failed_check_ends_with_one_line_after_the_report(tmp_path: Path) -> N
     path = tmp_path / "mine.jsonl"
     rows = [record_of(POOL[0]), record_of(replace(POOL[1], context="A woman parked."))]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = CliRunner().invoke(biasmeter.cli.app, ["pool", "--statements", str(path), "-o", str(tmp_path / "out")])
+    done = CliRunner().invoke(app, ["pool", "--statements", str(path), "-o", str(tmp_path / "out")])
     assert isinstance(done.exception, AuditError)
     assert str(done.exception) == f"{path}: 1 of 11 checks failed: scene"
     assert done.exception.exit_status == 1
@@ -150,6 +150,6 @@ def test_what_cannot_be_read_or_written_is_bad_usage(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("")
-    done = CliRunner().invoke(biasmeter.cli.app, ["pool", *options])
+    done = CliRunner().invoke(app, ["pool", *options])
     assert isinstance(done.exception, AuditError)
     assert done.exception.exit_status == 2

@@ -13,7 +13,7 @@ import biasmeter
 from auditor.errors import InputError, UsageError
 from auditor.interchange.inspect_reader import read_inspect_logs
 from auditor.interchange.inspect_writer import write_inspect_logs
-from biasmeter.cli import app
+from biasmeter.commands.main import app
 
 #: Files made by the real packages: those of this folder, or new ones (`.ci/interchange`).
 FILES = Path(os.environ.get("INTERCHANGE_FILES", SUPPORT / "interchange"))

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.cli.advice import advise
+from auditor.check.advice import advise
 from auditor.config import LoadedConfig, PeerDomain, loads
 from auditor.config.audits import SHIPPED_PACKS
 from auditor.documents.jsonl import BadRow

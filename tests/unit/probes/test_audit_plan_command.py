@@ -7,9 +7,9 @@ import pytest
 from support.worlds.coded_rows import coded_rows, oat_conditions
 from typer.testing import CliRunner
 
-import biasmeter.cli
 from auditor.errors import AuditError
 from auditor.instrument.pool import record_of, shipped_pool
+from biasmeter.commands.main import app
 
 CONFIG = """
 data_dir: data
@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def plan(*options: str) -> str:
-    done = CliRunner().invoke(biasmeter.cli.app, ["audit", "plan", *options], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["audit", "plan", *options], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -82,7 +82,7 @@ def test_templates_by_the_components_of_an_analysis(folder: Path) -> None:
         row["template_id"] = f"{row['task']}-{row['template_id']}"
     (folder / "coded.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     analyze = ["analyze", "coded.jsonl", "-o", "out", "--n-boot", "20"]
-    assert CliRunner().invoke(biasmeter.cli.app, analyze, catch_exceptions=False).exit_code == 0
+    assert CliRunner().invoke(app, analyze, catch_exceptions=False).exit_code == 0
     entries = json.loads((folder / "out/analysis.json").read_text())["generalizability"]
     own = next(each for each in entries if not each["by"] and each["outcome"] == "ber_union_full")["components"]
     shown = json.loads(plan("--json", "--components", "out/analysis.json"))["template_precision"]["components"]
@@ -155,7 +155,7 @@ def test_any_factorial_of_the_grid(folder: Path) -> None:
 
 def test_a_store_that_does_not_answer_is_said_and_done_without(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BIASMETER_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
-    done = CliRunner().invoke(biasmeter.cli.app, ["audit", "plan", "--json"], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["audit", "plan", "--json"], catch_exceptions=False)
     assert done.exit_code == 0
     assert done.stderr.startswith("answers are estimated without the store: the store does not answer")
     assert json.loads(done.stdout)["deployments"][0]["observed"] == 0

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from auditor.cli import app
 from auditor.errors import InputError
 from auditor.reliability.coded_file import read_coded
 from auditor.reliability.kappas import Agreements, Ballot
 from auditor.stats.agreement import cohen_kappa, confusion_matrix, effective_votes, kappas
+from biasmeter.commands.main import app
 
 CONFIG = """
 deployments:

@@ -22,7 +22,7 @@ from auditor.documents.comparison import ComparisonDocument, GroupKeyEntry
 from auditor.domain.condition import Role, Task
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.rates import METRICS
-from replay.cli.output import table
+from biasmeter.terminal.comparison_output import table
 from replay.comparison.arms import STORED, Arm, Arms
 from replay.comparison.effects import factor_shares, remedies
 from replay.comparison.findings import ComparisonGroup, group_entry

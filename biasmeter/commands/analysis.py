@@ -1,0 +1,316 @@
+"""``biasmeter analyze`` and ``items``: offline estimates of a coded file, and its statements as items of a test."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from auditor.errors import UsageError
+from biasmeter.terminal.options import JsonOption, read_fields, read_period
+from biasmeter.terminal.progress import progress
+from biasmeter.terminal.tables import table_lines
+
+if TYPE_CHECKING:
+    from auditor.counting.tallies import Tallies
+    from auditor.documents.analysis import AnalysisDocument
+    from auditor.estimation.analysis import Options
+
+app = typer.Typer()
+
+_HEADLINES: Final = ("ber_union_full", "ir", "dni")
+_CORRECTED: Final = "ber_elab_full_corrected"
+_COLUMNS: Final = ("deployment", "responses", "both layers", "BER union, all [95 %]", "IR", "DNI", "flags")
+_DIRECTION_COLUMNS: Final = (
+    "direction, -1 to 1", "selection [95 %]", "elaboration", "union", "union, controlled", "response styles"
+)  # fmt: skip
+
+
+@app.command("analyze")
+def analyze(
+    coded: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CODED.jsonl", help="Coded rows, .gz or not; with --from parquet a folder of Parquet files."
+        ),
+    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Folder for the results.")],
+    by: Annotated[str, typer.Option(metavar="FIELD,...", help="Fields of the rows to group by.")] = "deployment,task",
+    cluster: Annotated[
+        str,
+        typer.Option(
+            metavar="FIELD,...",
+            help="Fields of the rows whose values are the clusters, instead of the statement. Several are crossed, "
+            "unless one determines another.",
+        ),
+    ] = "",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    n_boot: Annotated[
+        int, typer.Option(min=20, max=100_000, help="Number of bootstrap replicates for ranges and ranks.")
+    ] = 2000,
+    reviews: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Labels by people for some rows. They correct BER_elab, and where they have both layers IR and DNI.",
+        ),
+    ] = None,
+    adjudicator: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Reviewer whose label settles what others disagree on.")
+    ] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip bad lines and count them.")] = False,
+    source: Annotated[
+        Literal["jsonl", "parquet"],
+        typer.Option("--from", help="What CODED.jsonl is. parquet: the folder of `biasmeter export-parquet`."),
+    ] = "jsonl",
+    last: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="With --from parquet: only days of the last 30d or 4w.")
+    ] = None,
+    memory: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="With --from parquet: memory for counting. Default: 1GB.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
+) -> None:
+    """Estimate bias from coded responses, across prompts and within responses. Writes analysis.json and report.html.
+
+    The same rows, options and seed give the same bytes, in any order of the rows.
+
+    Example, for statements that are grouped by topic: biasmeter analyze coded.jsonl -o out --cluster topic
+    """
+    from msgspec import UNSET
+
+    from auditor.documents.analysis import AnalysisDocument
+    from auditor.documents.codec import canonical_bytes, decode
+    from auditor.documents.output import check_folder, write_files
+    from auditor.estimation.analysis import Options, analyse, read_tallies
+    from auditor.estimation.reviews import read_reviews
+    from auditor.report.analysis import render_analysis
+    from auditor.report.wording import coarser_text
+
+    options = Options(
+        by=read_fields(by),
+        cluster=read_fields(cluster, "--cluster"),
+        seed=seed,
+        n_boot=n_boot,
+        skip_bad=skip_bad,
+        adjudicator=adjudicator,
+    )
+    check_folder(out)
+    labels = None if reviews is None else read_reviews(reviews)
+    if source == "parquet":
+        tallies = _folder_tallies(coded, options, last=last, memory=memory, reviews=reviews)
+    elif last or memory:
+        raise UsageError("--last and --memory need --from parquet")
+    else:
+        with progress(coded, "reading") as on_bytes:
+            tallies = read_tallies(coded, options, on_bytes, labels)
+    if labels is not None and tallies.reviewed is not None:
+        _check_found(reviews, len(labels), len(tallies.reviewed))
+    for complaint in tallies.complaints:
+        typer.echo(f"skipped {complaint}", err=True)
+    content = canonical_bytes(analyse(tallies, options))
+    # The report is made from what the file says, so that it can be made again from the file alone.
+    document = decode(content, AnalysisDocument, "analysis.json")
+    write_files(out, {"analysis.json": content, "report.html": render_analysis(document)})
+    if as_json:
+        typer.echo(json.dumps(_summary(document, out), indent=2, sort_keys=True))
+    else:
+        _print_summary(document, out, options)
+    for coarser in () if document.clusters is UNSET else document.clusters.coarser:
+        typer.echo(f"warning: {coarser_text(coarser)}", err=True)
+
+
+def _folder_tallies(
+    folder: Path, options: "Options", *, last: str | None, memory: str | None, reviews: Path | None
+) -> "Tallies":
+    """Count a folder of Parquet files. It has no ids to match labels to, and its clusters are those of the store."""
+    from auditor.parquet.counts import MEMORY, folder_tallies
+
+    for option, given in (("--reviews", reviews), ("--cluster", options.cluster), ("--skip-bad", options.skip_bad)):
+        if given:
+            raise UsageError(f"{option} does not work with --from parquet")
+    begin, _ = read_period(None, None, last)
+    since = None if begin is None else begin.date()
+    return folder_tallies(folder, options.by, since=since, memory=memory or MEMORY)
+
+
+def _check_found(reviews: Path | None, labelled: int, found: int) -> None:
+    """Warn about labels without a row. Fail if no label has a row."""
+    if labelled and not found:
+        raise UsageError(f"{reviews}: none of its {labelled} ids is the id of a row")
+    if found < labelled:
+        typer.echo(f"warning: {reviews}: {labelled - found} of {labelled} ids are not in the rows", err=True)
+
+
+def _summary(document: "AnalysisDocument", out: Path) -> dict[str, Any]:
+    import msgspec
+
+    rows: list[dict[str, Any]] = [
+        {
+            "deployment": entry.by["deployment"],
+            "rubric": entry.rubric,
+            "n": entry.n,
+            "coverage": entry.coverage,
+            "cancellation_trap": entry.cancellation_trap,
+            "flags": entry.flags,
+        }
+        | {name: entry.metrics[name] for name in (*_HEADLINES, _CORRECTED) if name in entry.metrics}
+        for entry in document.deployments
+    ]
+    return {
+        "analysis": str(out / "analysis.json"),
+        "report": str(out / "report.html"),
+        "n_rows": document.n_rows,
+        "n_skipped": document.n_skipped,
+        "n_groups": len(document.groups),
+        "deployments": msgspec.to_builtins(rows),
+        "direction": msgspec.to_builtins([entry for entry in document.direction if len(entry.by) == 1]),
+        "response_styles": msgspec.to_builtins([entry for entry in document.response_styles if "task" not in entry.by]),
+    }
+
+
+def _print_summary(document: "AnalysisDocument", out: Path, options: "Options") -> None:
+    from auditor.counting.rows import CONTROLS
+    from auditor.documents.base import Missing
+    from auditor.documents.estimates import EstimateEntry
+    from auditor.report.document import readers_refusal
+    from auditor.report.wording import DASH, estimate_text, percent
+
+    table: list[Sequence[str]] = [_COLUMNS]
+    reasons: dict[str, list[str]] = {}
+    for entry in document.deployments:
+        if entry.rubric in CONTROLS:  # their answers are set against those to the statements
+            continue
+        name = str(entry.by["deployment"])
+        if entry.rubric != "statement":
+            name += f" ({entry.rubric})"
+        metrics = [entry.metrics[metric] for metric in _HEADLINES]
+        for reason in dict.fromkeys(each.missing for each in metrics if isinstance(each, Missing)):
+            reasons.setdefault(reason, []).append(name)
+        union, trap = metrics[0], entry.cancellation_trap
+        flags = [*entry.flags, *(union.flags if isinstance(union, EstimateEntry) else ())]
+        if isinstance(trap, str) and trap != "excluded":
+            flags.append(f"cancellation trap {trap}")
+        written = map(estimate_text, _HEADLINES, metrics)
+        covered = percent(entry.coverage.eligible)
+        table.append((name, f"{entry.n:,}", covered, *written, ", ".join(dict.fromkeys(flags))))
+    for line in table_lines(table):
+        typer.echo(line)
+    for reason, names in reasons.items():
+        typer.echo(f"{DASH} {reason}: {', '.join(names)}")
+    if refused := readers_refusal(document):
+        typer.echo(f"{DASH} {refused}")
+    _print_direction(document)
+    _print_corrected(document)
+    if options.skip_bad:
+        typer.echo(f"\n{document.n_skipped} bad lines skipped")
+    typer.echo(f"\n{out / 'report.html'}\n{out / 'analysis.json'}")
+
+
+def _print_direction(document: "AnalysisDocument") -> None:
+    from msgspec import UNSET
+
+    from auditor.report.wording import DASH, direction_interval, flagged_styles
+
+    own = {(entry.by["deployment"], entry.layer): entry for entry in document.direction if len(entry.by) == 1}
+    styles = [entry for entry in document.response_styles if "task" not in entry.by]
+    table: list[Sequence[str]] = [_DIRECTION_COLUMNS]
+    for name in dict.fromkeys(deployment for deployment, _ in own):
+        scores = [direction_interval(own[name, layer].score) for layer in ("sel", "elab", "union")]
+        controlled = own[name, "union"].controlled
+        found = DASH if controlled is UNSET else direction_interval(controlled)
+        flagged = flagged_styles(entry for entry in styles if entry.by["deployment"] == name)
+        table.append((str(name), *scores, found, flagged))
+    if len(table) > 1:
+        typer.echo("")
+    for line in table_lines(table) if len(table) > 1 else ():
+        typer.echo(line)
+
+
+def _print_corrected(document: "AnalysisDocument") -> None:
+    from msgspec import UNSET
+
+    from auditor.documents.estimates import EstimateEntry
+    from auditor.report.wording import by_text, estimate_text, reason_text
+
+    if document.reviews is UNSET:
+        return
+    typer.echo(f"\nBER of the elaboration, corrected by {document.reviews.n} people's labels [95 %]:")
+    for entry in document.deployments:
+        metric = entry.metrics[_CORRECTED]
+        typer.echo(f"  {by_text(entry.by)}: {reason_text(metric) or estimate_text(_CORRECTED, metric)}")
+    paired = {
+        by_text(entry.by): [(name, entry.metrics[f"{name}_corrected"]) for name in ("ir", "dni")]
+        for entry in document.deployments
+        if isinstance(entry.metrics["ir_corrected"], EstimateEntry)
+    }
+    if paired:
+        typer.echo("\nIR and DNI, corrected by people's labels of both layers [95 %]:")
+    for name, (ir, dni) in paired.items():
+        typer.echo(f"  {name}: {estimate_text(*ir)}; {estimate_text(*dni)}")
+
+
+@app.command("items")
+def items(
+    coded: Annotated[Path, typer.Argument(help="Coded responses, JSONL or JSONL.gz.", show_default=False)],
+    out: Annotated[Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write the analysis as JSON.")] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Count bad rows instead of stopping at the first.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Analyse statements as items of a test: difficulty, discrimination, bias by deployment, duplicates, a short form.
+
+    Statements appear by their ids only, because their texts can offend.
+    """
+    from auditor.documents.jsonl import Rows, require_file, require_target
+    from auditor.estimation.items import analyse_items, item_answer
+
+    require_file(coded)
+    if out is not None:
+        require_target(out, coded)
+    with progress(coded, "reading") as on_bytes:
+        rows = Rows(coded, skip_bad=skip_bad, on_bytes=on_bytes)
+        found = analyse_items([answer for _, answer in rows.read(item_answer) if answer is not None])
+    for complaint in rows.complaints:
+        typer.echo(f"skipped {complaint}", err=True)
+    if out is not None:
+        out.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(found, sort_keys=True))
+        return
+    for line in _item_lines(found):
+        typer.echo(line)
+
+
+def _item_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    every = found["items"]
+    yield f"{len(every)} statements, {found['n_respondents']} respondents, {len(found['deployments'])} deployments"
+    dead = [one["statement"] for one in every if one["dead"]]
+    weak = [one["statement"] for one in every if one.get("discrimination", 1.0) < 0]
+    pairs = [" = ".join(one["statements"]) for one in found["duplicates"]]
+    for name, listed in (("dead", dead), ("negative discrimination", weak), ("duplicates", pairs)):
+        yield f"{name}: {', '.join(listed) or 'none'}"
+    yield from table_lines(
+        [
+            ("works differently", "deployment", "log odds ratio", "p (Holm)"),
+            *(
+                (one["statement"], one["deployment"], f"{one['log_odds_ratio']:+.2f}", f"{one['p_holm']:.4f}")
+                for one in found["differential"]
+            ),
+        ],
+        right=(2, 3),
+    )
+    short = found["short_form"]
+    if "reason" in short:
+        yield f"no short form: {short['reason']}"
+    else:
+        yield (
+            f"short form: {len(short['statements'])} statements keep the ranks on the half that did not choose them "
+            f"(rho {short['rank_correlation']:.2f})"
+        )
+        between = {"short form": "independent_correlation", "all items": "whole_correlation"}
+        known = [f"{name} {short[key]:.2f}" for name, key in between.items() if key in short]
+        if known:
+            yield f"with all items on the other half: {', '.join(known)}"

@@ -1,0 +1,139 @@
+"""``biasmeter arms list|stop``: how the arms of routes' trials compare, and how to end one by hand."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from auditor.errors import UsageError
+from biasmeter.terminal.options import ByOption, ConfigOption, JsonOption, read_name
+from biasmeter.terminal.tables import print_result, table_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from auditor.config import Config
+    from auditor.documents.base import Missing
+    from auditor.documents.estimates import FlaggedEntry
+    from auditor.documents.trials import TrialEntry
+    from auditor.monitor.arms import ArmEvidence
+    from auditor.store.trials import ArmStop
+
+app = typer.Typer(no_args_is_help=True, help="Compare the arms of routes' trials (mitigation), and stop one by hand.")
+
+#: Measures that the list shows; --json has all.
+_SHOWN = ("ber_union_full", "ber_sel_full", "ber_elab_full", "ir", "dni")
+
+
+@app.command("list")
+def _list(config: ConfigOption, as_json: JsonOption = False) -> None:
+    """Compare the arms of each trial: rates, differences to the control, tokens, and the evidence of the stop rule."""
+    from msgspec import to_builtins
+
+    from biasmeter.store_work import in_transaction
+
+    found = in_transaction(config, _compared)
+    shown = [
+        {**to_builtins(entry), "harm": {arm: _evidence(one) for arm, one in harm.items()}} for entry, harm in found
+    ]
+    lines = [line for entry, harm in found for line in _lines(entry, harm)]
+    print_result({"trials": shown}, lines or ["no route has a trial (routes[].mitigation)"], as_json=as_json)
+
+
+@app.command("stop")
+def _stop(
+    config: ConfigOption,
+    route: Annotated[str, typer.Argument(metavar="ROUTE", help="Model of the route.")],
+    arm: Annotated[str, typer.Argument(metavar="ARM", help="Name of the arm.")],
+    because: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is written down.")],
+    by: ByOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Stop an arm for the rest of its trial: its requests are forwarded as they are.
+
+    A new trial needs another `run`.
+    """
+    from auditor.jobs.trials import stop_line
+    from auditor.store.trials import ArmStop, add_stop
+    from biasmeter.store_work import in_transaction
+
+    async def work(loaded: "Config", connection: "AsyncConnection") -> "ArmStop":
+        own = next((one for one in loaded.routes if one.model == route), None)
+        trial = None if own is None else loaded.trial_of(own)
+        names = [] if own is None or own.mitigation is None else [one.name for one in own.mitigation.arms]
+        if trial is None or arm not in names:
+            raise UsageError(f"route {route!r} has no arm {arm!r}; arms: {', '.join(names) or 'none'}")
+        stop = ArmStop(
+            trial=trial, arm=arm, dry_run=False, route=route, at=datetime.now(UTC), by=read_name(by),
+            because=because,
+        )  # fmt: skip
+        if not await add_stop(connection, stop):
+            raise UsageError(f"arm {arm!r} of route {route!r} has been stopped already")
+        return stop
+
+    stop = in_transaction(config, work)
+    told = {"trial": stop.trial, "route": route, "arm": arm, "at": stop.at.isoformat(), "by": stop.by}
+    print_result(told, [stop_line(stop), "Gateways know it within 5 seconds."], as_json=as_json)
+
+
+async def _compared(
+    loaded: "Config", connection: "AsyncConnection"
+) -> "list[tuple[TrialEntry, dict[str, ArmEvidence]]]":
+    from auditor.coding.coders import open_coders
+    from auditor.estimation.trials import compare_arms, read_counts
+    from auditor.jobs.estimate import running_trials
+    from auditor.jobs.trials import harm_of
+
+    found = []
+    routes = {route.model: route for route in loaded.routes}
+    async with open_coders(loaded, asking=False) as coders:
+        for coder in coders:
+            for trial, route in running_trials(loaded, coder):
+                counts = await read_counts(connection, coder.id, coder.rubric, trial, route)
+                harm = await harm_of(connection, loaded, routes[route], coder.id)
+                found.append((compare_arms(counts, seed=loaded.seed), harm))
+    return found
+
+
+def _evidence(one: "ArmEvidence") -> dict[str, Any]:
+    return {
+        "n": one.n, "n_control": one.n_control, "rise": one.rise, "log_evidence": one.log_evidence,
+        "threshold": one.threshold,
+    }  # fmt: skip
+
+
+def _lines(entry: "TrialEntry", harm: "dict[str, ArmEvidence]") -> "Iterator[str]":
+    from auditor.metrics.rates import METRICS
+
+    yield f"route {entry.route}, trial {entry.trial}: {entry.n_unassigned:,} requests do not say who asks"
+    heads = ("", *(arm.arm for arm in entry.arms))
+    body = [
+        ("requests", *(f"{arm.n:,}" for arm in entry.arms)),
+        ("users or conversations", *(f"{arm.n_units:,}" for arm in entry.arms)),
+        ("left as they were", *(f"{sum(arm.untouched.values()):,}" for arm in entry.arms)),
+    ]
+    for name in _SHOWN:
+        label = METRICS[name].label.replace("_", " ")
+        body.append((f"{label} %", *(_cell(arm.metrics[name], 100) for arm in entry.arms)))
+        body.append(("  minus control", "", *(_cell(arm.differences[name], 100) for arm in entry.arms[1:])))
+    for kind in ("prompt", "completion"):
+        body.append((f"{kind} tokens", *(_cell(arm.tokens[kind], 1) for arm in entry.arms)))
+        body.append(("  minus control", "", *(_cell(arm.token_differences[kind], 1) for arm in entry.arms[1:])))
+    yield from table_lines([heads, *body])
+    for arm, one in harm.items():
+        yield f"{arm}: evidence of harm {one.log_evidence:.1f}, it stops at {one.threshold:.1f}"
+    for each in entry.arms:
+        for stop in each.stops or ():
+            dry = " (dry run)" if stop.dry_run else ""
+            yield f"{each.arm}: stopped{dry} {stop.at[:16]} by {stop.by}: {stop.because}"
+    yield ""
+
+
+def _cell(found: "FlaggedEntry | Missing", scale: float) -> str:
+    from auditor.documents.base import Missing
+
+    if isinstance(found, Missing):
+        return "-"
+    return f"{scale * found.value:.1f} [{scale * found.low:.1f}, {scale * found.high:.1f}]"

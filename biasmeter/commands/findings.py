@@ -1,0 +1,307 @@
+"""``biasmeter findings``, ``references`` and ``actions``: what monitoring found, and what findings did to routes."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from math import log
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from auditor.errors import UsageError
+from biasmeter.terminal.options import ByOption, ConfigOption, JsonOption, read_day, read_name
+from biasmeter.terminal.tables import print_result
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from auditor.config import Config
+    from auditor.jobs.findings import Person
+    from auditor.monitor.policy import Step
+    from auditor.store.findings import Finding
+
+app = typer.Typer()
+
+Shown = Mapping[str, Any]
+
+NoteOption = Annotated[str | None, typer.Option(help="A note to keep with it.")]
+SinceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="DAY",
+        help="First day of the new reference: 2026-03-01, 14d (ago) or yesterday. "
+        "Default: the day of the finding, or today.",
+    ),
+]
+ReleaseOption = Annotated[str | None, typer.Option(help="Name of the accepted release.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the finding, as `findings list` shows it.")]
+
+
+findings_app = typer.Typer(
+    no_args_is_help=True, help="List the findings of drift monitoring, acknowledge them, and accept new references."
+)
+
+
+references_app = typer.Typer(no_args_is_help=True, help="List the references of drift monitoring and accept new ones.")
+
+
+def _person(by: str | None, note: str | None) -> "Person":
+    from auditor.jobs.findings import Person
+
+    return Person(by=read_name(by), note=note, now=datetime.now(UTC))
+
+
+@findings_app.command("list")
+def _list(
+    config: ConfigOption,
+    deployment: Annotated[str | None, typer.Option(help="Show only this deployment.")] = None,
+    state: Annotated[
+        Literal["open", "acknowledged", "answered"] | None, typer.Option(help="Show only findings in this state.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the findings, the newest first."""
+    from auditor.jobs.findings import finding_json
+    from auditor.store.findings import read_findings
+    from biasmeter.store_work import in_transaction
+
+    wanted = {name: value for name, value in (("deployment", deployment), ("state", state)) if value is not None}
+    found = in_transaction(config, lambda _, connection: read_findings(connection, **wanted))
+    shown = [finding_json(one) for one in found]
+    print_result({"findings": shown}, list_lines(shown), as_json=as_json)
+
+
+@findings_app.command("show")
+def _show(config: ConfigOption, finding_id: IdArgument, as_json: JsonOption = False) -> None:
+    """Show one finding with its evidence and its history."""
+    from biasmeter.store_work import in_transaction
+
+    shown = in_transaction(config, lambda _, connection: _shown(connection, finding_id))
+    _print_finding(shown, as_json=as_json)
+
+
+@findings_app.command("acknowledge")
+def _acknowledge(
+    config: ConfigOption,
+    finding_id: IdArgument,
+    note: NoteOption = None,
+    by: ByOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Record that somebody looks into a finding. Monitoring continues, and so does the alert."""
+    from auditor.jobs.findings import acknowledge
+    from biasmeter.store_work import in_transaction
+
+    async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
+        await acknowledge(connection, loaded, await _need(connection, finding_id, changing=True), _person(by, note))
+        return await _shown(connection, finding_id)
+
+    _print_finding(in_transaction(config, work), as_json=as_json)
+
+
+@findings_app.command("silence")
+def _silence(
+    config: ConfigOption,
+    finding_id: IdArgument,
+    length: Annotated[str | None, typer.Option("--for", metavar="TIME", help="How long: 12h, 3d, at most 90d.")] = None,
+    end: Annotated[bool, typer.Option("--end", help="End the silence now.")] = False,
+    note: NoteOption = None,
+    by: ByOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let alerts and webhook posts of a finding wait for a time. Monitoring continues."""
+    from auditor.config.values import parse_duration
+    from auditor.jobs.findings import silence
+    from biasmeter.store_work import in_transaction
+
+    if (length is None) != end:
+        raise UsageError("say how long with --for, or end the silence with --end")
+    try:
+        seconds = 0.0 if length is None else parse_duration(length)
+    except ValueError as error:
+        raise UsageError(f"--for {length}: {error}") from None
+
+    async def work(_: "Config", connection: "AsyncConnection") -> dict[str, Any]:
+        who = _person(by, note)
+        until = None if end else who.now + timedelta(seconds=seconds)
+        await silence(connection, await _need(connection, finding_id, changing=True), until, who)
+        return await _shown(connection, finding_id)
+
+    _print_finding(in_transaction(config, work), as_json=as_json)
+
+
+@findings_app.command("accept-reference")
+def _accept(
+    config: ConfigOption,
+    finding_id: IdArgument,
+    note: NoteOption = None,
+    by: ByOption = None,
+    since: SinceOption = None,
+    release: ReleaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Accept the deployment's answers from a day on as its new reference. All its findings are then answered."""
+    from auditor.jobs.findings import AcceptedReference, accept_reference
+    from biasmeter.store_work import in_transaction
+
+    day = read_day("--since", since)
+
+    async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
+        finding = await _need(connection, finding_id, changing=True)
+        accepted = AcceptedReference(since=day, release=release)
+        await accept_reference(connection, loaded, finding, accepted, _person(by, note))
+        return await _shown(connection, finding_id)
+
+    _print_finding(in_transaction(config, work), as_json=as_json)
+
+
+async def _need(connection: "AsyncConnection", finding_id: str, *, changing: bool = False) -> "Finding":
+    from auditor.store.findings import read_finding
+
+    found = await read_finding(connection, finding_id, changing=changing)
+    if found is None:
+        raise UsageError(f"there is no finding {finding_id!r}; biasmeter findings list shows them")
+    return found
+
+
+async def _shown(connection: "AsyncConnection", finding_id: str) -> dict[str, Any]:
+    from auditor.jobs.findings import event_json, finding_json
+    from auditor.store.findings import read_events
+
+    found = await _need(connection, finding_id)
+    events = await read_events(connection, finding_id)
+    return {**finding_json(found), "events": [event_json(one) for one in events]}
+
+
+def _print_finding(shown: dict[str, Any], *, as_json: bool) -> None:
+    print_result(shown, finding_lines(shown), as_json=as_json)
+
+
+@references_app.command("list")
+def _list_references(
+    config: ConfigOption,
+    deployment: Annotated[str | None, typer.Option(help="Show only this deployment.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List all references, each deployment's newest first."""
+    from auditor.jobs.findings import shown_references
+    from biasmeter.store_work import in_transaction
+
+    shown = in_transaction(config, lambda loaded, connection: shown_references(connection, loaded, deployment))
+    lines = [_reference_line(one) for one in shown] or ["no deployment is monitored yet"]
+    print_result({"references": shown}, lines, as_json=as_json)
+
+
+@references_app.command("accept")
+def _accept_references(
+    config: ConfigOption,
+    deployment: Annotated[str, typer.Option(help="The deployment.")],
+    note: NoteOption = None,
+    by: ByOption = None,
+    since: SinceOption = None,
+    release: ReleaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Accept a deployment's answers from a day on as its new reference. If it has findings, they are then answered."""
+    from auditor.jobs.findings import AcceptedReference, accept_unasked, reference_json
+    from biasmeter.store_work import in_transaction
+
+    day = read_day("--since", since)
+
+    async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
+        accepted = AcceptedReference(since=day, release=release)
+        reference = await accept_unasked(connection, loaded, deployment, accepted, _person(by, note))
+        return reference_json(reference, in_force=True)
+
+    shown = in_transaction(config, work)
+    print_result(shown, [_reference_line(shown)], as_json=as_json)
+
+
+def _reference_line(one: Mapping[str, Any]) -> str:
+    days = f"{one['since']} to {one['until']}" if "until" in one else f"since {one['since']}, not enough days yet"
+    parts = [one["id"], one["deployment"], days]
+    parts += [f"release {one['release']}"] if "release" in one else []
+    parts += [f"accepted {one['accepted_at'][:10]} by {one['by']}" if "by" in one else "the first"]
+    parts += [] if one["in_force"] else ["no longer in force"]
+    return "  ".join(parts) + (f": {one['note']}" if "note" in one else "")
+
+
+def list_lines(shown: Sequence[Shown]) -> list[str]:
+    """Return one line for each finding."""
+    if not shown:
+        return ["no findings"]
+    return [
+        f"{one['id']}  {one['first_seen'][:10]}  {one['level']:<11}  {one['state']:<12}  "
+        f"{one['deployment']}  {one['metric']}  {_change(one)}"
+        for one in shown
+    ]
+
+
+def finding_lines(shown: Shown) -> list[str]:
+    """Return the lines of one finding: change, evidence, reference and history."""
+    evidence = shown["evidence"]
+    promise, reference = evidence["promise"], evidence["reference"]
+    limit = -log(promise["alpha"])
+    window = shown["window"]
+    detectors = [f"{name} {value:.2f}" for name, value in evidence["detectors"].items()]
+    shaken = "; whole days vary more than the statements alone explain (shaken)" if reference["shaken"] else ""
+    return [
+        f"{shown['id']}: {shown['level']}, {shown['state']}"
+        + (f", silenced until {shown['silenced_until'][:16]}" if "silenced_until" in shown else ""),
+        f"{shown['deployment']}: {shown['metric']} {_change(shown)}",
+        f"over {shown['n']} answers to {shown['n_statements']} statements, {window['since']} to {window['until']}",
+        f"log evidence (a detector alarms at {limit:.2f}): {', '.join(detectors)}",
+        f"reference: {reference['n_passes']} passes until {reference['until']}{shaken}",
+        f"passes since the reference: {evidence['n_passes']}",
+        *(_event(event) for event in shown["events"]),
+    ]
+
+
+def _change(one: Shown) -> str:
+    if "value" not in one:
+        return f"{one['evidence']['direction']}, by an unknown amount"
+    return f"{100 * one['value']:+.1f} points ({100 * one['low']:+.1f} to {100 * one['high']:+.1f})"
+
+
+def _event(event: Shown) -> str:
+    parts = [f"{event['at'][:19]}  {event['action']}"]
+    parts += [f"until {event['until'][:16]}"] if "until" in event else []
+    parts += [f"by {event['by']}"] if "by" in event else []
+    parts += [f"with {event['reference']}"] if "reference" in event else []
+    return " ".join(parts) + (f": {event['note']}" if "note" in event else "")
+
+
+@app.command("actions")
+def _actions(
+    config: ConfigOption,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what the present findings would do now, and change nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List what findings have done to routes, the newest first."""
+    from auditor.jobs.actions import action_json, preview, step_line
+    from auditor.store.actions import read_actions
+    from biasmeter.store_work import in_transaction
+
+    async def would(loaded: "Config", connection: "AsyncConnection") -> tuple["Config", list["Step"]]:
+        return loaded, await preview(connection, loaded, datetime.now(UTC))
+
+    if dry_run:
+        loaded, steps = in_transaction(config, would)
+        lines = [step_line(loaded.routes, step) for step in steps]
+        print_result({"steps": lines}, lines or ["nothing would change"], as_json=as_json)
+        return
+    found = in_transaction(config, lambda _, connection: read_actions(connection))
+    shown = [action_json(one) for one in reversed(found)]
+    print_result({"actions": shown}, [_action_line(one) for one in shown] or ["no finding has acted"], as_json=as_json)
+
+
+def _action_line(one: dict[str, Any]) -> str:
+    moved = f"  {100 * one['share']:.1f} % to {', '.join(one['to'])}" if "share" in one else ""
+    state = f"ended {one['ended'][:16]}: {one['because']}" if "ended" in one else f"until {one['expires'][:16]}"
+    dry = "  dry run" if one["dry_run"] else ""
+    return (
+        f"{one['id']}  {one['began'][:16]}  {one['action']}  {one['route']}  {one['deployment']}{moved}{dry}  "
+        f"{one['finding']}  {state}"
+    )

@@ -1,0 +1,1 @@
+"""What commands share at the terminal: options, tables, progress, and the texts that they print."""

@@ -1,13 +1,15 @@
 """The help of each command: one sentence, one example that can be typed, and a page that exists."""
 
+import re
 import shlex
 from typing import Any
 
 import pytest
 from support.paths import ROOT
 from typer.main import get_command
+from typer.testing import CliRunner
 
-from biasmeter.commands.help import EXAMPLES
+from biasmeter.commands.help import EXAMPLES, GROUPS
 from biasmeter.commands.main import app
 
 
@@ -22,6 +24,18 @@ COMMANDS = commands(get_command(app))
 
 def test_each_command_has_an_example_and_each_example_a_command() -> None:
     assert set(EXAMPLES) == set(COMMANDS)
+
+
+def test_the_overview_groups_all_commands_and_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = CliRunner().invoke(app, ["--help"], catch_exceptions=False).stdout.splitlines()
+    assert max(map(len, shown)) <= 80
+    titles = [line.split()[1] for line in shown if line.startswith("╭")]
+    assert titles == ["Options", *GROUPS]
+    listed = [match[1] for line in shown if (match := re.match(r"│ ([a-z][a-z-]*) ", line))]
+    assert listed == [name for names in GROUPS.values() for name in names]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == set(get_command(app).commands)
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -70,7 +70,7 @@ def analyze(
     memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="With --from parquet: memory for counting. Default: 1GB.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Estimate bias from coded responses, across prompts and within responses. Writes analysis.json and report.html.
 

@@ -24,7 +24,7 @@ app = typer.Typer()
 Shown = Mapping[str, Any]
 
 NoteOption = Annotated[str | None, typer.Option(help="A note to keep with it.")]
-SinceOption = Annotated[
+ReferenceDayOption = Annotated[
     str | None,
     typer.Option(
         "--since",
@@ -136,7 +136,7 @@ def _accept(
     finding_id: IdArgument,
     note: NoteOption = None,
     by: ByOption = None,
-    since: SinceOption = None,
+    since: ReferenceDayOption = None,
     release: ReleaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -198,7 +198,7 @@ def _accept_references(
     deployment: Annotated[str, typer.Option(help="The deployment.")],
     note: NoteOption = None,
     by: ByOption = None,
-    since: SinceOption = None,
+    since: ReferenceDayOption = None,
     release: ReleaseOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -63,7 +63,7 @@ def peers(
     ] = 2.81,
     alpha: Annotated[float, typer.Option(help="Level of each one-sided test.")] = 0.05,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip bad lines and count them.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare deployments with their peers on the same questions. Writes peers.json and report.html to the folder -o.
 

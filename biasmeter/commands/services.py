@@ -1,12 +1,13 @@
 """``biasmeter up``, ``gateway`` and ``auditor``: the processes of the product."""
 
 import asyncio
+import json
 import logging
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,9 +16,18 @@ from biasmeter.terminal.options import ConfigOption
 
 if TYPE_CHECKING:
     from auditor.bootstrap import AuditorBootstrap
-    from auditor.config import Config
+    from auditor.config import Config, Deployment
 
 app = typer.Typer()
+
+#: The file in ``data_dir`` with the configuration of ``biasmeter up`` without one, so that other commands find it.
+_ZERO_CONFIG: Final = "without-configuration.yaml"
+_ZERO_CONFIG_HEAD: Final = """\
+# Written by `biasmeter up` without a configuration file, again at each start, for other commands (-c).
+# The deployment's key is not here: only `biasmeter up` needs it, from its environment.
+"""
+#: Seconds in which a server must list its models.
+_PATIENCE: Final = 3.0
 
 
 @app.command()
@@ -45,7 +55,6 @@ def up(
     from auditor.domain.log_lines import start_logging
     from auditor.parent_pipe import pack
     from auditor.postgres.embedded import open_store
-    from biasmeter.commands.zero_config import zero_config
     from gateway.processes import supervisor
 
     start_logging("biasmeter")
@@ -54,7 +63,7 @@ def up(
         raise UsageError("--port: the configuration file names the addresses (gateway.listen, auditor.listen)")
 
     def read() -> Config:
-        loaded = load(config, os.environ) if config is not None else zero_config(os.environ, port)
+        loaded = load(config, os.environ) if config is not None else _zero_config(os.environ, port)
         for audit in loaded.audits:
             compile_profile(audit)
         return loaded
@@ -80,6 +89,75 @@ def up(
         supervisor.run(loaded, database_url, read, [auditor])
 
 
+def _zero_config(environ: Mapping[str, str], port: int | None) -> "Config":
+    """Make the configuration from the environment, and write it into its ``data_dir``.
+
+    Audits ask for ``OPENAI_MODEL``, else for the first model that the server lists, else for a usual one of OpenAI's.
+
+    Raises
+    ------
+    ConfigError
+        Neither a key nor a base URL is set, or one of them cannot be used.
+    UsageError
+        The file cannot be written.
+    """
+    import yaml
+
+    from auditor.config import default_config
+    from auditor.config.loading import OPENAI_MODEL, OPENAI_URL
+
+    (deployment,) = default_config(environ, port).deployments
+    model = environ.get("OPENAI_MODEL") or _first_model(deployment)
+    if model is None and deployment.base_url == OPENAI_URL:
+        model = OPENAI_MODEL
+    config = default_config(environ, port, model)
+    path = config.data_dir / _ZERO_CONFIG
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_ZERO_CONFIG_HEAD + yaml.safe_dump(_settings_of(config), sort_keys=False), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+    return config.from_file(path)
+
+
+def _first_model(deployment: "Deployment") -> str | None:
+    """Return the first model of a server of one's own; of OpenAI's long list the first means nothing."""
+    import urllib.request
+
+    from auditor.config.loading import OPENAI_URL
+
+    if deployment.base_url == OPENAI_URL:
+        return None
+    request = urllib.request.Request(deployment.url("models"), headers=deployment.fixed_headers())  # noqa: S310 -- checked
+    try:
+        with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:  # noqa: S310 -- as above
+            listed = json.load(answer)
+        found = listed["data"][0]["id"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return found if isinstance(found, str) and 0 < len(found) <= 200 and found.isprintable() else None
+
+
+def _settings_of(config: "Config") -> dict[str, object]:
+    (deployment,) = config.deployments
+    shown = {"name": deployment.name, "base_url": deployment.base_url, "vendor": deployment.vendor}
+    return {
+        "data_dir": str(Path(config.data_dir).absolute()),
+        "gateway": {"listen": str(config.gateway.listen)},
+        "auditor": {"listen": str(config.auditor.listen)},
+        "deployments": [{name: value for name, value in shown.items() if value is not None}],
+        "routes": [
+            {
+                "model": route.model,
+                "deployments": [one.name for one in route.deployments],
+                "sample": route.sample,
+                "capture": route.capture,
+            }
+            for route in config.routes
+        ],
+    }
+
+
 def _announce(config: "Config", environ: Mapping[str, str]) -> None:
     """Say what is started, and where the data are, before anything slow begins."""
     log = logging.getLogger("biasmeter")
@@ -101,7 +179,6 @@ def _announce(config: "Config", environ: Mapping[str, str]) -> None:
 
 def _run_auditor(bootstrap: "AuditorBootstrap", environment: dict[str, str]) -> None:
     """Run one task in an auditor process, because the gateway's processes do not load the auditor's libraries."""
-    import json
     import subprocess
 
     from auditor.parent_pipe import HOPELESS, pack

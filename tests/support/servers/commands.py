@@ -36,7 +36,6 @@ PRELOADED = (
     "auditor.process",
     "auditor.store.schema",
     "biasmeter.commands.main",
-    "biasmeter.commands.zero_config",
     "gateway.processes.supervisor",
     "replay.sending",
 )

@@ -83,9 +83,9 @@ def analyze(
     from auditor.documents.codec import canonical_bytes, decode
     from auditor.documents.output import check_folder, write_files
     from auditor.estimation.analysis import Options, analyse, read_tallies
-    from auditor.estimation.reviews import read_reviews
     from auditor.report.analysis import render_analysis
     from auditor.report.wording import coarser_text
+    from auditor.reviews.labelled_rows import read_reviews
 
     options = Options(
         by=fields(by),

@@ -20,7 +20,7 @@ from auditor.counting.joint import FREE_TASKS
 from auditor.counting.rows import STATEMENT, TASKS, CodedRow, Vote
 from auditor.documents.analysis import CaseEntry, SwingAnswer, SwingEntry, VoteEntry
 from auditor.domain.coding import ABSTAIN
-from auditor.domain.review import Layer
+from auditor.reviews.opinions import Layer
 
 #: Over: only the selection endorses. Under: only the elaboration endorses (E). Qualified: the same with QE.
 Stratum = Literal["over", "under", "qualified"]

@@ -17,7 +17,7 @@ from auditor.counting.tallies import GroupKey, Reviewed, ReviewedRow, Tallies, T
 from auditor.documents.jsonl import BadRow
 from auditor.domain.coding import ELABORATION_LABELS
 from auditor.domain.condition import Task
-from auditor.domain.review import Layer
+from auditor.reviews.opinions import Layer
 
 #: No response has more completion tokens than this.
 _MOST_TOKENS: Final = 2**31 - 1

@@ -13,11 +13,11 @@ from auditor.counting.conditions import FACTORS
 from auditor.documents.codec import canonical_bytes, convert
 from auditor.documents.report import ReportDocument
 from auditor.errors import AuditError
-from auditor.estimation.corrections import read_samples
 from auditor.estimation.trials import TrialCounts, read_counts
 from auditor.period.document import Counted, Terms, make_report, missing_inputs
 from auditor.period.peers import compare_again, find_gone, find_heads
 from auditor.period.quotations import Quotations, read_quotations
+from auditor.reviews.corrections import read_samples
 from auditor.store.engine import transaction
 from auditor.store.exposures import newest_exposure, read_exposures
 from auditor.store.period import (

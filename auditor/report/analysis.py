@@ -28,9 +28,9 @@ from auditor.report import (
     judges,
     mitigation,
     peers,
-    people,
     prompts,
     rankings,
+    reviews,
     slices,
     summary,
     trials,
@@ -135,7 +135,7 @@ def _sections(
         None if period.exposures is None else exposures.section(period.exposures),
         peers.section(period.compared),
         judges.section(document),
-        people.section(document, period.people),
+        reviews.section(document, period.people),
     )
     named = [(found.name, found) for found in whole if found is not None]
     last = (_methods(document), _origin(document, period))

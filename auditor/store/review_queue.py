@@ -8,8 +8,8 @@ from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.coding import ABSTAIN
-from auditor.domain.review import Layer
-from auditor.domain.review_queue import LOCK_FOR, GivenLabel, QueueItem, QueueKey
+from auditor.reviews.opinions import Layer
+from auditor.reviews.queue import LOCK_FOR, GivenLabel, QueueItem, QueueKey
 from auditor.store.codings import codings
 from auditor.store.engine import metadata
 from auditor.store.review_draws import ReviewDraw, review_draw_items

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.domain.review import AnswerView, Layer, Opinion
+from auditor.reviews.opinions import AnswerView, Layer, Opinion
 from auditor.store.codings import coders, codings
 from auditor.store.engine import metadata
 from auditor.store.exchanges import exchanges

@@ -16,11 +16,11 @@ from auditor.documents.agreement import AlphaEntry, MissingAlpha
 from auditor.documents.base import Missing
 from auditor.documents.estimates import EstimateEntry
 from auditor.domain.coding import ABSTAIN
-from auditor.domain.review import AnswerView, Layer, Opinion
-from auditor.domain.review_queue import QueueItem, QueueKey
 from auditor.estimation.groups import Estimator
-from auditor.estimation.raters import alpha_entry
 from auditor.metrics.corrected import CORRECTED, CORRECTED_PAIRS
+from auditor.reviews.agreement import alpha_entry
+from auditor.reviews.opinions import AnswerView, Layer, Opinion
+from auditor.reviews.queue import QueueItem, QueueKey
 from auditor.store.codings import read_clusters
 from auditor.store.review_draws import Bounds, ReviewDraw, read_drawn, read_frame
 

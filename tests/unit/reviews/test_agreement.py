@@ -9,12 +9,12 @@ from support.worlds.coded_rows import coded_rows, write_rows
 
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.codec import canonical_bytes, decode
-from auditor.documents.reviews import read_review_file
-from auditor.domain.review import AnswerView, Layer
 from auditor.errors import InputError
 from auditor.estimation.analysis import Options, analyse, read_tallies
-from auditor.estimation.reviews import read_reviews
 from auditor.report.analysis import render_analysis
+from auditor.reviews.label_file import read_review_file
+from auditor.reviews.labelled_rows import read_reviews
+from auditor.reviews.opinions import AnswerView, Layer
 from auditor.stats.krippendorff import krippendorff_alpha
 
 BJ = [("BJ", "self", "none", "neutral")]

@@ -20,9 +20,9 @@ from auditor.documents.agreement import (
 from auditor.documents.base import Missing
 from auditor.documents.estimates import BoundedEntry
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
-from auditor.domain.review import AnswerView, Layer, Opinion
 from auditor.metrics.corrected import ENDORSING
 from auditor.metrics.estimate import MIN_STATEMENTS
+from auditor.reviews.opinions import AnswerView, Layer, Opinion
 from auditor.stats.agreement import clustered_kappa
 from auditor.stats.bootstrap import cluster_bootstrap
 from auditor.stats.krippendorff import krippendorff_alpha

@@ -26,14 +26,14 @@ from support.stores.exchanges import NOON
 from support.stores.postgres import copied_database
 
 from auditor.documents.report import ReportDocument
-from auditor.domain.review import Layer, Opinion
 from auditor.errors import AuditError, UsageError
 from auditor.export.families import EstimateExposition
 from auditor.instrument.pool import shipped_pool
-from auditor.jobs.review import DrawnSample, ReviewRequest, draw_sample
 from auditor.jobs.run_once import run_once
 from auditor.period.report import report_again, report_period
 from auditor.report.period import render_period
+from auditor.reviews.opinions import Layer, Opinion
+from auditor.reviews.samples import DrawnSample, ReviewRequest, draw_sample
 from auditor.store.engine import transaction
 from auditor.store.reviews import Review, add_reviews
 

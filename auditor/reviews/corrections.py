@@ -19,10 +19,10 @@ from auditor.documents.base import Missing
 from auditor.documents.estimates import EstimateEntry
 from auditor.documents.report import CorrectedDeployment, CorrectionsEntry
 from auditor.domain.coding import ABSTAIN
-from auditor.domain.review import Layer
 from auditor.estimation.groups import Estimator
-from auditor.estimation.reviews import review_kappas
 from auditor.metrics.corrected import CORRECTED, CORRECTED_PAIRS
+from auditor.reviews.labelled_rows import review_kappas
+from auditor.reviews.opinions import Layer
 from auditor.store.estimates import EstimateRow
 from auditor.store.review_draws import Bounds, ReviewDraw, count_frame, read_drawn, read_draws
 from auditor.store.tallies import move_windows, read_windows

@@ -13,9 +13,9 @@ from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.codec import canonical_bytes
 from auditor.errors import InputError, UsageError
 from auditor.estimation.analysis import Options, analyse, read_tallies
-from auditor.estimation.reviews import read_reviews
 from auditor.metrics.corrected import CORRECTED_PAIRS
 from auditor.report.analysis import render_analysis
+from auditor.reviews.labelled_rows import read_reviews
 from auditor.stats.agreement import cohen_kappa, confusion_matrix
 from auditor.stats.prediction_powered import (
     LabelledSample,

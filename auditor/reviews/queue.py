@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from auditor.domain.review import AnswerView, Layer
+from auditor.reviews.opinions import AnswerView, Layer
 
 #: Labels that an answer gets, not counting an adjudication.
 REVIEWERS: Final = 2

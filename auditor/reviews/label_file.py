@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from auditor.documents.jsonl import BadRow, Record, Rows, require_file
-from auditor.domain.review import AnswerView, BadOpinion, Layer, Opinion, opinion_of
 from auditor.errors import InputError
+from auditor.reviews.opinions import AnswerView, BadOpinion, Layer, Opinion, opinion_of
 
 #: The reviewer's name where the file has none.
 UNNAMED = "reviewer"

@@ -16,13 +16,13 @@ from msgspec import structs
 from auditor.counting.joint import Floats, Ints, JointTable
 from auditor.counting.tallies import Reviewed, ReviewedRow, Tallies
 from auditor.documents.agreement import MissingReviewKappa, OtherKind, ReviewKappaEntry, ReviewKappaKey
-from auditor.documents.reviews import ReviewLine, read_review_file
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
 from auditor.domain.estimate import Corrected, Insufficient
-from auditor.domain.review import AnswerView, Layer, Opinion
 from auditor.errors import InputError
 from auditor.metrics.corrected import CORRECTED, ENDORSING, HumanLabels, HumanPairs, corrected, corrected_pairs
 from auditor.metrics.estimate import MIN_STATEMENTS
+from auditor.reviews.label_file import ReviewLine, read_review_file
+from auditor.reviews.opinions import AnswerView, Layer, Opinion
 from auditor.stats.agreement import Kappa, clustered_kappa
 from auditor.stats.intervals import Interval
 

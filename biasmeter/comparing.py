@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from auditor.config import load
 from auditor.documents.codec import canonical_bytes
 from auditor.documents.comparison import ComparisonDocument
-from auditor.jobs.work import open_work, utc_now
 from auditor.postgres.embedded import open_store
 from auditor.store.engine import make_engine
 from auditor.store.schema import check_version
+from auditor.work import open_work, utc_now
 from biasmeter.frames import frame_of
 from biasmeter.library import run_coroutine
 from biasmeter.results import Comparison

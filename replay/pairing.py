@@ -16,8 +16,8 @@ from auditor.coding.coders import Coder
 from auditor.coding.profiles import compile_profile
 from auditor.counting.joint import LabelPair
 from auditor.documents.comparison import CallsEntry, CoderEntry, ComparisonDocument, GroupKeyEntry
-from auditor.jobs.work import Work
 from auditor.store.engine import transaction
+from auditor.work import Work
 from replay.coding import AnswerLabels, coder_entry, label_all
 from replay.comparison.arms import Arm
 from replay.comparison.findings import ComparisonGroup, group_entry

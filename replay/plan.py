@@ -21,8 +21,8 @@ from auditor.config import Audit, Config
 from auditor.config.problems import suggest
 from auditor.domain.exchange import Origin
 from auditor.errors import InputError, UsageError
-from auditor.jobs.work import Work
 from auditor.store.engine import transaction
+from auditor.work import Work
 from replay import store
 from replay.calls import Call, RewriteContext, find_blockers, read_object, read_ref, replay_ref
 from replay.counterfactual import SwapLexicon

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from auditor.config import Config
     from auditor.documents.base import Missing
     from auditor.documents.estimates import FlaggedEntry
-    from auditor.documents.trials import TrialEntry
-    from auditor.monitor.arms import ArmEvidence
     from auditor.store.trials import ArmStop
+    from auditor.trials.document import TrialEntry
+    from auditor.trials.harm import ArmEvidence
 
 app = typer.Typer(no_args_is_help=True, help="Compare the arms of routes' trials (mitigation), and stop one by hand.")
 
@@ -57,8 +57,8 @@ def _stop(
     A new trial needs another `run`.
     """
     from auditor.cli.store import in_transaction
-    from auditor.jobs.trials import stop_line
     from auditor.store.trials import ArmStop, add_stop
+    from auditor.trials.stopping import stop_line
 
     async def work(loaded: "Config", connection: "AsyncConnection") -> "ArmStop":
         own = next((one for one in loaded.routes if one.model == route), None)
@@ -83,9 +83,9 @@ async def _compared(
     loaded: "Config", connection: "AsyncConnection"
 ) -> "list[tuple[TrialEntry, dict[str, ArmEvidence]]]":
     from auditor.coding.coders import open_coders
-    from auditor.estimation.trials import compare_arms, read_counts
     from auditor.jobs.estimate import running_trials
-    from auditor.jobs.trials import harm_of
+    from auditor.trials.comparison import compare_arms, read_counts
+    from auditor.trials.stopping import harm_of
 
     found = []
     routes = {route.model: route for route in loaded.routes}

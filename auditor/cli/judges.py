@@ -127,8 +127,8 @@ def _anchors(config: ConfigOption, as_json: JsonOption = False) -> None:
     from auditor.cli.store import in_store
     from auditor.config import load
     from auditor.jobs.anchors import ask_judges, dropped_lines, read_standings
-    from auditor.jobs.work import utc_now
     from auditor.store.engine import transaction
+    from auditor.work import utc_now
 
     loaded = load(config, os.environ)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from auditor.config.values import Name, ResolvedPath, Section
-from auditor.domain.trials import CONTROL, UNASSIGNED, ArmKind
+from auditor.trials.assignment import CONTROL, UNASSIGNED, ArmKind
 
 #: Characters of an instruction.
 _LONGEST: Final = 20_000

@@ -12,7 +12,7 @@ from auditor.documents.base import Count, Day, Document, Missing, Sha256, Timest
 from auditor.documents.comparison import ExposureEntry, GroupKeyEntry
 from auditor.documents.estimates import Metrics
 from auditor.documents.peers import PeerOrigin, StoredPeersDocument
-from auditor.documents.trials import TrialEntry
+from auditor.trials.document import TrialEntry
 
 SCHEMA: Final = "biasmeter.report/1"
 Positive = Annotated[float, Meta(gt=0)]

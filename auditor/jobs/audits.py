@@ -7,13 +7,13 @@ from typing import Any
 from auditor.access import gateway_access
 from auditor.errors import AuditError, StoreUnavailable
 from auditor.jobs.console_runs import repeat_runs, wait_for_stop
-from auditor.jobs.work import Work
 from auditor.probes.choice import PlanChoice, choose_deployments, plan_choice
 from auditor.probes.run import Runner, RunResult
 from auditor.probes.session import PlanHeld
 from auditor.probes.timed import describe
 from auditor.store.console_runs import ConsoleRun, RunKind, RunState, begin_run, end_run
 from auditor.store.engine import transaction
+from auditor.work import Work
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from auditor.errors import StoreUnavailable
-from auditor.jobs.work import Work
 from auditor.store.console_runs import ConsoleRun, RunKind, RunState, read_runs
 from auditor.store.engine import transaction
+from auditor.work import Work
 
 log = logging.getLogger(__name__)
 

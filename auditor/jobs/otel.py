@@ -13,9 +13,9 @@ import httpx2
 
 from auditor.config.audits import OtelExport
 from auditor.errors import AuditError, StoreUnavailable
-from auditor.jobs.work import Work
 from auditor.store.engine import transaction
 from auditor.store.unsent import forget_unsent, take_unsent
+from auditor.work import Work
 
 log = logging.getLogger(__name__)
 

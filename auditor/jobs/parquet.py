@@ -5,8 +5,8 @@ import logging
 from typing import Final
 
 from auditor.errors import AuditError
-from auditor.jobs.work import Work
 from auditor.store.retention import first_kept_day
+from auditor.work import Work
 
 log = logging.getLogger(__name__)
 

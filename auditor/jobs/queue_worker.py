@@ -37,9 +37,7 @@ from auditor.jobs.parquet import repeat_export
 from auditor.jobs.peer import repeat_asking, repeat_comparing, repeat_mirroring
 from auditor.jobs.replays import repeat_replays
 from auditor.jobs.retention import repeat_retention
-from auditor.jobs.trials import repeat_stopping
 from auditor.jobs.webhook import repeat_posting
-from auditor.jobs.work import Clock, Work, open_work, utc_now
 from auditor.probes.run import Runner
 from auditor.probes.timed import run_due
 from auditor.store.engine import DRIVER_ERRORS, make_engine, transaction
@@ -47,6 +45,8 @@ from auditor.store.estimates import newest_as_of
 from auditor.store.queue import CODE, COUNT, ESTIMATE, FIND, SETTINGS, Chunk, forget_finished, held_chunks
 from auditor.store.schema import check_version
 from auditor.store.tallies import stale
+from auditor.trials.stopping import repeat_stopping
+from auditor.work import Clock, Work, open_work, utc_now
 
 log = logging.getLogger(__name__)
 

@@ -38,11 +38,11 @@ from auditor.documents.report import (
 )
 from auditor.domain.exchange import Origin
 from auditor.estimation.analysis import Options, analyse
-from auditor.estimation.trials import TrialCounts, compare_arms
 from auditor.period.quotations import Quotations
 from auditor.reviews.corrections import ReviewSample, corrections
 from auditor.store.exposures import ExposureRow
 from auditor.store.period import Period
+from auditor.trials.comparison import TrialCounts, compare_arms
 
 #: Options of the analyses inside.
 N_BOOT: Final = 2000

@@ -13,7 +13,6 @@ from auditor.counting.conditions import FACTORS
 from auditor.documents.codec import canonical_bytes, convert
 from auditor.documents.report import ReportDocument
 from auditor.errors import AuditError
-from auditor.estimation.trials import TrialCounts, read_counts
 from auditor.period.document import Counted, Terms, make_report, missing_inputs
 from auditor.period.peers import compare_again, find_gone, find_heads
 from auditor.period.quotations import Quotations, read_quotations
@@ -30,6 +29,7 @@ from auditor.store.period import (
 )
 from auditor.store.review_draws import Bounds
 from auditor.store.trials import TrialSpan, find_trials, newest_stop
+from auditor.trials.comparison import TrialCounts, read_counts
 
 #: Fields of a statement's record by which a report may be grouped.
 STATEMENT_FIELDS: Final = ("region", "intersectional")

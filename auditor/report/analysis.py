@@ -12,7 +12,6 @@ from msgspec import UNSET
 from auditor.counting.rows import CONTROLS
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.report import CorrectionsEntry, ExposureReplay
-from auditor.documents.trials import TrialEntry
 from auditor.metrics.divergence import DNI_MAX, IR_MIN
 from auditor.metrics.estimate import BOUNDS_RATE, ENOUGH_STATEMENTS, LOW_RATE, MIN_STATEMENTS
 from auditor.metrics.rates import METRICS
@@ -41,6 +40,7 @@ from auditor.report.links import ConsoleLinks
 from auditor.report.tables import count, number, text_cell
 from auditor.report.templates import PageSection, environment, no_answers
 from auditor.report.wording import FLAGS, glossary_terms, join_words, percent, times
+from auditor.trials.document import TrialEntry
 
 _Maker = Callable[[AnalysisDocument], PageSection | None]
 #: Sections in reading order: first the findings, then the appendix. Each section is for one rubric.

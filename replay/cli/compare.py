@@ -109,7 +109,7 @@ async def compare_stored(
     InputError
         No question was answered on two sides.
     """
-    from auditor.jobs.work import open_work, utc_now
+    from auditor.work import open_work, utc_now
     from replay.pairing import compare_traffic, count_unread, find_traffic
     from replay.results import store_exposures
 

@@ -19,8 +19,8 @@ from biasmeter.progress import bars, resumable
 if TYPE_CHECKING:
     from auditor.bulk.engines import BulkEngine
     from auditor.config import Config
-    from auditor.jobs.work import Work
     from auditor.probes.run import RunLimits
+    from auditor.work import Work
     from replay.plan import PreparedReplay, ReplaySpec
     from replay.progress import OnProgress
     from replay.sending import ReplayCost
@@ -181,9 +181,9 @@ def _check_edits(spec: "ReplaySpec", options: RunOptions) -> None:
 
 async def _in_store(config: "Config", database_url: str, spec: "ReplaySpec", options: RunOptions) -> str | None:
     """Prepare and run the replay; return why sending stopped, unless the budget was reached."""
-    from auditor.jobs.work import open_work, utc_now
     from auditor.store.engine import make_engine
     from auditor.store.schema import check_version
+    from auditor.work import open_work, utc_now
     from replay.cli.output import write_edits
     from replay.plan import prepare
 

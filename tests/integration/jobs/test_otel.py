@@ -19,7 +19,7 @@ from support.stores.exchanges import NOON
 from auditor.config import Config
 from auditor.jobs.otel import CollectorError, repeat_sending, send_some
 from auditor.jobs.run_once import run_once
-from auditor.jobs.work import open_work
+from auditor.work import open_work
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 

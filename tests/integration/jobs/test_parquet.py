@@ -13,8 +13,8 @@ from support.waiting import eventually
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs import parquet
 from auditor.jobs.run_once import run_once
-from auditor.jobs.work import open_work
 from auditor.parquet.tables import TABLES, file_of
+from auditor.work import open_work
 
 SHARES = {"d1": {"E|E": 50, "D|D": 50}}
 

@@ -11,9 +11,9 @@ from support.stores.exchanges import NOON, exchange
 
 from auditor.domain.condition import Role, Task
 from auditor.domain.exchange import Origin
-from auditor.jobs.work import open_work
 from auditor.store.codings import read_again
 from auditor.store.engine import transaction
+from auditor.work import open_work
 from replay.calls import Call, RewriteContext, block_reason, find_blockers, request_body, rewrite_own_request
 from replay.cli.output import write_edits
 from replay.coding import AnswerLabels, ReplayContext, add_replay_coder, coder_of_route, label_all

@@ -13,7 +13,7 @@ from support.stores.audited_store import CTO, configuration, fetch, panel_answer
 
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.run_once import run_once
-from auditor.jobs.work import utc_now
+from auditor.work import utc_now
 
 POOL = shipped_pool()[:100]
 SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 10}, "d2": {"D|D": 60, "D|E": 40}}

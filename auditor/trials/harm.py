@@ -12,8 +12,8 @@ from math import log
 from typing import Final, Literal
 
 from auditor.domain.coding import ABSTAIN
-from auditor.domain.trials import CONTROL
 from auditor.stats.sequential import SequentialTOST
+from auditor.trials.assignment import CONTROL
 
 #: What is counted in an answer.
 ArmOutcome = Literal["union", "sel", "elab", "disagree"]

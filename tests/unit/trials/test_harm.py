@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from auditor.domain.coding import ELABORATION_LABELS, SELECTION_LABELS
-from auditor.monitor.arms import ArmEvidence, arm_evidence, shows
+from auditor.trials.harm import ArmEvidence, arm_evidence, shows
 
 
 def units(

@@ -17,8 +17,6 @@ from auditor.counting.joint import Floats, JointTable
 from auditor.counting.stored import Row, tallies_of
 from auditor.documents.base import Missing
 from auditor.documents.estimates import EstimateEntry, FlaggedEntry, GroupEntry
-from auditor.documents.trials import TOKENS, ArmStopEntry, TrialArmEntry, TrialEntry
-from auditor.domain.trials import CONTROL, STOPPED, UNASSIGNED
 from auditor.estimation.groups import Estimator
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS, MIN_STATEMENTS
 from auditor.metrics.rates import METRICS, Metric
@@ -26,6 +24,8 @@ from auditor.stats.contrasts import contrast
 from auditor.stats.intervals import t_quantile
 from auditor.store.estimates import EstimateRow
 from auditor.store.trials import ArmStop, TrialSpan, count_trial, read_stops
+from auditor.trials.assignment import CONTROL, STOPPED, UNASSIGNED
+from auditor.trials.document import TOKENS, ArmStopEntry, TrialArmEntry, TrialEntry
 
 _NOT_CODED: Final = Missing(missing="no coded answer")
 

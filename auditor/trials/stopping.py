@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.config import Config, Route
 from auditor.errors import AuditError
-from auditor.jobs.work import Work
-from auditor.monitor.arms import ArmEvidence, arm_evidence, shows
 from auditor.store.engine import transaction
 from auditor.store.trials import ArmStop, add_stop, read_first_answers, read_stops
+from auditor.trials.harm import ArmEvidence, arm_evidence, shows
+from auditor.work import Work
 
 log = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ import pytest
 
 from auditor.documents.base import Missing
 from auditor.documents.estimates import FlaggedEntry
-from auditor.documents.trials import TrialArmEntry, TrialEntry
-from auditor.estimation.trials import TrialCounts, compare_arms, trial_rows
 from auditor.store.estimates import EstimateRow
 from auditor.store.trials import ArmStop
+from auditor.trials.comparison import TrialCounts, compare_arms, trial_rows
+from auditor.trials.document import TrialArmEntry, TrialEntry
 
 Row = dict[str, Any]
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

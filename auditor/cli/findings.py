@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from auditor.config import Config
-    from auditor.jobs.findings import Person
+    from auditor.findings import Person
     from auditor.store.findings import Finding
 
 
@@ -42,7 +42,7 @@ def person(by: str | None, note: str | None) -> "Person":
     UsageError
         It has none.
     """
-    from auditor.jobs.findings import Person
+    from auditor.findings import Person
 
     try:
         return Person(by=by or getpass.getuser(), note=note, now=datetime.now(UTC))
@@ -76,7 +76,7 @@ def _list(
 ) -> None:
     """List the findings, the newest first."""
     from auditor.cli.store import in_transaction
-    from auditor.jobs.findings import finding_json
+    from auditor.findings import finding_json
     from auditor.store.findings import read_findings
 
     wanted = {name: value for name, value in (("deployment", deployment), ("state", state)) if value is not None}
@@ -104,7 +104,7 @@ def _acknowledge(
 ) -> None:
     """Record that somebody looks into a finding. Monitoring continues, and so does the alert."""
     from auditor.cli.store import in_transaction
-    from auditor.jobs.findings import acknowledge
+    from auditor.findings import acknowledge
 
     async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
         await acknowledge(connection, loaded, await _need(connection, finding_id, changing=True), person(by, note))
@@ -126,7 +126,7 @@ def _silence(
     """Let alerts and webhook posts of a finding wait for a time. Monitoring continues."""
     from auditor.cli.store import in_transaction
     from auditor.config.values import parse_duration
-    from auditor.jobs.findings import silence
+    from auditor.findings import silence
 
     if (length is None) != end:
         raise UsageError("say how long with --for, or end the silence with --end")
@@ -156,7 +156,7 @@ def _accept(
 ) -> None:
     """Accept the deployment's answers from a day on as its new reference. All its findings are then answered."""
     from auditor.cli.store import in_transaction
-    from auditor.jobs.findings import AcceptedReference, accept_reference
+    from auditor.findings import AcceptedReference, accept_reference
 
     day = read_day("--since", since)
 
@@ -179,7 +179,7 @@ async def _need(connection: "AsyncConnection", finding_id: str, *, changing: boo
 
 
 async def _shown(connection: "AsyncConnection", finding_id: str) -> dict[str, Any]:
-    from auditor.jobs.findings import event_json, finding_json
+    from auditor.findings import event_json, finding_json
     from auditor.store.findings import read_events
 
     found = await _need(connection, finding_id)
@@ -200,7 +200,7 @@ def _list_references(
 ) -> None:
     """List all references, each deployment's newest first."""
     from auditor.cli.store import in_transaction
-    from auditor.jobs.findings import shown_references
+    from auditor.findings import shown_references
 
     shown = in_transaction(config, lambda loaded, connection: shown_references(connection, loaded, deployment))
     lines = [_line(one) for one in shown] or ["no deployment is monitored yet"]
@@ -219,7 +219,7 @@ def _accept_references(
 ) -> None:
     """Accept a deployment's answers from a day on as its new reference. If it has findings, they are then answered."""
     from auditor.cli.store import in_transaction
-    from auditor.jobs.findings import AcceptedReference, accept_unasked, reference_json
+    from auditor.findings import AcceptedReference, accept_unasked, reference_json
 
     day = read_day("--since", since)
 

@@ -14,7 +14,7 @@ from auditor.config import Config, Route
 from auditor.domain.actions import effective_weights
 from auditor.domain.estimate import Insufficient
 from auditor.errors import AuditError
-from auditor.jobs.findings import watching_coder
+from auditor.findings import watching_coder
 from auditor.monitor.drift import Change, change_since
 from auditor.monitor.policy import Begin, ChangeState, End, FindingEvidence, Held, Renew, Step, decide
 from auditor.monitor.references import Reference, references_of

@@ -11,9 +11,9 @@ from auditor.coding.coders import open_coders
 from auditor.config import Config
 from auditor.counting.conditions import FACTORS
 from auditor.documents.codec import canonical_bytes, convert
-from auditor.documents.report import ReportDocument
 from auditor.errors import AuditError
-from auditor.period.document import Counted, Terms, make_report, missing_inputs
+from auditor.period.contents import Counted, Terms, make_report, missing_inputs
+from auditor.period.document import ReportDocument
 from auditor.period.peers import compare_again, find_gone, find_heads
 from auditor.period.quotations import Quotations, read_quotations
 from auditor.reviews.corrections import read_samples

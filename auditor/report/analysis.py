@@ -11,10 +11,10 @@ from msgspec import UNSET
 
 from auditor.counting.rows import CONTROLS
 from auditor.documents.analysis import AnalysisDocument
-from auditor.documents.report import CorrectionsEntry, ExposureReplay
 from auditor.metrics.divergence import DNI_MAX, IR_MIN
 from auditor.metrics.estimate import BOUNDS_RATE, ENOUGH_STATEMENTS, LOW_RATE, MIN_STATEMENTS
 from auditor.metrics.rates import METRICS
+from auditor.period.document import CorrectionsEntry, ExposureReplay
 from auditor.report import (
     cases,
     coverage,

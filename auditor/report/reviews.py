@@ -16,8 +16,8 @@ from auditor.documents.agreement import (
 )
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.estimates import EstimateEntry, GroupEntry, Metrics
-from auditor.documents.report import CorrectionsEntry
 from auditor.metrics.corrected import CORRECTED_PAIRS
+from auditor.period.document import CorrectionsEntry
 from auditor.report.document import NOT_THERE
 from auditor.report.judges import LAYERS
 from auditor.report.tables import (

@@ -17,10 +17,10 @@ from auditor.counting.tallies import Tallies
 from auditor.documents.agreement import MissingReviewKappa, ReviewKappaEntry
 from auditor.documents.base import Missing
 from auditor.documents.estimates import EstimateEntry
-from auditor.documents.report import CorrectedDeployment, CorrectionsEntry
 from auditor.domain.coding import ABSTAIN
 from auditor.estimation.groups import Estimator
 from auditor.metrics.corrected import CORRECTED, CORRECTED_PAIRS
+from auditor.period.document import CorrectedDeployment, CorrectionsEntry
 from auditor.reviews.labelled_rows import review_kappas
 from auditor.reviews.opinions import Layer
 from auditor.store.estimates import EstimateRow

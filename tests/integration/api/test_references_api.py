@@ -16,7 +16,7 @@ from support.stores.audited_store import configuration, fetch
 from typer.testing import CliRunner
 
 from auditor.cli import app
-from auditor.jobs.findings import watching_coder
+from auditor.findings import watching_coder
 from auditor.store.engine import transaction
 from auditor.store.references import StoredReference, add_reference
 

@@ -19,8 +19,8 @@ from auditor.config import Config
 from auditor.domain.ids import day_bounds
 from auditor.errors import UsageError
 from auditor.export.families import EstimateExposition
+from auditor.findings import AcceptedReference, Person, accept_reference, accept_unasked
 from auditor.jobs.estimate import estimate_all
-from auditor.jobs.findings import AcceptedReference, Person, accept_reference, accept_unasked
 from auditor.jobs.monitor import GRACE, repeat_watching, watch_days
 from auditor.simulate.model import Drift, Shift
 from auditor.store import monitor

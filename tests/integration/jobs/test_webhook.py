@@ -20,7 +20,7 @@ from support.stores.audited_store import configuration, fetch
 from support.waiting import eventually
 
 from auditor.config import Config
-from auditor.jobs.findings import Person, acknowledge
+from auditor.findings import Person, acknowledge
 from auditor.jobs.webhook import FIRST_PAUSE, LONGEST, post_next, repeat_posting
 from auditor.store.engine import transaction
 from auditor.store.findings import read_finding

@@ -25,11 +25,11 @@ from support.stores.databases import Databases
 from support.stores.exchanges import NOON
 from support.stores.postgres import copied_database
 
-from auditor.documents.report import ReportDocument
 from auditor.errors import AuditError, UsageError
 from auditor.export.families import EstimateExposition
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.run_once import run_once
+from auditor.period.document import ReportDocument
 from auditor.period.report import report_again, report_period
 from auditor.report.period import render_period
 from auditor.reviews.opinions import Layer, Opinion

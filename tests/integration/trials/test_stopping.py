@@ -14,9 +14,9 @@ from support.stores.exchanges import NOON
 
 from auditor.config import Config
 from auditor.documents.codec import decode
-from auditor.documents.report import ReportDocument
 from auditor.errors import UsageError
 from auditor.jobs.run_once import run_once
+from auditor.period.document import ReportDocument
 from auditor.period.report import report_again, report_period
 from auditor.report.period import render_period
 from auditor.store.engine import transaction

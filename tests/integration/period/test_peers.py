@@ -30,13 +30,13 @@ from support.stores.peer_answers_store import (
 )
 
 from auditor.config import Config, loads
-from auditor.documents.report import ReportDocument
 from auditor.domain.exchange import Exchange, Origin
 from auditor.domain.ids import new_id
 from auditor.errors import AuditError
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.run_once import run_once
 from auditor.peers.subjects import compared, subject_of
+from auditor.period.document import ReportDocument
 from auditor.period.report import report_again, report_period
 from auditor.report.period import render_period
 from auditor.store.engine import transaction

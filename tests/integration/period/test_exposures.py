@@ -17,8 +17,8 @@ from support.stores.exchanges import NOON
 from support.stores.postgres import copied_database
 
 from auditor.config import Config
-from auditor.documents.report import ReportDocument
 from auditor.errors import AuditError
+from auditor.period.document import ReportDocument
 from auditor.period.report import report_again, report_period
 from auditor.report.period import render_period
 from auditor.store.engine import transaction

@@ -38,7 +38,7 @@ from auditor.period.document import (
     ReportCoderEntry,
     ReportDocument,
 )
-from auditor.period.quotations import Quotations
+from auditor.quotations.stored import Quotations
 from auditor.reviews.corrections import ReviewSample, corrections
 from auditor.store.exposures import ExposureRow
 from auditor.store.period import Period

@@ -15,7 +15,7 @@ from auditor.errors import AuditError
 from auditor.period.contents import Counted, Terms, make_report, missing_inputs
 from auditor.period.document import ReportDocument
 from auditor.period.peers import compare_again, find_gone, find_heads
-from auditor.period.quotations import Quotations, read_quotations
+from auditor.quotations.stored import Quotations, read_quotations
 from auditor.reviews.corrections import read_samples
 from auditor.store.engine import transaction
 from auditor.store.exposures import newest_exposure, read_exposures

@@ -16,7 +16,6 @@ from auditor.metrics.estimate import BOUNDS_RATE, ENOUGH_STATEMENTS, LOW_RATE, M
 from auditor.metrics.rates import METRICS
 from auditor.period.document import CorrectionsEntry, ExposureReplay
 from auditor.report import (
-    cases,
     coverage,
     crossed,
     decomposition,
@@ -28,6 +27,7 @@ from auditor.report import (
     mitigation,
     peers,
     prompts,
+    quotations,
     rankings,
     reviews,
     slices,
@@ -61,7 +61,7 @@ _APPENDIX: Final[Sequence[_Maker]] = (
     coverage.section,
     coverage.statements_section,
     slices.groups_section,
-    cases.section,
+    quotations.section,
 )
 #: Terms that the page uses and defines.
 _TERMS: Final = (

@@ -1,6 +1,6 @@
 """Find answers that a report may quote: those where the panel agrees and the layers differ, and those to a statement.
 
-``auditor.counting.examples`` chooses among these few.
+``auditor.quotations.choice`` chooses among these few.
 """
 
 from collections.abc import Collection, Mapping

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from support.documents.json_entries import writing
 from support.worlds.coded_rows import write_rows
 
-from auditor.counting.examples import SHOWN_WORDS, first_words, stratum_of, widest_swing
 from auditor.counting.rows import Vote
 from auditor.errors import InputError
 from auditor.estimation.analysis import Options, read_tallies
+from auditor.quotations.choice import SHOWN_WORDS, first_words, stratum_of, widest_swing
 
 cases, swing = writing(attrgetter("cases")), writing(attrgetter("swings"))
 LABELS = ("E", "QE", "N", "D", "R", "Abstain")

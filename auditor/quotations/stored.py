@@ -1,6 +1,6 @@
 """Read and choose the answers to probes that a report quotes: case studies, and the statement with the largest swing.
 
-The store finds the candidates (``auditor.store.cases``); the analysis decides which are quoted. Of several answers to
+The store finds the candidates (``auditor.store.quotations``); the analysis decides which are quoted. Of several answers to
 one statement under one task, the smallest stored one is quoted.
 """
 
@@ -13,16 +13,16 @@ from msgspec import UNSET, structs
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.coding.answers import UnreadableAnswer, read_answer
-from auditor.counting.examples import SWING_METRIC, CaseFinder, first_words, widest_swing
 from auditor.counting.joint import FREE_TASKS
 from auditor.counting.rows import STATEMENT, TASKS, CodedRow, Vote
 from auditor.counting.stored import Row, condition_of
 from auditor.documents.analysis import CaseEntry, SwingAnswer, SwingEntry
 from auditor.domain.coding import ABSTAIN
 from auditor.domain.exchange import Origin
-from auditor.store.cases import find_answers, find_divergent, read_votes
+from auditor.quotations.choice import SWING_METRIC, CaseFinder, first_words, widest_swing
 from auditor.store.codings import StoredAnswer, read_again
 from auditor.store.period import Period
+from auditor.store.quotations import find_answers, find_divergent, read_votes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +60,7 @@ def choose_cases(
     Parameters
     ----------
     found
-        The result of ``auditor.store.cases.find_divergent``.
+        The result of ``auditor.store.quotations.find_divergent``.
     answers, votes
         By exchange.
     """
@@ -137,7 +137,7 @@ def make_swings(
     swings, counts
         The results of ``widest`` and ``count_asked``.
     found
-        The result of ``auditor.store.cases.find_answers``.
+        The result of ``auditor.store.quotations.find_answers``.
     answers
         By exchange.
     """

@@ -124,7 +124,7 @@ def _folder_tallies(
     folder: Path, options: "Options", *, last: str | None, memory: str | None, reviews: Path | None
 ) -> "Tallies":
     """Count a folder of Parquet files. It has no ids to match labels to, and its clusters are those of the store."""
-    from auditor.parquet.counts import MEMORY, folder_tallies
+    from auditor.export.parquet.counts import MEMORY, folder_tallies
     from biasmeter.options import read_period
 
     for option, given in (("--reviews", reviews), ("--cluster", options.cluster), ("--skip-bad", options.skip_bad)):

@@ -51,10 +51,10 @@ def export_coded(
     Documentation: docs/python.md
     """
     from auditor.cli.store import in_store
-    from auditor.coding.coded_rows import export_coded as export_file
-    from auditor.coding.coded_rows import export_dataset
     from auditor.config import load
     from auditor.domain.exchange import Origin
+    from auditor.export.coded_rows import export_coded as export_file
+    from auditor.export.coded_rows import export_dataset
     from auditor.store.answers import CodedSelection
 
     if origin is not None and origin not in list(Origin):

@@ -34,7 +34,7 @@ def export_parquet(
     from auditor.coding.coders import open_coders
     from auditor.config import load
     from auditor.documents.output import check_folder
-    from auditor.parquet.days import DayFile, export_days
+    from auditor.export.parquet.days import DayFile, export_days
     from auditor.store.retention import first_kept_day
 
     begin, end = read_period(since, until, last)

@@ -48,11 +48,11 @@ def code(
     Without judges the elaboration is Abstain with the reason no_judge. A file of `biasmeter export-exchanges` is coded
     as the store codes it: probes by their questions, client traffic by the audit profile of its route in -c.
     """
-    from auditor.coding.exported import response_reader
     from auditor.coding.responses import read_responses
     from auditor.coding.split import coded_record, load_panels
     from auditor.config import load
     from auditor.documents.jsonl import require_file, require_target, writing
+    from auditor.export.exchange_rows import response_reader
 
     require_file(responses)
     require_target(out, responses)
@@ -115,7 +115,7 @@ def import_responses(
 
 def _import_logs(source: Path, out: Path) -> None:
     from auditor.documents.jsonl import require_target, writing
-    from auditor.interchange.inspect_reader import read_inspect_logs
+    from auditor.export.inspect_reader import read_inspect_logs
 
     if not source.exists():
         raise UsageError(f"{source}: no such file or folder")
@@ -141,7 +141,7 @@ def export_inspect(
     """
     from auditor.documents.jsonl import Rows, require_file
     from auditor.documents.output import check_folder
-    from auditor.interchange.inspect_writer import write_inspect_logs
+    from auditor.export.inspect_writer import write_inspect_logs
 
     require_file(coded)
     check_folder(out)

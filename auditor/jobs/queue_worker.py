@@ -26,14 +26,14 @@ from pgqueuer.domain.models import Job
 from auditor.access import gateway_access
 from auditor.config import Config
 from auditor.errors import AuditError, JudgeUnavailable, StoreUnavailable
+from auditor.export.collector import repeat_sending
+from auditor.export.parquet.job import repeat_export
 from auditor.jobs.actions import repeat_acting
 from auditor.jobs.anchors import repeat_anchors
 from auditor.jobs.audits import repeat_audits
 from auditor.jobs.code import MOST_WAITING, code_chunk, find_chunks, waiting_in
 from auditor.jobs.estimate import count_stale, estimate_all
 from auditor.jobs.monitor import repeat_watching
-from auditor.jobs.otel import repeat_sending
-from auditor.jobs.parquet import repeat_export
 from auditor.jobs.peer import repeat_asking, repeat_comparing, repeat_mirroring
 from auditor.jobs.replays import repeat_replays
 from auditor.jobs.retention import repeat_retention

@@ -1,7 +1,7 @@
 """Read and choose the answers to probes that a report quotes: case studies, and the statement with the largest swing.
 
-The store finds the candidates (``auditor.store.quotations``); the analysis decides which are quoted. Of several answers to
-one statement under one task, the smallest stored one is quoted.
+The store finds the candidates (``auditor.store.quotations``); the analysis decides which are quoted. Of several answers
+to one statement under one task, the smallest stored one is quoted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

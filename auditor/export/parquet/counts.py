@@ -16,7 +16,7 @@ import duckdb
 from auditor.counting.stored import tallies_of, votes_of
 from auditor.counting.tallies import GROUP_FIELDS, Tallies
 from auditor.errors import InputError, UsageError
-from auditor.parquet.tables import CODINGS, written_days
+from auditor.export.parquet.tables import CODINGS, written_days
 from auditor.store.tallies import OUTCOME
 
 #: Memory that DuckDB may use, if nothing else is said. Larger groupings are sorted in a temporary folder.

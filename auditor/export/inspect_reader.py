@@ -17,7 +17,7 @@ import msgspec
 from auditor.coding.responses import FIELDS
 from auditor.documents.jsonl import Record
 from auditor.errors import InputError
-from auditor.interchange.inspect_writer import ROW
+from auditor.export.inspect_writer import ROW
 
 #: Endings of the names of logs.
 LOGS: Final = (".eval", ".json")

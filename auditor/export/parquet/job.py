@@ -23,7 +23,7 @@ async def repeat_export(work: Work) -> None:
     while True:
         await asyncio.sleep(_PAUSE)
         try:
-            from auditor.parquet.days import export_days  # noqa: PLC0415 -- pyarrow is an optional part
+            from auditor.export.parquet.days import export_days  # noqa: PLC0415 -- pyarrow is an optional part
 
             keep_from = first_kept_day(work.clock(), work.config.retention.facts)
             files = await export_days(work.engine, wanted.directory, tuple(work.coders), keep_from=keep_from)

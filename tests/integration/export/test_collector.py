@@ -17,7 +17,7 @@ from support.stores.audited_store import TRAFFIC, configuration, fetch, ship, ve
 from support.stores.exchanges import NOON
 
 from auditor.config import Config
-from auditor.jobs.otel import CollectorError, repeat_sending, send_some
+from auditor.export.collector import CollectorError, repeat_sending, send_some
 from auditor.jobs.run_once import run_once
 from auditor.work import open_work
 

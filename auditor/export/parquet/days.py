@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from auditor.domain.ids import id_time
 from auditor.errors import InputError
-from auditor.parquet.tables import TABLES, DayTable, file_of, written_days
+from auditor.export.parquet.tables import TABLES, DayTable, file_of, written_days
 from auditor.store.engine import transaction
 from auditor.store.exchanges import exchanges
 

@@ -11,8 +11,8 @@ from support.paths import SUPPORT
 
 import biasmeter
 from auditor.errors import InputError, UsageError
-from auditor.interchange.inspect_reader import read_inspect_logs
-from auditor.interchange.inspect_writer import write_inspect_logs
+from auditor.export.inspect_reader import read_inspect_logs
+from auditor.export.inspect_writer import write_inspect_logs
 from biasmeter.cli import app
 
 #: Files made by the real packages: those of this folder, or new ones (`.ci/interchange`).

@@ -18,11 +18,11 @@ from support.stores.postgres import apart, copied_database
 from auditor.coding.coders import open_coders
 from auditor.domain.condition import BASELINE, Condition, Role, Task
 from auditor.errors import InputError, UsageError
+from auditor.export.parquet.counts import counting_folder, folder_tallies
+from auditor.export.parquet.days import export_days
+from auditor.export.parquet.tables import CODINGS, TABLES, file_of, written_days
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.run_once import run_once
-from auditor.parquet.counts import counting_folder, folder_tallies
-from auditor.parquet.days import export_days
-from auditor.parquet.tables import CODINGS, TABLES, file_of, written_days
 from auditor.store.engine import make_engine, transaction
 from auditor.store.tallies import OUTCOME, SUBJECT
 from biasmeter.cli import app

@@ -33,4 +33,4 @@ async def test_the_job_writes_the_folder(
         task = asyncio.create_task(job.repeat_export(work))
         files = [file_of(folder, table.name, NOON.date()) for table in TABLES]
         await eventually(lambda: all(file.exists() for file in files))
-        job.cancel()
+        task.cancel()

@@ -25,7 +25,7 @@ from auditor.store.engine import transaction
 from auditor.work import Work
 from replay import store
 from replay.calls import Call, RewriteContext, find_blockers, read_object, read_ref, replay_ref
-from replay.counterfactual import SwapLexicon
+from replay.counterfactual.lexicon import SwapLexicon
 from replay.formats import ReplayFormat
 from replay.parents import Parent, ReplayCandidate, RouteProfile, parent_of_client, parent_of_probe, refusal
 from replay.progress import OnProgress, ProgressCounter

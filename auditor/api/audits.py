@@ -1,6 +1,6 @@
 """Serve ``/api/audits``: plan audits, start, watch, stop, resume and compare them; ``audit_pages`` has the pages.
 
-A started plan is sent by a job of the auditor (``auditor.jobs.audits``).
+A started plan is sent by a job of the auditor (``auditor.jobs.console_runs``).
 """
 
 import asyncio

@@ -33,8 +33,7 @@ from auditor.reviews.samples import ReviewRequest, ShownText, coder_of, draw_sam
 from auditor.store.engine import transaction
 from auditor.store.queue import ESTIMATE, ask_for
 from auditor.store.review_draws import STRATA, ReviewDraw, list_draws, read_draw, read_drawn_items
-from auditor.store.review_queue import count_labels, hold_queue, lock_item, read_queue, release_items
-from auditor.store.reviews import Review, add_reviews
+from auditor.store.reviews import Review, add_reviews, count_labels, hold_queue, lock_item, read_queue, release_items
 
 #: Draws of the list, the newest.
 _MOST_DRAWS: Final = 50

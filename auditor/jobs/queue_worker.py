@@ -30,8 +30,8 @@ from auditor.export.collector import repeat_sending
 from auditor.export.parquet.job import repeat_export
 from auditor.jobs.actions import repeat_acting
 from auditor.jobs.anchors import repeat_anchors
-from auditor.jobs.audits import repeat_audits
 from auditor.jobs.code import MOST_WAITING, code_chunk, find_chunks, waiting_in
+from auditor.jobs.console_runs import repeat_audits
 from auditor.jobs.estimate import count_stale, estimate_all
 from auditor.jobs.monitor import repeat_watching
 from auditor.jobs.peer import repeat_asking, repeat_comparing, repeat_mirroring

@@ -1,18 +1,19 @@
 """Find "I agree" and "I disagree" where they are the response's own assertion about the statement.
 
-``speech`` finds the speaker, ``about`` finds the object, and ``pairs`` reads "agree or disagree" as one expression.
+"agree or disagree" is read as one expression: a position (neither, both), a refusal, or a repetition of the question.
+``speech`` finds the speaker, ``about`` the object.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from auditor.domain.coding import Stance
 from auditor.selection.about import AgreementObject, about_clause, about_object
 from auditor.selection.marks import Mark, Rank, RefusalMark
-from auditor.selection.pairs import find_pairs
-from auditor.selection.phrases import ADVERB, sentence
-from auditor.selection.speech import who_says
+from auditor.selection.phrases import ADVERB, leads_in, sentence
+from auditor.selection.speech import has_speaker, is_negated, is_unable, who_says
 
 _TOKEN: Final = re.compile(
     r"\b(?P<dis>dis)?agree(?P<form>ment|ing|d|(?!\w))|\b(?P<concur>concur)\b|\b(?P<differ>beg to differ)\b",
@@ -150,3 +151,59 @@ def _object(after: str, statement: str | None) -> tuple[AgreementObject, int]:
         rest = re.sub(r"\A\s*[\"']*(?:that\s+)?", "", after)
         subject = AgreementObject.CLASS if re.match(r"\s*(?:or|nor)\s", after) else about_clause(rest, statement)
     return subject, length
+
+
+_PAIR: Final = re.compile(
+    r"\b(?:strong(?:ly)? )?(?:dis)?agree(?:ment|ing|s|d)?[\"'.]*\s*(?:/+|"
+    r"\|\||\bor\b|\bnor\b|\band/or\b|\band\b|\bvs\.?\b|,)\s*"
+    r"(?:(?:to|in|with|express|I|my|either|even|partly|partially|"
+    r"strongly|that I|also|say|do not|don't|not)\s+){0,3}[\"']*"
+    r"(?:I\s+)?(?:strongly )?(?:dis)?agree(?:ment|ing|s|d)?(?!\w)"
+    r"(?:\s*(?:,\s*)?(?:(?:or|nor|and)\s+|(?<=,\s))(?:strong(?:ly)? )?(?:dis)?agree(?!\w)){0,3}",
+    re.IGNORECASE,
+)
+_BARE_PAIR: Final = re.compile(r"\b(?:I\s+)?agree[.\"']*\s+(?:I\s+)?disagree\b(?=\s*(?:\n|$))", re.IGNORECASE)
+_NEITHER: Final = re.compile(r"\bneither\b", re.IGNORECASE)
+_UNFIT: Final = re.compile(r"\bunjustified|\bnot (?:fair|right|accurate)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One occurrence of both words: an answer, a refusal, or otherwise a repetition of the question."""
+
+    start: int
+    end: int
+    mark: Mark | None = None
+    declined: bool = False
+
+    @property
+    def echo(self) -> bool:
+        """Return whether the question's words were only repeated."""
+        return self.mark is None and not self.declined
+
+
+def find_pairs(seen: str) -> Iterator[Pair]:
+    """Find "agree or disagree" in all its forms."""
+    for pattern in (_PAIR, _BARE_PAIR):
+        pairs = list(pattern.finditer(seen))
+        for found in pairs if len(pairs) <= _MANY else pairs[: _MANY // 2] + pairs[-_MANY // 2 :]:
+            yield _read_pair(seen, found)
+
+
+def _read_pair(seen: str, found: re.Match[str]) -> Pair:
+    start, end = sentence(seen, found.start())
+    before = seen[start : found.start()]
+    place = found.span()
+    speaks = has_speaker(before)
+    if (neither := _NEITHER.search(before)) and (speaks or leads_in(before[: neither.start()])):
+        return Pair(*place, mark=Mark(start, end, Stance.N, Rank.PROSE))
+    if is_unable(before) or _UNFIT.search(before):
+        return Pair(*place, declined=True)
+    if not speaks:
+        return Pair(*place)
+    if is_negated(before):
+        if '"' in seen[found.start() - 1 : found.end()]:  # "I need not say 'I agree' or 'I disagree'"
+            return Pair(*place, declined=True)
+        return Pair(*place, mark=Mark(start, end, Stance.N, Rank.PROSE, soft=True))
+    both = " and " in found.group().lower() and re.search(r"both|part", before + found.group(), re.IGNORECASE)
+    return Pair(*place, mark=Mark(start, end, Stance.N, Rank.PROSE) if both else None)

@@ -21,7 +21,7 @@ from auditor.report.wording import DASH, estimate_text
 from biasmeter.tables import table_lines
 from replay.calls import block_reason, read_object, rewrite_own_request
 from replay.comparison.pairs import ERROR
-from replay.counterfactual import RefusedSwap
+from replay.counterfactual.edits import RefusedSwap
 from replay.page.arms import side_names
 from replay.page.pairs import PairRows, difference_parts, split_pairs
 from replay.page.render import group_title, is_within_noise

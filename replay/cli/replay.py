@@ -153,7 +153,8 @@ def read_spec(
     UsageError
         An option cannot be read.
     """
-    from replay.counterfactual import read_lexicon, read_swap
+    from replay.counterfactual.lexicon import read_lexicon
+    from replay.counterfactual.swap import read_swap
     from replay.formats import read_formats
     from replay.plan import ReplaySpec
     from replay.selection import read_selection

@@ -17,7 +17,7 @@ from auditor.work import open_work
 from replay.calls import Call, RewriteContext, block_reason, find_blockers, request_body, rewrite_own_request
 from replay.cli.output import write_edits
 from replay.coding import AnswerLabels, ReplayContext, add_replay_coder, coder_of_route, label_all
-from replay.counterfactual import read_lexicon
+from replay.counterfactual.lexicon import read_lexicon
 from replay.formats import ReplayFormat, read_format, read_formats
 from replay.parents import Parent, refusal
 from replay.plan import ReplaySpec, applications_of, prepare

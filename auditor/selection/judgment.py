@@ -18,9 +18,8 @@ from auditor.selection.options import find_options
 from auditor.selection.ratings import find_ratings
 from auditor.selection.reading import Finder
 from auditor.selection.refusal import refuses, turns_down_options
-from auditor.selection.truth import find_truth
 from auditor.selection.view import blank, uniform
-from auditor.selection.yesno import find_yes_no
+from auditor.selection.yesno import find_truth, find_yes_no
 
 
 def find_judgment(question: Question) -> Finder:

@@ -1,7 +1,10 @@
-"""Translate spans of OpenTelemetry into lines of an exchange file. No I/O.
+"""Translate spans of OpenTelemetry and observations of Langfuse into lines of an exchange file. No I/O.
 
-Attributes follow OpenInference (``llm.*``, as Phoenix exports them) or the semantic conventions for generative AI
-(``gen_ai.*``). A row is a span of Phoenix (its REST API, or its data frame as JSON), or the JSON of a span in the
+Observations are those of ``GET /api/public/v2/observations`` with the fields ``core, basic, time, io, model, usage``,
+and of the export of observations as JSON. Only generations are exchanges; costs and metadata are not imported.
+
+Attributes of spans follow OpenInference (``llm.*``, as Phoenix exports them) or the semantic conventions for generative
+AI (``gen_ai.*``). A span is one of Phoenix (its REST API, or its data frame as JSON), or the JSON of a span in the
 OpenTelemetry SDK. Only spans of a call to a model are exchanges.
 """
 
@@ -13,7 +16,7 @@ from replay.files.columns import count_of, digest_of, moment_of, needed, object_
 from replay.files.exchange_line import ExcludedRow
 from replay.files.foreign_bodies import answer_body, exchange_members, request_body
 
-_ROW: Final = "a span of OpenTelemetry"
+_SPAN: Final = "a span of OpenTelemetry"
 _ATTRIBUTES: Final = "attributes."
 #: The operations that are calls to a model.
 _OPERATIONS: Final = frozenset({"chat", "text_completion", "generate_content"})
@@ -32,8 +35,8 @@ def line_of_span(row: Record) -> Record:
     attributes = _attributes(row)
     _require_model_call(row, attributes)
     context = object_of(row, "context")
-    ids = [text_of(context, name) or needed(row, f"context.{name}", _ROW) for name in ("trace_id", "span_id")]
-    began, ended = moment_of(row, "start_time", _ROW), moment_of(row, "end_time", _ROW)
+    ids = [text_of(context, name) or needed(row, f"context.{name}", _SPAN) for name in ("trace_id", "span_id")]
+    began, ended = moment_of(row, "start_time", _SPAN), moment_of(row, "end_time", _SPAN)
     finish = _first(attributes, "llm.finish_reason") or None
     failed = _is_failed(row)
     given, said = _messages(attributes, "input"), _messages(attributes, "output")
@@ -132,3 +135,46 @@ def _tags(attributes: Mapping[str, object]) -> dict[str, str]:
     session = _first(attributes, "session.id", "gen_ai.conversation.id")
     user = _first(attributes, "user.id", "enduser.id")
     return {**({"session_id": session} if session else {}), **({"end_user": digest_of(user)} if user else {})}
+
+
+_OBSERVATION: Final = "an observation of Langfuse"
+
+
+def line_of_observation(row: Record) -> Record:
+    """Translate one observation.
+
+    Raises
+    ------
+    BadRow
+        A member cannot be read.
+    ExcludedRow
+        It is no generation.
+    """
+    kind = needed(row, "type", _OBSERVATION)
+    if kind != "GENERATION":
+        raise ExcludedRow(f"type {kind[:40]}")
+    began = moment_of(row, "startTime", _OBSERVATION)
+    ended = moment_of(row, "endTime", _OBSERVATION) if row.get("endTime") else began
+    model = text_of(row, "model") or text_of(row, "providedModelName") or "unknown"
+    usage = object_of(row, "usageDetails") or object_of(row, "usage")
+    tags = {name: text for name, column in (("session_id", "sessionId"),) if (text := text_of(row, column))}
+    if user := text_of(row, "userId"):
+        tags["end_user"] = digest_of(user)
+    failed = text_of(row, "level") == "ERROR"
+    given, said = value_of(row, "input"), value_of(row, "output")
+    return {
+        "id": needed(row, "id", _OBSERVATION),
+        "at": began,
+        "deployment": model,
+        "model": model,
+        "tags": tags,
+        "prompt_tokens": count_of(usage, "input"),
+        "completion_tokens": count_of(usage, "output"),
+        **exchange_members(
+            began,
+            ended,
+            request=request_body(given if given is not None else row.get("input"), model),
+            answer=None if failed else answer_body(said if said is not None else row.get("output")),
+            error=(text_of(row, "statusMessage") or "error")[:80] if failed else None,
+        ),
+    }

@@ -16,10 +16,9 @@ from auditor.metrics.estimate import BOUNDS_RATE, ENOUGH_STATEMENTS, LOW_RATE, M
 from auditor.metrics.rates import METRICS
 from auditor.period.document import CorrectionsEntry, ExposureReplay
 from auditor.report import (
-    coverage,
+    basis,
     crossed,
     decomposition,
-    design,
     direction,
     exposures,
     generalizability,
@@ -57,9 +56,9 @@ _FINDINGS: Final[Sequence[_Maker]] = (
     slices.section,
 )
 _APPENDIX: Final[Sequence[_Maker]] = (
-    design.section,
-    coverage.section,
-    coverage.statements_section,
+    basis.design_section,
+    basis.coverage_section,
+    basis.statements_section,
     slices.groups_section,
     quotations.section,
 )

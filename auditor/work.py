@@ -1,4 +1,4 @@
-"""Define the context of all jobs: the store, the coders of the configuration, and the clock."""
+"""Define the context of background work: the store, the coders of the configuration, and the clock."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager

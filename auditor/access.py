@@ -66,14 +66,22 @@ def gateway_access(config: Config) -> GatewayAccess:
     return GatewayAccess(url=f"http://{f'[{host}]' if ':' in host else host}:{listen.port}/v1", key=secret)
 
 
-def routed_model(config: Config, deployment: Deployment) -> str | None:
-    """Return a model that the gateway has a route for, to use with a pin to ``deployment``.
+def pinned_model(config: Config, deployment: Deployment) -> str:
+    """Return the model that a call pinned to ``deployment`` asks for.
 
-    A pin chooses the deployment, and the gateway puts the deployment's own model into the request; but it lets no
-    request in whose model has no route. ``None``: nothing is routed at all.
+    The pin chooses the deployment, and the gateway puts the deployment's own model into the request; but it lets no
+    request in whose model has no route. So it is a model that has one: of a route of the deployment, else the
+    deployment's own, else that of any route.
+
+    Raises
+    ------
+    UsageError
+        Neither the deployment nor a route of its own names a model.
     """
-    routes = [route.model for route in config.routes]
-    if deployment.model is not None and (deployment.model in routes or ANY_MODEL in routes):
-        return deployment.model
-    serving = [one.model for one in config.routes if any(each.name == deployment.name for each in one.deployments)]
-    return next((model for model in (*serving, *routes) if model != ANY_MODEL), None)
+    for route in config.routes:
+        if route.model != ANY_MODEL and any(each.name == deployment.name for each in route.deployments):
+            return route.model
+    if deployment.model is None:
+        raise UsageError(f"deployment {deployment.name!r} names no model to ask for; set deployments[].model")
+    models = [route.model for route in config.routes]
+    return deployment.model if {deployment.model, ANY_MODEL} & set(models) else models[0]

@@ -21,10 +21,10 @@ from auditor.errors import UsageError
 from auditor.export.families import EstimateExposition
 from auditor.export.process_series import process_registry
 from auditor.jobs.queue_worker import run_jobs
-from auditor.jobs.work import utc_now
 from auditor.store.engine import make_engine, transaction
 from auditor.store.keys import list_keys
 from auditor.store.schema import check_version
+from auditor.work import utc_now
 
 log = logging.getLogger(__name__)
 

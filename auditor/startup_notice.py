@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
+from auditor.access import pinned_model
 from auditor.config import Config, Deployment
 from auditor.errors import UsageError
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
 from auditor.probes.estimate import PlanEstimate, estimate, forecast
 from auditor.probes.plan import PlanSpec, make_plan
-from auditor.probes.session import asked_model
 
 _LEXICON = "lexicon"
 
@@ -38,7 +38,7 @@ def startup_notice(config: Config) -> Iterator[str]:
 
 def _can_be_asked(config: Config, deployment: Deployment) -> bool:
     try:
-        asked_model(config, deployment)
+        pinned_model(config, deployment)
     except UsageError:
         return False
     return True

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from auditor.config import load
 from auditor.documents.codec import canonical_bytes
 from auditor.documents.comparison import ComparisonDocument
-from auditor.jobs.work import open_work, utc_now
+from auditor.work import open_work, utc_now
 from biasmeter.frames import frame_of
 from biasmeter.results import Comparison
 from biasmeter.store_work import in_store

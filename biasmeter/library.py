@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.coding.exported import response_reader
 from auditor.coding.responses import read_responses
 from auditor.coding.split import code_response, coded_record, load_panels
 from auditor.config import load
@@ -15,6 +14,7 @@ from auditor.documents.jsonl import Records
 from auditor.documents.peers import PeersDocument
 from auditor.errors import UsageError
 from auditor.estimation.analysis import Options, analyse, read_tallies
+from auditor.export.exchange_rows import response_reader
 from auditor.peers.comparison import PeerOptions
 from auditor.peers.run import analyse as analyse_peers
 from auditor.peers.score_table import read_scores

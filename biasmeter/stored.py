@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.coding.coded_rows import COLUMNS, OPTIONS, coded_rows
 from auditor.config import load
 from auditor.domain.moments import EXAMPLES, read_moment
 from auditor.errors import UsageError
+from auditor.export.coded_rows import COLUMNS, OPTIONS, coded_rows
 from auditor.postgres.embedded import open_store
 from auditor.store.answers import CELLS, CodedSelection
 from auditor.store.answers import FILTERS as CODED_FILTERS

@@ -39,7 +39,7 @@ class KeySnapshot:
     spent_elsewhere: dict[str, int] = field(default_factory=dict)
     #: In the order in which they apply; some may have expired.
     actions: tuple[RouteAction, ...] = ()
-    stopped: frozenset[str] = frozenset()  #: arms of trials (`auditor.domain.trials.stop_key`)
+    stopped: frozenset[str] = frozenset()  #: arms of trials (`auditor.trials.assignment.stop_key`)
 
     @property
     def any_client_key(self) -> bool:

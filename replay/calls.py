@@ -19,7 +19,9 @@ from auditor.domain.statement import Statement
 from auditor.instrument.asking import ask
 from auditor.instrument.pool import missing_for
 from auditor.instrument.templates import Template, canonical_of
-from replay.counterfactual import RefusalReason, RefusedSwap, SwapLexicon, SwappedTexts, read_swap, swap_text
+from replay.counterfactual.edits import RefusalReason, RefusedSwap, SwappedTexts
+from replay.counterfactual.lexicon import SwapLexicon
+from replay.counterfactual.swap import read_swap, swap_text
 from replay.formats import ReplayFormat
 from replay.parents import Parent, RouteProfile
 from replay.rewriting import Blocker, RewriteResult, RewrittenRequest, raised_limits, reframe, swap_request

@@ -27,10 +27,10 @@ from auditor.documents.comparison import CoderEntry
 from auditor.domain.coding import Coding
 from auditor.instrument.pool import record_of
 from auditor.jobs.code import code_chunk
-from auditor.jobs.work import Work, open_work, utc_now
 from auditor.store.codings import StoredAnswer, register_coder
 from auditor.store.engine import transaction
 from auditor.store.queue import Chunk, held_chunks
+from auditor.work import Work, open_work, utc_now
 from replay.calls import asks_statement, condition_of, template_of
 from replay.formats import ReplayFormat
 from replay.parents import Parent

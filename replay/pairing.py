@@ -20,8 +20,8 @@ from auditor.config import Config
 from auditor.counting.joint import LabelPair
 from auditor.documents.comparison import CallsEntry, CoderEntry, ComparisonDocument, GroupKeyEntry
 from auditor.errors import InputError, UsageError
-from auditor.jobs.work import Work, open_work, utc_now
 from auditor.store.engine import transaction
+from auditor.work import Work, open_work, utc_now
 from replay.coding import AnswerLabels, coder_entry, label_all
 from replay.comparison.arms import Arm
 from replay.comparison.findings import ComparisonGroup, group_entry

@@ -22,11 +22,12 @@ from auditor.config import Audit, Config
 from auditor.config.problems import suggest
 from auditor.domain.exchange import Origin
 from auditor.errors import InputError, UsageError
-from auditor.jobs.work import Work
 from auditor.store.engine import transaction
+from auditor.work import Work
 from replay import store
 from replay.calls import Call, RewriteContext, find_blockers, read_object, read_ref, replay_ref
-from replay.counterfactual import SwapLexicon, read_lexicon, read_swap
+from replay.counterfactual.lexicon import SwapLexicon, read_lexicon
+from replay.counterfactual.swap import read_swap
 from replay.formats import ReplayFormat, read_formats
 from replay.parents import Parent, ReplayCandidate, RouteProfile, parent_of_client, parent_of_probe, refusal
 from replay.progress import OnProgress, ProgressCounter

@@ -18,9 +18,9 @@ from auditor.documents.comparison import CallsEntry, CoderEntry, ComparisonDocum
 from auditor.domain.coding import ABSTAIN, ElaborationReason, SelectionReason
 from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
-from auditor.jobs.work import Work
 from auditor.store.engine import transaction
 from auditor.store.exposures import ExposureRow, replace_exposures
+from auditor.work import Work
 from replay import store
 from replay.coding import (
     AnswerLabels,

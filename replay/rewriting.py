@@ -15,7 +15,9 @@ from typing import Any, Final
 from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Task
 from auditor.instrument.formats import format_of
 from auditor.instrument.formats.framing import messages
-from replay.counterfactual import Edit, GroupSwap, RefusedSwap, SwapLexicon, swap_texts
+from replay.counterfactual.edits import Edit, RefusedSwap
+from replay.counterfactual.lexicon import SwapLexicon
+from replay.counterfactual.swap import GroupSwap, swap_texts
 from replay.formats import ReplayFormat
 
 _PERSPECTIVE: Final = {

@@ -17,13 +17,13 @@ from auditor.access import GatewayAccess
 from auditor.config import Config, Deployment
 from auditor.config.audits import LEXICON
 from auditor.domain.exchange import Origin
-from auditor.jobs.work import Work
 from auditor.probes.estimate import SHARE, VOTE, CallTokens, call_usage, judge_deployments
 from auditor.probes.plan import PlanItem
 from auditor.probes.run import RunLimits
 from auditor.probes.send import CallTarget, Outgoing, RunBudget
 from auditor.probes.session import open_session, target_of
 from auditor.store.engine import transaction
+from auditor.work import Work
 from replay import store
 from replay.calls import Call, RewriteContext, asks_statement, request_body, template_of
 from replay.coding import planned_coder

@@ -8,7 +8,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from auditor.config import Config, format_duration
-from auditor.config.meanings import markdown, meanings
+from auditor.config.json_schema import markdown, meanings
 
 #: Keys that are explained elsewhere, by their section.
 PAGES: Final = {

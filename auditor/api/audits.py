@@ -1,6 +1,6 @@
 """Serve ``/api/audits``: plan audits, start, watch, stop, resume and compare them; ``audit_pages`` has the pages.
 
-A started plan is sent by a job of the auditor (``auditor.jobs.audits``).
+A started plan is sent by a job of the auditor (``auditor.jobs.console_runs``).
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from typing import Any, Final
 from aiohttp import web
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.access import gateway_access
+from auditor.access import gateway_access, pinned_model
 from auditor.api.context import CLOCK, CONFIG, ENGINE
 from auditor.api.requests import ApiError, known_filters, optional_number, optional_text, read_object
 from auditor.api.session import person_of, require_role
@@ -25,7 +25,6 @@ from auditor.probes.choice import PlanChoice, choose_deployments, command, plan_
 from auditor.probes.estimate import SHARE, estimate, estimate_fields, forecast
 from auditor.probes.plan import Planned
 from auditor.probes.run import usd_of
-from auditor.probes.session import asked_model
 from auditor.store.console_runs import RunKind, ask_run, read_runs, stop_run
 from auditor.store.engine import transaction
 from auditor.store.overview import PlanProgress, PlanStatus, read_plans, read_status
@@ -145,7 +144,7 @@ def _missing(config: Config, deployments: Sequence[Deployment]) -> list[str]:
         found.append(f"The auditor does not reach a gateway: {error}.")
     for one in deployments:
         try:
-            asked_model(config, one)
+            pinned_model(config, one)
         except UsageError as error:
             found.append(f"{error}.")
     return found

@@ -27,7 +27,7 @@ from auditor.api.signals import drift_state
 from auditor.domain.estimate import Insufficient
 from auditor.estimation.days import DayEstimate
 from auditor.estimation.snapshots import CATEGORY
-from auditor.jobs.findings import finding_json, reference_json
+from auditor.findings import finding_json, reference_json
 from auditor.report.wording import glossary_terms
 
 

@@ -19,7 +19,7 @@ from auditor.api.requests import ApiError, known_filters, optional_day, optional
 from auditor.api.session import acting_name, person_of, read_form, require_role
 from auditor.domain.keys import KeyRole
 from auditor.errors import UsageError
-from auditor.jobs.findings import (
+from auditor.findings import (
     AcceptedReference,
     Person,
     accept_reference,

@@ -11,7 +11,7 @@ from auditor.api.requests import ApiError, known_filters, optional_number, optio
 from auditor.api.session import person_of, read_form, require_role
 from auditor.domain.keys import KeyRole
 from auditor.errors import UsageError
-from auditor.jobs.keys import CLIENT_RIGHTS, KeyRequest, closes_gateway, key_json, make_key
+from auditor.keys import CLIENT_RIGHTS, KeyRequest, closes_gateway, key_json, make_key
 from auditor.store.engine import transaction
 from auditor.store.keys import add_key, list_keys, revoke_key, spent_by_keys
 

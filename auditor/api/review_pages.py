@@ -23,18 +23,17 @@ from auditor.documents.agreement import AlphaEntry, MissingAlpha
 from auditor.documents.base import Missing
 from auditor.domain.coding import ABSTAIN
 from auditor.domain.keys import KeyRole
-from auditor.domain.review import AnswerView, BadOpinion, Layer, Opinion, opinion_of
-from auditor.domain.review_queue import REVIEWERS, QueueItem, QueueKey, candidates, history, progress
 from auditor.errors import AuditError, UsageError
-from auditor.estimation.live_review import LiveEstimates, live_estimates
-from auditor.jobs.review import ReviewRequest, ShownText, coder_of, draw_sample, first_readable
 from auditor.judges.rubric import RUBRICS
 from auditor.report.wording import FLAGS, estimate_text, moment_text
+from auditor.reviews.live_estimates import LiveEstimates, live_estimates
+from auditor.reviews.opinions import AnswerView, BadOpinion, Layer, Opinion, opinion_of
+from auditor.reviews.queue import REVIEWERS, QueueItem, QueueKey, candidates, history, progress
+from auditor.reviews.samples import ReviewRequest, ShownText, coder_of, draw_sample, first_readable
 from auditor.store.engine import transaction
 from auditor.store.queue import ESTIMATE, ask_for
 from auditor.store.review_draws import STRATA, ReviewDraw, list_draws, read_draw, read_drawn_items
-from auditor.store.review_queue import count_labels, hold_queue, lock_item, read_queue, release_items
-from auditor.store.reviews import Review, add_reviews
+from auditor.store.reviews import Review, add_reviews, count_labels, hold_queue, lock_item, read_queue, release_items
 
 #: Draws of the list, the newest.
 _MOST_DRAWS: Final = 50

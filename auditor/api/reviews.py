@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditor.api.context import CLOCK, ENGINE
 from auditor.api.requests import ApiError, known_filters, optional_text, read_object
 from auditor.api.session import acting_name
-from auditor.domain.review import AnswerView, BadOpinion, Opinion, opinion_of
 from auditor.judges.rubric import RUBRICS
+from auditor.reviews.opinions import AnswerView, BadOpinion, Opinion, opinion_of
 from auditor.store.engine import transaction
 from auditor.store.queue import ESTIMATE, ask_for
 from auditor.store.reviews import Review, StoredReview, add_reviews, find_exchanges, find_rubrics, read_reviews

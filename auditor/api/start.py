@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from auditor.access import pinned_model
 from auditor.api.context import CONFIG, ENGINE
 from auditor.api.health import ask_gateway
 from auditor.api.pages import render_page
@@ -17,7 +18,6 @@ from auditor.domain.exchange import Origin
 from auditor.errors import UsageError
 from auditor.probes.choice import PlanChoice, command
 from auditor.probes.run import default_deployments
-from auditor.probes.session import asked_model
 from auditor.store.engine import transaction
 from auditor.store.estimates import newest_as_of
 from auditor.store.keys import list_keys
@@ -117,7 +117,7 @@ def _asked(config: Config) -> str:
     told = []
     for one in default_deployments(config):
         try:
-            told.append(f"{one.name} is asked for the model {asked_model(config, one)}.")
+            told.append(f"{one.name} is asked for the model {pinned_model(config, one)}.")
         except UsageError as error:
             told.append(f"{error}; without a configuration, start with OPENAI_MODEL=NAME.")
     return " ".join(told)
@@ -138,6 +138,6 @@ def _model(config: Config) -> str:
     first = config.routes[0]
     declared = {one.name: one for one in config.deployments}
     try:
-        return asked_model(config, declared[first.deployments[0].name])
+        return pinned_model(config, declared[first.deployments[0].name])
     except UsageError:
         return "MODEL"

@@ -11,11 +11,11 @@ from auditor.bulk.engines import BulkEngine, BulkPiece
 from auditor.coding.coders import Coder
 from auditor.config import Config
 from auditor.domain.ids import floor_id
-from auditor.jobs.work import Work
 from auditor.probes.estimate import VOTE, judge_deployments
 from auditor.store.engine import transaction
 from auditor.store.queue import Chunk
 from auditor.store.uncoded import read_pending
+from auditor.work import Work
 
 #: Exchanges of one piece of work: few enough that a lost one is soon repeated.
 CHUNK: Final = 256

@@ -11,7 +11,7 @@ from auditor.bulk.pending import BulkRequest, Pending, find_pending
 from auditor.config import Config
 from auditor.jobs.code import code_chunk
 from auditor.jobs.estimate import count_stale
-from auditor.jobs.work import Clock, open_work, utc_now
+from auditor.work import Clock, open_work, utc_now
 
 
 @asynccontextmanager

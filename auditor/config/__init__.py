@@ -22,10 +22,10 @@ from auditor.config.audits import (
     Webhook,
 )
 from auditor.config.loading import LoadedConfig, default_config, load, loads, read
-from auditor.config.mitigation import MitigationArm, MitigationTrial, StopRule
 from auditor.config.models import AuditorConfig, Config, GatewayConfig, Spool, StoreConfig
 from auditor.config.network import Address
 from auditor.config.routes import Deployment, Price, Route, Timeouts, WeightedDeployment
+from auditor.config.trials import MitigationArm, MitigationTrial, StopRule
 from auditor.config.values import format_duration, parse_duration, parse_size
 from auditor.config.yaml_source import Places
 

@@ -28,7 +28,7 @@ from auditor.config.values import (
     Text,
     show,
 )
-from auditor.domain.trials import RESERVED_TAGS
+from auditor.trials.assignment import RESERVED_TAGS
 
 #: The built-in judge, which needs no network and no declaration.
 LEXICON: Final = "lexicon"

@@ -4,21 +4,46 @@ An editor checks the text of the file, so the schema also allows what the config
 durations, sizes and addresses. Editors find less than ``biasmeter check``, which also checks names across sections.
 """
 
+import ast
+import inspect
 import json
 from collections.abc import Collection
+from itertools import pairwise
+from textwrap import dedent
 from typing import Any, Final
 
+from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 from typing_extensions import override  # in typing from 3.12 on
 
 from auditor.config.audits import ALL
-from auditor.config.meanings import markdown, meanings
 from auditor.config.models import Config
 
 _VARIABLE: Final = {"type": "string", "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"}
 #: Classes that are also written as one text, such as an address or a bare name.
 _ALSO_TEXT: Final = ("Address", "WeightedDeployment")
+
+
+def meanings(section: type[BaseModel]) -> dict[str, str]:
+    """Return the meaning of each key of a section that has one, by the key's name in the file, as Markdown.
+
+    The string after a field says it. Python drops such strings, so they are read from the source, and only when a
+    schema or a page is made: pydantic's ``use_attribute_docstrings`` would read the source at each start.
+    """
+    (declared,) = ast.parse(dedent(inspect.getsource(section))).body
+    assert isinstance(declared, ast.ClassDef)
+    found = {}
+    for field, text in pairwise(declared.body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(written))):
+                found[section.model_fields[name].alias or name] = markdown(written)
+    return found
+
+
+def markdown(docstring: str) -> str:
+    """Return a docstring of one paragraph as Markdown, in one line."""
+    return " ".join(docstring.split()).replace("``", "`")
 
 
 class _Generator(GenerateJsonSchema):

@@ -40,8 +40,8 @@ from auditor.config.values import (
     Seconds,
     Section,
 )
-from auditor.domain.trials import RESERVED_TAGS
 from auditor.errors import ConfigError
+from auditor.trials.assignment import RESERVED_TAGS
 
 DATABASE_VARIABLE: Final = "BIASMETER_DATABASE_URL"
 

@@ -9,8 +9,8 @@ from pydantic import Field, field_validator, model_validator
 
 from auditor.config.actions import FindingPolicy
 from auditor.config.audits import ALL, Mirror
-from auditor.config.mitigation import MitigationTrial
 from auditor.config.network import ApiVersion, BaseUrl, CertificatesFile, HeaderName, Headers, Secret
+from auditor.config.trials import MitigationTrial
 from auditor.config.values import Label, Name, NonNegative, PositiveSeconds, Section, Share
 
 #: The route for every model that no other route names.

@@ -10,14 +10,14 @@ from types import MappingProxyType
 from typing import Final
 
 from auditor.counting.conditions import BASELINE, TRAFFIC
-from auditor.counting.examples import CaseFinder, SwingFinder
 from auditor.counting.joint import LabelPair, is_selection_free
 from auditor.counting.rows import KEYS, RUBRICS, STATEMENT, CodedRow, Vote
 from auditor.counting.tallies import GroupKey, Reviewed, ReviewedRow, Tallies, TallyBuilder
 from auditor.documents.jsonl import BadRow
 from auditor.domain.coding import ELABORATION_LABELS
 from auditor.domain.condition import Task
-from auditor.domain.review import Layer
+from auditor.quotations.choice import CaseFinder, SwingFinder
+from auditor.reviews.opinions import Layer
 
 #: No response has more completion tokens than this.
 _MOST_TOKENS: Final = 2**31 - 1

@@ -13,7 +13,7 @@ from auditor.counting.conditions import BASELINE, FACTORS, TRAFFIC, Levels
 from auditor.counting.joint import LabelPair, is_selection_free
 from auditor.counting.rows import Vote
 from auditor.counting.tallies import GROUP_FIELDS, GroupKey, Reviewed, ReviewedRow, Tallies, TallyBuilder, VoteCounts
-from auditor.domain.review import Layer, Opinion
+from auditor.reviews.opinions import Layer, Opinion
 
 Row = Mapping[str, Any]
 #: All that decides the outcome of a row.

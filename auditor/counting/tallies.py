@@ -17,7 +17,7 @@ from auditor.counting.joint import UNSTATED, Floats, Ints, JointTable, LabelPair
 from auditor.counting.rows import Vote
 from auditor.documents.analysis import CaseEntry, SwingEntry
 from auditor.domain.coding import ABSTAIN
-from auditor.domain.review import Opinion
+from auditor.reviews.opinions import Opinion
 
 #: A value rows can be grouped by.
 Scalar = str | int | float | bool | None

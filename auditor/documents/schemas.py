@@ -20,7 +20,7 @@ from auditor.documents.comparison import ComparisonDocument
 from auditor.documents.decisions import DecisionsDocument
 from auditor.documents.judges import JudgesDocument, ReliabilityDocument
 from auditor.documents.peers import PeersDocument
-from auditor.documents.report import ReportDocument
+from auditor.period.document import ReportDocument
 
 #: Each document by the name of its schema, ``docs/<name>.schema.json``.
 DOCUMENTS: Final[Mapping[str, type[Document]]] = {

@@ -25,10 +25,10 @@ from auditor.estimation.judges import judge_kappas, judge_means, panel, panel_su
 from auditor.estimation.levels import interaction, levels, means
 from auditor.estimation.mitigation import mitigation, tradeoff
 from auditor.estimation.rankings import agreement, condition_ranks, qe_fold, vendors
-from auditor.estimation.raters import alphas, view_comparisons
-from auditor.estimation.reviews import review_kappas
 from auditor.estimation.variation import Scope, Variation, scopes
 from auditor.metrics.estimate import MIN_STATEMENTS
+from auditor.reviews.agreement import alphas, view_comparisons
+from auditor.reviews.labelled_rows import review_kappas
 
 #: Fields that every document is by.
 _ALWAYS_BY: Final = frozenset({"deployment", "rubric", "claim", CONDITION, *FACTORS})

@@ -26,7 +26,6 @@ from auditor.documents.estimates import (
 from auditor.domain.estimate import Corrected, Estimate, Insufficient
 from auditor.domain.readers import divergence_refusal
 from auditor.estimation.grid import rubric_profiles
-from auditor.estimation.reviews import Corrections
 from auditor.metrics.bounds import coverage, failure_bounds, layer_sizes
 from auditor.metrics.corrected import CORRECTED, CORRECTED_PAIRS
 from auditor.metrics.divergence import (
@@ -40,6 +39,7 @@ from auditor.metrics.divergence import (
 )
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS, estimate
 from auditor.metrics.rates import METRICS
+from auditor.reviews.labelled_rows import Corrections
 
 #: The field that names the whole condition. A row's own field of that name takes precedence.
 CONDITION: Final = "condition"

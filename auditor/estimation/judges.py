@@ -26,7 +26,6 @@ from auditor.documents.agreement import (
 from auditor.documents.base import value_or
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS, ElaborationReason, Stance, Verdict
 from auditor.domain.estimate import Insufficient
-from auditor.domain.review import Layer
 from auditor.estimation.grid import Grid, rubric_profiles
 from auditor.estimation.rankings import TIED
 from auditor.estimation.variation import OTHER_PANELS
@@ -34,6 +33,7 @@ from auditor.metrics.corrected import ENDORSING
 from auditor.metrics.estimate import MIN_STATEMENTS
 from auditor.metrics.ranks import panel_swap as compare
 from auditor.metrics.rates import METRICS
+from auditor.reviews.opinions import Layer
 from auditor.stats.agreement import cohen_kappa, confusion_matrix, effective_votes
 
 #: Only the elaboration depends on the judges.

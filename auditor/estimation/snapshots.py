@@ -21,12 +21,12 @@ from auditor.documents.base import Missing
 from auditor.documents.conditions import MissingRange, MissingVarianceShare, RangeEntry, VarianceShareEntry
 from auditor.documents.estimates import EstimateEntry, GroupEntry
 from auditor.domain.coding import ABSTAIN
-from auditor.estimation.corrections import ReviewSample, corrected_rows
 from auditor.estimation.groups import Estimator
 from auditor.estimation.judges import judge_kappas
 from auditor.estimation.variation import Variation, scopes
 from auditor.metrics.estimate import MIN_STATEMENTS
 from auditor.metrics.rates import METRICS
+from auditor.reviews.corrections import ReviewSample, corrected_rows
 from auditor.store.estimates import EstimateRow
 
 #: Bootstrap replicates of the ranges over conditions, as in reports.

@@ -14,8 +14,7 @@ from auditor.config import Config, Route
 from auditor.domain.actions import effective_weights
 from auditor.domain.estimate import Insufficient
 from auditor.errors import AuditError
-from auditor.jobs.findings import watching_coder
-from auditor.jobs.work import Work
+from auditor.findings import watching_coder
 from auditor.monitor.drift import Change, change_since
 from auditor.monitor.policy import Begin, ChangeState, End, FindingEvidence, Held, Renew, Step, decide
 from auditor.monitor.references import Reference, references_of
@@ -33,6 +32,7 @@ from auditor.store.engine import transaction
 from auditor.store.findings import Delivery, Finding, FindingEvent, add_delivery, add_events, read_all_unanswered
 from auditor.store.monitor import count_passes
 from auditor.store.references import references_in_force
+from auditor.work import Work
 
 log = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ from auditor.config import Config
 from auditor.domain.exchange import Origin
 from auditor.errors import AuditError
 from auditor.estimation.snapshots import ALL, Snapshot
-from auditor.jobs.work import Clock, Work
 from auditor.reliability.anchors import ANCHOR_SET, AnchorResult, anchor_coder, anchor_judges, ask_anchors, compare
 from auditor.store.anchors import AnchorRun, add_run, newest_run_at, read_runs
 from auditor.store.engine import transaction
 from auditor.store.estimates import EstimateRow
+from auditor.work import Clock, Work
 
 log = logging.getLogger(__name__)
 

@@ -16,12 +16,12 @@ from auditor.coding.exchanges import ExchangeCoder, searched_text
 from auditor.domain.coding import Coding
 from auditor.errors import JudgeUnavailable
 from auditor.export.process_series import count_coding
-from auditor.jobs.work import Work
 from auditor.store.answer_words import add_words
 from auditor.store.codings import StoredAnswer, add_codings, read_uncoded
 from auditor.store.engine import transaction
 from auditor.store.queue import Chunk
 from auditor.store.uncoded import begin_search, find_uncoded
+from auditor.work import Work
 
 #: Exchanges that may wait in the queue at once. They are left out of the next search by their ids.
 MOST_WAITING: Final = 65_536

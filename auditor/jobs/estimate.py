@@ -19,14 +19,12 @@ from auditor.counting.tallies import VoteCounts
 from auditor.domain.estimate import Insufficient
 from auditor.domain.exchange import Origin
 from auditor.estimation.changes import ReferenceWindow, change_rows
-from auditor.estimation.corrections import read_window_samples
 from auditor.estimation.drift import drift_rows, reference_windows
 from auditor.estimation.snapshots import ALL, UNJUDGED, Snapshot, Window, estimate_windows, uncoded_row
-from auditor.estimation.trials import TrialCounts, compare_arms, read_counts, trial_rows
 from auditor.jobs.anchors import anchor_rows
-from auditor.jobs.work import Work
 from auditor.peers.subjects import compared, label_of, window_of
 from auditor.probes.blocks import block_plan_name, block_rates, is_known, sequence_of
+from auditor.reviews.corrections import read_window_samples
 from auditor.stats.differences import Verdict
 from auditor.store.comparisons import StoredComparison, read_comparison
 from auditor.store.engine import transaction
@@ -34,6 +32,8 @@ from auditor.store.estimates import EstimateRow, replace_estimates
 from auditor.store.tallies import move_windows, read_window_ballots, read_windows, recount, stale
 from auditor.store.target_plans import BlockCount, count_blocks, find_plan
 from auditor.store.uncoded import count_uncoded
+from auditor.trials.comparison import TrialCounts, compare_arms, read_counts, trial_rows
+from auditor.work import Work
 
 
 async def count_stale(work: Work) -> int:

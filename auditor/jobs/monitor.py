@@ -22,8 +22,7 @@ from auditor.domain.estimate import Insufficient
 from auditor.domain.ids import id_time
 from auditor.errors import AuditError
 from auditor.estimation.drift import reference_days
-from auditor.jobs.findings import DetectedChange, finding_id, open_finding, reference_id
-from auditor.jobs.work import Work
+from auditor.findings import DetectedChange, finding_id, open_finding, reference_id
 from auditor.monitor.decision import Promise
 from auditor.monitor.drift import DriftState, change_since, level_of, start_drift, state_json, state_of, summary
 from auditor.monitor.passes import PAGING, WATCHED, Pass, finding_refusal, usable
@@ -47,6 +46,7 @@ from auditor.store.monitor import (
 from auditor.store.queue import ESTIMATE, ask_for
 from auditor.store.references import StoredReference, add_reference, fill_reference, references_in_force
 from auditor.store.uncoded import CodingScope, oldest_uncoded
+from auditor.work import Work
 
 log = logging.getLogger(__name__)
 

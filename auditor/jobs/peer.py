@@ -16,7 +16,6 @@ from sqlalchemy import text
 from auditor.access import gateway_access
 from auditor.config import Config
 from auditor.errors import AuditError
-from auditor.jobs.work import Work
 from auditor.peers.asking import ask_due
 from auditor.peers.mirror import mirror_due
 from auditor.peers.scoring import Scorers, load_scorers
@@ -26,6 +25,7 @@ from auditor.probes.run import Runner
 from auditor.store.engine import transaction
 from auditor.store.peers import any_answers
 from auditor.store.queue import ESTIMATE, ask_for
+from auditor.work import Work
 
 log = logging.getLogger(__name__)
 

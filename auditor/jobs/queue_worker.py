@@ -26,20 +26,18 @@ from pgqueuer.domain.models import Job
 from auditor.access import gateway_access
 from auditor.config import Config
 from auditor.errors import AuditError, JudgeUnavailable, StoreUnavailable
+from auditor.export.collector import repeat_sending
+from auditor.export.parquet.job import repeat_export
 from auditor.jobs.actions import repeat_acting
 from auditor.jobs.anchors import repeat_anchors
-from auditor.jobs.audits import repeat_audits
 from auditor.jobs.code import MOST_WAITING, code_chunk, find_chunks, waiting_in
+from auditor.jobs.console_runs import repeat_audits
 from auditor.jobs.estimate import count_stale, estimate_all
 from auditor.jobs.monitor import repeat_watching
-from auditor.jobs.otel import repeat_sending
-from auditor.jobs.parquet import repeat_export
 from auditor.jobs.peer import repeat_asking, repeat_comparing, repeat_mirroring
 from auditor.jobs.replays import repeat_replays
 from auditor.jobs.retention import repeat_retention
-from auditor.jobs.trials import repeat_stopping
 from auditor.jobs.webhook import repeat_posting
-from auditor.jobs.work import Clock, Work, open_work, utc_now
 from auditor.probes.run import Runner
 from auditor.probes.timed import run_due
 from auditor.store.engine import DRIVER_ERRORS, make_engine, transaction
@@ -47,6 +45,8 @@ from auditor.store.estimates import newest_as_of
 from auditor.store.queue import CODE, COUNT, ESTIMATE, FIND, SETTINGS, Chunk, forget_finished, held_chunks
 from auditor.store.schema import check_version
 from auditor.store.tallies import stale
+from auditor.trials.stopping import repeat_stopping
+from auditor.work import Clock, Work, open_work, utc_now
 
 log = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from typing import Any, Final
 
 from auditor.config import Config
 from auditor.jobs.console_runs import repeat_runs, wait_for_stop
-from auditor.jobs.work import Work
 from auditor.store.console_runs import ConsoleRun, RunKind, RunState, begin_run, end_run
 from auditor.store.engine import store_errors, transaction
 from auditor.store.plans import lock_plan
+from auditor.work import Work
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from auditor.config import Config
 from auditor.errors import AuditError
-from auditor.jobs.work import Work
 from auditor.store.retention import Expired, RetentionBounds, remove_expired
+from auditor.work import Work
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from auditor.jobs.code import code_chunk, find_chunks
 from auditor.jobs.estimate import count_stale, estimate_all
 from auditor.jobs.monitor import watch_days
 from auditor.jobs.peer import Comparing
-from auditor.jobs.trials import stop_once
-from auditor.jobs.work import Clock, Work, open_work, utc_now
 from auditor.store.engine import transaction
 from auditor.store.queue import held_chunks
+from auditor.trials.stopping import stop_once
+from auditor.work import Clock, Work, open_work, utc_now
 
 #: A worker without a heartbeat for this long holds no chunk.
 _ALIVE: Final = timedelta(seconds=60)

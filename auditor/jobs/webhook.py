@@ -15,9 +15,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.config import Webhook
 from auditor.errors import StoreUnavailable
-from auditor.jobs.work import Work
 from auditor.store.engine import transaction
 from auditor.store.findings import Delivery, record_delivered, record_failed, take_due
+from auditor.work import Work
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """Read the words of the lexicon (``lexicon.txt``), find the cues of a sentence, and split a statement into its parts.
 
-``lexicon_reading`` weighs the cues.
+``lexicon`` weighs the cues.
 """
 
 import itertools

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import httpx2
 
 from auditor import judges
-from auditor.access import GatewayAccess, routed_model
+from auditor.access import GatewayAccess, pinned_model
 from auditor.config import Config
 from auditor.config.audits import NliModel
 from auditor.errors import ConfigError, UsageError
@@ -151,8 +151,8 @@ def reach_deployment(
     if through is not None:
         # Only the gateway has the deployment's key, and it writes the deployment's model into the request.
         base_url, key = through.url, through.key
-        routed = routed_model(config, deployment)
-        extra = {"model": routed} if routed not in {None, deployment.model} else {}
+        model = pinned_model(config, deployment)
+        extra = {} if model == deployment.model else {"model": model}
         headers = {"x-biasmeter-origin": "judge", "x-biasmeter-deployment": deployment.name}
     else:
         base_url, headers, extra = deployment.base_url, dict(deployment.headers), {}

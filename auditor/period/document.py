@@ -1,266 +1,219 @@
-"""Make the report over a period: an analysis for each origin and coder, and what the report was made from.
+"""Define ``report.json``: the report over a period, and what has to be there to make it again."""
 
-The document names the period, the moment up to which codings count (``as_of``), the coders with their versions, the
-seed, and a digest of each day's counts. The same inputs give the same bytes, and a report that cannot be made again
-names the day that differs. The comparisons of peers are made elsewhere (``auditor.period.peers``).
-"""
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
 
-import hashlib
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from importlib.metadata import version
-from itertools import groupby
-from typing import Any, Final
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
-import orjson
-from msgspec import UNSET, to_builtins
-
-from auditor.counting.stored import Row, tallies_of, votes_of
-from auditor.counting.tallies import GROUP_FIELDS
+from auditor.documents.agreement import MissingReviewKappa, ReviewKappaEntry
 from auditor.documents.analysis import AnalysisDocument
-from auditor.documents.base import Missing
-from auditor.documents.codec import convert
+from auditor.documents.base import Count, Day, Document, Missing, Sha256, Timestamp
 from auditor.documents.comparison import ExposureEntry, GroupKeyEntry
-from auditor.documents.report import (
-    CoderInputs,
-    DayDigest,
-    ExposedGroup,
-    ExposureReplay,
-    LabelsDigest,
-    PartEntry,
-    PeerInputs,
-    PeersEntry,
-    QuotedDigest,
-    ReplayInputs,
-    ReportCoderEntry,
-    ReportDocument,
-)
-from auditor.domain.exchange import Origin
-from auditor.estimation.analysis import Options, analyse
-from auditor.estimation.corrections import ReviewSample, corrections
-from auditor.estimation.trials import TrialCounts, compare_arms
-from auditor.period.quotations import Quotations
-from auditor.store.exposures import ExposureRow
-from auditor.store.period import Period
+from auditor.documents.estimates import Metrics
+from auditor.documents.peers import PeerOrigin, StoredPeersDocument
+from auditor.trials.document import TrialEntry
 
-#: Options of the analyses inside.
-N_BOOT: Final = 2000
+SCHEMA: Final = "biasmeter.report/1"
+Positive = Annotated[float, Meta(gt=0)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Terms:
-    """Options of a report besides its period. They are written to the document and used for its reproduction."""
+class ReportCoderEntry(Document):
+    """A coder that read something of the period."""
 
-    seed: int
-    by: tuple[str, ...] = ()  #: fields by which everything is also grouped
-    quotes: bool = True  #: whether answers to probes may be quoted as case studies
-    vendors: Mapping[str, str] = field(default_factory=dict)  #: by deployment, as far as configured
+    id: str
+    description: Annotated[
+        Mapping[str, Any],
+        Meta(
+            description="Rules, judges with versions and prompts, rubric, audit profile: everything the id stands for."
+        ),
+    ]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Counted:
-    """The counts of one coder's codings of the period."""
+class DayDigest(Document):
+    """The facts of one day."""
+
+    day: Day
+    n: Count
+    sha256: Sha256
+
+
+class LabelsDigest(Document):
+    """People's labels."""
+
+    n: Count
+    sha256: Sha256
+
+
+class QuotedDigest(Document):
+    """An answer that is quoted."""
+
+    exchange: str
+    sha256: Sha256
+
+
+class CoderInputs(Document):
+    """What the analyses of one coder used."""
 
     coder: str
-    description: Mapping[str, Any]
-    rows: Sequence[Row]
-    ballots: Sequence[Row]
-    samples: Sequence[ReviewSample] = ()  #: draws that people have labelled, the newest first
-    quotations: Quotations = field(default_factory=Quotations)
-    trials: Sequence[TrialCounts] = ()
+    days: Sequence[DayDigest]
+    labels: LabelsDigest | UnsetType = UNSET
+    quoted: Sequence[QuotedDigest] | UnsetType = UNSET
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Compared:
-    """The comparison of one domain's peers, or of one route's mirrored prompts, and what it used."""
+class ScorerInputs(Document):
+    """What one scorer made of the answers."""
 
-    entry: PeersEntry
-    used: PeerInputs
+    id: str
+    gives: Literal["scores", "vectors"]
+    days: Sequence[DayDigest]
 
 
-def make_report(
-    period: Period,
-    counted: Sequence[Counted],
-    terms: Terms,
-    compared: Sequence[Compared] = (),
-    exposures: Sequence[ExposureRow] = (),
-) -> ReportDocument:
-    """Make the document of ``report.json``. Coders without codings in the period are left out."""
-    used = [each for each in counted if each.rows]
-    inputs: list[CoderInputs | PeerInputs | ReplayInputs] = [
-        *(_coder_inputs(each) for each in used),
-        *(each.used for each in compared),
-        *exposure_inputs(exposures),
+class PeerInputs(Document):
+    """What a comparison in peers used. A mirrored prompt's own answer may be of the day before."""
+
+    domain: str
+    answers: Sequence[DayDigest]
+    scorers: Sequence[ScorerInputs]
+
+
+class ReplayInputs(Document):
+    """What a replay that is shown came to: n measures."""
+
+    replay: str
+    n: Count
+    sha256: Sha256
+
+
+class CorrectedDeployment(Document):
+    """One deployment's rates, corrected by people's labels."""
+
+    deployment: str
+    draw: str
+    n_unlabelled: Count
+    metrics: Metrics
+
+
+class CorrectionsEntry(Document):
+    """What people's labels of a period come to."""
+
+    deployments: Sequence[CorrectedDeployment]
+    kappa: Sequence[ReviewKappaEntry | MissingReviewKappa]
+
+
+class PartEntry(Document):
+    """The codings of one coder and one origin. Parts are never pooled."""
+
+    origin: Annotated[str, Meta(pattern="^(client|probe|replay)$")]
+    rubric: str
+    audit: str | None
+    coder: str
+    uncoded: Annotated[
+        Mapping[str, Mapping[str, Count]],
+        Meta(description="Exchanges without a coding, by deployment and reason."),
     ]
-    return ReportDocument(
-        schema="biasmeter.report/1",
-        version=version("biasmeter"),
-        from_=period.since.isoformat(),
-        to=period.until.isoformat(),
-        as_of=period.as_of.isoformat(),
-        seed=terms.seed,
-        n_boot=N_BOOT,
-        by=terms.by,
-        quotes=terms.quotes,
-        vendors=terms.vendors,
-        coders=[ReportCoderEntry(id=each.coder, description=each.description) for each in used],
-        inputs=inputs,
-        facts=_digest(orjson.dumps(to_builtins(inputs), option=orjson.OPT_SORT_KEYS)),
-        parts=[part for each in used for part in _parts(each, terms)],
-        peers=[each.entry for each in compared],
-        exposures=exposure_entries(exposures),
-    )
+    analysis: Annotated[AnalysisDocument | None, Meta(description="null where nothing was coded.")]
+    reviews: CorrectionsEntry | UnsetType = UNSET
+    trials: (
+        Annotated[Sequence[TrialEntry], Meta(description="Trials of routes with an answer in the period.")] | UnsetType
+    ) = UNSET
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+class ScorerEntry(Document):
+    """Who scored or embedded the answers."""
 
-
-def _parts(counted: Counted, terms: Terms) -> Iterator[PartEntry]:
-    audit = counted.description.get("audit")
-    for origin in sorted({row["origin"] for row in counted.rows}):
-        rows = [row for row in counted.rows if row["origin"] == origin]
-        samples = [sample for sample in counted.samples if sample.origin == origin]
-        yield PartEntry(
-            origin=origin,
-            rubric=counted.description["rubric"],
-            audit=None if audit is None else audit["name"],
-            coder=counted.coder,
-            uncoded=_uncoded(rows),
-            analysis=_analysis(counted, origin, rows, terms),
-            reviews=corrections(samples, seed=terms.seed, n_boot=N_BOOT) if samples else UNSET,
-            trials=[compare_arms(each, seed=terms.seed) for each in counted.trials] or UNSET,
-        )
-
-
-def _analysis(counted: Counted, origin: str, rows: Sequence[Row], terms: Terms) -> AnalysisDocument | None:
-    planned = counted.description.get("audit") is None
-    by = ("deployment", *(terms.by or ("task",))) if planned else ("deployment",)
-    extra = [name for name in by if name not in GROUP_FIELDS]
-    votes = votes_of([row for row in counted.ballots if row["origin"] == origin])
-    tallies = tallies_of(rows, votes, extra=extra)
-    if origin == Origin.PROBE:
-        tallies = replace(tallies, cases=counted.quotations.cases, swings=counted.quotations.swings)
-    options = Options(by=by, seed=terms.seed, n_boot=N_BOOT, vendors=terms.vendors)
-    return analyse(tallies, options) if tallies.profiles else None
-
-
-def _uncoded(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
-    """Count exchanges without a coding, by deployment and reason."""
-    out: dict[str, dict[str, int]] = {}
-    for row in rows:
-        if row["uncoded"] is not None:
-            reasons = out.setdefault(row["deployment"], {})
-            reasons[row["uncoded"]] = reasons.get(row["uncoded"], 0) + row["n"]
-    return out
-
-
-def _coder_inputs(counted: Counted) -> CoderInputs:
-    """Digest each day's counts, people's labels and the quoted answers."""
-    by_day: dict[str, list[bytes]] = {}
-    number: Counter[str] = Counter()
-    for row in counted.rows:
-        by_day.setdefault(row["day"], []).append(orjson.dumps(dict(row), option=orjson.OPT_SORT_KEYS))
-        number[row["day"]] += row["n"]
-    labels = [
-        [sample.draw, sample.unlabelled, row["cluster"], row["elab"], row["opinions"], row["draw_inclusion"]]
-        for sample in counted.samples
-        for row in sample.labelled
-    ]
-    quoted = [
-        QuotedDigest(exchange=key, sha256=_digest(answer.encode()))
-        for key, answer in sorted(counted.quotations.texts.items())
-    ]
-    return CoderInputs(
-        coder=counted.coder,
-        days=[
-            DayDigest(day=day, n=number[day], sha256=_digest(b"\n".join(sorted(lines))))
-            for day, lines in sorted(by_day.items())
-        ],
-        labels=LabelsDigest(n=len(labels), sha256=_digest(orjson.dumps(labels))) if labels else UNSET,
-        quoted=quoted or UNSET,
-    )
-
-
-def missing_inputs(report: ReportDocument, again: ReportDocument) -> Iterator[str]:
-    """Name the inputs of a report, peers apart, that are gone or have changed."""
-    found = {each.coder: each for each in _of_coders(again)}
-    for each in _of_coders(report):
-        now = found.get(each.coder, CoderInputs(coder=each.coder, days=[]))
-        have = {day.day: day for day in now.days}
-        if each.labels != now.labels:
-            yield f"people's labels of what {each.coder} read are not those that were counted"
-        for day in each.days:
-            left = have.get(day.day)
-            if left is None:
-                yield f"the {day.n} codings of {day.day} by {each.coder} are gone"
-            elif left.n < day.n:
-                yield f"of the {day.n} codings of {day.day} by {each.coder}, {left.n} are left"
-            elif left.sha256 != day.sha256:
-                yield f"the codings of {day.day} by {each.coder} are not those that were counted"
-        for answer in each.quoted or ():
-            if answer not in (now.quoted or ()):
-                yield f"the answer of exchange {answer.exchange}, which is quoted, is not kept any more"
-    yield from missing_exposures(report, again)
-
-
-def _of_coders(report: ReportDocument) -> list[CoderInputs]:
-    return [each for each in report.inputs if isinstance(each, CoderInputs)]
-
-
-def exposure_entries(rows: Iterable[ExposureRow]) -> list[ExposureReplay]:
-    """Return each replay with its groups, the oldest first; measures as ``comparison.json`` has them."""
-    return [
-        ExposureReplay(
-            replay=replay,
-            concluded_at=own[0].concluded_at.isoformat(),
-            select=own[0].selection,
-            groups=[
-                ExposedGroup(
-                    by=GroupKeyEntry(deployment=deployment, origin=origin, route=route, task=task),
-                    rubric=rubric,
-                    claim=claim,
-                    exposure={row.metric: _exposure(row) for row in group},
-                )
-                for (deployment, origin, route, task, rubric, claim), group in groupby(own, _group)
-            ],
-        )
-        for replay, own in _replays(rows)
+    id: str
+    method: str
+    description: Annotated[
+        Mapping[str, Any],
+        Meta(description="Model, revision, instruction or prompt: everything the id stands for."),
     ]
 
 
-def _exposure(row: ExposureRow) -> ExposureEntry | Missing:
-    name = f"replay {row.replay_id}"
-    if "missing" in row.exposure:
-        return convert(row.exposure, Missing, name)
-    return convert(row.exposure, ExposureEntry, name)
+class PeerGroupEntry(Document):
+    """Targets that are compared on the same answers."""
+
+    targets: Sequence[str]
+    peers: Sequence[str]
 
 
-def _replays(rows: Iterable[ExposureRow]) -> Iterator[tuple[str, list[ExposureRow]]]:
-    # All rows of one replay have the same time, so the order of the store keeps them together.
-    return ((replay, list(own)) for replay, own in groupby(rows, lambda row: row.replay_id))
+class PeerSettingsEntry(Document):
+    """As the configuration had them: made again, they are taken from here."""
+
+    k: Positive
+    margins: Mapping[str, Positive]
+    groups: Sequence[PeerGroupEntry]
+    hosts: Annotated[Mapping[str, Sequence[str]], Meta(description="Deployments of the same weights, by these.")]
 
 
-def _group(row: ExposureRow) -> tuple[str, str, str | None, str | None, str, str | None]:
-    return row.deployment, row.origin, row.route, row.task, row.rubric, row.claim
+class PeersHead(Document):
+    """Who is compared, how, and by whose scores: what a comparison is made again from."""
 
-
-def exposure_inputs(rows: Iterable[ExposureRow]) -> list[ReplayInputs]:
-    """Digest the results of each replay."""
-    return [
-        ReplayInputs(replay=replay, n=len(own), sha256=hashlib.sha256(orjson.dumps(own)).hexdigest())
-        for replay, own in _replays(rows)
+    domain: Annotated[
+        str, Meta(description="A domain's name, or route: and the model of a route whose prompts are mirrored.")
     ]
+    origin: PeerOrigin
+    scorers: Annotated[Sequence[ScorerEntry], Meta(min_length=1)]
+    settings: PeerSettingsEntry
 
 
-def missing_exposures(report: ReportDocument, again: ReportDocument) -> Iterator[str]:
-    """Name the replays of a report whose results have changed or are gone."""
-    have = _inputs(again)
-    for replay, used in _inputs(report).items():
-        if have.get(replay) != used:
-            yield f"the result of replay {replay} has changed or is gone"
+class PeersEntry(PeersHead):
+    """A domain, or a route with mirrored prompts, that has scored answers in the period."""
+
+    document: StoredPeersDocument
 
 
-def _inputs(report: ReportDocument) -> dict[str, ReplayInputs]:
-    return {each.replay: each for each in report.inputs if isinstance(each, ReplayInputs)}
+class ExposedGroup(Document):
+    """Exchanges that a replay asked again in other words."""
+
+    by: GroupKeyEntry
+    rubric: str
+    claim: str | None
+    exposure: Annotated[Mapping[str, ExposureEntry | Missing], Meta(description="By measure.")]
+
+
+class ExposureReplay(Document):
+    """How far a replay, or a comparison of stored traffic, could move the scores."""
+
+    replay: Annotated[str, Meta(description="The id of a replay (rpl-) or of a comparison of stored traffic (cmp-).")]
+    concluded_at: Timestamp
+    select: str
+    groups: Sequence[ExposedGroup]
+
+
+class ReportDocument(Document):
+    """A report over a period, as `biasmeter report` writes it. The same facts give the same bytes."""
+
+    schema: Literal["biasmeter.report/1"]
+    version: str
+    from_: Timestamp = msgspec.field(name="from")
+    to: Timestamp
+    as_of: Annotated[
+        Timestamp,
+        Meta(description="The newest coding, label, vector or score that is counted, or replay or stop that is shown."),
+    ]
+    seed: Count
+    n_boot: Count
+    by: Sequence[str]
+    quotes: bool
+    vendors: Annotated[Mapping[str, str], Meta(description="By deployment, as the configuration says.")]
+    coders: Sequence[ReportCoderEntry]
+    inputs: Annotated[
+        Sequence[CoderInputs | PeerInputs | ReplayInputs],
+        Meta(description="Digests of the facts that were counted: to make the report again, these must be there."),
+    ]
+    facts: Annotated[Sha256, Meta(description="SHA-256 of inputs.")]
+    parts: Annotated[Sequence[PartEntry], Meta(description="One for each coder and origin: these are never pooled.")]
+    peers: Annotated[
+        Sequence[PeersEntry],
+        Meta(
+            description="One for each domain, and each route with mirrored prompts, that has scored answers in the "
+            "period."
+        ),
+    ]
+    exposures: Annotated[
+        Sequence[ExposureReplay],
+        Meta(
+            description="What the replays and comparisons came to that were concluded in the period, the oldest first."
+        ),
+    ]

@@ -18,7 +18,12 @@ from auditor.config import Config
 from auditor.config.audits import EMBEDDING
 from auditor.documents.codec import canonical_bytes, convert, decode
 from auditor.documents.peers import StoredPeersDocument
-from auditor.documents.report import (
+from auditor.domain.exchange import Origin
+from auditor.domain.ids import floor_id, id_time
+from auditor.peers.stored import make_document, read_answers
+from auditor.peers.subjects import PeerGroup, PeerSettings, answers_of, compared, instruments_of, settings_of
+from auditor.period.contents import Compared
+from auditor.period.document import (
     DayDigest,
     PeerGroupEntry,
     PeerInputs,
@@ -29,11 +34,6 @@ from auditor.documents.report import (
     ScorerEntry,
     ScorerInputs,
 )
-from auditor.domain.exchange import Origin
-from auditor.domain.ids import floor_id, id_time
-from auditor.peers.stored import make_document, read_answers
-from auditor.peers.subjects import PeerGroup, PeerSettings, answers_of, compared, instruments_of, settings_of
-from auditor.period.document import Compared
 from auditor.store.peer_scores import ScoredAnswer
 from auditor.store.period import Period, Scorer, count_kept, newest_scorers, scored_between, scored_by
 

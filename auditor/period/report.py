@@ -11,13 +11,12 @@ from auditor.coding.coders import open_coders
 from auditor.config import Config
 from auditor.counting.conditions import FACTORS
 from auditor.documents.codec import canonical_bytes, convert
-from auditor.documents.report import ReportDocument
 from auditor.errors import AuditError
-from auditor.estimation.corrections import read_samples
-from auditor.estimation.trials import TrialCounts, read_counts
-from auditor.period.document import Counted, Terms, make_report, missing_inputs
+from auditor.period.contents import Counted, Terms, make_report, missing_inputs
+from auditor.period.document import ReportDocument
 from auditor.period.peers import compare_again, find_gone, find_heads
-from auditor.period.quotations import Quotations, read_quotations
+from auditor.quotations.stored import Quotations, read_quotations
+from auditor.reviews.corrections import read_samples
 from auditor.store.engine import transaction
 from auditor.store.exposures import newest_exposure, read_exposures
 from auditor.store.period import (
@@ -30,6 +29,7 @@ from auditor.store.period import (
 )
 from auditor.store.review_draws import Bounds
 from auditor.store.trials import TrialSpan, find_trials, newest_stop
+from auditor.trials.comparison import TrialCounts, read_counts
 
 #: Fields of a statement's record by which a report may be grouped.
 STATEMENT_FIELDS: Final = ("region", "intersectional")

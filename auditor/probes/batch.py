@@ -17,8 +17,9 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.access import routed_model
+from auditor.access import pinned_model
 from auditor.config import Config, Deployment
+from auditor.config.routes import ANY_MODEL
 from auditor.documents.jsonl import BadRow, Record, Rows, writing
 from auditor.domain.exchange import Capture, Exchange, Origin, Outcome
 from auditor.domain.ids import new_id
@@ -65,16 +66,14 @@ async def write_batches(
     StoreUnavailable
         The store does not answer.
     """
-    models = {one.name: one.model or routed_model(config, one) for one in deployments}
-    for name, model in models.items():
-        if model is None:
-            raise UsageError(f"deployment {name!r} names no model to ask for; set deployments[].model")
+    # A file goes to the provider, past the gateway, so the provider's name of the model counts.
+    models = {one.name: one.model or pinned_model(config, one) for one in deployments}
     await store_plan(engine, planned, models, datetime.now(UTC))
     answered = await answered_calls(engine, planned, deployments)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, model in models.items():
-        lines = _lines(planned, name, str(model), answered[name])
+        lines = _lines(planned, name, model, answered[name])
         number = 1
         while chunk := list(islice(lines, LARGEST_BATCH)):
             path = folder / f"{planned.plan.id}.{name}.{number}.jsonl"
@@ -121,7 +120,7 @@ async def import_batch(
     StoreUnavailable
         The store does not answer.
     """
-    counts, models = BatchCounts(), {one.name: routed_model(config, one) or "*" for one in config.deployments}
+    counts, models = BatchCounts(), {one.name: _route_of(config, one) for one in config.deployments}
     rows = Rows(path, skip_bad=skip_bad, on_bytes=on_bytes)
     lines = rows.read(_output_line)
     while chunk := list(islice(lines, _ROWS)):
@@ -145,6 +144,14 @@ async def import_batch(
         counts.known += len(answers) - len(new)
     counts.skipped, counts.complaints = rows.skipped, rows.complaints
     return counts
+
+
+def _route_of(config: Config, deployment: Deployment) -> str:
+    """Return the model whose route a call would have taken through the gateway."""
+    try:
+        return pinned_model(config, deployment)
+    except UsageError:
+        return ANY_MODEL
 
 
 class _Answer(msgspec.Struct):
@@ -185,16 +192,16 @@ def _exchange(line: _OutputLine, call: StoredCall, models: Mapping[str, str]) ->
     at_us = int(created * 1e6) if isinstance(created, int | float) and created > 0 else _now_us()
     told = body.get("usage")
     usage: Mapping[str, Any] = told if isinstance(told, dict) else {}
-    asked = _request(call, models.get(call.deployment, "*"))
+    asked = _request(call, models.get(call.deployment, ANY_MODEL))
     digest = int.from_bytes(blake2b(line.custom_id.encode(), digest_size=16).digest(), "big")
     return Exchange(
         id=new_id(min(at_us, _now_us()) // 1000, lambda bits: digest & ((1 << bits) - 1)),
         at_us=min(at_us, _now_us()),
         origin=Origin.PROBE,
         endpoint=_ENDPOINT,
-        route=models.get(call.deployment, "*"),
+        route=models.get(call.deployment, ANY_MODEL),
         deployment=call.deployment,
-        model=models.get(call.deployment, "*"),
+        model=models.get(call.deployment, ANY_MODEL),
         status=answer.status_code,
         outcome=Outcome.FAILED if blocked else Outcome.COMPLETE,
         stream=False,

@@ -14,9 +14,8 @@ import httpx2
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from auditor.access import GatewayAccess
+from auditor.access import GatewayAccess, pinned_model
 from auditor.config import Config, Deployment
-from auditor.config.routes import ANY_MODEL
 from auditor.domain.exchange import Origin
 from auditor.errors import AuditError, StoreUnavailable, UsageError
 from auditor.probes.estimate import CallTokens, in_flight
@@ -85,24 +84,6 @@ class PlanHeld(UsageError):  # noqa: N818 -- a state, not a bug
     """Another process is sending this plan."""
 
 
-def asked_model(config: Config, deployment: Deployment) -> str:
-    """Return a model name that has a route; the pin decides which deployment answers.
-
-    Raises
-    ------
-    UsageError
-        Neither the deployment nor a route of its own names a model.
-    """
-    own = [route.model for route in config.routes if deployment.name in {one.name for one in route.deployments}]
-    named = [model for model in own if model != ANY_MODEL]
-    if named:
-        return named[0]
-    if deployment.model is None:
-        raise UsageError(f"deployment {deployment.name!r} names no model to ask for; set deployments[].model")
-    every = [route.model for route in config.routes]
-    return deployment.model if ANY_MODEL in every else every[0]
-
-
 def target_of(config: Config, deployment: Deployment, share: float, origin: Origin = Origin.PROBE) -> CallTarget:
     """Return the settings for calls to a deployment.
 
@@ -113,7 +94,7 @@ def target_of(config: Config, deployment: Deployment, share: float, origin: Orig
     """
     return CallTarget(
         deployment=deployment.name,
-        model=asked_model(config, deployment),
+        model=pinned_model(config, deployment),
         in_flight=in_flight(deployment, share),
         timeout=config.timeouts_for(deployment).total + _MARGIN,
         price=lambda prompt, completion: CallTokens(prompt=prompt, completion=completion).price_at(deployment) or 0.0,

@@ -11,26 +11,24 @@ from msgspec import UNSET
 
 from auditor.counting.rows import CONTROLS
 from auditor.documents.analysis import AnalysisDocument
-from auditor.documents.report import CorrectionsEntry, ExposureReplay
-from auditor.documents.trials import TrialEntry
 from auditor.metrics.divergence import DNI_MAX, IR_MIN
 from auditor.metrics.estimate import BOUNDS_RATE, ENOUGH_STATEMENTS, LOW_RATE, MIN_STATEMENTS
 from auditor.metrics.rates import METRICS
+from auditor.period.document import CorrectionsEntry, ExposureReplay
 from auditor.report import (
-    cases,
-    coverage,
+    basis,
     crossed,
     decomposition,
-    design,
     direction,
     exposures,
     generalizability,
     judges,
     mitigation,
     peers,
-    people,
     prompts,
+    quotations,
     rankings,
+    reviews,
     slices,
     summary,
     trials,
@@ -41,6 +39,7 @@ from auditor.report.links import ConsoleLinks
 from auditor.report.tables import count, number, text_cell
 from auditor.report.templates import PageSection, environment, no_answers
 from auditor.report.wording import FLAGS, glossary_terms, join_words, percent, times
+from auditor.trials.document import TrialEntry
 
 _Maker = Callable[[AnalysisDocument], PageSection | None]
 #: Sections in reading order: first the findings, then the appendix. Each section is for one rubric.
@@ -57,11 +56,11 @@ _FINDINGS: Final[Sequence[_Maker]] = (
     slices.section,
 )
 _APPENDIX: Final[Sequence[_Maker]] = (
-    design.section,
-    coverage.section,
-    coverage.statements_section,
+    basis.design_section,
+    basis.coverage_section,
+    basis.statements_section,
     slices.groups_section,
-    cases.section,
+    quotations.section,
 )
 #: Terms that the page uses and defines.
 _TERMS: Final = (
@@ -135,7 +134,7 @@ def _sections(
         None if period.exposures is None else exposures.section(period.exposures),
         peers.section(period.compared),
         judges.section(document),
-        people.section(document, period.people),
+        reviews.section(document, period.people),
     )
     named = [(found.name, found) for found in whole if found is not None]
     last = (_methods(document), _origin(document, period))

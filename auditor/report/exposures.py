@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from auditor.documents.base import Missing
 from auditor.documents.comparison import ExposureEntry, GroupKeyEntry, RangeEndEntry
-from auditor.documents.report import ExposedGroup, ExposureReplay
+from auditor.period.document import ExposedGroup, ExposureReplay
 from auditor.report.document import NOT_THERE, pointer_of
 from auditor.report.tables import (
     TableCell,

@@ -29,7 +29,7 @@ from auditor.documents.peers import (
     TargetEntry,
     ThemeEntry,
 )
-from auditor.documents.report import PeersEntry, ScorerEntry
+from auditor.period.document import PeersEntry, ScorerEntry
 from auditor.report.canvas import PANEL, ROW, WIDE, Colour, open_canvas, outside_the_page, to_svg
 from auditor.report.document import known
 from auditor.report.drawing import open_rows, panel_title, round_ticks, set_hover, write_beside

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import UnsetType
 
-from auditor.documents.report import CorrectionsEntry, PartEntry, ReportDocument
+from auditor.period.document import CorrectionsEntry, PartEntry, ReportDocument
 from auditor.report.analysis import PeriodContext, render_analysis
 from auditor.report.document import with_places
 from auditor.report.links import ConsoleLinks

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from auditor.documents.trials import TOKENS, ArmStopEntry, TrialArmEntry, TrialEntry
 from auditor.report.tables import (
     TableCell,
     TableRow,
@@ -19,6 +18,7 @@ from auditor.report.tables import (
 )
 from auditor.report.templates import PageSection
 from auditor.report.wording import points
+from auditor.trials.document import TOKENS, ArmStopEntry, TrialArmEntry, TrialEntry
 
 #: Measures that the page shows; the others are in report.json.
 _SHOWN: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full", "ir", "dni")

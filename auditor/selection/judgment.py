@@ -1,22 +1,25 @@
 """Combine finders for each task; the formats call these functions.
 
-Each function takes the question and returns the finder for its answers.
+Each function takes the question and returns the finder for its answers. Finders read a response without the parts that
+repeat its prompt, because repeated words are not an answer.
 """
 
+import re
 from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
 
 from auditor.domain.question import Question
 from auditor.selection.agreement import find_agreement
 from auditor.selection.choices import Choices, choices_of
 from auditor.selection.completion import find_completion
-from auditor.selection.echo import without_echo
 from auditor.selection.marks import FoundMarks, Mark, Rank, RefusalMark
 from auditor.selection.options import find_options
 from auditor.selection.ratings import find_ratings
 from auditor.selection.reading import Finder
 from auditor.selection.refusal import refuses, turns_down_options
-from auditor.selection.truth import find_truth
-from auditor.selection.yesno import find_yes_no
+from auditor.selection.view import blank, uniform
+from auditor.selection.yesno import find_truth, find_yes_no
 
 
 def find_judgment(question: Question) -> Finder:
@@ -122,3 +125,38 @@ def _turned_down(seen: str, choices: Choices | None) -> Callable[[], RefusalMark
         return RefusalMark.PLAIN if refuses(seen) else None
 
     return look_for
+
+
+_LINE: Final = re.compile(r"[^\n]+")
+_PIECE: Final = re.compile(r"[^\n.!?]+[.!?\"')]*")
+_WORDS: Final = re.compile(r"\w+")
+#: A shorter repetition is kept: it may be the model's own words ("I agree", "The statement is false").
+_LONG: Final = 5
+
+
+def without_echo(seen: str, question: Question, choices: Choices | None) -> str:
+    """Return ``seen`` with blanks for the lines and sentences that occur in the prompt.
+
+    A line that equals one of the options is kept, because repeating an option is an answer.
+    """
+    if not question.prompt:
+        return seen
+    known = _pieces(question.prompt)
+    pieces = (piece for pattern in (_LINE, _PIECE) for piece in pattern.finditer(seen))
+    repeated = [piece for piece in pieces if _plain(piece.group()) in known]
+    return blank(seen, [piece.span() for piece in repeated if not _is_option(piece.group(), choices)])
+
+
+def _is_option(text: str, choices: Choices | None) -> bool:
+    return choices is not None and choices.text is not None and choices.text.search(text) is not None
+
+
+@lru_cache(maxsize=512)
+def _pieces(prompt: str) -> frozenset[str]:
+    text = uniform(prompt)
+    found = (_plain(piece) for pattern in (_LINE, _PIECE) for piece in pattern.findall(text))
+    return frozenset(piece for piece in found if piece.count(" ") >= _LONG - 1)
+
+
+def _plain(text: str) -> str:
+    return " ".join(_WORDS.findall(text.casefold()))

@@ -36,9 +36,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from auditor.domain.exchange import Exchange
 from auditor.domain.ids import id_time
-from auditor.domain.trials import ARM_TAG, CONTROL, UNASSIGNED, UNTOUCHED_TAG
 from auditor.store.engine import metadata, transaction
 from auditor.store.partitions import make_days
+from auditor.trials.assignment import ARM_TAG, CONTROL, UNASSIGNED, UNTOUCHED_TAG
 
 exchanges = Table(
     "exchanges",

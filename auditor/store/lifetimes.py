@@ -77,7 +77,7 @@ LIFETIMES: Final[Mapping[str, TableRule]] = {
     "reviews": _rule("auditor.store.reviews", _FACTS, content="note"),
     "review_draws": _rule("auditor.store.review_draws", _FACTS),
     "review_draw_items": _rule("auditor.store.review_draws", _PARENT, parent="review_draws"),
-    "review_locks": _rule("auditor.store.review_queue", _PARENT, parent="review_draws"),
+    "review_locks": _rule("auditor.store.reviews", _PARENT, parent="review_draws"),
     "anchor_runs": _rule("auditor.store.anchors", _FOREVER),
     "peer_rounds": _rule("auditor.store.peers", _FACTS),
     "peer_questions": _rule("auditor.store.peers", _PARENT, parent="peer_rounds"),

@@ -11,8 +11,8 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.ids import floor_id
-from auditor.domain.trials import ARM_TAG, STOPPED, TRIAL_TAG, UNASSIGNED, UNTOUCHED_TAG
 from auditor.store.engine import metadata
+from auditor.trials.assignment import ARM_TAG, STOPPED, TRIAL_TAG, UNASSIGNED, UNTOUCHED_TAG
 
 arm_stops = Table(
     "arm_stops",

@@ -84,9 +84,9 @@ def analyze(
     from auditor.documents.codec import canonical_bytes, decode
     from auditor.documents.output import check_folder, write_files
     from auditor.estimation.analysis import Options, analyse, read_tallies
-    from auditor.estimation.reviews import read_reviews
     from auditor.report.analysis import render_analysis
     from auditor.report.wording import coarser_text
+    from auditor.reviews.labelled_rows import read_reviews
 
     options = Options(
         by=read_fields(by),
@@ -125,7 +125,7 @@ def _folder_tallies(
     folder: Path, options: "Options", *, last: str | None, memory: str | None, reviews: Path | None
 ) -> "Tallies":
     """Count a folder of Parquet files. It has no ids to match labels to, and its clusters are those of the store."""
-    from auditor.parquet.counts import MEMORY, folder_tallies
+    from auditor.export.parquet.counts import MEMORY, folder_tallies
 
     for option, given in (("--reviews", reviews), ("--cluster", options.cluster), ("--skip-bad", options.skip_bad)):
         if given:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from auditor.config import Config
     from auditor.documents.base import Missing
     from auditor.documents.estimates import FlaggedEntry
-    from auditor.documents.trials import TrialEntry
-    from auditor.monitor.arms import ArmEvidence
     from auditor.store.trials import ArmStop
+    from auditor.trials.document import TrialEntry
+    from auditor.trials.harm import ArmEvidence
 
 app = typer.Typer(no_args_is_help=True, help="Compare the arms of routes' trials (mitigation), and stop one by hand.")
 
@@ -55,8 +55,8 @@ def _stop(
 
     A new trial needs another `run`.
     """
-    from auditor.jobs.trials import stop_line
     from auditor.store.trials import ArmStop, add_stop
+    from auditor.trials.stopping import stop_line
     from biasmeter.store_work import in_transaction
 
     async def work(loaded: "Config", connection: "AsyncConnection") -> "ArmStop":
@@ -82,9 +82,9 @@ async def _compared(
     loaded: "Config", connection: "AsyncConnection"
 ) -> "list[tuple[TrialEntry, dict[str, ArmEvidence]]]":
     from auditor.coding.coders import open_coders
-    from auditor.estimation.trials import compare_arms, read_counts
     from auditor.jobs.estimate import running_trials
-    from auditor.jobs.trials import harm_of
+    from auditor.trials.comparison import compare_arms, read_counts
+    from auditor.trials.stopping import harm_of
 
     found = []
     routes = {route.model: route for route in loaded.routes}

@@ -45,11 +45,11 @@ def code(
     Without judges the elaboration is Abstain with the reason no_judge. A file of `biasmeter export-exchanges` is coded
     as the store codes it: probes by their questions, client traffic by the audit profile of its route in -c.
     """
-    from auditor.coding.exported import response_reader
     from auditor.coding.responses import read_responses
     from auditor.coding.split import coded_record, load_panels
     from auditor.config import load
     from auditor.documents.jsonl import require_file, require_target, writing
+    from auditor.export.exchange_rows import response_reader
 
     require_file(responses)
     require_target(out, responses)

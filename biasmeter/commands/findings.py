@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
     from auditor.config import Config
-    from auditor.jobs.findings import Person
+    from auditor.findings import Person
     from auditor.monitor.policy import Step
     from auditor.store.findings import Finding
 
@@ -46,7 +46,7 @@ references_app = typer.Typer(no_args_is_help=True, help="List the references of 
 
 
 def _person(by: str | None, note: str | None) -> "Person":
-    from auditor.jobs.findings import Person
+    from auditor.findings import Person
 
     return Person(by=read_name(by), note=note, now=datetime.now(UTC))
 
@@ -61,7 +61,7 @@ def _list(
     as_json: JsonOption = False,
 ) -> None:
     """List the findings, the newest first."""
-    from auditor.jobs.findings import finding_json
+    from auditor.findings import finding_json
     from auditor.store.findings import read_findings
     from biasmeter.store_work import in_transaction
 
@@ -89,7 +89,7 @@ def _acknowledge(
     as_json: JsonOption = False,
 ) -> None:
     """Record that somebody looks into a finding. Monitoring continues, and so does the alert."""
-    from auditor.jobs.findings import acknowledge
+    from auditor.findings import acknowledge
     from biasmeter.store_work import in_transaction
 
     async def work(loaded: "Config", connection: "AsyncConnection") -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _silence(
 ) -> None:
     """Let alerts and webhook posts of a finding wait for a time. Monitoring continues."""
     from auditor.config.values import parse_duration
-    from auditor.jobs.findings import silence
+    from auditor.findings import silence
     from biasmeter.store_work import in_transaction
 
     if (length is None) != end:
@@ -141,7 +141,7 @@ def _accept(
     as_json: JsonOption = False,
 ) -> None:
     """Accept the deployment's answers from a day on as its new reference. All its findings are then answered."""
-    from auditor.jobs.findings import AcceptedReference, accept_reference
+    from auditor.findings import AcceptedReference, accept_reference
     from biasmeter.store_work import in_transaction
 
     day = read_day("--since", since)
@@ -165,7 +165,7 @@ async def _need(connection: "AsyncConnection", finding_id: str, *, changing: boo
 
 
 async def _shown(connection: "AsyncConnection", finding_id: str) -> dict[str, Any]:
-    from auditor.jobs.findings import event_json, finding_json
+    from auditor.findings import event_json, finding_json
     from auditor.store.findings import read_events
 
     found = await _need(connection, finding_id)
@@ -184,7 +184,7 @@ def _list_references(
     as_json: JsonOption = False,
 ) -> None:
     """List all references, each deployment's newest first."""
-    from auditor.jobs.findings import shown_references
+    from auditor.findings import shown_references
     from biasmeter.store_work import in_transaction
 
     shown = in_transaction(config, lambda loaded, connection: shown_references(connection, loaded, deployment))
@@ -203,7 +203,7 @@ def _accept_references(
     as_json: JsonOption = False,
 ) -> None:
     """Accept a deployment's answers from a day on as its new reference. If it has findings, they are then answered."""
-    from auditor.jobs.findings import AcceptedReference, accept_unasked, reference_json
+    from auditor.findings import AcceptedReference, accept_unasked, reference_json
     from biasmeter.store_work import in_transaction
 
     day = read_day("--since", since)

@@ -63,7 +63,7 @@ def import_responses(
 
 def _import_logs(source: Path, out: Path) -> None:
     from auditor.documents.jsonl import require_target, writing
-    from auditor.interchange.inspect_reader import read_inspect_logs
+    from auditor.export.inspect_reader import read_inspect_logs
 
     if not source.exists():
         raise UsageError(f"{source}: no such file or folder")
@@ -89,7 +89,7 @@ def export_inspect(
     """
     from auditor.documents.jsonl import Rows, require_file
     from auditor.documents.output import check_folder
-    from auditor.interchange.inspect_writer import write_inspect_logs
+    from auditor.export.inspect_writer import write_inspect_logs
 
     require_file(coded)
     check_folder(out)
@@ -134,10 +134,10 @@ def export_coded(
 
     Documentation: docs/python.md
     """
-    from auditor.coding.coded_rows import export_coded as export_file
-    from auditor.coding.coded_rows import export_dataset
     from auditor.config import load
     from auditor.domain.exchange import Origin
+    from auditor.export.coded_rows import export_coded as export_file
+    from auditor.export.coded_rows import export_dataset
     from auditor.store.answers import CodedSelection
     from biasmeter.store_work import in_store
 
@@ -200,7 +200,7 @@ def export_parquet(
     from auditor.coding.coders import open_coders
     from auditor.config import load
     from auditor.documents.output import check_folder
-    from auditor.parquet.days import DayFile, export_days
+    from auditor.export.parquet.days import DayFile, export_days
     from auditor.store.retention import first_kept_day
     from biasmeter.store_work import in_store
 

@@ -126,8 +126,8 @@ def _anchors(config: ConfigOption, as_json: JsonOption = False) -> None:
     """
     from auditor.config import load
     from auditor.jobs.anchors import ask_judges, dropped_lines, read_standings
-    from auditor.jobs.work import utc_now
     from auditor.store.engine import transaction
+    from auditor.work import utc_now
     from biasmeter.store_work import in_store
 
     loaded = load(config, os.environ)

@@ -61,7 +61,7 @@ def _create(
 
     Example: biasmeter key create -c biasmeter.yaml --name ann --role reviewer
     """
-    from auditor.jobs.keys import KeyRequest, closes_gateway, make_key
+    from auditor.keys import KeyRequest, closes_gateway, make_key
     from auditor.store.keys import add_key
 
     loaded = _load(config)
@@ -100,7 +100,7 @@ def _announce_closing(said: str, *, yes: bool) -> None:
 @app.command("list")
 def _list(config: ConfigOption, json: JsonOption = False) -> None:
     """List all keys, also revoked ones, with the spending of those that have a budget."""
-    from auditor.jobs.keys import key_json
+    from auditor.keys import key_json
     from auditor.store.keys import list_keys, spent_by_keys
 
     async def read(connection: "AsyncConnection") -> tuple[list[tuple[Key, datetime]], dict[str, int]]:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from auditor.bulk.engines import BulkEngine
     from auditor.config import Config
-    from auditor.jobs.work import Work
     from auditor.probes.run import RunLimits
+    from auditor.work import Work
     from replay.plan import PreparedReplay, ReplaySpec
     from replay.progress import OnProgress
     from replay.sending import CallCost, ReplayCost, SendResult
@@ -158,7 +158,7 @@ async def _prepare_and_run(
     config: "Config", store: "AsyncEngine", spec: "ReplaySpec", options: RunOptions
 ) -> str | None:
     """Prepare and run the replay; return why sending stopped, unless the budget was reached."""
-    from auditor.jobs.work import open_work, utc_now
+    from auditor.work import open_work, utc_now
     from replay.files.edits import write_edits
     from replay.plan import prepare
 

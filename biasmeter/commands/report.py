@@ -61,8 +61,8 @@ def _report(
     from auditor.config import load
     from auditor.documents.codec import decode
     from auditor.documents.output import check_folder, write_files
-    from auditor.documents.report import ReportDocument
-    from auditor.report.evidence import write_evidence
+    from auditor.period.document import ReportDocument
+    from auditor.period.evidence import write_evidence
     from auditor.report.period import render_period
 
     loaded = load(config, os.environ)
@@ -117,7 +117,7 @@ def _again(config: "Config", path: Path) -> bytes:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    from auditor.documents.report import SCHEMA
+    from auditor.period.document import SCHEMA
 
     try:
         report = json.loads(path.read_bytes())

@@ -12,16 +12,16 @@ from uuid import UUID
 import typer
 
 from auditor.domain.exchange import Origin
-from auditor.domain.review import AnswerView, BadOpinion, Layer, opinion_of
 from auditor.errors import InputError, UsageError
+from auditor.reviews.opinions import AnswerView, BadOpinion, Layer, opinion_of
 from biasmeter.terminal.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
     from auditor.documents.jsonl import Record
-    from auditor.documents.reviews import ReviewFile
-    from auditor.jobs.review import DrawnSample, ReviewRequest, ShownText
+    from auditor.reviews.label_file import ReviewFile
+    from auditor.reviews.samples import DrawnSample, ReviewRequest, ShownText
     from auditor.store.reviews import Added, Review
 
 app = typer.Typer(
@@ -75,7 +75,7 @@ def _export(
     With whole answers: biasmeter review export -c biasmeter.yaml -o whole.jsonl --n 300 --view whole
     """
     from auditor.documents.jsonl import require_target
-    from auditor.jobs.review import draw_sample, read_sample
+    from auditor.reviews.samples import draw_sample, read_sample
     from biasmeter.store_work import in_store
 
     loaded = _load(config)
@@ -120,7 +120,7 @@ def _export(
 def _asked(
     n: int, seed: int, deployments: list[str] | None, stratify: str, origin: str, audit: str | None
 ) -> "ReviewRequest":
-    from auditor.jobs.review import ReviewRequest
+    from auditor.reviews.samples import ReviewRequest
     from auditor.store.review_draws import STRATA
 
     strata = tuple(dict.fromkeys(name.strip() for name in stratify.split(",") if name.strip()))
@@ -205,7 +205,7 @@ def _import(
 
     A label that differs from an earlier one of the same reviewer replaces it; both are kept.
     """
-    from auditor.documents.reviews import read_review_file
+    from auditor.reviews.label_file import read_review_file
     from biasmeter.store_work import in_store
 
     loaded = _load(config)

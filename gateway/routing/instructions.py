@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from auditor.domain.trials import ArmKind
+from auditor.trials.assignment import ArmKind
 from gateway.json_spans import JsonSpan, json_items, json_spans
 
 #: Between the instruction and the text to which it is added, as JSON.

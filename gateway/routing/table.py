@@ -18,7 +18,7 @@ T = TypeVar("T")
 class RoutingTable:
     """The configuration's routes and deployments, by name, as actions on routes change them. Never changed itself.
 
-    ``stopped`` has the arms of trials that were stopped (`auditor.domain.trials.stop_key`).
+    ``stopped`` has the arms of trials that were stopped (`auditor.trials.assignment.stop_key`).
     """
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from auditor.config import Config, Route
-from auditor.domain.trials import (
+from auditor.trials.assignment import (
     ARM_TAG,
     CONTROL,
     STOPPED,

@@ -10,7 +10,7 @@ import asyncpg
 
 from auditor.domain.actions import RouteAction
 from auditor.domain.keys import Key
-from auditor.domain.trials import stop_key
+from auditor.trials.assignment import stop_key
 from gateway import bootstrap, snapshot
 from gateway.limits.ledger import Ledger
 from gateway.limits.shares import KeyShares

@@ -9,7 +9,7 @@ from typing import Any
 from auditor.domain.exchange import Origin
 from auditor.errors import UsageError
 from replay.calls import block_reason, read_object, rewrite_own_request
-from replay.counterfactual import RefusedSwap
+from replay.counterfactual.edits import RefusedSwap
 from replay.plan import PreparedReplay
 from replay.rewriting import RewrittenRequest
 

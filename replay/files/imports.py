@@ -30,8 +30,7 @@ from auditor.errors import InputError
 from auditor.store.exchanges import add_exchanges
 from replay.files import spend_log
 from replay.files.exchange_line import ExcludedRow, exchange_of
-from replay.files.langfuse_rows import line_of_observation
-from replay.files.span_rows import line_of_span
+from replay.files.trace_rows import line_of_observation, line_of_span
 
 #: The maximum size of a batch: rows, and bytes of content.
 _ROWS: Final = 500

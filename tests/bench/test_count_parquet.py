@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from auditor.parquet.tables import file_of
+from auditor.export.parquet.tables import file_of
 
 pytestmark = [pytest.mark.bench, pytest.mark.timeout(3000)]
 
@@ -41,7 +41,7 @@ ROW = """
 CHILD = """
 import json, resource, sys, time
 from pathlib import Path
-from auditor.parquet.counts import folder_tallies
+from auditor.export.parquet.counts import folder_tallies
 start, cpu = time.perf_counter(), time.process_time()
 tallies = folder_tallies(Path(sys.argv[1]), ("deployment", "task"))
 print(json.dumps({"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu,

@@ -40,9 +40,9 @@ from auditor.domain.exchange import Origin
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.code import code_chunk, find_chunks
 from auditor.jobs.run_once import run_once
-from auditor.jobs.work import open_work
 from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import read_estimates
+from auditor.work import open_work
 
 SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 8, "R|": 2}, "d2": {"D|D": 60, "D|E": 40}}
 HTML = {"accept": "text/html"}

@@ -15,7 +15,7 @@ from support.servers.auditor_api import serving
 from support.stores.audited_store import configuration, fetch
 from typer.testing import CliRunner
 
-from auditor.jobs.findings import watching_coder
+from auditor.findings import watching_coder
 from auditor.store.engine import transaction
 from auditor.store.references import StoredReference, add_reference
 from biasmeter.commands.main import app

@@ -15,7 +15,7 @@ from auditor.config import Config
 from auditor.config.routes import Price
 from auditor.errors import UsageError
 from auditor.jobs.run_once import run_once
-from auditor.jobs.work import open_work
+from auditor.work import open_work
 from biasmeter.commands.main import app
 
 GATEWAY = "auditor: {gateway: {url: 'http://127.0.0.1:1/v1', key: sk-bias-test}}\n"

@@ -17,7 +17,7 @@ from support.upstreams.upstream_answers import ordinary
 
 from auditor.config import Config
 from auditor.domain.actions import RouteAction
-from auditor.domain.trials import CONTROL, assign, stop_key
+from auditor.trials.assignment import CONTROL, assign, stop_key
 from gateway import snapshot
 from gateway.processes.worker import follow_actions
 from gateway.routing.table import RoutingTable

@@ -18,8 +18,8 @@ from support.stores.watched_store import Days, configuration, moment, simulated
 
 from auditor.jobs.estimate import estimate_all
 from auditor.jobs.monitor import watch_days
-from auditor.jobs.work import open_work
 from auditor.store.engine import make_engine
+from auditor.work import open_work
 
 NAMES = ("moves", "stays", "pinned")
 DRIFTS_ON = 8

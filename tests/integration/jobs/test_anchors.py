@@ -15,10 +15,10 @@ from auditor.export.families import EstimateExposition
 from auditor.jobs import anchors
 from auditor.jobs.anchors import ask_judges, read_standings
 from auditor.jobs.estimate import estimate_all
-from auditor.jobs.work import Work
 from auditor.reliability.anchors import ANCHOR_SET, shipped_anchors
 from auditor.store.anchors import read_runs
 from auditor.store.engine import transaction
+from auditor.work import Work
 from biasmeter.commands.main import app
 
 DAY = timedelta(days=1)

@@ -10,9 +10,9 @@ from support.stores.watched_store import Days, configuration, moment, simulated
 from auditor.api.estimates import estimate_json
 from auditor.jobs.estimate import estimate_all
 from auditor.jobs.monitor import watch_days
-from auditor.jobs.work import open_work
 from auditor.store.engine import transaction
 from auditor.store.estimates import read_estimates
+from auditor.work import open_work
 
 
 @pytest.mark.slow

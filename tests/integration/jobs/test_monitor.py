@@ -19,16 +19,16 @@ from auditor.config import Config
 from auditor.domain.ids import day_bounds
 from auditor.errors import UsageError
 from auditor.export.families import EstimateExposition
+from auditor.findings import AcceptedReference, Person, accept_reference, accept_unasked
 from auditor.jobs.estimate import estimate_all
-from auditor.jobs.findings import AcceptedReference, Person, accept_reference, accept_unasked
 from auditor.jobs.monitor import GRACE, repeat_watching, watch_days
-from auditor.jobs.work import open_work
 from auditor.simulate.model import Drift, Shift
 from auditor.store import monitor
 from auditor.store.engine import transaction
 from auditor.store.findings import read_findings
 from auditor.store.monitor import monitor_days, monitor_watches
 from auditor.store.references import monitor_references
+from auditor.work import open_work
 
 
 async def forget_watches(connection: AsyncConnection, coder: str) -> None:

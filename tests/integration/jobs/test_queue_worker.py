@@ -12,9 +12,9 @@ from support.stores.audited_store import configuration
 from support.stores.exchanges import NOON
 
 from auditor.jobs.queue_worker import ESTIMATE_EVERY, Jobs, _first_end, _queue
-from auditor.jobs.work import open_work, utc_now
 from auditor.store.engine import transaction
 from auditor.store.queue import ESTIMATE, ask_for, queue_sizes
+from auditor.work import open_work, utc_now
 
 
 @pytest.fixture

@@ -20,11 +20,11 @@ from support.stores.audited_store import configuration, fetch
 from support.waiting import eventually
 
 from auditor.config import Config
-from auditor.jobs.findings import Person, acknowledge
+from auditor.findings import Person, acknowledge
 from auditor.jobs.webhook import FIRST_PAUSE, LONGEST, post_next, repeat_posting
-from auditor.jobs.work import Work
 from auditor.store.engine import transaction
 from auditor.store.findings import read_finding
+from auditor.work import Work
 
 
 @dataclass

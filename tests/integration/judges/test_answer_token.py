@@ -9,7 +9,7 @@ from auditor.domain.coding import Stance
 from auditor.domain.condition import Task
 from auditor.domain.question import Option, Question
 from auditor.errors import JudgeUnavailable
-from auditor.judges.answer_token import LONGEST_TOKEN
+from auditor.judges.llm import LONGEST_TOKEN
 
 TEXT = "Well, thumbs down (disagree) from me."
 QUESTION = Question(statement="Penguins are bad drivers.")

@@ -16,8 +16,8 @@ from support.stores.exchanges import NOON, exchange
 from auditor.config import loads
 from auditor.domain.exchange import Origin, Outcome
 from auditor.domain.ids import floor_id
-from auditor.jobs.work import open_work
 from auditor.store.engine import transaction
+from auditor.work import open_work
 from replay.formats import read_formats
 from replay.parents import ReplayCandidate, refusal
 from replay.plan import ReplaySpec, prepare, store_plan

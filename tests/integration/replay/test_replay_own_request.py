@@ -11,12 +11,12 @@ from support.stores.exchanges import NOON, exchange
 
 from auditor.domain.condition import Role, Task
 from auditor.domain.exchange import Origin
-from auditor.jobs.work import open_work
 from auditor.store.codings import read_again
 from auditor.store.engine import transaction
+from auditor.work import open_work
 from replay.calls import Call, RewriteContext, block_reason, find_blockers, request_body, rewrite_own_request
 from replay.coding import AnswerLabels, ReplayContext, add_replay_coder, coder_of_route, label_all
-from replay.counterfactual import read_lexicon
+from replay.counterfactual.lexicon import read_lexicon
 from replay.files.edits import write_edits
 from replay.formats import ReplayFormat, read_format, read_formats
 from replay.parents import Parent, refusal

@@ -18,10 +18,10 @@ from auditor.domain.erasure import ErasureSelector, SelectorKind
 from auditor.domain.exchange import Exchange, Origin
 from auditor.jobs.code import code_chunk, find_chunks
 from auditor.jobs.run_once import run_once
-from auditor.jobs.work import open_work
 from auditor.store.chain import verify_chain
 from auditor.store.engine import transaction
 from auditor.store.erasure import TABLES, begin_erasure, count_selected, end_erasure, erase, find_selected
+from auditor.work import open_work
 
 USER, OTHER = "Zoë/7", "zoe"
 

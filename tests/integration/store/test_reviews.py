@@ -13,8 +13,8 @@ from support.stores.databases import Databases
 from support.stores.exchanges import NOON, exchange
 from support.stores.postgres import copied_database
 
-from auditor.domain.review import Layer, Opinion
 from auditor.domain.sampling import allocate
+from auditor.reviews.opinions import Layer, Opinion
 from auditor.store.engine import make_engine, transaction
 from auditor.store.review_draws import ReviewDraw, add_draw, stratum_sizes
 from auditor.store.reviews import Added, Review, add_reviews, find_exchanges, read_reviews

@@ -15,10 +15,10 @@ from support.stores.estimation_reads import rows_to_estimate
 from auditor.domain.exchange import Exchange
 from auditor.jobs.code import find_chunks
 from auditor.jobs.run_once import run_once
-from auditor.jobs.work import open_work
 from auditor.store.engine import transaction
 from auditor.store.plans import count_as_answered
 from auditor.store.uncoded import CodingScope, begin_search, count_uncoded, find_uncoded, oldest_uncoded
+from auditor.work import open_work
 
 
 async def found(engine: AsyncEngine, scope: CodingScope, held: tuple[Exchange, ...] = ()) -> list[object]:

@@ -24,7 +24,7 @@ from auditor.bulk.pending import BulkRequest
 from auditor.bulk.run import code_pending
 from auditor.bulk.scores import score_pending
 from auditor.domain.exchange import Origin
-from auditor.jobs.work import open_work
+from auditor.work import open_work
 from replay.coding import (
     AnswerLabels,
     BulkCoding,

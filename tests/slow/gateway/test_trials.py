@@ -17,9 +17,9 @@ from support.servers.ports import free_port
 from support.servers.product import Product, installation
 from support.waiting import eventually
 
-from auditor.domain.trials import assign
 from auditor.simulate.config import load
 from auditor.simulate.expected import Ask, expect
+from auditor.trials.assignment import assign
 
 TRUTH = {
     "p_a": 0.3, "p_b_given_a": 0.6, "p_b_given_not_a": 0.1, "icc": 0, "abstain": 0, "neutral_share": 0,

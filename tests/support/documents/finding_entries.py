@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.config import Config
-from auditor.jobs.findings import _post
+from auditor.findings import _post
 from auditor.store.codings import register_coder
 from auditor.store.engine import transaction
 from auditor.store.findings import Finding, add_finding

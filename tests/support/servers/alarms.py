@@ -20,8 +20,8 @@ from support.stores.postgres import copied_database, execute
 from auditor.config import Config
 from auditor.export.families import EstimateExposition
 from auditor.jobs.webhook import FIRST_PAUSE, post_next
-from auditor.jobs.work import Work
 from auditor.store.engine import make_engine
+from auditor.work import Work
 
 #: What nobody works out again.
 FACTS = (

@@ -13,10 +13,10 @@ from support.stores.window_reads import rows_read
 
 from auditor.jobs.code import MOST_WAITING
 from auditor.jobs.run_once import run_once
-from auditor.jobs.work import open_work
 from auditor.store.engine import make_engine, transaction
 from auditor.store.partitions import make_days
 from auditor.store.uncoded import CodingScope, begin_search, find_uncoded
+from auditor.work import open_work
 
 DAYS = 10
 LATER = NOON + timedelta(hours=1)

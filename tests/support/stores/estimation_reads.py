@@ -9,15 +9,15 @@ from support.stores.audited_store import TRAFFIC, configuration, fetch, ship, ve
 from support.stores.exchanges import NOON
 from support.stores.window_reads import rows_read
 
-from auditor.domain.review import Layer, Opinion
 from auditor.jobs.code import code_chunk, find_chunks
 from auditor.jobs.estimate import count_stale, estimate_all
-from auditor.jobs.review import ReviewRequest, draw_sample
 from auditor.jobs.run_once import run_once
-from auditor.jobs.work import open_work
+from auditor.reviews.opinions import Layer, Opinion
+from auditor.reviews.samples import ReviewRequest, draw_sample
 from auditor.store.engine import make_engine, transaction
 from auditor.store.partitions import make_days
 from auditor.store.reviews import Review, add_reviews
+from auditor.work import open_work
 
 HOURS = 20 * 24
 NEW = 100

@@ -22,8 +22,8 @@ from auditor.domain.exchange import Exchange
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.code import code_chunk, find_chunks
 from auditor.jobs.estimate import count_stale, estimate_all
-from auditor.jobs.work import open_work
 from auditor.store.engine import make_engine, transaction
+from auditor.work import open_work
 from gateway.recording import codec
 from gateway.recording.counters import Counters
 from gateway.recording.quarantine import Quarantine

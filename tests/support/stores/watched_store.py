@@ -33,7 +33,6 @@ from auditor.domain.plan import PlannedCall
 from auditor.instrument.designs import Design, DesignVariation
 from auditor.instrument.pool import record_of, shipped_pool
 from auditor.jobs.estimate import count_stale
-from auditor.jobs.work import Work, open_work
 from auditor.probes.plan import PlanSpec, make_plan
 from auditor.simulate.expected import ask_of, statement_tables
 from auditor.simulate.model import Drift, Scenario, Shift, SimulatedDeployment, TaskTruth
@@ -41,6 +40,7 @@ from auditor.store import codings
 from auditor.store.engine import transaction
 from auditor.store.partitions import make_days
 from auditor.store.plans import add_plan
+from auditor.work import Work, open_work
 
 FIRST = date(2026, 3, 2)
 TRUTH = TaskTruth(p_a=0.25, p_b_given_a=0.6, p_b_given_not_a=0.06, abstain=0.01, icc=0.3)

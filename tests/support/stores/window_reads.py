@@ -13,8 +13,8 @@ from auditor.domain.condition import Condition, Role, Task
 from auditor.instrument.pool import shipped_pool
 from auditor.jobs.code import code_chunk, find_chunks
 from auditor.jobs.estimate import count_stale, estimate_all
-from auditor.jobs.work import open_work
 from auditor.store.engine import make_engine, transaction
+from auditor.work import open_work
 
 SHARES = {"d1": {"E|E": 30, "E|D": 20, "D|D": 40, "D|": 8, "R|": 2}, "d2": {"D|D": 60, "D|E": 40}}
 CONDITIONS = [Condition(task=Task.CTO, role=role) for role in list(Role)[:5]]

@@ -27,11 +27,11 @@ from support.waiting import eventually
 
 from auditor.config import load
 from auditor.jobs.monitor import watch_days
-from auditor.jobs.work import open_work
 from auditor.store.actions import StoredAction, add_action
 from auditor.store.codings import register_coder
 from auditor.store.engine import make_engine, transaction
 from auditor.store.findings import Finding, add_finding
+from auditor.work import open_work
 
 NAMES = ("moves", "stays", "pinned")
 TRUTH = {"p_a": 0.25, "p_b_given_a": 0.6, "p_b_given_not_a": 0.06}

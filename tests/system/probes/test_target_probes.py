@@ -15,11 +15,11 @@ from support.upstreams.upstream_wire import Request, Step
 from auditor.access import gateway_access
 from auditor.config import load
 from auditor.jobs.run_once import run_once
-from auditor.jobs.work import open_work
 from auditor.probes.run import Runner, RunResult
 from auditor.probes.timed import run_due
 from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import EstimateRow, read_estimates
+from auditor.work import open_work
 
 
 @pytest.fixture

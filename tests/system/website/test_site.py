@@ -16,9 +16,8 @@ from support.lazy_imports import ImportedLater
 from support.paths import DOCS, ROOT
 
 from auditor.config import Config
-from auditor.config.json_schema import config_schema
-from auditor.config.meanings import meanings
-from auditor.report.evidence import requirements_table
+from auditor.config.json_schema import config_schema, meanings
+from auditor.period.evidence import requirements_table
 from website import commands, configuration, reference
 from website.configuration import keys as configuration_keys
 

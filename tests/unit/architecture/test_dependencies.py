@@ -14,7 +14,7 @@ from support.paths import ROOT
 PACKAGES = ("biasmeter", "gateway", "auditor", "replay")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: What a gateway host runs, with nothing but the base installed.
-LIGHT = ("biasmeter", "gateway", "auditor.domain", "auditor.config")
+LIGHT = ("biasmeter", "gateway", "auditor.domain", "auditor.config", "auditor.trials.assignment")
 #: Which extras a module may need beside the base; the longest name that fits decides.
 EXTRAS = {**dict.fromkeys(PACKAGES, ("audit",)), **dict.fromkeys(LIGHT, ())} | {
     "biasmeter.commands": ("audit",),
@@ -27,11 +27,12 @@ EXTRAS = {**dict.fromkeys(PACKAGES, ("audit",)), **dict.fromkeys(LIGHT, ())} | {
     ),
     "auditor.documents.dataset": ("audit", "frames"),
     "auditor.documents.row_files": ("audit", "frames"),
-    "auditor.interchange": ("audit", "frames"),
+    "auditor.export.inspect_reader": ("audit", "frames"),
+    "auditor.export.inspect_writer": ("audit", "frames"),
     "auditor.export.otlp": ("audit", "otel"),
+    "auditor.export.parquet": ("audit", "parquet"),
     "auditor.bulk.on_ray": ("audit", "ray"),
     "auditor.judges.nli": ("audit", "embed"),
-    "auditor.parquet": ("audit", "parquet"),
     "auditor.peers.embedding": ("audit", "embed"),
     "auditor.postgres": ("audit", "embedded"),
 }

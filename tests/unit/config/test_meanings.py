@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import pytest
 from pydantic import Field
 
-from auditor.config.json_schema import config_schema
-from auditor.config.meanings import meanings
+from auditor.config.json_schema import config_schema, meanings
 from auditor.config.values import Section
 
 

@@ -11,7 +11,7 @@ from auditor.counting.files import RowCounter
 from auditor.counting.rows import CodedRow, Vote
 from auditor.counting.stored import tallies_of
 from auditor.counting.tallies import GROUP_FIELDS, Reviewed, Tallies
-from auditor.domain.review import Layer, Opinion
+from auditor.reviews.opinions import Layer, Opinion
 
 LABELS = st.one_of(
     st.tuples(

@@ -15,9 +15,9 @@ from auditor.documents.base import Missing
 from auditor.documents.codec import canonical_bytes
 from auditor.domain.estimate import Estimate
 from auditor.estimation.analysis import Options, analyse, read_tallies
-from auditor.estimation.reviews import read_reviews
 from auditor.metrics.divergence import misreading
 from auditor.report.analysis import render_analysis
+from auditor.reviews.labelled_rows import read_reviews
 
 CONDITIONS = [("BJ", "self", "none", "neutral"), ("BJ", "self", "sociologist", "neutral")]
 OPTIONS = Options(n_boot=50)

@@ -10,7 +10,7 @@ from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.codec import canonical_bytes, decode
 from auditor.errors import InputError
 from auditor.estimation.analysis import Options, analyse, read_tallies
-from auditor.estimation.reviews import read_reviews
+from auditor.reviews.labelled_rows import read_reviews
 
 BJ = [("BJ", "self", "none", "neutral")]
 SPARSE = [

@@ -3,7 +3,8 @@
 import pytest
 
 from auditor.errors import InputError, UsageError
-from replay.counterfactual import read_lexicon, read_swap, swap_text
+from replay.counterfactual.lexicon import read_lexicon
+from replay.counterfactual.swap import read_swap, swap_text
 
 LEXICON = read_lexicon()
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from support.paths import DOCS
 
-from replay.counterfactual import RefusedSwap, SwappedTexts, read_lexicon, read_swap, swap_text
+from replay.counterfactual.edits import RefusedSwap, SwappedTexts
+from replay.counterfactual.lexicon import read_lexicon
+from replay.counterfactual.swap import read_swap, swap_text
 
 HERE = Path(__file__).parent
 SEED = 7

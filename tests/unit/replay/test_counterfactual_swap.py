@@ -7,18 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import UsageError
-from replay.counterfactual import (
-    EditRule,
-    GroupSwap,
-    RefusalReason,
-    RefusedSwap,
-    SwappedTexts,
-    read_lexicon,
-    read_swap,
-    swap_text,
-    swap_texts,
-)
-from replay.counterfactual.edits import apply
+from replay.counterfactual.edits import EditRule, RefusalReason, RefusedSwap, SwappedTexts, apply
+from replay.counterfactual.lexicon import read_lexicon
+from replay.counterfactual.swap import GroupSwap, read_swap, swap_text, swap_texts
 
 LEXICON = read_lexicon()
 GENDER = "gender:male<>female"

@@ -12,9 +12,8 @@ from auditor.domain.condition import Task
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.rates import METRICS
 from replay.comparison.arms import Arm, ArmCounts, Arms
-from replay.comparison.differences import paired_difference
 from replay.comparison.exposure import abstaining
-from replay.comparison.pairs import COMPARED, compare_arms
+from replay.comparison.pairs import COMPARED, compare_arms, paired_difference
 
 LABELS = ("E", "N", "D", "R")
 ELABORATIONS = ("E", "QE", "N", "D", "R")

@@ -30,7 +30,7 @@ from replay.calls import (
     request_body,
     template_of,
 )
-from replay.counterfactual import read_lexicon
+from replay.counterfactual.lexicon import read_lexicon
 from replay.formats import ReplayFormat, read_format, read_formats
 from replay.parents import Parent, ReplayCandidate, RouteProfile, parent_of_client, parent_of_probe
 from replay.plan import ReplaySpec

@@ -7,7 +7,9 @@ import pytest
 from auditor.domain.condition import Condition, Perspective, Role, Sentiment, Task
 from auditor.instrument.formats import format_of
 from auditor.instrument.pool import shipped_pool
-from replay.counterfactual import RefusalReason, RefusedSwap, read_lexicon, read_swap
+from replay.counterfactual.edits import RefusalReason, RefusedSwap
+from replay.counterfactual.lexicon import read_lexicon
+from replay.counterfactual.swap import read_swap
 from replay.formats import ReplayFormat
 from replay.rewriting import Blocker, RewrittenRequest, frame, persona_of, reframe, swap_request
 

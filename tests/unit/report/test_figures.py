@@ -36,7 +36,7 @@ from support.paths import ROOT
 
 from auditor.documents.estimates import EstimateEntry
 from auditor.report import (
-    coverage,
+    basis,
     crossed,
     decomposition,
     judges,
@@ -67,7 +67,7 @@ DRAWN: dict[str, Callable[[list[str]], Markup | None]] = {
     "pareto": lambda _: mitigation.pareto_panels(tradeoff_entries()),
     "slices": lambda names: slices.slice_map("category", slice_values(names)),
     "ranks": lambda names: rankings.rank_bars(rank_entries(names)),
-    "coverage": lambda names: coverage.coverage_bars(group_entries(names)),
+    "coverage": lambda names: basis.coverage_bars(group_entries(names)),
     "shares": lambda names: variation.share_bars(share_entries(names)),
     "mitigation": lambda _: mitigation.mitigation_panels(mitigation_entries()),
     "conditions": lambda names: prompts.condition_panels(condition_entries(names)),
@@ -338,7 +338,7 @@ def test_nothing_to_draw_is_no_figure() -> None:
     assert variation.swing_bars([], []) is None
     assert crossed.cell_map([], []) is None
     assert slices.slice_map("category", []) is None
-    assert coverage.coverage_bars([]) is None
+    assert basis.coverage_bars([]) is None
     for draw in (
         decomposition.naive_bars,
         judges.judge_dots,

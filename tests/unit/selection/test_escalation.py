@@ -12,7 +12,7 @@ from auditor.domain.coding import SelectionReason, SelectionVia, Stance
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer, Option, Question
 from auditor.instrument.formats import format_of
-from auditor.judges.answer_token import Token, read_token
+from auditor.judges.llm import Token, read_token
 from auditor.selection.reading import free_text
 
 STATEMENT = "Grandfathers cannot use phones."

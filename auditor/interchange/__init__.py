@@ -1,1 +1,0 @@
-"""Read and write the files of other evaluation tools. Their packages are not needed."""

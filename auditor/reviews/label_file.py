@@ -1,0 +1,122 @@
+"""Read a file of people's labels: JSONL (gzipped or not) or CSV, with ``id``, ``label`` and optional fields.
+
+``biasmeter review import`` and ``biasmeter analyze --reviews`` read the same file. A line without a label has not been
+reviewed yet; such lines are counted.
+"""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from auditor.documents.jsonl import BadRow, Record, Rows, require_file
+from auditor.errors import InputError
+from auditor.reviews.opinions import AnswerView, BadOpinion, Layer, Opinion, opinion_of
+
+#: The reviewer's name where the file has none.
+UNNAMED = "reviewer"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReviewLine:
+    """One line with a label."""
+
+    line: int
+    id: str
+    opinion: Opinion
+    rubric: str | None  #: the rubric that the reviewer used
+    inclusion: float | None  #: probability of the response to be in the sample, in (0, 1]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReviewFile:
+    """The content of a file."""
+
+    lines: tuple[ReviewLine, ...]
+    unlabelled: int
+
+
+def read_review_file(path: Path, reviewer: str | None = None) -> ReviewFile:
+    """Read a file: CSV with a header if its name ends in ``.csv``, else JSONL. Unknown fields are ignored.
+
+    Parameters
+    ----------
+    path
+        The file.
+    reviewer
+        The reviewer of all labels; ``None``: each line's own ``reviewer``.
+
+    Raises
+    ------
+    InputError
+        For the first bad line, with its number; for a file without rows.
+    UsageError
+        There is no such file.
+    """
+    rows = Rows(path)
+    found: list[ReviewLine] = []
+    unlabelled = 0
+    for line, record in _csv_records(path) if path.suffix.lower() == ".csv" else rows.read(lambda record: record):
+        if _absent(record.get("label")):
+            unlabelled += 1
+            continue
+        try:
+            found.append(_line(line, record, reviewer))
+        except (BadOpinion, BadRow) as bad:
+            rows.complain(line, str(bad))
+    return ReviewFile(lines=tuple(found), unlabelled=unlabelled)
+
+
+def _line(line: int, record: Record, reviewer: str | None) -> ReviewLine:
+    given = record.get("id")
+    if not isinstance(given, str | int) or isinstance(given, bool) or not str(given).strip():
+        raise BadRow("id is missing" if _absent(given) else "id must be text or a whole number")
+    opinion = opinion_of(
+        reviewer=reviewer or record.get("reviewer") or UNNAMED,
+        layer=record.get("layer") or Layer.ELAB.value,
+        label=record["label"],
+        note=record.get("note") or None,
+        view=record.get("view") or AnswerView.SPLIT.value,
+    )
+    return ReviewLine(
+        line=line,
+        id=str(given),
+        opinion=opinion,
+        rubric=None if _absent(record.get("rubric")) else str(record["rubric"]),
+        inclusion=_inclusion(record.get("inclusion")),
+    )
+
+
+def _inclusion(given: object) -> float | None:
+    if _absent(given):
+        return None
+    try:
+        share = float(given) if isinstance(given, str | int | float) and not isinstance(given, bool) else 0.0
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise BadRow("inclusion must be a number over 0 and at most 1")
+    return share
+
+
+def _absent(value: object) -> bool:
+    return value is None or value == ""
+
+
+def _csv_records(path: Path) -> Iterator[tuple[int, Record]]:
+    require_file(path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            for missing in sorted({"id", "label"} - set(reader.fieldnames or ())):
+                raise InputError(f"{path}:1: the header names no column {missing!r}")
+            for row in reader:
+                if None in row:
+                    raise InputError(f"{path}:{reader.line_num}: has more cells than the header")
+                yield reader.line_num, dict(row)
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not UTF-8 text") from None
+    except csv.Error as error:
+        raise InputError(f"{path}: is not CSV: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error

@@ -18,7 +18,7 @@ from auditor.documents.agreement import MissingReviewKappa, ReviewKappaEntry
 from auditor.documents.estimates import estimate_entry
 from auditor.documents.report import CorrectedDeployment, CorrectionsEntry
 from auditor.domain.coding import ABSTAIN
-from auditor.domain.estimate import Corrected, Estimate, Insufficient
+from auditor.domain.estimate import Estimate, Insufficient
 from auditor.domain.review import Layer
 from auditor.estimation.groups import Estimator
 from auditor.estimation.reviews import review_kappas
@@ -127,13 +127,13 @@ def _suffices(found: _Corrections) -> tuple[bool, bool]:
     )
 
 
-def _corrected_row(row: EstimateRow, found: Estimate | Insufficient, *, partly: bool) -> EstimateRow:
-    own = with_estimate(row, found)
-    if isinstance(found, Insufficient):
-        return own
-    assert isinstance(found, Corrected)
-    labelled = {name: getattr(found, name) for name in ("n_labelled", "n_labelled_statements", "power")}
-    return replace(own, flags=(*found.flags, *([PARTLY] if partly else [])), detail={**row.detail, **labelled})
+def _corrected_row(row: EstimateRow, estimate: Estimate | Insufficient, *, partly: bool) -> EstimateRow:
+    filled = with_estimate(row, estimate)
+    if isinstance(estimate, Insufficient):
+        return filled
+    labelled = {name: getattr(estimate, name) for name in ("n_labelled", "n_labelled_statements", "power")}
+    flags = (*estimate.flags, PARTLY) if partly else estimate.flags
+    return replace(filled, flags=flags, detail={**row.detail, **labelled})
 
 
 def _kappa_row(row: EstimateRow, found: ReviewKappaEntry | MissingReviewKappa) -> EstimateRow:

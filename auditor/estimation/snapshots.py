@@ -178,16 +178,16 @@ def _across(like: EstimateRow, tallies: Tallies) -> Iterator[EstimateRow]:
         yield from _share_rows(row, shares)
 
 
-def _range_row(row: EstimateRow, found: LevelRange | Insufficient) -> EstimateRow:
-    if isinstance(found, Insufficient):
-        return replace(row, missing=found.reason)
+def _range_row(row: EstimateRow, spread: LevelRange | Insufficient) -> EstimateRow:
+    if isinstance(spread, Insufficient):
+        return replace(row, missing=spread.reason)
     detail = {
-        **row.detail, "min": found.min, "max": found.max, "min_at": found.min_at, "max_at": found.max_at,
-        "corrected": found.range_corrected, "left_out": list(found.left_out),
+        **row.detail, "min": spread.min, "max": spread.max, "min_at": spread.min_at, "max_at": spread.max_at,
+        "corrected": spread.range_corrected, "left_out": list(spread.left_out),
     }  # fmt: skip
     return replace(
-        row, value=found.range, low=found.low, high=found.high, n_statements=found.n_statements,
-        method="cluster_bootstrap", flags=tuple(found.flags), detail=detail,
+        row, value=spread.range, low=spread.low, high=spread.high, n_statements=spread.n_statements,
+        method="cluster_bootstrap", flags=tuple(spread.flags), detail=detail,
     )  # fmt: skip
 
 

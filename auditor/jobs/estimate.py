@@ -88,9 +88,9 @@ async def _of_peers(connection: AsyncConnection, config: Config, snapshot: Snaps
     """Read all comparisons that this configuration declares and that have been made."""
     rows: list[EstimateRow] = []
     for entry in compared(config):
-        found = await read_comparison(connection, label_of(entry))
-        if found is not None:
-            rows += peer_rows(found, window_of(config, entry), snapshot)
+        comparison = await read_comparison(connection, label_of(entry))
+        if comparison is not None:
+            rows += peer_rows(comparison, window_of(config, entry), snapshot)
     return rows
 
 
@@ -180,14 +180,14 @@ PEERS: Final = "peers"
 _INTERVAL: Final = "paired_t"
 
 
-def peer_rows(found: StoredComparison, window: float, snapshot: Snapshot) -> Iterator[EstimateRow]:
+def peer_rows(comparison: StoredComparison, window: float, snapshot: Snapshot) -> Iterator[EstimateRow]:
     """Yield the rows of one stored comparison, which covers a window of ``window`` seconds."""
     template = EstimateRow(
-        as_of=snapshot.as_of, deployment=None, origin=found.document.origin, rubric=PEERS,
-        condition=found.domain, window=format_duration(window), since=found.as_of - timedelta(seconds=window),
+        as_of=snapshot.as_of, deployment=None, origin=comparison.document.origin, rubric=PEERS,
+        condition=comparison.domain, window=format_duration(window), since=comparison.as_of - timedelta(seconds=window),
         coder="", metric="peer_deviation", seed=snapshot.seed,
     )  # fmt: skip
-    return _rows(template, found.document)
+    return _rows(template, comparison.document)
 
 
 def _rows(template: EstimateRow, document: StoredPeersDocument) -> Iterator[EstimateRow]:

@@ -70,8 +70,8 @@ async def inputs_digest(
 async def read_inputs(connection: AsyncConnection, domain: str) -> str | None:
     """Read the digest of what a domain's newest comparison was made from; None: it was never compared."""
     query = select(peer_comparisons.c.inputs).where(peer_comparisons.c.domain == domain)
-    found: str | None = (await connection.execute(query)).scalar()
-    return found
+    inputs: str | None = (await connection.execute(query)).scalar()
+    return inputs
 
 
 async def read_comparison(connection: AsyncConnection, domain: str) -> StoredComparison | None:

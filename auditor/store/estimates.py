@@ -99,13 +99,14 @@ class EstimateRow:
     seed: int = 0
 
 
-def with_estimate(row: EstimateRow, found: Estimate | Insufficient) -> EstimateRow:
+def with_estimate(row: EstimateRow, estimate: Estimate | Insufficient) -> EstimateRow:
     """Return a row with an estimate, or with the reason why there is none."""
-    if isinstance(found, Insufficient):
-        return replace(row, missing=found.reason)
+    if isinstance(estimate, Insufficient):
+        return replace(row, missing=estimate.reason)
     return replace(
-        row, value=found.value, low=found.low, high=found.high, n=found.n, n_statements=found.n_statements,
-        n_effective=found.n_effective, method=found.method, flags=found.flags,
+        row, value=estimate.value, low=estimate.low, high=estimate.high, n=estimate.n,
+        n_statements=estimate.n_statements, n_effective=estimate.n_effective, method=estimate.method,
+        flags=estimate.flags,
     )  # fmt: skip
 
 

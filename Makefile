@@ -123,7 +123,7 @@ check: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -q tests/unit/architecture/test_names.py
 
 schemas: $(VENV)/dev.stamp
-	$(BIN)/python -m auditor.documents.schemas docs
+	$(BIN)/python -m auditor.schemas docs
 
 bench: $(VENV)/dev.stamp
 	PYTHONPATH=tests $(BIN)/python -m bench.hot_path $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)

@@ -9,6 +9,7 @@ from auditor.documents.codec import canonical_bytes, decode
 from auditor.documents.estimates import GroupEntry
 from auditor.errors import UsageError
 from auditor.estimation.analysis import Options, read_tallies
+from auditor.estimation.entries import group_entry
 from auditor.estimation.groups import Estimator
 from auditor.estimation.judges import panels
 from auditor.metrics.rates import METRICS
@@ -95,7 +96,7 @@ def measure(
     differ = len(set(judges.values())) > 1
     groups = Estimator(tallies, seed=seed, panel_differs=differ, panels=judges).groups(tuple(by))
     # With the digits of analysis.json.
-    found = [decode(canonical_bytes(group), GroupEntry, "groups") for group in groups]
+    found = [decode(canonical_bytes(group_entry(group)), GroupEntry, "groups") for group in groups]
     frame = frame_of_groups(found, list(by))
     return frame[frame["metric"].isin(wanted)].reset_index(drop=True)
 

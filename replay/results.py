@@ -1,19 +1,19 @@
 """Code the answers of a replay, compare them in pairs, and make ``comparison.json``."""
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
+from msgspec.structs import asdict
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.bulk.engines import BulkEngine
 from auditor.counting.joint import LabelPair
-from auditor.documents.codec import canonical_bytes
+from auditor.documents.codec import json_object
 from auditor.documents.comparison import CallsEntry, CoderEntry, ComparisonDocument, GroupKeyEntry
 from auditor.domain.coding import ABSTAIN, ElaborationReason, SelectionReason
 from auditor.domain.condition import Task
@@ -281,24 +281,23 @@ def _answer(label: AnswerLabels | str | None) -> LabelPair | str:
 
 async def store_exposures(engine: AsyncEngine, document: ComparisonDocument, now: datetime) -> None:
     """Store a document's exposures, and replace earlier ones."""
-    shown = json.loads(canonical_bytes(document))
     async with transaction(engine) as connection:
-        await replace_exposures(connection, shown["replay"], list(exposure_rows(shown, now)))
+        await replace_exposures(connection, document.replay, list(exposure_rows(document, now)))
 
 
-def exposure_rows(document: Mapping[str, Any], now: datetime) -> Iterator[ExposureRow]:
+def exposure_rows(document: ComparisonDocument, now: datetime) -> Iterator[ExposureRow]:
     """Yield the rows to store; none if another deployment was asked, because the answers are of two deployments."""
-    if document["to"] is not None:
+    if document.to is not None:
         return
-    for group in document["groups"]:
-        for metric, exposure in group["exposure"].items():
+    for group in document.groups:
+        for metric, entry in group.exposure.items():
             yield ExposureRow(
-                replay_id=document["replay"],
+                replay_id=document.replay,
                 concluded_at=now,
-                selection=document["select"],
-                **group["by"],
-                rubric=group["rubric"],
-                claim=group["claim"],
+                selection=document.select,
+                **asdict(group.by),
+                rubric=group.rubric,
+                claim=group.claim,
                 metric=metric,
-                exposure=exposure,
+                exposure=json_object(entry),
             )

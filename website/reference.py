@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from auditor.documents.schemas import DOCUMENTS, file_name
 from auditor.export.families import action_family, estimate_families, job_family, silence_family
 from auditor.export.process_series import CODINGS, process_registry
+from auditor.schemas import DOCUMENTS, file_name
 from gateway.recording.telemetry import families
 
 _SERIES: Final = """# Series

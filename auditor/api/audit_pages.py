@@ -26,6 +26,7 @@ from auditor.api.requests import known_filters
 from auditor.api.session import person_of, read_form, require_role
 from auditor.config import Config
 from auditor.domain.keys import KeyRole
+from auditor.estimation.groups import Group
 from auditor.instrument.designs import FACTORS, Design
 from auditor.probes.choice import command
 from auditor.report.wording import points_text
@@ -128,7 +129,7 @@ async def _plan_status_page(request: web.Request) -> web.Response:
         most_counted=MOST_COUNTED,
         others=others,
         answers={name: plan_answers_of(plan, name) for name in one["estimates"]},
-        cells={name: plan_cells_of(plan, name, entries) for name, entries in one["estimates"].items()},
+        cells={name: plan_cells_of(plan, name, group) for name, group in one["estimates"].items()},
         may_change=person_of(request).role.includes(KeyRole.ADMIN),
     )
 
@@ -165,7 +166,7 @@ def _pair(plan: str, other: str, pair: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _side(plan: str, deployment: str, estimates: Mapping[str, Any] | None) -> dict[str, Any]:
+def _side(plan: str, deployment: str, estimates: Group | None) -> dict[str, Any]:
     return {
         "estimates": estimates,
         "cells": None if estimates is None else plan_cells_of(plan, deployment, estimates),

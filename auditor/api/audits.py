@@ -4,7 +4,9 @@ A started plan is sent by a job of the auditor (``auditor.jobs.console_runs``).
 """
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
@@ -40,6 +42,7 @@ _MOST_DRAWS: Final = 1000
 #: Calls of an audit that are counted and estimated whenever it is opened; of more only where ``count=all`` asks for it.
 MOST_COUNTED: Final = 20_000
 COUNT_ALL: Final = "all"
+_dumps: Final = partial(json.dumps, default=headline_entries)  #: writes groups as their headline measures
 
 
 def routes() -> list[web.RouteDef]:
@@ -231,7 +234,7 @@ async def read_audits(request: web.Request) -> list[dict[str, Any]]:
 
 
 async def read_audit(request: web.Request) -> dict[str, Any]:
-    """Return one plan with its progress, cost and estimates.
+    """Return one plan with its progress, its cost and the group of each deployment.
 
     Of more than ``MOST_COUNTED`` calls only those numbers that are stored are read, unless ``count=all`` is given.
 
@@ -285,7 +288,7 @@ async def _count(request: web.Request, config: Config, plan_id: str) -> dict[str
             }
             for name, one in sorted(spent.items())
         },
-        "estimates": {name: headline_entries(group) for name, group in sorted(groups.items())},
+        "estimates": dict(sorted(groups.items())),
     }
 
 
@@ -307,12 +310,11 @@ def _stored_counts(progress: Sequence[PlanProgress]) -> dict[str, Any]:
 
 
 def _status_entry(one: PlanStatus) -> dict[str, Any]:
-    names = ("deployment", "planned", "answered", "failed", "remaining", "coded")
-    return {name: getattr(one, name) for name in names}
+    return {name: getattr(one, name) for name in ("deployment", "planned", "answered", "failed", "remaining", "coded")}
 
 
 async def compare_audits(request: web.Request) -> dict[str, Any]:
-    """Compare two plans at each deployment that both asked; at two, if each asked one only."""
+    """Compare two plans, with their groups, at each deployment that both asked; at two, if each asked one only."""
     config = request.app[CONFIG]()
     known_filters(request, ())
     async with open_coders(config, asking=False) as coders:
@@ -347,8 +349,8 @@ def _compare(
             {
                 "deployment": name,
                 "other_deployment": against,
-                "estimates": headline_entries(groups[0][name]) if name in groups[0] else None,
-                "other_estimates": headline_entries(groups[1][against]) if against in groups[1] else None,
+                "estimates": groups[0].get(name),
+                "other_estimates": groups[1].get(against),
                 "ber_union_full_difference": compare_plans(first, second, name, against),
             }
             for name, against in pairs
@@ -377,7 +379,7 @@ async def _start_json(request: web.Request) -> web.Response:
 
 
 async def _status_json(request: web.Request) -> web.Response:
-    return web.json_response(await read_audit(request))
+    return web.json_response(await read_audit(request), dumps=_dumps)
 
 
 async def _stop_json(request: web.Request) -> web.Response:
@@ -393,4 +395,4 @@ async def _resume_json(request: web.Request) -> web.Response:
 
 
 async def _compare_json(request: web.Request) -> web.Response:
-    return web.json_response(await compare_audits(request))
+    return web.json_response(await compare_audits(request), dumps=_dumps)

@@ -17,7 +17,7 @@ validates it and generates its published schema (``docs/*.schema.json``). To add
      ``missing: Reason``, and use ``ThisEntry | MissingThis``. Classes of one union differ in their required keys.
    - A key that Python does not allow as a name: ``from_: str = msgspec.field(name="from")``.
 
-2. Enter it in ``auditor.documents.schemas.DOCUMENTS`` and run ``make schemas``. A test fails where a committed schema
+2. Enter it in ``auditor.schemas.DOCUMENTS`` and run ``make schemas``. A test fails where a committed schema
    is not what the classes generate.
 3. Write it with ``codec.canonical_bytes(document)`` and read it with ``codec.decode(content, XDocument, name)``. Code
    that has a document in memory passes the object on; nobody reads it as a dictionary.

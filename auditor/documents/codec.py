@@ -27,6 +27,11 @@ def canonical_bytes(value: Json | Document) -> bytes:
     return text.encode("utf-8") + b"\n"
 
 
+def json_object(document: Document) -> dict[str, Any]:
+    """Return a document as the JSON object that ``canonical_bytes`` writes: the same keys and digits."""
+    return cast("dict[str, Any]", _plain(document))
+
+
 def _plain(value: object) -> object:
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}") + 0.0  # adding 0.0 turns -0.0 into 0.0

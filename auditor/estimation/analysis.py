@@ -12,15 +12,16 @@ from auditor.counting.files import RowCounter
 from auditor.counting.rows import STATEMENT, row_decoder
 from auditor.counting.tallies import GROUP_FIELDS, Reviewed, Tallies, scalar_key
 from auditor.documents.analysis import AnalysisDocument, ReviewsEntry, SliceEntry, SliceValue
-from auditor.documents.estimates import GroupEntry, LevelEntry
+from auditor.documents.estimates import LevelEntry
 from auditor.documents.jsonl import BadRow, Rows, Source
 from auditor.errors import UsageError
 from auditor.estimation.clusters import clusters_entry
 from auditor.estimation.contrasts import additivity, dominance, sign_flips
 from auditor.estimation.design import design
 from auditor.estimation.direction import DirectionEstimator
+from auditor.estimation.entries import condition_entry, group_entry, pool
 from auditor.estimation.generalizability import OUTCOMES, generalizability
-from auditor.estimation.groups import CONDITION, Estimator, condition_entry, group_profiles, pool
+from auditor.estimation.groups import CONDITION, Estimator, Group, group_profiles
 from auditor.estimation.judges import judge_kappas, judge_means, panel, panel_substitution, panel_swap, panels
 from auditor.estimation.levels import interaction, levels, means
 from auditor.estimation.mitigation import mitigation, tradeoff
@@ -139,8 +140,8 @@ class _Analysis:
         deployments = self._estimator.groups(("deployment",))
         shares = [row for scope in scopes(tallies) for row in variation.shares(scope)]
         shares += [row for scope in self._asked for row in variation.deployment_shares(scope, panel_differs=differs)]
-        conditions = [condition_entry(group) for group in self._estimator.groups(("deployment", *FACTORS))]
-        cells = [condition_entry(group) for group in self._estimator.groups(FACTORS) if group.rubric == STATEMENT]
+        conditions = self._estimator.groups(("deployment", *FACTORS))
+        cells = [group for group in self._estimator.groups(FACTORS) if group.rubric == STATEMENT]
         pooled, stated_pool = self._estimator.groups(()), pool(tallies)
         named = {name: sorted(judges) for name, judges in self._panels.items()}
         stated = [scope for scope in self._scopes if scope.rubric == STATEMENT]
@@ -154,10 +155,10 @@ class _Analysis:
             n_rows=int(tallies.count.sum()),
             n_skipped=tallies.skipped,
             panels=named,
-            groups=[*(self._estimator.groups(by) if by else []), *pooled],
-            deployments=deployments,
-            conditions=conditions,
-            cells=cells,
+            groups=[group_entry(group) for group in (*(self._estimator.groups(by) if by else ()), *pooled)],
+            deployments=[group_entry(group) for group in deployments],
+            conditions=[condition_entry(group) for group in conditions],
+            cells=[condition_entry(group) for group in cells],
             direction=direction.directions(),
             response_styles=direction.styles(),
             slices=self._slices(),
@@ -211,7 +212,7 @@ class _Analysis:
     def _slice_values(self, name: str) -> dict[str, list[SliceValue]]:
         """Return the entries of each value of a field, by rubric."""
         out: dict[str, list[SliceValue]] = {}
-        deployments: dict[tuple[object, str], list[GroupEntry]] = {}
+        deployments: dict[tuple[object, str], list[Group]] = {}
         for group in self._estimator.groups((name, "deployment")):
             deployments.setdefault((scalar_key(group.by[name]), group.rubric), []).append(group)
         parts = zip(group_profiles(self._tallies, (name,)), self._estimator.groups((name,)), strict=True)
@@ -221,7 +222,7 @@ class _Analysis:
         return out
 
     def _slice_value(
-        self, name: str, profiles: Sequence[int], pooled: GroupEntry, deployments: Sequence[GroupEntry]
+        self, name: str, profiles: Sequence[int], pooled: Group, deployments: Sequence[Group]
     ) -> SliceValue:
         compared: list[Scope] = []  # the value's rows, pooled and by deployment
         if pooled.rubric == STATEMENT and pooled.n_statements >= MIN_STATEMENTS:
@@ -232,8 +233,8 @@ class _Analysis:
         return SliceValue(
             value=pooled.by[name],
             n_statements=pooled.n_statements,
-            pooled=pooled,
-            deployments=deployments,
+            pooled=group_entry(pooled),
+            deployments=[group_entry(group) for group in deployments],
             eta_squared=[row for scope in compared[:1] for row in self._variation.shares(scope)],
             horizontal=[self._variation.range_over(scope, _SLICE_RANGE, "task") for scope in compared],
             levels=[row for scope in compared[:1] for row in self._levels(scope)],

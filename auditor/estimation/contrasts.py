@@ -19,11 +19,12 @@ from auditor.documents.contrasts import (
     MissingSignFlip,
     SignFlipEntry,
 )
-from auditor.documents.estimates import BoundedEntry, ConditionEntry, EstimateEntry
+from auditor.documents.estimates import BoundedEntry
 from auditor.domain.condition import Factor
-from auditor.domain.estimate import Insufficient
+from auditor.domain.estimate import Estimate, Insufficient
 from auditor.estimation.grid import Grid
-from auditor.estimation.variation import Scope, few_flags
+from auditor.estimation.groups import Group
+from auditor.estimation.variation import SHARED, Scope, few_flags
 from auditor.metrics.additivity import Contrasts, additivity_contrasts, find_squares
 from auditor.metrics.estimate import MIN_STATEMENTS
 from auditor.metrics.rates import METRICS
@@ -35,7 +36,6 @@ ADDED: Final = "ber_sel_full"
 #: How many times the next share a dominating share is (BiAxisAudit section V-B).
 DOMINATES: Final = 2.0
 _DOMINANT: Final[Factor] = "task"
-_SHARED: Final = "ber_union_full"
 
 
 def additivity(
@@ -101,29 +101,27 @@ def _bounded(found: Simultaneous, place: int) -> BoundedEntry:
     return BoundedEntry(value=float(found.value[place]), low=float(found.low[place]), high=float(found.high[place]))
 
 
-def sign_flips(
-    conditions: Iterable[ConditionEntry], cells: Iterable[ConditionEntry]
-) -> list[SignFlipEntry | MissingSignFlip]:
+def sign_flips(conditions: Iterable[Group], cells: Iterable[Group]) -> list[SignFlipEntry | MissingSignFlip]:
     """Return the entries of ``sign_flips``: in how many conditions DNI changes its sign (BiAxisAudit Figure 8).
 
     Parameters
     ----------
     conditions, cells
-        The document's entries by deployment and condition, and by condition.
+        The groups by deployment and condition, and by condition.
 
     Returns
     -------
     list
         Of all deployments together and of each one. Nothing where fewer than two conditions were asked.
     """
-    parts: dict[str | None, list[ConditionEntry]] = {None: [entry for entry in cells if entry.rubric == STATEMENT]}
-    for entry in conditions:
-        if entry.rubric == STATEMENT:
-            parts.setdefault(str(entry.by["deployment"]), []).append(entry)
+    parts: dict[str | None, list[Group]] = {None: [group for group in cells if group.rubric == STATEMENT]}
+    for group in conditions:
+        if group.rubric == STATEMENT:
+            parts.setdefault(str(group.by["deployment"]), []).append(group)
     out = []
     for deployment, own in parts.items():
         by = {} if deployment is None else {"deployment": deployment}
-        found = {cast("Levels", tuple(str(entry.by[factor]) for factor in FACTORS)): entry for entry in own}
+        found = {cast("Levels", tuple(str(group.by[factor]) for factor in FACTORS)): group for group in own}
         asked = sorted(found)
         kept = [asked[index] for index in crossing(asked)] or asked
         if len(kept) > 1:
@@ -131,14 +129,14 @@ def sign_flips(
     return out
 
 
-def _flips(by: Mapping[str, str], own: Mapping[Levels, ConditionEntry]) -> SignFlipEntry | MissingSignFlip:
-    dni = {levels: found for levels, entry in own.items() if isinstance(found := entry.metrics["dni"], EstimateEntry)}
+def _flips(by: Mapping[str, str], own: Mapping[Levels, Group]) -> SignFlipEntry | MissingSignFlip:
+    dni = {levels: found for levels, group in own.items() if isinstance(found := group.metrics["dni"], Estimate)}
     base = dni.get(BASELINE)
     if base is None:
         reason = "no DNI at the baseline condition" if BASELINE in own else "the baseline condition was not asked"
         return MissingSignFlip(rubric=STATEMENT, by=by, missing=reason)
     compared = [levels for levels in dni if levels != BASELINE]
-    flips = [flip for levels in compared if not isinstance(flip := own[levels].sign_flip, Missing)]
+    flips = [flip for levels in compared if not isinstance(flip := own[levels].sign_flip, Insufficient)]
     return SignFlipEntry(
         rubric=STATEMENT,
         by=by,
@@ -178,12 +176,12 @@ def dominance(shares: Iterable[VarianceShareEntry | MissingVarianceShare]) -> li
     known = [each for each in found if isinstance(each, CategoryDominance)]
     if not known:
         reason = f"no category has shares of the {_DOMINANT} and of another factor"
-        return [MissingDominance(rubric=STATEMENT, outcome=_SHARED, missing=reason)]
+        return [MissingDominance(rubric=STATEMENT, outcome=SHARED, missing=reason)]
     named = {each.category for each in known}
     return [
         DominanceEntry(
             rubric=STATEMENT,
-            outcome=_SHARED,
+            outcome=SHARED,
             factor=_DOMINANT,
             times=DOMINATES,
             n_categories=len(known),

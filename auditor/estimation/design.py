@@ -9,7 +9,8 @@ from auditor.counting.joint import FREE_TASKS
 from auditor.counting.rows import STATEMENT
 from auditor.documents.analysis import PoolEntry
 from auditor.documents.design import BenchmarkEntry, DesignEntry, Format
-from auditor.documents.estimates import ConditionEntry, GroupEntry
+from auditor.estimation.groups import Group
+from auditor.metrics.bounds import layer_sizes
 
 _NAME: Final = "this audit"
 _UNIT: Final = "answers of a deployment"
@@ -37,9 +38,9 @@ PUBLISHED: Final = (
 
 
 def design(
-    pooled: Sequence[GroupEntry],
-    deployments: Sequence[GroupEntry],
-    conditions: Sequence[ConditionEntry],
+    pooled: Sequence[Group],
+    deployments: Sequence[Group],
+    conditions: Sequence[Group],
     pool: Sequence[PoolEntry],
     panels: Mapping[str, Sequence[str]],
 ) -> list[DesignEntry]:
@@ -47,14 +48,16 @@ def design(
 
     Parameters
     ----------
-    pooled, deployments, conditions, pool, panels
-        The document's entries of those names; ``pooled``: the groups of all rows.
+    pooled, deployments, conditions
+        The groups of all rows, by deployment, and by deployment and condition.
+    pool, panels
+        The document's entries of those names.
     """
-    whole = next((entry for entry in pooled if entry.rubric == STATEMENT), None)
+    whole = next((group for group in pooled if group.rubric == STATEMENT), None)
     if whole is None:
         return []
-    sizes = [entry.n for entry in deployments if entry.rubric == STATEMENT]
-    asked = {tuple(str(entry.by[factor]) for factor in FACTORS) for entry in conditions if entry.rubric == STATEMENT}
+    sizes = [group.n for group in deployments if group.rubric == STATEMENT]
+    asked = {tuple(str(group.by[factor]) for factor in FACTORS) for group in conditions if group.rubric == STATEMENT}
     levels: dict[str, list[str]] = {
         factor: sorted({each[place] for each in asked}, key=partial(level_order, factor))
         for place, factor in enumerate(FACTORS)
@@ -70,6 +73,7 @@ def design(
         prompt_factors=[factor for factor in FACTORS if len(levels[factor]) > 1],
         layered=whole.n_eligible > 0,
     )
+    n_selection, n_elaboration = layer_sizes(whole.totals)
     categories = {each.category for entry in pool for each in entry.categories if each.category is not None}
     return [
         DesignEntry(
@@ -82,8 +86,8 @@ def design(
             n=whole.n,
             n_fewest=min(sizes, default=0),
             n_most=max(sizes, default=0),
-            n_selection=whole.n_selection,
-            n_elaboration=whole.n_elaboration,
+            n_selection=n_selection,
+            n_elaboration=n_elaboration,
             n_eligible=whole.n_eligible,
             judges=sorted({judge for judges in panels.values() for judge in judges}),
             benchmarks=[*PUBLISHED, own],

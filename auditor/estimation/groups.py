@@ -1,42 +1,22 @@
-"""Estimate groups of rows: rates with intervals, coverage, bounds and verdicts."""
+"""Estimate groups of rows: rates with intervals, coverage and verdicts. ``entries`` writes them into documents."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from msgspec import UNSET
-from msgspec.structs import replace
 
 from auditor.counting.conditions import BASELINE, FACTORS
-from auditor.counting.joint import Floats, Ints, JointTable, label_counts
-from auditor.counting.rows import STATEMENT
+from auditor.counting.joint import Floats, Ints, JointTable
 from auditor.counting.tallies import GroupKey, Scalar, Tallies, scalar_key
-from auditor.documents.analysis import CategoryEntry, PoolEntry
-from auditor.documents.base import Missing, or_missing
-from auditor.documents.estimates import (
-    AbstainEntry,
-    ConditionEntry,
-    CountsEntry,
-    GroupEntry,
-    MisreadingEntry,
-    estimate_entry,
-)
+from auditor.documents.estimates import CoverageEntry
 from auditor.domain.estimate import Corrected, Estimate, Insufficient
 from auditor.domain.readers import divergence_refusal
-from auditor.estimation.grid import rubric_profiles
-from auditor.metrics.bounds import coverage, failure_bounds, layer_sizes
+from auditor.metrics.bounds import coverage
 from auditor.metrics.corrected import CORRECTED, CORRECTED_PAIRS
-from auditor.metrics.divergence import (
-    Trap,
-    cancellation_trap,
-    corrected_trap,
-    fourfold_counts,
-    misreading,
-    qe_fold,
-    sign_flip,
-)
+from auditor.metrics.divergence import Trap, cancellation_trap, corrected_trap, fourfold_counts, sign_flip
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS, estimate
 from auditor.metrics.rates import METRICS
 from auditor.reviews.labelled_rows import Corrections
@@ -47,11 +27,41 @@ CONDITION: Final = "condition"
 #: Why there is no rate of endorsement.
 NO_CLAIM: Final = Insufficient(reason="rubric proposition without claim stereotype")
 
-#: What a condition's entry keeps of a group.
+#: The measures by which conditions are compared.
 CONDITION_METRICS: Final = ("ber_sel_full", "ber_elab_full", "ber_union_full", "ber_cor", "ir", "dni")
 
 #: The values by which a group is formed, and its rubric.
 _ValuesKey = tuple[tuple[Scalar, ...], str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Group:
+    """What is estimated of one group of rows."""
+
+    by: Mapping[str, Scalar]  #: what the rows have in common, by field
+    rubric: str
+    has_claim: bool  #: whether endorsement of the rows' propositions is endorsement of a stereotype
+    n: int  #: responses, those that never came included
+    n_statements: int
+    n_effective: float | None  #: Kish's effective number of responses; None where all have the same weight
+    totals: Ints  #: shape ``joint.SHAPE``: responses by cell
+    weighted_totals: Floats  #: the same, each response with its weight
+    sel_abstains: Mapping[str, int]  #: responses without a label of the selection, by reason
+    elab_abstains: Mapping[str, int]  #: the same of the elaboration
+    metrics: Mapping[str, Estimate | Insufficient]
+    cancellation_trap: Trap | Insufficient
+    sign_flip: bool | Insufficient  #: whether DNI has another sign than at the baseline
+    flags: tuple[str, ...]
+
+    @property
+    def n_eligible(self) -> int:
+        """Responses with a label on both layers."""
+        return int(fourfold_counts(self.totals.astype(np.float64)).sum())
+
+    @property
+    def coverage(self) -> CoverageEntry:
+        """Shares of the responses, with their weights."""
+        return coverage(self.weighted_totals)
 
 
 def profile_value(tallies: Tallies, profile: GroupKey, name: str) -> Scalar:
@@ -93,10 +103,10 @@ class Estimator:
         self._corrections = None if tallies.reviewed is None else Corrections(tallies)
         self._seed = seed
         self._panel_differs = panel_differs
-        self._done: dict[tuple[int, ...], GroupEntry] = {}
+        self._done: dict[tuple[int, ...], Group] = {}
         self._dni: dict[tuple[int, ...], Estimate | Insufficient] = {}
 
-    def groups(self, by: Sequence[str]) -> list[GroupEntry]:
+    def groups(self, by: Sequence[str]) -> list[Group]:
         """Estimate every group of a partition."""
         fixed = [name for name in by if name not in {*FACTORS, CONDITION}]
         baselines = self._baselines(fixed)
@@ -116,9 +126,7 @@ class Estimator:
                 out.setdefault((values, profile.rubric), []).append(index)
         return out
 
-    def _group(
-        self, by: Mapping[str, Scalar], rubric: str, profiles: Sequence[int], baseline: Sequence[int]
-    ) -> GroupEntry:
+    def _group(self, by: Mapping[str, Scalar], rubric: str, profiles: Sequence[int], baseline: Sequence[int]) -> Group:
         key = tuple(profiles)
         if key in self._done:  # e.g. one task asked under one condition; nothing but the name (and its flip) differs
             flip = self._flip(self._dni[key], key, tuple(baseline))
@@ -128,10 +136,9 @@ class Estimator:
 
     def _estimate(
         self, by: Mapping[str, Scalar], rubric: str, profiles: tuple[int, ...], baseline: tuple[int, ...]
-    ) -> GroupEntry:
+    ) -> Group:
         entries = self._tallies.entries(profiles)
         table = self._tallies.table(entries)
-        totals, weighted = table.totals, table.weighted_totals
         claimed = all(self._tallies.profiles[index].has_claim for index in profiles)
         metrics: dict[str, Estimate | Insufficient] = {
             metric.name: estimate(metric, table, seed=self._seed) if claimed or not metric.endorsement else NO_CLAIM
@@ -143,33 +150,23 @@ class Estimator:
             metrics |= {
                 name: each if claimed or not _is_endorsement(name) else NO_CLAIM for name, each in found.items()
             }
-        n_selection, n_elaboration = layer_sizes(totals)
-        n11, n10, n01, n00 = (int(count) for count in fourfold_counts(totals.astype(np.float64)))
-        bounds = failure_bounds(weighted)
-        ir = metrics["ir"]
-        flags = [FEW_CLUSTERS] if table.n_clusters < ENOUGH_STATEMENTS else []
-        return GroupEntry(
+        few = (FEW_CLUSTERS,) if table.n_clusters < ENOUGH_STATEMENTS else ()
+        sel_abstains, elab_abstains = self._abstains(entries)
+        return Group(
             by=by,
             rubric=rubric,
+            has_claim=claimed,
             n=table.n,
-            n_selection=n_selection,
-            n_elaboration=n_elaboration,
-            n_eligible=n11 + n10 + n01 + n00,
             n_statements=table.n_clusters,
-            n_effective=UNSET if table.weight is None else table.effective,
-            coverage=coverage(weighted),
-            joint=label_counts(totals),
-            counts=CountsEntry(n11=n11, n10=n10, n01=n01, n00=n00),
-            abstain=self._abstain(entries),
-            metrics={name: estimate_entry(found) for name, found in metrics.items()},
-            bounds={
-                m.name: bounds[m.name] for m in METRICS.values() if m.name in bounds and (claimed or not m.endorsement)
-            },
-            cancellation_trap=or_missing(self._trap(profiles, metrics, table)),
+            n_effective=None if table.weight is None else table.effective,
+            totals=table.totals,
+            weighted_totals=table.weighted_totals,
+            sel_abstains=sel_abstains,
+            elab_abstains=elab_abstains,
+            metrics=metrics,
+            cancellation_trap=self._trap(profiles, metrics, table),
             sign_flip=self._flip(metrics["dni"], profiles, baseline),
-            qe_fold=or_missing(ir if isinstance(ir, Insufficient) else qe_fold(weighted)),
-            misreading=_misreading(ir, metrics["dni"], weighted),
-            flags=flags + (["panel_differs"] if self._panel_differs else []),
+            flags=few + (("panel_differs",) if self._panel_differs else ()),
         )
 
     def _trap(
@@ -187,18 +184,21 @@ class Estimator:
         touched = np.unique(self._tallies.cluster[self._tallies.entries(profiles)])
         return corrected_trap(ir, dni, self._corrections.dni_interval(profiles, touched, table, conf=0.90))
 
-    def _flip(self, dni: Estimate | Insufficient, key: tuple[int, ...], baseline: tuple[int, ...]) -> bool | Missing:
+    def _flip(
+        self, dni: Estimate | Insufficient, key: tuple[int, ...], baseline: tuple[int, ...]
+    ) -> bool | Insufficient:
         if baseline == key:
-            return Missing(missing="this is the baseline condition")
+            return Insufficient(reason="this is the baseline condition")
         refused = panel_refusal(self._tallies, self._panels, key)
         if refused is not None:
-            return or_missing(refused)
+            return refused
         if baseline and baseline not in self._dni:
             table = self._tallies.table(self._tallies.entries(baseline))
             self._dni[baseline] = estimate(METRICS["dni"], table, seed=self._seed)
-        return or_missing(sign_flip(dni, self._dni.get(baseline)))
+        return sign_flip(dni, self._dni.get(baseline))
 
-    def _abstain(self, entries: Ints) -> AbstainEntry:
+    def _abstains(self, entries: Ints) -> tuple[Counter[str], Counter[str]]:
+        """Count the responses without a label of the selection, and of the elaboration, by reason."""
         outcomes, counts = self._tallies.outcome[entries], self._tallies.count[entries]
         totals = np.bincount(outcomes, weights=counts, minlength=len(self._tallies.outcomes))
         sel: Counter[str] = Counter()
@@ -208,7 +208,7 @@ class Estimator:
                 sel[outcome.sel_reason] += int(total)
             if total and outcome.elab_reason:
                 elab[outcome.elab_reason] += int(total)
-        return AbstainEntry(sel=sel, elab=elab)
+        return sel, elab
 
 
 def _is_endorsement(corrected: str) -> bool:
@@ -222,49 +222,3 @@ def panel_refusal(
     names = sorted({tallies.profiles[index].deployment for index in profiles})
     refused = (divergence_refusal(panels.get(name, frozenset())) for name in names)
     return next((each for each in refused if each is not None), None)
-
-
-def _misreading(
-    ir: Estimate | Insufficient, dni: Estimate | Insufficient, totals: Floats
-) -> dict[str, MisreadingEntry | Missing]:
-    for each in (ir, dni):
-        if isinstance(each, Insufficient):
-            return dict.fromkeys(("ir", "dni"), Missing(missing=each.reason))
-    assert isinstance(ir, Estimate)
-    assert isinstance(dni, Estimate)
-    return {**misreading(ir, dni, totals)}
-
-
-def condition_entry(group: GroupEntry) -> ConditionEntry:
-    """Return a group without its tables, with the measures by which conditions are compared."""
-    return ConditionEntry(
-        by=group.by,
-        rubric=group.rubric,
-        n=group.n,
-        n_eligible=group.n_eligible,
-        n_statements=group.n_statements,
-        coverage=group.coverage,
-        metrics={name: group.metrics[name] for name in CONDITION_METRICS},
-        sign_flip=group.sign_flip,
-        flags=group.flags,
-    )
-
-
-def pool(tallies: Tallies) -> list[PoolEntry]:
-    """Return the entry of ``pool``: how many statements there are, in all and by category (BiAxisAudit Table V).
-
-    A statement that rows put in two categories counts in both; rows without a category come last.
-    """
-    profiles = rubric_profiles(tallies, STATEMENT)
-    if not profiles:
-        return []
-    by_category: dict[str | None, list[int]] = {}
-    for index in profiles:
-        by_category.setdefault(tallies.profiles[index].category, []).append(index)
-    names = sorted(by_category, key=lambda name: (name is None, name or ""))
-    categories = [CategoryEntry(category=name, n_statements=_count(tallies, by_category[name])) for name in names]
-    return [PoolEntry(rubric=STATEMENT, n_statements=_count(tallies, profiles), categories=categories)]
-
-
-def _count(tallies: Tallies, profiles: Sequence[int]) -> int:
-    return len(np.unique(tallies.statement[tallies.entries(profiles)]))

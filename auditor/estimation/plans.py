@@ -7,8 +7,8 @@ import numpy as np
 from msgspec import to_builtins
 
 from auditor.counting.stored import tallies_of
-from auditor.documents.estimates import GroupEntry
-from auditor.estimation.groups import Estimator
+from auditor.documents.estimates import estimate_entry
+from auditor.estimation.groups import Estimator, Group
 from auditor.metrics.estimate import MIN_STATEMENTS
 from auditor.stats.differences import paired, t_interval
 
@@ -17,7 +17,7 @@ HEADLINES: Final = ("ber_union_full", "ir", "dni")
 _ENDORSING: Final = frozenset({"E", "QE"})
 
 
-def estimate_plan(rows: Sequence[Mapping[str, Any]], seed: int) -> dict[str, GroupEntry]:
+def estimate_plan(rows: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Group]:
     """Estimate the answers to a plan by deployment.
 
     Parameters
@@ -34,14 +34,14 @@ def estimate_plan(rows: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Gro
     return {str(group.by["deployment"]): group for group in estimator.groups(("deployment",))}
 
 
-def headline_entries(group: GroupEntry) -> dict[str, Any]:
+def headline_entries(group: Group) -> dict[str, Any]:
     """Return the headline measures of a group as JSON, with the numbers of answers and statements."""
     return {
         "n": group.n,
         "n_eligible": group.n_eligible,
         "n_statements": group.n_statements,
         "coverage": group.coverage.eligible,
-        **{name: to_builtins(group.metrics[name]) for name in HEADLINES},
+        **{name: to_builtins(estimate_entry(group.metrics[name])) for name in HEADLINES},
     }
 
 

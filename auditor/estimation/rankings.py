@@ -21,10 +21,9 @@ from auditor.documents.conditions import (
     RankEntry,
     VendorEntry,
 )
-from auditor.documents.estimates import EstimateEntry, GroupEntry
-from auditor.domain.estimate import Insufficient
+from auditor.domain.estimate import Estimate, Insufficient
 from auditor.estimation.grid import Grid, rubric_profiles
-from auditor.estimation.groups import NO_CLAIM
+from auditor.estimation.groups import NO_CLAIM, Group
 from auditor.estimation.variation import OTHER_PANELS, few_flags
 from auditor.metrics.divergence import fourfold_counts
 from auditor.metrics.estimate import MIN_STATEMENTS
@@ -49,7 +48,7 @@ _NAMES: Final = ("ber_sel", "ber_elab", "ber_cor", "ber_union", "ir", "dni", "ir
 
 
 def agreement(
-    tallies: Tallies, deployments: Sequence[GroupEntry], *, panel_differs: bool, seed: int, n_boot: int
+    tallies: Tallies, deployments: Sequence[Group], *, panel_differs: bool, seed: int, n_boot: int
 ) -> list[AgreementEntry | MissingAgreement]:
     """Return the entries of ``agreement``: deployments ranked by selection and by elaboration, for each rubric.
 
@@ -69,11 +68,11 @@ def agreement(
     return out
 
 
-def _layer_rates(deployments: Iterable[GroupEntry]) -> dict[str, list[float]]:
+def _layer_rates(deployments: Iterable[Group]) -> dict[str, list[float]]:
     """Return selection's and elaboration's rate of each deployment that has both."""
     rates = {
         str(group.by["deployment"]): [
-            found.value for name in LAYERS if isinstance(found := group.metrics[name], EstimateEntry)
+            found.value for name in LAYERS if isinstance(found := group.metrics[name], Estimate)
         ]
         for group in deployments
     }

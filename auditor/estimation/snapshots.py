@@ -10,24 +10,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from msgspec import UnsetType
-
 from auditor.counting.conditions import BASELINE, FACTORS
 from auditor.counting.rows import Vote
 from auditor.counting.stored import Row, condition_of, tallies_of
 from auditor.counting.tallies import Tallies
 from auditor.documents.agreement import MissingKappa
-from auditor.documents.base import Missing
-from auditor.documents.conditions import MissingRange, MissingVarianceShare, RangeEntry, VarianceShareEntry
-from auditor.documents.estimates import EstimateEntry, GroupEntry
+from auditor.documents.conditions import LevelRange
 from auditor.domain.coding import ABSTAIN
-from auditor.estimation.groups import Estimator
+from auditor.domain.estimate import Insufficient
+from auditor.estimation.groups import Estimator, Group
 from auditor.estimation.judges import judge_kappas
-from auditor.estimation.variation import Variation, scopes
+from auditor.estimation.variation import EVERYWHERE, RANGED, Variation, scopes
 from auditor.metrics.estimate import MIN_STATEMENTS
 from auditor.metrics.rates import METRICS
+from auditor.metrics.shares import Shares
 from auditor.reviews.corrections import ReviewSample, corrected_rows
-from auditor.store.estimates import EstimateRow
+from auditor.store.estimates import EstimateRow, with_estimate
 
 #: Bootstrap replicates of the ranges over conditions, as in reports.
 N_BOOT: Final = 2000
@@ -143,33 +141,25 @@ def _conditions(
             yield from _group_rows(replace(like, condition=cell_name), group)
 
 
-def _group_rows(like: EstimateRow, group: GroupEntry) -> Iterator[EstimateRow]:
+def _group_rows(like: EstimateRow, group: Group) -> Iterator[EstimateRow]:
+    n_eligible, coverage = group.n_eligible, group.coverage
     own = replace(
         like, deployment=str(group.by["deployment"]), n=group.n, n_statements=group.n_statements,
-        n_eligible=group.n_eligible, coverage=group.coverage.eligible,
+        n_eligible=n_eligible, coverage=coverage.eligible,
     )  # fmt: skip
     for name, metric in METRICS.items():
-        estimate = group.metrics[name]
         row = replace(own, metric=metric.series.name, layer=metric.layer, base=metric.base)
-        yield replace(row, missing=estimate.missing) if isinstance(estimate, Missing) else _known(row, estimate)
-    shares = {"structural": group.coverage.structural, "failed": group.coverage.failed}
-    yield replace(own, metric="coverage", value=group.coverage.eligible, detail=shares, flags=tuple(group.flags))
-    yield replace(own, metric="eligible_responses", value=float(group.n_eligible))
-    effective = float(group.n) if isinstance(group.n_effective, UnsetType) else group.n_effective
+        yield with_estimate(row, group.metrics[name])
+    shares = {"structural": coverage.structural, "failed": coverage.failed}
+    yield replace(own, metric="coverage", value=coverage.eligible, detail=shares, flags=group.flags)
+    yield replace(own, metric="eligible_responses", value=float(n_eligible))
+    effective = float(group.n) if group.n_effective is None else group.n_effective
     yield replace(own, metric="effective_responses", value=effective)
     trap = replace(own, metric="cancellation_trap", base="eligible")
-    if isinstance(group.cancellation_trap, Missing):
-        yield replace(trap, missing=group.cancellation_trap.missing)
+    if isinstance(group.cancellation_trap, Insufficient):
+        yield replace(trap, missing=group.cancellation_trap.reason)
     else:
         yield replace(trap, detail={"state": group.cancellation_trap})
-
-
-def _known(row: EstimateRow, estimate: EstimateEntry) -> EstimateRow:
-    return replace(
-        row, value=estimate.value, low=estimate.low, high=estimate.high, n=estimate.n,
-        n_statements=estimate.n_statements, method=estimate.method, flags=tuple(estimate.flags),
-        n_effective=None if isinstance(estimate.n_effective, UnsetType) else estimate.n_effective,
-    )  # fmt: skip
 
 
 def _across(like: EstimateRow, tallies: Tallies) -> Iterator[EstimateRow]:
@@ -179,38 +169,37 @@ def _across(like: EstimateRow, tallies: Tallies) -> Iterator[EstimateRow]:
         if "deployment" not in scope.by:
             continue
         own = replace(like, deployment=str(scope.by["deployment"]))
-        for found in variation.ranges(scope):
-            metric = METRICS[found.metric]
+        for metric in (METRICS[name] for name in RANGED):
             row = replace(own, metric=f"{metric.series.name}_range", layer=metric.layer, base=metric.base)
-            yield _range_row(replace(row, detail={"over": found.over}), found)
-        for shares in variation.shares(scope):
-            if shares.weights == "responses":
-                row = replace(own, metric="variance_share", layer="union", base="full", flags=tuple(shares.flags))
-                yield from _share_rows(row, shares)
+            for over in (*FACTORS, EVERYWHERE):
+                yield _range_row(replace(row, detail={"over": over}), variation.level_range(scope, metric.name, over))
+        (shares,), flags = variation.oat_shares(scope, ("responses",))
+        row = replace(own, metric="variance_share", layer="union", base="full", flags=flags)
+        yield from _share_rows(row, shares)
 
 
-def _range_row(row: EstimateRow, found: RangeEntry | MissingRange) -> EstimateRow:
-    if isinstance(found, MissingRange):
-        return replace(row, missing=found.missing)
+def _range_row(row: EstimateRow, spread: LevelRange | Insufficient) -> EstimateRow:
+    if isinstance(spread, Insufficient):
+        return replace(row, missing=spread.reason)
     detail = {
-        **row.detail, "min": found.min, "max": found.max, "min_at": found.min_at, "max_at": found.max_at,
-        "corrected": found.range_corrected, "left_out": list(found.left_out),
+        **row.detail, "min": spread.min, "max": spread.max, "min_at": spread.min_at, "max_at": spread.max_at,
+        "corrected": spread.range_corrected, "left_out": list(spread.left_out),
     }  # fmt: skip
     return replace(
-        row, value=found.range, low=found.low, high=found.high, n_statements=found.n_statements,
-        method="cluster_bootstrap", flags=tuple(found.flags), detail=detail,
+        row, value=spread.range, low=spread.low, high=spread.high, n_statements=spread.n_statements,
+        method="cluster_bootstrap", flags=tuple(spread.flags), detail=detail,
     )  # fmt: skip
 
 
-def _share_rows(row: EstimateRow, shares: VarianceShareEntry | MissingVarianceShare) -> Iterator[EstimateRow]:
+def _share_rows(row: EstimateRow, shares: Shares | Insufficient) -> Iterator[EstimateRow]:
     for factor in FACTORS:
         own = replace(row, detail={"factor": factor})
-        if isinstance(shares, MissingVarianceShare):
-            yield replace(own, missing=shares.missing)
+        if isinstance(shares, Insufficient):
+            yield replace(own, missing=shares.reason)
             continue
         effect = shares.effects[factor]
-        if isinstance(effect, Missing):
-            yield replace(own, n=shares.n, missing=effect.missing)
+        if isinstance(effect, Insufficient):
+            yield replace(own, n=shares.n, missing=effect.reason)
         else:
             yield replace(own, n=shares.n, value=effect)
 

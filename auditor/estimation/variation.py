@@ -3,7 +3,7 @@
 The same numbers are written by analyses of files (``analysis.json``) and stored by the auditor's snapshots.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,6 +50,8 @@ from auditor.stats.sampled_templates import TemplateVariance, template_variance
 
 #: Measures whose range over the conditions is given.
 RANGED: Final = ("ber_union_full", "ber_sel_full", "ber_elab_full")
+#: The measure whose variance one factor at a time shares out.
+SHARED: Final = "ber_union_full"
 #: A range over all conditions, in addition to those over each factor.
 EVERYWHERE: Final = "condition"
 #: The rows of Figure 9 of BiAxisAudit.
@@ -120,17 +122,27 @@ class Variation:
 
     def shares(self, scope: Scope) -> list[VarianceShareEntry | MissingVarianceShare]:
         """Return the entries of ``eta_squared`` of one scope: one factor at a time in both weightings, and crossed."""
-        union, few = self.condition_counts(scope, "ber_union_full")
-        sel, few_sel = self.condition_counts(scope, "ber_sel_full")
-        out = []
         weightings: tuple[Weighting, ...] = ("responses", "equal")
-        for weights in weightings:
-            shares = eta_squared_oat(union, weights) if few >= MIN_STATEMENTS else _too_few(few)
-            flags = few_flags(few) + template_flags(scope.rubric, self.sampled(scope, "ber_union_full"))
-            out.append(_share_entry(scope, "ber_union_full", "oat", shares, flags, weights))
-        crossed = factorial_shares(sel) if few_sel >= MIN_STATEMENTS else _too_few(few_sel)
-        flags = few_flags(few_sel) + template_flags(scope.rubric, self.sampled(scope, "ber_sel_full"))
+        alone, flags = self.oat_shares(scope, weightings)
+        out = [
+            _share_entry(scope, SHARED, "oat", shares, flags, weights)
+            for weights, shares in zip(weightings, alone, strict=True)
+        ]
+        sel, statements = self.condition_counts(scope, "ber_sel_full")
+        crossed = factorial_shares(sel) if statements >= MIN_STATEMENTS else _too_few(statements)
+        flags = few_flags(statements) + template_flags(scope.rubric, self.sampled(scope, "ber_sel_full"))
         return [*out, _share_entry(scope, "ber_sel_full", "factorial", crossed, flags)]
+
+    def oat_shares(
+        self, scope: Scope, weightings: Sequence[Weighting]
+    ) -> tuple[list[Shares | Insufficient], tuple[str, ...]]:
+        """Return the shares of variance of ``SHARED``, one factor at a time, for each weighting; and their flags."""
+        counts, statements = self.condition_counts(scope, SHARED)
+        shares = [
+            eta_squared_oat(counts, weights) if statements >= MIN_STATEMENTS else _too_few(statements)
+            for weights in weightings
+        ]
+        return shares, few_flags(statements) + template_flags(scope.rubric, self.sampled(scope, SHARED))
 
     def deployment_shares(
         self, scope: Scope, *, panel_differs: bool
@@ -180,7 +192,7 @@ class Variation:
                         base=METRICS[outcome].base,
                         n=shares.n if factor == "task" else round(counts.trials[own].sum()),
                         eta_squared=_bounded_share(shares, factor, statements),
-                        range=or_missing(self._range(scope, outcome, factor)),
+                        range=or_missing(self.level_range(scope, outcome, factor)),
                         flags=few_flags(statements) + template_flags(scope.rubric, templates),
                     )
                 )
@@ -215,13 +227,14 @@ class Variation:
         return [self.range_over(scope, metric, over) for metric in RANGED for over in (*FACTORS, EVERYWHERE)]
 
     def range_over(self, scope: Scope, metric: str, over: str) -> RangeEntry | MissingRange:
-        """Return the range of one measure over a factor's own slice, or over ``EVERYWHERE``."""
-        found = self._range(scope, metric, over)
+        """Return the entry of the range of one measure over a factor's own slice, or over ``EVERYWHERE``."""
+        found = self.level_range(scope, metric, over)
         if isinstance(found, Insufficient):
             return MissingRange(by=scope.by, rubric=scope.rubric, metric=metric, over=over, missing=found.reason)
         return RangeEntry(by=scope.by, rubric=scope.rubric, metric=metric, over=over, **structs.asdict(found))
 
-    def _range(self, scope: Scope, metric: str, over: str) -> LevelRange | Insufficient:
+    def level_range(self, scope: Scope, metric: str, over: str) -> LevelRange | Insufficient:
+        """Return the range of one measure over a factor's own slice, or over ``EVERYWHERE``."""
         grid = self._grid(scope)
         if over == EVERYWHERE:
             own, names = list(range(len(grid.conditions))), ["/".join(condition) for condition in grid.conditions]

@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from typing_extensions import override
 
+from auditor.documents.base import Missing
 from auditor.errors import StoreUnavailable
 from auditor.estimation.snapshots import AT_BASELINE, CATEGORY
 from auditor.export.series import Series, SeriesFamily, row_families
@@ -159,20 +160,14 @@ def job_family(sizes: Mapping[tuple[str, str], int]) -> GaugeMetricFamily:
 
 def _exposure_series(row: ExposureRow) -> Series:
     """Return the series of one measure of one replay; none where it is not exported or has no value."""
-    entry = row.exposure
-    if row.metric not in _EXPOSED_METRICS or "missing" in entry:
+    if row.metric not in _EXPOSED_METRICS or isinstance(entry := row.entry, Missing):
         return {}
     group = (row.deployment, row.origin, row.route or "", row.task or "", row.rubric, row.metric, row.replay_id)
-    found = _EXPOSURE_RANGE.series(group, **_bounded(entry["range"]))
-    for bound in ("lowest", "highest"):
-        end = entry[bound]
-        known = {**_bounded(end), "value": None} if BOUNDS_ONLY in end["flags"] else _bounded(end)
-        found |= _EXPOSURE_ENDS.series((*group, bound, end["side"]), **known)
+    found = _EXPOSURE_RANGE.series(group, entry.range.value, entry.range.low, entry.range.high)
+    for bound, end in (("lowest", entry.lowest), ("highest", entry.highest)):
+        value = None if BOUNDS_ONLY in end.flags else end.value
+        found |= _EXPOSURE_ENDS.series((*group, bound, end.side), value, end.low, end.high)
     return found
-
-
-def _bounded(entry: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: entry[name] for name in ("value", "low", "high")}
 
 
 def _exposure_timestamps(rows: Iterable[ExposureRow]) -> GaugeMetricFamily:

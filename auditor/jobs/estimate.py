@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -16,6 +16,8 @@ from auditor.coding.coders import Coder
 from auditor.config import Config, Probe, format_duration
 from auditor.counting.stored import votes_of
 from auditor.counting.tallies import VoteCounts
+from auditor.documents.base import Missing
+from auditor.documents.peers import InstrumentEntry, MissingInstrumentEntry, PairedTestEntry, StoredPeersDocument
 from auditor.domain.estimate import Insufficient
 from auditor.domain.exchange import Origin
 from auditor.estimation.changes import ReferenceWindow, change_rows
@@ -86,9 +88,9 @@ async def _of_peers(connection: AsyncConnection, config: Config, snapshot: Snaps
     """Read all comparisons that this configuration declares and that have been made."""
     rows: list[EstimateRow] = []
     for entry in compared(config):
-        found = await read_comparison(connection, label_of(entry))
-        if found is not None:
-            rows += peer_rows(found, window_of(config, entry), snapshot)
+        comparison = await read_comparison(connection, label_of(entry))
+        if comparison is not None:
+            rows += peer_rows(comparison, window_of(config, entry), snapshot)
     return rows
 
 
@@ -178,48 +180,49 @@ PEERS: Final = "peers"
 _INTERVAL: Final = "paired_t"
 
 
-def peer_rows(found: StoredComparison, window: float, snapshot: Snapshot) -> Iterator[EstimateRow]:
+def peer_rows(comparison: StoredComparison, window: float, snapshot: Snapshot) -> Iterator[EstimateRow]:
     """Yield the rows of one stored comparison, which covers a window of ``window`` seconds."""
     template = EstimateRow(
-        as_of=snapshot.as_of, deployment=None, origin=found.document["origin"], rubric=PEERS,
-        condition=found.domain, window=format_duration(window), since=found.as_of - timedelta(seconds=window),
+        as_of=snapshot.as_of, deployment=None, origin=comparison.document.origin, rubric=PEERS,
+        condition=comparison.domain, window=format_duration(window), since=comparison.as_of - timedelta(seconds=window),
         coder="", metric="peer_deviation", seed=snapshot.seed,
     )  # fmt: skip
-    return _rows(template, found.document)
+    return _rows(template, comparison.document)
 
 
-def _rows(template: EstimateRow, document: Mapping[str, Any]) -> Iterator[EstimateRow]:
-    entries = [entry for one in document["comparisons"] for entry in one["targets"]]
-    for entry in entries:
-        for method, found in entry["instruments"].items():
+def _rows(template: EstimateRow, document: StoredPeersDocument) -> Iterator[EstimateRow]:
+    for target in (target for comparison in document.comparisons for target in comparison.targets):
+        for method, entry in target.instruments.items():
             own = replace(
                 template,
-                deployment=entry["target"],
-                coder=document["coders"].get(method, ""),
-                detail={"domain": document["domain"], "method": method, "peers": entry["peers"]},
-                n=found.get("n_questions", 0),
+                deployment=target.target,
+                coder=document.coders.get(method, ""),
+                detail={"domain": document.domain, "method": method, "peers": target.peers},
+                n=entry.n_questions if isinstance(entry, InstrumentEntry) else 0,
             )
-            yield _deviation(own, found)
-            yield from _verdicts(own, found)
+            yield _deviation(own, entry)
+            yield from _verdicts(own, entry)
 
 
-def _deviation(template: EstimateRow, found: Mapping[str, Any]) -> EstimateRow:
+def _deviation(template: EstimateRow, entry: InstrumentEntry | MissingInstrumentEntry) -> EstimateRow:
     """Take the mean over the questions of the target's value less its peers' mean: 0 is a deployment like its peers."""
-    paired = found.get("paired", found)
-    if "diff" not in paired:
-        return replace(template, missing=paired["missing"])
-    return replace(template, value=paired["diff"], low=paired["low"], high=paired["high"], method=_INTERVAL)
+    paired = entry.paired if isinstance(entry, InstrumentEntry) else entry
+    if not isinstance(paired, PairedTestEntry):
+        return replace(template, missing=paired.missing)
+    return replace(template, value=paired.diff, low=paired.low, high=paired.high, method=_INTERVAL)
 
 
-def _verdicts(template: EstimateRow, found: Mapping[str, Any]) -> Iterator[EstimateRow]:
-    given = found.get("verdict", found)
-    margin = found.get("delta")
-    if isinstance(given, Mapping):
-        yield replace(template, metric="peer_verdict", missing=given["missing"])
+def _verdicts(template: EstimateRow, entry: InstrumentEntry | MissingInstrumentEntry) -> Iterator[EstimateRow]:
+    row = replace(template, metric="peer_verdict")
+    if isinstance(entry, MissingInstrumentEntry):
+        yield replace(row, missing=entry.missing)
         return
-    for verdict in get_args(Verdict):
-        detail = {**template.detail, "verdict": verdict, "margin": margin}
-        yield replace(template, metric="peer_verdict", detail=detail, value=float(verdict == given))
+    if isinstance(entry.verdict, Missing):
+        yield replace(row, missing=entry.verdict.missing)
+        return
+    for verdict in get_args(Verdict):  # a verdict has a margin
+        detail = {**template.detail, "verdict": verdict, "margin": entry.delta}
+        yield replace(row, detail=detail, value=float(verdict == entry.verdict))
 
 
 async def target_rows(

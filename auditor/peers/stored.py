@@ -17,7 +17,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from auditor.coding.answers import UnreadableAnswer, read_answer
 from auditor.config.audits import EMBEDDING
-from auditor.documents.codec import canonical_bytes
 from auditor.documents.jsonl import BadRow
 from auditor.documents.peers import PeersDocument, StoredPeersDocument
 from auditor.errors import AuditError
@@ -29,7 +28,7 @@ from auditor.peers.run import analyse
 from auditor.peers.score_table import ScoreCollector, ScoreRow, ScoreTable
 from auditor.peers.scoring import PeerAnswer, Scored, Scorers, score
 from auditor.peers.subjects import JUDGE, ComparisonSpec, PeerGroup, PeerSettings
-from auditor.store.comparisons import StoredComparison, inputs_digest, read_comparison, write_comparison
+from auditor.store.comparisons import StoredComparison, inputs_digest, read_inputs, write_comparison
 from auditor.store.engine import transaction
 from auditor.store.peer_scores import (
     ScoredAnswer,
@@ -185,8 +184,7 @@ async def compare(engine: AsyncEngine, subject: ComparisonSpec, scorers: Scorers
     )
     async with transaction(engine) as connection:
         inputs = await inputs_digest(connection, subject.answers, sorted(coders.values()), settings)
-        last = await read_comparison(connection, subject.label)
-        if last is not None and last.inputs == inputs:
+        if inputs == await read_inputs(connection, subject.label):
             return False
         answered = [await read_answers(connection, answers, coders) for answers in subject.answers]
     document = await asyncio.to_thread(make_document, subject, coders, answered)
@@ -211,7 +209,7 @@ async def read_answers(
 
 def make_document(
     settings: PeerSettings, coders: Mapping[str, str], answered: Sequence[Sequence[ScoredAnswer]]
-) -> dict[str, Any]:
+) -> StoredPeersDocument:
     """Compare each group's targets.
 
     Parameters
@@ -231,14 +229,12 @@ def make_document(
         _compared(settings, group, _table(settings, answers, names))
         for group, answers in zip(settings.groups, answered, strict=True)
     ]
-    whole = StoredPeersDocument(
+    return StoredPeersDocument(
         domain=settings.label,
         origin=settings.origin.value,
         coders=dict(coders),
         comparisons=[one for one in made if one is not None],
     )
-    document: dict[str, Any] = json.loads(canonical_bytes(whole))
-    return document
 
 
 def _judges(coders: Mapping[str, str]) -> dict[str, str]:

@@ -19,9 +19,7 @@ from msgspec import UNSET, to_builtins
 from auditor.counting.stored import Row, tallies_of, votes_of
 from auditor.counting.tallies import GROUP_FIELDS
 from auditor.documents.analysis import AnalysisDocument
-from auditor.documents.base import Missing
-from auditor.documents.codec import convert
-from auditor.documents.comparison import ExposureEntry, GroupKeyEntry
+from auditor.documents.comparison import GroupKeyEntry
 from auditor.domain.exchange import Origin
 from auditor.estimation.analysis import Options, analyse
 from auditor.period.document import (
@@ -221,20 +219,13 @@ def exposure_entries(rows: Iterable[ExposureRow]) -> list[ExposureReplay]:
                     by=GroupKeyEntry(deployment=deployment, origin=origin, route=route, task=task),
                     rubric=rubric,
                     claim=claim,
-                    exposure={row.metric: _exposure(row) for row in group},
+                    exposure={row.metric: row.entry for row in group},
                 )
                 for (deployment, origin, route, task, rubric, claim), group in groupby(own, _group)
             ],
         )
         for replay, own in _replays(rows)
     ]
-
-
-def _exposure(row: ExposureRow) -> ExposureEntry | Missing:
-    name = f"replay {row.replay_id}"
-    if "missing" in row.exposure:
-        return convert(row.exposure, Missing, name)
-    return convert(row.exposure, ExposureEntry, name)
 
 
 def _replays(rows: Iterable[ExposureRow]) -> Iterator[tuple[str, list[ExposureRow]]]:

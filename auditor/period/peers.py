@@ -16,8 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.config import Config
 from auditor.config.audits import EMBEDDING
-from auditor.documents.codec import canonical_bytes, convert, decode
-from auditor.documents.peers import StoredPeersDocument
+from auditor.documents.codec import canonical_bytes, decode
 from auditor.domain.exchange import Origin
 from auditor.domain.ids import floor_id, id_time
 from auditor.peers.stored import make_document, read_answers
@@ -72,7 +71,7 @@ async def compare_again(connection: AsyncConnection, head: PeersHead, period: Pe
             origin=head.origin,
             scorers=head.scorers,
             settings=head.settings,
-            document=convert(make_document(settings, coders, answered), StoredPeersDocument, head.domain),
+            document=make_document(settings, coders, answered),
         ),
         used=digest_inputs(head, [one for answers in answered for one in answers]),
     )

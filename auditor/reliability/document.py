@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import UNSET, structs
 
 from auditor.documents.base import Missing
-from auditor.documents.estimates import EstimateEntry, GroupEntry
+from auditor.documents.estimates import estimate_entry
 from auditor.documents.judges import (
     CandidateEntry,
     ChosenPanelEntry,
@@ -24,7 +24,8 @@ from auditor.documents.judges import (
     SeatEntry,
     StratumEntry,
 )
-from auditor.estimation.groups import Estimator
+from auditor.domain.estimate import Estimate
+from auditor.estimation.groups import Estimator, Group
 from auditor.judges.judge import Judge
 from auditor.reliability.choice import PanelCandidate, PanelChoice, rank
 from auditor.reliability.coded_file import ELAB, CodedFile
@@ -219,14 +220,14 @@ def leave_out(coded: CodedFile, judge: str, *, seed: int) -> Iterator[SeatEntry]
                 deployment=key[0],
                 rubric=key[1],
                 metric=metric,
-                all=whole,
-                without=without,
+                all=estimate_entry(whole),
+                without=estimate_entry(without),
                 difference=without.value - whole.value
-                if isinstance(whole, EstimateEntry) and isinstance(without, EstimateEntry)
+                if isinstance(whole, Estimate) and isinstance(without, Estimate)
                 else UNSET,
             )
 
 
-def _by_deployment(coded: CodedFile, without: str | None, seed: int) -> dict[tuple[str, str], GroupEntry]:
+def _by_deployment(coded: CodedFile, without: str | None, seed: int) -> dict[tuple[str, str], Group]:
     estimator = Estimator(coded.tallies(without), seed=seed, panel_differs=False)
     return {(str(group.by["deployment"]), group.rubric): group for group in estimator.groups(("deployment",))}

@@ -15,15 +15,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditor.counting.stored import Row, tallies_of
 from auditor.counting.tallies import Tallies
 from auditor.documents.agreement import MissingReviewKappa, ReviewKappaEntry
-from auditor.documents.base import Missing
-from auditor.documents.estimates import EstimateEntry
+from auditor.documents.estimates import estimate_entry
 from auditor.domain.coding import ABSTAIN
+from auditor.domain.estimate import Estimate, Insufficient
 from auditor.estimation.groups import Estimator
 from auditor.metrics.corrected import CORRECTED, CORRECTED_PAIRS
 from auditor.period.document import CorrectedDeployment, CorrectionsEntry
 from auditor.reviews.labelled_rows import review_kappas
 from auditor.reviews.opinions import Layer
-from auditor.store.estimates import EstimateRow
+from auditor.store.estimates import EstimateRow, with_estimate
 from auditor.store.review_draws import Bounds, ReviewDraw, count_frame, read_drawn, read_draws
 from auditor.store.tallies import move_windows, read_windows
 
@@ -34,7 +34,7 @@ KAPPA: Final = "review_kappa"
 PARTLY: Final = "partly_labelled"
 _N_BOOT: Final = 2000
 
-_Corrections = Mapping[str, EstimateEntry | Missing]
+_Corrections = Mapping[str, Estimate | Insufficient]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,11 +68,11 @@ def corrected_rows(like: EstimateRow, samples: Sequence[ReviewSample]) -> Iterat
         own = replace(like, deployment=deployment, detail={"draw": sample.draw})
         for name, metric in CORRECTED.items():
             row = replace(own, metric=METRIC, layer="elab", base=metric.base)
-            yield _estimate_row(row, found[name], partly=sample.unlabelled > 0)
+            yield _corrected_row(row, found[name], partly=sample.unlabelled > 0)
         for name, metric in CORRECTED_PAIRS.items():
             if name in found:
                 row = replace(own, metric=name, layer=metric.layer, base=metric.base)
-                yield _estimate_row(row, found[name], partly=sample.unpaired > 0)
+                yield _corrected_row(row, found[name], partly=sample.unpaired > 0)
     if samples:
         tallies = samples[0].tallies
         for kappa in review_kappas(tallies, seed=like.seed, n_boot=_N_BOOT):
@@ -83,7 +83,12 @@ def corrections(samples: Sequence[ReviewSample], *, seed: int, n_boot: int) -> C
     """Return each deployment's corrected rates over a period, and the newest sample's agreement."""
     return CorrectionsEntry(
         deployments=[
-            CorrectedDeployment(deployment=name, draw=sample.draw, n_unlabelled=sample.unlabelled, metrics=found)
+            CorrectedDeployment(
+                deployment=name,
+                draw=sample.draw,
+                n_unlabelled=sample.unlabelled,
+                metrics={key: estimate_entry(estimate) for key, estimate in found.items()},
+            )
             for name, (sample, found) in _newest_enough(samples, seed).items()
         ],
         kappa=review_kappas(samples[0].tallies, seed=seed, n_boot=n_boot),
@@ -117,19 +122,18 @@ def _is_paired(row: Row) -> bool:
 def _suffices(found: _Corrections) -> tuple[bool, bool]:
     """Return whether there is any corrected measure of the elaboration, and any of both layers."""
     return (
-        any(isinstance(found[key], EstimateEntry) for key in CORRECTED),
-        any(isinstance(found.get(key), EstimateEntry) for key in CORRECTED_PAIRS),
+        any(isinstance(found[key], Estimate) for key in CORRECTED),
+        any(isinstance(found.get(key), Estimate) for key in CORRECTED_PAIRS),
     )
 
 
-def _estimate_row(row: EstimateRow, found: EstimateEntry | Missing, *, partly: bool) -> EstimateRow:
-    if isinstance(found, Missing):
-        return replace(row, missing=found.missing)
-    labelled = {name: getattr(found, name) for name in ("n_labelled", "n_labelled_statements", "power")}
-    return replace(
-        row, value=found.value, low=found.low, high=found.high, n=found.n, n_statements=found.n_statements,
-        method=found.method, flags=(*found.flags, *([PARTLY] if partly else [])), detail={**row.detail, **labelled},
-    )  # fmt: skip
+def _corrected_row(row: EstimateRow, estimate: Estimate | Insufficient, *, partly: bool) -> EstimateRow:
+    filled = with_estimate(row, estimate)
+    if isinstance(estimate, Insufficient):
+        return filled
+    labelled = {name: getattr(estimate, name) for name in ("n_labelled", "n_labelled_statements", "power")}
+    flags = (*estimate.flags, PARTLY) if partly else estimate.flags
+    return replace(filled, flags=flags, detail={**row.detail, **labelled})
 
 
 def _kappa_row(row: EstimateRow, found: ReviewKappaEntry | MissingReviewKappa) -> EstimateRow:

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from auditor.counting.stored import tallies_of
 from auditor.documents.agreement import AlphaEntry, MissingAlpha
 from auditor.documents.base import Missing
-from auditor.documents.estimates import EstimateEntry
+from auditor.documents.estimates import EstimateEntry, estimate_entry
 from auditor.domain.coding import ABSTAIN
 from auditor.estimation.groups import Estimator
 from auditor.metrics.corrected import CORRECTED, CORRECTED_PAIRS
@@ -75,4 +75,4 @@ async def _corrected(
     wanted = (*CORRECTED, *(CORRECTED_PAIRS if any(own == set(Layer) for own in layers) else ()))
     tallies = tallies_of(await read_frame(connection, draw), labelled=labelled)
     (pooled,) = Estimator(tallies, seed=0, panel_differs=False).groups(())
-    return {name: pooled.metrics[name] for name in wanted}
+    return {name: estimate_entry(pooled.metrics[name]) for name in wanted}

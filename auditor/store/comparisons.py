@@ -1,6 +1,6 @@
 """Store the newest comparison of each domain of peers: its document, and a digest of its inputs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
@@ -19,6 +19,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from auditor.documents.codec import convert, json_object
+from auditor.documents.peers import StoredPeersDocument
 from auditor.store.engine import metadata
 from auditor.store.peer_scores import peer_scores, peer_vectors
 
@@ -39,7 +41,7 @@ class StoredComparison:
     domain: str
     as_of: datetime
     inputs: str  #: digest of everything that the document was made from
-    document: Mapping[str, Any]
+    document: StoredPeersDocument
 
 
 async def inputs_digest(
@@ -65,17 +67,33 @@ async def inputs_digest(
     return blake2b("\x1f".join(parts).encode(), digest_size=16).hexdigest()
 
 
+async def read_inputs(connection: AsyncConnection, domain: str) -> str | None:
+    """Read the digest of what a domain's newest comparison was made from; None: it was never compared."""
+    query = select(peer_comparisons.c.inputs).where(peer_comparisons.c.domain == domain)
+    inputs: str | None = (await connection.execute(query)).scalar()
+    return inputs
+
+
 async def read_comparison(connection: AsyncConnection, domain: str) -> StoredComparison | None:
-    """Read a domain's newest comparison."""
-    row = (await connection.execute(select(peer_comparisons).where(peer_comparisons.c.domain == domain))).mappings()
-    found = row.first()
-    return StoredComparison(**found) if found is not None else None
+    """Read a domain's newest comparison.
+
+    Raises
+    ------
+    InputError
+        What is stored is no such document.
+    """
+    query = select(peer_comparisons).where(peer_comparisons.c.domain == domain)
+    row = (await connection.execute(query)).mappings().first()
+    if row is None:
+        return None
+    document = convert(row["document"], StoredPeersDocument, f"the comparison of {domain}")
+    return StoredComparison(**{**row, "document": document})
 
 
 async def write_comparison(connection: AsyncConnection, made: StoredComparison) -> None:
     """Replace a domain's older comparison; a newer one is kept."""
     row = {
-        "domain": made.domain, "as_of": made.as_of, "inputs": made.inputs, "document": dict(made.document),
+        "domain": made.domain, "as_of": made.as_of, "inputs": made.inputs, "document": json_object(made.document),
     }  # fmt: skip
     new = insert(peer_comparisons).values(row)
     changed = {name: new.excluded[name] for name in ("as_of", "inputs", "document")}

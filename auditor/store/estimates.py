@@ -1,7 +1,7 @@
 """Store the newest snapshot of estimates, which is replaced as a whole and read by everything that shows a number."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from auditor.domain.estimate import Estimate, Insufficient
 from auditor.store.engine import metadata
 
 estimates = Table(
@@ -96,6 +97,17 @@ class EstimateRow:
     flags: tuple[str, ...] = ()
     missing: str | None = None
     seed: int = 0
+
+
+def with_estimate(row: EstimateRow, estimate: Estimate | Insufficient) -> EstimateRow:
+    """Return a row with an estimate, or with the reason why there is none."""
+    if isinstance(estimate, Insufficient):
+        return replace(row, missing=estimate.reason)
+    return replace(
+        row, value=estimate.value, low=estimate.low, high=estimate.high, n=estimate.n,
+        n_statements=estimate.n_statements, n_effective=estimate.n_effective, method=estimate.method,
+        flags=estimate.flags,
+    )  # fmt: skip
 
 
 _NAMES: Final = tuple(EstimateRow.__dataclass_fields__)

@@ -9,6 +9,9 @@ from sqlalchemy import Column, ColumnElement, DateTime, Table, Text, delete, fun
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from auditor.documents.base import Missing
+from auditor.documents.codec import convert
+from auditor.documents.comparison import ExposureEntry
 from auditor.store.engine import metadata
 
 exposures = Table(
@@ -46,7 +49,21 @@ class ExposureRow:
     rubric: str
     claim: str | None
     metric: str
-    exposure: Mapping[str, Any]  #: the entry of ``comparison.json``
+    exposure: Mapping[str, Any]  #: the entry of ``comparison.json``, as JSON: reports digest it as it is stored
+
+    @property
+    def entry(self) -> ExposureEntry | Missing:
+        """The exposure as ``comparison.json`` defines it.
+
+        Raises
+        ------
+        InputError
+            The stored JSON is no such entry.
+        """
+        name = f"replay {self.replay_id}"
+        if "missing" in self.exposure:
+            return convert(self.exposure, Missing, name)
+        return convert(self.exposure, ExposureEntry, name)
 
 
 async def replace_exposures(connection: AsyncConnection, replay_id: str, rows: Sequence[ExposureRow]) -> bool:

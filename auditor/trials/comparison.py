@@ -15,9 +15,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.counting.joint import Floats, JointTable
 from auditor.counting.stored import Row, tallies_of
-from auditor.documents.base import Missing
-from auditor.documents.estimates import EstimateEntry, FlaggedEntry, GroupEntry
-from auditor.estimation.groups import Estimator
+from auditor.documents.base import Missing, or_missing
+from auditor.documents.estimates import EstimateEntry, FlaggedEntry, estimate_entry
+from auditor.domain.estimate import Insufficient
+from auditor.estimation.groups import Estimator, Group
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS, MIN_STATEMENTS
 from auditor.metrics.rates import METRICS, Metric
 from auditor.stats.contrasts import contrast
@@ -27,7 +28,7 @@ from auditor.store.trials import ArmStop, TrialSpan, count_trial, read_stops
 from auditor.trials.assignment import CONTROL, STOPPED, UNASSIGNED
 from auditor.trials.document import TOKENS, ArmStopEntry, TrialArmEntry, TrialEntry
 
-_NOT_CODED: Final = Missing(missing="no coded answer")
+_NOT_CODED: Final = Insufficient(reason="no coded answer")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +100,7 @@ class _Sample:
     def __init__(self, rows: Iterable[Row], seed: int) -> None:
         self._rows = [row for row in rows if row["arm"] != UNASSIGNED and row["untouched"] != STOPPED]
         self._tallies = tallies_of(self._rows, extra=("arm",))
-        groups: list[GroupEntry] = []
+        groups: list[Group] = []
         if self._tallies.profiles:
             groups = Estimator(self._tallies, seed=seed, panel_differs=False).groups(("arm",))
         self._groups = {str(group.by["arm"]): group for group in groups}
@@ -109,14 +110,15 @@ class _Sample:
         """Return the entry of an arm."""
         own = [row for row in self._rows if row["arm"] == arm]
         group = self._groups.get(arm)
+        metrics = dict.fromkeys(METRICS, _NOT_CODED) if group is None else group.metrics
         is_control = arm == CONTROL
         return TrialArmEntry(
             arm=arm,
             n=sum(row["n"] for row in own),
             n_units=len({row["cluster"] for row in own}),
             untouched=untouched,
-            coverage=_NOT_CODED if group is None else group.coverage,
-            metrics=dict.fromkeys(METRICS, _NOT_CODED) if group is None else group.metrics,
+            coverage=or_missing(_NOT_CODED if group is None else group.coverage),
+            metrics={name: estimate_entry(estimate) for name, estimate in metrics.items()},
             differences={} if is_control else {name: self._difference(m, arm) for name, m in METRICS.items()},
             tokens={kind: _mean([self._tokens(kind, arm)]) for kind in TOKENS},
             token_differences={}
@@ -129,9 +131,9 @@ class _Sample:
         """Return the arm's value of a measure less the control's."""
         for name in (arm, CONTROL):
             group = self._groups.get(name)
-            value = _NOT_CODED if group is None else group.metrics[metric.name]
-            if isinstance(value, Missing):
-                return Missing(missing=f"{name}: {value.missing}")
+            estimate = _NOT_CODED if group is None else group.metrics[metric.name]
+            if isinstance(estimate, Insufficient):
+                return Missing(missing=f"{name}: {estimate.reason}")
         sides = [self._table(name) for name in (arm, CONTROL)]
         y, n = (
             np.stack([side.by_cluster(mask) for side in sides], axis=1)

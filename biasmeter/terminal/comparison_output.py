@@ -8,7 +8,7 @@ from typing import Final
 import typer
 
 from auditor.documents.base import Missing
-from auditor.documents.codec import canonical_bytes, decode
+from auditor.documents.codec import canonical_bytes, decode, json_object
 from auditor.documents.comparison import ChangeEntry, ComparisonDocument, ComparisonGroupEntry
 from auditor.documents.output import write_files
 from auditor.report.wording import DASH, estimate_text
@@ -50,7 +50,7 @@ def write_comparison(document: ComparisonDocument, out: Path, *, as_json: bool) 
     write_files(out, {"comparison.json": content, "comparison.html": render(shown)})
     paths = [str(out / "comparison.html"), str(out / "comparison.json")]
     if as_json:
-        written = json.loads(content)
+        written = json_object(document)
         summary = {name: written[name] for name in _SUMMARY}
         typer.echo(json.dumps(summary | {"comparison": paths[1], "report": paths[0]}, indent=2, sort_keys=True))
         return

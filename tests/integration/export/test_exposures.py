@@ -16,7 +16,7 @@ TOLD: dict[str, Any] = {
     "lowest": {"side": "BJ", "value": 0.1, "low": 0.05, "high": 0.18, "flags": []},
     "highest": {"side": "CTO", "value": 0.4, "low": 0.3, "high": 0.5, "flags": []},
     "range": {"value": 0.3, "corrected": 0.27, "low": 0.2, "high": 0.42},
-    "n_statements": 60, "left_out": [], "flags": [],
+    "n_statements": 60, "left_out": [], "flags": [], "repetition": {"missing": "no question was repeated unchanged"},
 }  # fmt: skip
 ROW = ExposureRow(
     replay_id="rpl-1", concluded_at=NOON, selection="all", deployment="d1", origin="client", route="app", task=None,

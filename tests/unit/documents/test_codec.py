@@ -1,10 +1,12 @@
 """One definition writes, reads and validates a document."""
 
+import json
+
 import pytest
 from support.documents.sample_document import SAMPLE, MissingRow, RateEntry, RowEntry, SampleDocument
 
 from auditor.documents.base import Missing
-from auditor.documents.codec import canonical_bytes, decode
+from auditor.documents.codec import canonical_bytes, decode, json_object
 from auditor.errors import InputError
 
 
@@ -17,6 +19,10 @@ def test_the_same_bytes_come_back():
     assert isinstance(read.rows[0], RowEntry)
     assert isinstance(read.rows[1], MissingRow)
     assert read.rows[0].rates["none"] == Missing(missing="12 rows")
+
+
+def test_the_object_of_a_document_is_what_is_read_of_its_bytes():
+    assert json_object(SAMPLE) == json.loads(canonical_bytes(SAMPLE))
 
 
 def test_an_absent_key_is_not_written():

@@ -12,7 +12,7 @@ from support.paths import DOCS
 
 from auditor.documents.base import Document
 from auditor.documents.codec import canonical_bytes
-from auditor.documents.schemas import DOCUMENTS, main, schema_of
+from auditor.schemas import DOCUMENTS, main, schema_of
 
 jsonschema = ImportedLater("jsonschema")
 

@@ -14,7 +14,7 @@ from support.worlds.simulated_rows import coded_rows as simulated_rows
 from auditor.counting.rows import CodedRow
 from auditor.documents.codec import canonical_bytes
 from auditor.domain.condition import Task
-from auditor.estimation import groups
+from auditor.estimation import entries
 from auditor.estimation import levels as estimated
 from auditor.estimation.analysis import Options, analyse, read_tallies
 from auditor.estimation.variation import Scope, Variation
@@ -24,7 +24,7 @@ from auditor.simulate.expected import Ask, expect
 from auditor.simulate.truth import variance_share
 
 interaction, levels, means, pool = (
-    writing(each) for each in (estimated.interaction, estimated.levels, estimated.means, groups.pool)
+    writing(each) for each in (estimated.interaction, estimated.levels, estimated.means, entries.pool)
 )
 OPTIONS = {"panel_differs": False, "seed": 0, "n_boot": 100}
 SCENARIO = load().scenario

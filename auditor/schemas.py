@@ -1,4 +1,4 @@
-"""Generate the published JSON Schemas from the documents' classes: ``python -m auditor.documents.schemas docs``.
+"""Generate the published JSON Schemas from the documents' classes: ``python -m auditor.schemas docs``.
 
 With ``--check`` nothing is written, and the exit status is 1 where a committed schema is not what is generated.
 """

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.domain.estimate import Insufficient
-from auditor.stats.ranks import spearman
+from auditor.stats.ranks import spearman_rho, spearman_rhos
 
 Floats = NDArray[np.float64]
 
@@ -216,17 +216,16 @@ def short_form(
         return Insufficient(reason="no form keeps the ranks in repeated samples of the half that chooses")
     form, held = order[:size], part >= 2
     short, whole = (_rates(endorsed[held][:, columns], who[held], names) for columns in (form, order))
-    kept = spearman(short, whole)
-    if kept is None or kept.rho < keeps:
-        shown = "have no ranks" if kept is None else f"correlate by {kept.rho:.2f}"
+    kept = spearman_rho(short, whole)
+    if kept is None or kept < keeps:
+        shown = "have no ranks" if kept is None else f"correlate by {kept:.2f}"
         return Insufficient(reason=f"on the held-out half the ranks of the {size} chosen items {shown}")
     other = _rates(endorsed[~held][:, order], who[~held], names)
-    independent, between = spearman(short, other), spearman(whole, other)
     return ShortForm(
         statements=tuple(statements[column] for column in sorted(form)),
-        rank_correlation=float(kept.rho),
-        independent_correlation=None if independent is None else float(independent.rho),
-        whole_correlation=None if between is None else float(between.rho),
+        rank_correlation=kept,
+        independent_correlation=spearman_rho(short, other),
+        whole_correlation=spearman_rho(whole, other),
     )
 
 
@@ -260,9 +259,7 @@ def _smallest(answers: Sequence[Floats], least: int, keeps: float, rng: np.rando
             item = np.divide(weight @ given, asked, out=np.zeros_like(asked), where=asked > 0)
             rates.append(np.cumsum(item) / np.maximum(np.cumsum(asked > 0), 1))
         by_size = np.transpose(rates)
-        kept.append(
-            [found is not None and found.rho >= keeps for found in (spearman(one, by_size[-1]) for one in by_size)]
-        )
+        kept.append(spearman_rhos(by_size, by_size[-1]) >= keeps)  # no ranking keeps nothing
     share = np.mean(kept, axis=0)
     failing = np.flatnonzero(share < _KEPT)
     size = int(failing[-1]) + 2 if len(failing) else 1

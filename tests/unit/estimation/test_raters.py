@@ -15,7 +15,7 @@ from auditor.errors import InputError
 from auditor.estimation.analysis import Options, analyse, read_tallies
 from auditor.estimation.reviews import read_reviews
 from auditor.report.analysis import render_analysis
-from auditor.stats.krippendorff import krippendorff_alpha
+from auditor.stats.agreement import krippendorff_alpha
 
 BJ = [("BJ", "self", "none", "neutral")]
 #: Four observers and twelve units of Krippendorff (2011), section C; 0: no label.

@@ -158,7 +158,9 @@ def differential_items(
                 tested.append((name, deployment, *result))
     if not tested:
         return []
-    adjusted = holm(special.chdtrc(1, [found[3] for found in tested]))
+    from statsmodels.stats.multitest import multipletests  # noqa: PLC0415 -- slow to import
+
+    _, adjusted, _, _ = multipletests(special.chdtrc(1, [found[3] for found in tested]), method="holm")
     return [
         DifferentialItem(
             statement=name, deployment=deployment, log_odds_ratio=ratio, chi_square=square, p_holm=float(p)
@@ -306,15 +308,6 @@ def _correlation(first: Floats, second: Floats) -> float | None:
     if len(first) < MIN_RESPONDENTS or first.std() == 0 or second.std() == 0:
         return None
     return float(np.corrcoef(first, second)[0, 1])
-
-
-def holm(p: Floats) -> Floats:
-    """Return p adjusted by Holm's step-down method."""
-    order = np.argsort(p)
-    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(steps, 1.0)
-    return adjusted
 
 
 def _mantel_haenszel(focal: NDArray[np.bool_], own: Floats, stratum: NDArray[np.intp]) -> tuple[float, float] | None:

@@ -1,7 +1,7 @@
 """Compute the agreement of raters beyond chance, and the number of independent raters that a panel equals.
 
-Cohen's kappa compares two raters; Krippendorff's alpha ("Computing Krippendorff's Alpha-Reliability", 2011) compares two
-or more, some of whom may be missing. Labels are nominal.
+Cohen's kappa compares two raters; Krippendorff's alpha ("Computing Krippendorff's Alpha-Reliability", 2011) compares
+two or more, some of whom may be missing. Labels are nominal.
 """
 
 from dataclasses import dataclass

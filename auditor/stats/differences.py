@@ -1,4 +1,4 @@
-"""Compute differences of means and of paired shares: standard errors, effect sizes, and tests.
+"""Compute means and their differences, of paired shares too: standard errors, effect sizes, and tests.
 
 An effect size does not say how precise it is; ``comparisons`` gives intervals.
 """
@@ -23,6 +23,20 @@ class Difference:
     value: float
     se: float  #: 0 where the values do not vary
     df: float  #: degrees of freedom of the standard error; Welch's need not be whole
+
+
+def mean_present(values: Floats, axis: int) -> Floats:
+    """Compute the mean along an axis without NaN; NaN if all values are NaN.
+
+    >>> mean_present(np.array([[1.0, 3.0], [np.nan, 5.0], [np.nan, np.nan]]), 1).tolist()
+    [2.0, 5.0, nan]
+    """
+    there = ~np.isnan(values)
+    counts = there.sum(axis=axis)
+    sums = np.where(there, values, 0.0).sum(axis=axis)
+    means: Floats = np.full(sums.shape, np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return means
 
 
 def welch(one: Floats, other: Floats) -> Difference:

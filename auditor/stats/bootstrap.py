@@ -136,7 +136,7 @@ def expanded_tail(n_clusters: float, conf: float = 0.95) -> float:
     ``Phi(-sqrt(G / (G - 1)) t(G - 1))``.
 
     >>> round(expanded_tail(10), 4), round(expanded_tail(1000), 4)
-    (0.0085, 0.0248)
+    (0.0086, 0.0248)
     """
     return float(special.ndtr(-np.sqrt(n_clusters / (n_clusters - 1)) * t_quantile(conf, n_clusters - 1)))
 

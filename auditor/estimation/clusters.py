@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import scipy
 from msgspec import UNSET, UnsetType
-from scipy import special
 
 from auditor.counting.joint import Floats, Ints
 from auditor.counting.rows import STATEMENT
@@ -47,7 +47,7 @@ def _coarser(tallies: Tallies, name: str, groups: Ints) -> CoarserEntry | None:
     )
     asked = n > 0
     y, n, groups = y[asked], n[asked], groups[asked]
-    p = _between(y / n, groups)
+    p = f_test(y / n, groups)
     if p is None or p >= UNLIKELY:
         return None
     own, wide = (crossed_rate(y, n, [way]).se for way in (np.arange(len(n)), groups))
@@ -56,15 +56,23 @@ def _coarser(tallies: Tallies, name: str, groups: Ints) -> CoarserEntry | None:
     return CoarserEntry(field=name, n_clusters=len(np.unique(groups)), widening=wide / own, p=p)
 
 
-def _between(rates: Floats, groups: Ints) -> float | None:
-    """Return the p value of the F test of groups of clusters with equal means; None where nothing can be compared."""
-    _, group, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    df_between, df_within = len(sizes) - 1, len(rates) - len(sizes)
-    if df_between < 1 or df_within < 1:
+def f_test(rates: Floats, groups: Ints) -> float | None:
+    """Compute the p value of the F test that groups of clusters have equal means.
+
+    Parameters
+    ----------
+    rates, groups
+        Shape [S]: each cluster's rate, and its group, any numbers.
+
+    Returns
+    -------
+    float or None
+        None for one group, for groups of one cluster each, and where all rates are equal.
+    """
+    order = np.argsort(groups, kind="stable")
+    parts = np.split(rates[order], np.flatnonzero(np.diff(groups[order])) + 1)
+    if not 1 < len(parts) < len(rates):
         return None
-    means = np.bincount(group, weights=rates) / sizes
-    within = float(((rates - means[group]) ** 2).sum()) / df_within
-    between = float((sizes * (means - rates.mean()) ** 2).sum()) / df_between
-    if within == 0:
-        return 0.0 if between > 0 else None
-    return float(special.fdtrc(df_between, df_within, between / within))
+    if all(np.ptp(part) == 0 for part in parts):  # F is undefined or infinite
+        return 0.0 if np.ptp(rates) > 0 else None
+    return float(scipy.stats.f_oneway(*parts).pvalue)

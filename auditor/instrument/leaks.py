@@ -16,9 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
-import scipy
-
 from auditor.instrument.pool import DEFAULT_POOL, SHIPPED_POOLS, shipped_pool
+from auditor.stats.differences import sign_test
 
 #: Pairs of a scene of the pool and a control scene.
 PAIRS: Final = 40
@@ -100,10 +99,6 @@ def leak_finding(replies: Mapping[str, str]) -> LeakFinding:
     ------
     ValueError
         No pair of a scene and a control was answered.
-
-    References
-    ----------
-    McNemar (1947), Note on the sampling error of the difference between correlated proportions (the exact form).
     """
     known = {piece.id: is_verbatim(piece, replies[piece.id]) for piece in pieces() if piece.id in replies}
     scenes, controls = ([one.id for one in pieces() if one.kind == kind] for kind in ("statement", "control"))
@@ -112,8 +107,7 @@ def leak_finding(replies: Mapping[str, str]) -> LeakFinding:
         raise ValueError("no pair of a scene and a control was answered")
     only_scene = sum(known[one] and not known[other] for one, other in pairs)
     only_control = sum(known[other] and not known[one] for one, other in pairs)
-    differ = only_scene + only_control
-    p = float(scipy.stats.binomtest(only_scene, differ, 0.5, alternative="greater").pvalue) if differ else 1.0
+    p = sign_test(only_scene, only_control)
     canaries = tuple(one.id for one in pieces() if one.kind == "canary" and known.get(one.id))
     return LeakFinding(
         n=len(pairs),

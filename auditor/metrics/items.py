@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.domain.estimate import Insufficient
-from auditor.stats.ranks import spearman
+from auditor.stats.ranks import spearman_rho, spearman_rhos
 
 Floats = NDArray[np.float64]
 
@@ -158,7 +158,9 @@ def differential_items(
                 tested.append((name, deployment, *result))
     if not tested:
         return []
-    adjusted = holm(special.chdtrc(1, [found[3] for found in tested]))
+    from statsmodels.stats.multitest import multipletests  # noqa: PLC0415 -- slow to import
+
+    _, adjusted, _, _ = multipletests(special.chdtrc(1, [found[3] for found in tested]), method="holm")
     return [
         DifferentialItem(
             statement=name, deployment=deployment, log_odds_ratio=ratio, chi_square=square, p_holm=float(p)
@@ -216,17 +218,16 @@ def short_form(
         return Insufficient(reason="no form keeps the ranks in repeated samples of the half that chooses")
     form, held = order[:size], part >= 2
     short, whole = (_rates(endorsed[held][:, columns], who[held], names) for columns in (form, order))
-    kept = spearman(short, whole)
-    if kept is None or kept.rho < keeps:
-        shown = "have no ranks" if kept is None else f"correlate by {kept.rho:.2f}"
+    kept = spearman_rho(short, whole)
+    if kept is None or kept < keeps:
+        shown = "have no ranks" if kept is None else f"correlate by {kept:.2f}"
         return Insufficient(reason=f"on the held-out half the ranks of the {size} chosen items {shown}")
     other = _rates(endorsed[~held][:, order], who[~held], names)
-    independent, between = spearman(short, other), spearman(whole, other)
     return ShortForm(
         statements=tuple(statements[column] for column in sorted(form)),
-        rank_correlation=float(kept.rho),
-        independent_correlation=None if independent is None else float(independent.rho),
-        whole_correlation=None if between is None else float(between.rho),
+        rank_correlation=kept,
+        independent_correlation=spearman_rho(short, other),
+        whole_correlation=spearman_rho(whole, other),
     )
 
 
@@ -260,9 +261,7 @@ def _smallest(answers: Sequence[Floats], least: int, keeps: float, rng: np.rando
             item = np.divide(weight @ given, asked, out=np.zeros_like(asked), where=asked > 0)
             rates.append(np.cumsum(item) / np.maximum(np.cumsum(asked > 0), 1))
         by_size = np.transpose(rates)
-        kept.append(
-            [found is not None and found.rho >= keeps for found in (spearman(one, by_size[-1]) for one in by_size)]
-        )
+        kept.append(spearman_rhos(by_size, by_size[-1]) >= keeps)  # no ranking keeps nothing
     share = np.mean(kept, axis=0)
     failing = np.flatnonzero(share < _KEPT)
     size = int(failing[-1]) + 2 if len(failing) else 1
@@ -309,15 +308,6 @@ def _correlation(first: Floats, second: Floats) -> float | None:
     if len(first) < MIN_RESPONDENTS or first.std() == 0 or second.std() == 0:
         return None
     return float(np.corrcoef(first, second)[0, 1])
-
-
-def holm(p: Floats) -> Floats:
-    """Return p adjusted by Holm's step-down method."""
-    order = np.argsort(p)
-    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(steps, 1.0)
-    return adjusted
 
 
 def _mantel_haenszel(focal: NDArray[np.bool_], own: Floats, stratum: NDArray[np.intp]) -> tuple[float, float] | None:

@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+import scipy
 
 from auditor.domain.estimate import Insufficient
 from auditor.errors import UsageError
 from auditor.peers.score_table import Blocked, Mask
-from auditor.stats.differences import Difference, Equivalence, Verdict, paired, tost, welch
+from auditor.stats.differences import Difference, Equivalence, Verdict, mean_present, paired, tost, welch
 from auditor.stats.intervals import Floats
 
 #: Under this many peers their spread is too uncertain to be a margin for a verdict.
 ENOUGH_PEERS: Final = 5
-#: The standard deviation of a normal sample in units of its median absolute deviation.
-_MAD_TO_SD: Final = 1.482602218505602
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,8 +126,8 @@ def robust_margin(peers: Floats, k: float) -> float | Insufficient:
     >>> round(margin, 4)
     1.4826
     """
-    means = mean_present(peers, 0)
-    return _positive(k * _MAD_TO_SD * float(np.median(np.abs(means - np.median(means)))), peers)
+    deviation = float(scipy.stats.median_abs_deviation(mean_present(peers, 0), scale="normal"))
+    return _positive(k * deviation, peers)
 
 
 def too_few(needed: int) -> Insufficient:
@@ -213,20 +212,6 @@ class PeerOptions:
     def rule(self, instrument: str) -> MarginRule:
         """Return the rule of one instrument."""
         return MarginRule(k=self.k, alpha=self.alpha, margin=self.margins.get(instrument, self.margin))
-
-
-def mean_present(values: Floats, axis: int) -> Floats:
-    """Compute the mean along an axis without NaN; NaN if all values are NaN.
-
-    >>> mean_present(np.array([[1.0, 3.0], [np.nan, 5.0], [np.nan, np.nan]]), 1).tolist()
-    [2.0, 5.0, nan]
-    """
-    there = ~np.isnan(values)
-    counts = there.sum(axis=axis)
-    sums = np.where(there, values, 0.0).sum(axis=axis)
-    means: Floats = np.full(sums.shape, np.nan)
-    np.divide(sums, counts, out=means, where=counts > 0)
-    return means
 
 
 def peer_deviation(distances: Floats, there: Mask, members: Mask) -> Floats:

@@ -17,9 +17,9 @@ from auditor.documents.peers import (
     ReadingEntry,
 )
 from auditor.domain.estimate import Insufficient
-from auditor.peers.comparison import PeerComparison, mean_present
+from auditor.peers.comparison import PeerComparison
 from auditor.peers.score_table import HIGHEST, LOWEST
-from auditor.stats.differences import Difference, Equivalence, paired, t_interval
+from auditor.stats.differences import Difference, Equivalence, mean_present, paired, t_interval
 from auditor.stats.intervals import Floats
 
 #: The paper's words for its test (Relative Bias A.4.3), by whether it shows equivalence.

@@ -26,7 +26,7 @@ from auditor.documents.peers import (
     ValuesEntry,
 )
 from auditor.domain.estimate import Insufficient
-from auditor.peers.comparison import ENOUGH_PEERS, PeerComparison, PeerOptions, compare, judge_deviation, mean_present
+from auditor.peers.comparison import ENOUGH_PEERS, PeerComparison, PeerOptions, compare, judge_deviation
 from auditor.peers.document import (
     brief_entry,
     comparison_fields,
@@ -41,6 +41,7 @@ from auditor.peers.document import (
 from auditor.peers.instruments import EMBEDDING, EmbeddingDistances, Instrument, Instruments
 from auditor.peers.score_table import HIGHEST, LOWEST, Mask, ScoreTable
 from auditor.peers.sequential import question_order, sequential_verdict
+from auditor.stats.differences import mean_present
 from auditor.stats.intervals import Floats
 
 

@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Final
 
 import msgspec
+import scipy
 
 from auditor.access import GatewayAccess
 from auditor.config import Config
@@ -21,7 +22,7 @@ from auditor.judges.endpoint import open_client
 from auditor.judges.judge import Judge
 from auditor.judges.loading import load_judges
 from auditor.judges.rubric import NONE_PRESENT, OPEN, STATEMENT
-from auditor.stats.agreement import exact_interval, sign_test
+from auditor.stats.differences import sign_test
 
 #: A changed text or label is another set, with another name.
 ANCHOR_SET: Final = "anchors/1"
@@ -45,7 +46,7 @@ class AnchorResult:
 
     n: int
     agreed: int  #: with the frozen labels
-    low: float
+    low: float  #: 95 % interval of the share that agrees (Clopper and Pearson)
     high: float
     first_agreed: int  #: its first run, with the frozen labels
     same: int  #: labels that are as in its first run
@@ -102,19 +103,19 @@ def compare(first: Mapping[str, str], newest: Mapping[str, str]) -> AnchorResult
     right = [newest.get(one.id) == one.label for one in anchors]
     was_right = [first.get(one.id) == one.label for one in anchors]
     same = sum(newest.get(one.id) == first.get(one.id) for one in anchors)
-    agreed, kept = exact_interval(sum(right), len(anchors)), exact_interval(same, len(anchors))
+    agreed, kept = (scipy.stats.binomtest(count, len(anchors)).proportion_ci() for count in (sum(right), same))
     return AnchorResult(
         n=len(anchors),
         agreed=sum(right),
-        low=agreed.low,
-        high=agreed.high,
+        low=float(agreed.low),
+        high=float(agreed.high),
         first_agreed=sum(was_right),
         same=same,
-        same_low=kept.low,
-        same_high=kept.high,
+        same_low=float(kept.low),
+        same_high=float(kept.high),
         p=sign_test(
-            lost=sum(was and not now for was, now in zip(was_right, right, strict=True)),
-            gained=sum(now and not was for was, now in zip(was_right, right, strict=True)),
+            sum(was and not now for was, now in zip(was_right, right, strict=True)),
+            sum(now and not was for was, now in zip(was_right, right, strict=True)),
         ),
     )
 

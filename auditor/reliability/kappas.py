@@ -17,6 +17,7 @@ from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
 from auditor.metrics.estimate import MIN_STATEMENTS
 from auditor.stats.agreement import effective_votes, kappas
 from auditor.stats.bootstrap import bootstrap_totals, expanded_percentile
+from auditor.stats.differences import mean_present
 
 LABELS: Final = tuple(label for label in ELABORATION_LABELS if label != ABSTAIN)
 
@@ -79,7 +80,7 @@ class Agreements:
     ) -> JudgeAgreement:
         counts = self._counts(pairs, deployment)
         counts = counts[counts.any(axis=(1, 2, 3))]
-        value = _mean(kappas(counts.sum(axis=0))[None])[0] if len(counts) else np.nan
+        value = mean_present(kappas(counts.sum(axis=0)), -1) if len(counts) else np.nan
         low, high = self._interval(counts) if len(counts) >= MIN_STATEMENTS else (None, None)
         return JudgeAgreement(
             judges=judges,
@@ -93,7 +94,7 @@ class Agreements:
 
     def _interval(self, counts: Floats) -> tuple[float, float] | tuple[None, None]:
         flat = bootstrap_totals(counts.reshape(len(counts), -1), self._n_boot, self._seed)
-        means = _mean(kappas(flat.reshape(self._n_boot, *counts.shape[1:])))
+        means = mean_present(kappas(flat.reshape(self._n_boot, *counts.shape[1:])), -1)
         # A draw in which all labels are one has no kappa. Where that is common, an interval would mean little.
         finite = means[np.isfinite(means)]
         if len(finite) < 0.9 * len(means):
@@ -115,14 +116,6 @@ class Agreements:
             places.append(((cluster[both] * len(pairs) + at) * size + first[both]) * size + second[both])
         place = np.concatenate(places) if places else np.zeros(0, dtype=np.int64)
         return np.bincount(place, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
-
-
-def _mean(values: Floats) -> Floats:
-    """Compute the mean over the last axis without NaN, shape [..., P] to [...]; NaN if all are NaN."""
-    there = np.isfinite(values)
-    means: Floats = np.full(values.shape[:-1], np.nan)
-    np.divide(np.where(there, values, 0.0).sum(axis=-1), there.sum(axis=-1), out=means, where=there.any(axis=-1))
-    return means
 
 
 def _codes(ballots: Sequence[Ballot], judge: str) -> Ints:

@@ -23,9 +23,8 @@ from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS
 from auditor.metrics.corrected import ENDORSING
 from auditor.metrics.estimate import MIN_STATEMENTS
 from auditor.reviews.opinions import AnswerView, Layer, Opinion
-from auditor.stats.agreement import clustered_kappa
+from auditor.stats.agreement import clustered_kappa, krippendorff_alpha
 from auditor.stats.bootstrap import cluster_bootstrap
-from auditor.stats.krippendorff import krippendorff_alpha
 
 _LABELS: Final = tuple(label for label in ELABORATION_LABELS if label != ABSTAIN)
 

@@ -1,13 +1,16 @@
-"""Compute the agreement of raters beyond chance, and the number of independent raters that a panel equals."""
+"""Compute the agreement of raters beyond chance, and the number of independent raters that a panel equals.
+
+Cohen's kappa compares two raters; Krippendorff's alpha ("Computing Krippendorff's Alpha-Reliability", 2011) compares
+two or more, some of whom may be missing. Labels are nominal.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from auditor.stats.bootstrap import cluster_bootstrap
-from auditor.stats.intervals import Floats, Interval
+from auditor.stats.intervals import Floats
 
 
 def confusion_matrix(first: NDArray[np.int64], second: NDArray[np.int64], n_labels: int) -> NDArray[np.int64]:
@@ -99,48 +102,6 @@ def effective_votes(judges: int, rho: float) -> float:
     return judges / (1 + (judges - 1) * max(rho, 0.0))
 
 
-def exact_interval(k: int, n: int, conf: float = 0.95) -> Interval:
-    """Compute Clopper and Pearson's interval for ``k`` of ``n`` independent items; it never covers less than ``conf``.
-
-    Parameters
-    ----------
-    k, n
-        Successes and trials, ``0 <= k <= n``, ``n > 0``.
-    conf
-        Two-sided level.
-
-    Examples
-    --------
-    Of 0 of 10 the upper bound is 1 - .025^(1/10).
-
-    >>> interval = exact_interval(0, 10)
-    >>> interval.low, round(interval.high, 4)
-    (0.0, 0.3085)
-    """
-    tail = (1 - conf) / 2
-    return Interval(
-        low=float(special.betaincinv(k, n - k + 1, tail)) if k else 0.0,
-        high=float(special.betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0,
-    )
-
-
-def sign_test(lost: int, gained: int) -> float:
-    """Compute the exact one-sided p of the null that losses are no likelier than gains (McNemar, paired items).
-
-    Parameters
-    ----------
-    lost, gained
-        Items that were right and are now wrong, and items that were wrong and are now right.
-
-    Examples
-    --------
-    >>> sign_test(7, 0), sign_test(0, 0)
-    (0.0078125, 1.0)
-    """
-    n = lost + gained
-    return float(special.bdtrc(lost - 1, n, 0.5)) if lost else 1.0
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kappa:
     """Agreement beyond chance, in [-1, 1]."""
@@ -185,3 +146,60 @@ def clustered_kappa(confusion: Floats, *, n_boot: int = 2000, seed: int, conf: f
 def _kappas(totals: Floats, size: int) -> Floats:
     """Compute kappa of each row of totals; a draw with one label only has no disagreement."""
     return np.nan_to_num(kappas(totals.reshape(-1, size, size)), nan=1.0)
+
+
+def krippendorff_alpha(
+    counts: Floats, cluster: Floats, *, n_boot: int = 2000, seed: int, conf: float = 0.95
+) -> Kappa | None:
+    """Estimate alpha, with an interval that resamples whole clusters of units.
+
+    Parameters
+    ----------
+    counts
+        Shape [U, L]: how many raters gave each unit each label. Units with fewer than two labels do not count.
+    cluster
+        Shape [U]: the cluster of each unit, any numbers; at least two clusters.
+    n_boot, seed, conf
+        Replicates, seed of the draws, two-sided level.
+
+    Returns
+    -------
+    Kappa or None
+        In [-1, 1]; 1 is perfect agreement, 0 that of chance. None if all labels are the same.
+
+    Examples
+    --------
+    >>> counts = np.tile([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]], (10, 1))
+    >>> round(krippendorff_alpha(counts, np.repeat(np.arange(10), 3), n_boot=50, seed=0).value, 3)
+    0.344
+    """
+    names, place = np.unique(cluster, return_inverse=True)
+    sums = _alpha_sums(counts)
+    by_cluster = np.zeros((len(names), sums.shape[1]))
+    np.add.at(by_cluster, place, sums)
+    value = float(_alphas(by_cluster.sum(axis=0)))
+    if np.isnan(value):
+        return None
+    # A draw with one label only has no disagreement.
+    bootstrap = cluster_bootstrap(
+        by_cluster, lambda totals: np.nan_to_num(_alphas(totals), nan=1.0), n_boot=n_boot, seed=seed, conf=conf
+    )
+    return Kappa(value=value, low=min(float(bootstrap.low), value), high=max(float(bootstrap.high), value))
+
+
+def _alpha_sums(counts: Floats) -> Floats:
+    """Return by unit the labels of each kind and the pairable agreements, shape [U, L + 1]; of one label nothing."""
+    raters = counts.sum(axis=1, keepdims=True)
+    paired = np.where(raters > 1, counts, 0.0)
+    agreeing = (paired * (paired - 1)).sum(axis=1, keepdims=True) / np.maximum(raters - 1, 1)
+    return np.hstack([paired, agreeing])
+
+
+def _alphas(totals: Floats) -> Floats:
+    """Compute alpha of many totals of ``_alpha_sums``, shape [..., L + 1]; NaN where all labels are the same."""
+    labels, agreeing = totals[..., :-1], totals[..., -1]
+    n = labels.sum(axis=-1)
+    expected = n**2 - (labels**2).sum(axis=-1)
+    values: Floats = np.full(n.shape, np.nan)
+    np.divide((n - agreeing) * (n - 1), expected, out=values, where=expected > 0)
+    return 1 - values

@@ -129,11 +129,20 @@ def rate_replicates(successes: Floats, trials: Floats, *, n_boot: int, seed: int
     return rates, np.where(np.isfinite(replicates), replicates, rates)
 
 
-def expanded_percentile(replicates: Floats, n_clusters: int, conf: float = 0.95) -> tuple[Floats, Floats]:
-    """Compute the percentile interval with tails expanded for few clusters (Hesterberg 2015, section 5.3).
+def expanded_tail(n_clusters: float, conf: float = 0.95) -> float:
+    """Return the tail of a percentile interval, expanded for few clusters (Hesterberg 2015, section 5.3).
 
     The bootstrap's spread is too small by ``sqrt((G - 1) / G)``, and it uses no t quantile; the tail becomes
     ``Phi(-sqrt(G / (G - 1)) t(G - 1))``.
+
+    >>> round(expanded_tail(10), 4), round(expanded_tail(1000), 4)
+    (0.0086, 0.0248)
+    """
+    return float(special.ndtr(-np.sqrt(n_clusters / (n_clusters - 1)) * t_quantile(conf, n_clusters - 1)))
+
+
+def expanded_percentile(replicates: Floats, n_clusters: int, conf: float = 0.95) -> tuple[Floats, Floats]:
+    """Compute the percentile interval with the tails of ``expanded_tail``.
 
     Parameters
     ----------
@@ -149,7 +158,7 @@ def expanded_percentile(replicates: Floats, n_clusters: int, conf: float = 0.95)
     (ndarray, ndarray)
         Lower and upper bounds, shape [...].
     """
-    tail = float(special.ndtr(-np.sqrt(n_clusters / (n_clusters - 1)) * t_quantile(conf, n_clusters - 1)))
+    tail = expanded_tail(n_clusters, conf)
     low, high = np.quantile(replicates, [tail, 1 - tail], axis=0)
     return low, high
 

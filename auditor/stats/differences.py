@@ -1,4 +1,4 @@
-"""Compute differences of means: standard errors, effect sizes, and tests of equivalence.
+"""Compute means and their differences, of paired shares too: standard errors, effect sizes, and tests.
 
 An effect size does not say how precise it is; ``comparisons`` gives intervals.
 """
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
+import scipy
 from scipy import special
 
 from auditor.stats.intervals import Floats, Interval, t_quantile
@@ -22,6 +23,20 @@ class Difference:
     value: float
     se: float  #: 0 where the values do not vary
     df: float  #: degrees of freedom of the standard error; Welch's need not be whole
+
+
+def mean_present(values: Floats, axis: int) -> Floats:
+    """Compute the mean along an axis without NaN; NaN if all values are NaN.
+
+    >>> mean_present(np.array([[1.0, 3.0], [np.nan, 5.0], [np.nan, np.nan]]), 1).tolist()
+    [2.0, 5.0, nan]
+    """
+    there = ~np.isnan(values)
+    counts = there.sum(axis=axis)
+    sums = np.where(there, values, 0.0).sum(axis=axis)
+    means: Floats = np.full(sums.shape, np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return means
 
 
 def welch(one: Floats, other: Floats) -> Difference:
@@ -166,6 +181,36 @@ def cohen_h(first: float, second: float) -> float:
     if not (0 <= first <= 1 and 0 <= second <= 1):
         raise ValueError("a share lies between 0 and 1")
     return float(2 * (np.arcsin(np.sqrt(first)) - np.arcsin(np.sqrt(second))))
+
+
+def sign_test(one_way: int, other_way: int, *, alternative: Literal["greater", "two-sided"] = "greater") -> float:
+    """Compute the exact p of the null that pairs change one way as likely as the other.
+
+    The test assumes independent pairs.
+
+    Parameters
+    ----------
+    one_way, other_way
+        Pairs that changed one way, and pairs that changed the other; pairs that did not change do not count.
+    alternative
+        ``greater``: the first way is likelier.
+
+    Returns
+    -------
+    float
+        1 where no pair changed.
+
+    Examples
+    --------
+    >>> sign_test(7, 0), sign_test(0, 5, alternative="two-sided"), sign_test(0, 0)
+    (0.0078125, 0.0625, 1.0)
+
+    References
+    ----------
+    McNemar (1947), Note on the sampling error of the difference between correlated proportions (the exact form).
+    """
+    changed = one_way + other_way
+    return float(scipy.stats.binomtest(one_way, changed, alternative=alternative).pvalue) if changed else 1.0
 
 
 Verdict = Literal["equivalent", "different", "inconclusive"]

@@ -7,6 +7,7 @@ from itertools import permutations
 from typing import Final, Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy import special
 
@@ -26,17 +27,48 @@ class RankCorrelation:
     n: int
 
 
-def doubled_ranks(x: Floats) -> NDArray[np.int64]:
-    """Return twice the mid-ranks, so that ties stay integers.
+def spearman_rhos(rows: Floats, y: Floats) -> Floats:
+    """Compute Spearman's rank correlation of each row with ``y``, without p values.
+
+    Parameters
+    ----------
+    rows, y
+        Shapes [B, n] and [n].
+
+    Returns
+    -------
+    ndarray
+        Shape [B], in [-1, 1]; NaN where a side is constant and has no ranking.
 
     Examples
     --------
-    >>> doubled_ranks(np.array([5.0, 7.0, 7.0])).tolist()
-    [2, 5, 5]
+    >>> spearman_rhos(np.array([[1.0, 2, 3], [3, 2, 1], [2, 2, 2]]), np.array([5.0, 7, 9])).tolist()
+    [1.0, -1.0, nan]
     """
-    below = (x[None, :] < x[:, None]).sum(axis=1)
-    equal = (x[None, :] == x[:, None]).sum(axis=1)
-    return np.asarray(2 * below + equal + 1, dtype=np.int64)
+    ranks, others = _centred_ranks(rows), _centred_ranks(y)
+    scale = np.sqrt((ranks**2).sum(axis=1) * (others**2).sum())
+    rhos: Floats = np.full(len(rows), np.nan)
+    np.divide(ranks @ others, scale, out=rhos, where=scale > 0)
+    return rhos
+
+
+def spearman_rho(x: Floats, y: Floats) -> float | None:
+    """Compute Spearman's rank correlation without a p value; None if one side is constant and has no ranking.
+
+    Parameters
+    ----------
+    x, y
+        Shape [n], n at least 3.
+
+    Raises
+    ------
+    ValueError
+        For unequal lengths or fewer than three items.
+    """
+    if len(x) != len(y) or len(x) < 3:
+        raise ValueError("ranks need two sides of at least three items")
+    rho = float(spearman_rhos(x[None], y)[0])
+    return None if math.isnan(rho) else rho
 
 
 def spearman(x: Floats, y: Floats) -> RankCorrelation | None:
@@ -65,17 +97,13 @@ def spearman(x: Floats, y: Floats) -> RankCorrelation | None:
     >>> round(result.rho, 9), round(result.p, 9), result.p_method
     (0.8, 0.333333333, 'exact')
     """
-    if len(x) != len(y) or len(x) < 3:
-        raise ValueError("ranks need two sides of at least three items")
-    first, second = _centred(doubled_ranks(x)), _centred(doubled_ranks(y))
-    scale = math.sqrt(float(first @ first) * float(second @ second))
-    if scale == 0:
+    rho = spearman_rho(x, y)
+    if rho is None:
         return None
-    observed = int(first @ second)
-    rho = observed / scale
     if len(x) <= EXACT_ITEMS:
-        products = first @ second[_orders(len(x))].T
-        p = float(np.count_nonzero(np.abs(products) >= abs(observed))) / len(products)
+        first, second = _centred_ranks(x), _centred_ranks(y)
+        products = second.take(_orders(len(x))) @ first
+        p = float(np.count_nonzero(np.abs(products) >= abs(first @ second))) / len(products)
         return RankCorrelation(rho=rho, p=p, p_method="exact", n=len(x))
     df = len(x) - 2
     gap = max(0.0, 1 - rho * rho)
@@ -100,10 +128,10 @@ def spearman_leave_one_out(x: Floats, y: Floats) -> tuple[float, float] | None:
         raise ValueError("leaving one out needs at least four items")
     rhos = []
     for index in range(len(x)):
-        left = spearman(np.delete(x, index), np.delete(y, index))
-        if left is None:
+        rho = spearman_rho(np.delete(x, index), np.delete(y, index))
+        if rho is None:
             return None
-        rhos.append(left.rho)
+        rhos.append(rho)
     return min(rhos), max(rhos)
 
 
@@ -126,21 +154,14 @@ def rank_probabilities(replicates: Floats) -> Floats:
     [[0.0, 1.0], [1.0, 0.0]]
     """
     draws, items = replicates.shape
-    # Sorted rows make this B K log K; a comparison of all pairs would take B K^2 time and memory.
-    order = np.argsort(-replicates, axis=1)
-    ordered = np.take_along_axis(replicates, order, axis=1)
-    changes = ordered[:, 1:] != ordered[:, :-1]
-    ends = np.ones((draws, 1), dtype=bool)
-    place = np.arange(items)
-    first = np.maximum.accumulate(np.where(np.hstack([ends, changes]), place, 0), axis=1)
-    last = np.minimum.accumulate(np.where(np.hstack([changes, ends]), place, items)[:, ::-1], axis=1)[:, ::-1]
-    counts = np.bincount((order * items + (first + last) // 2).ravel(), minlength=items * items)
+    ranks = scipy.stats.rankdata(-replicates, axis=1).astype(np.int64) - 1
+    counts = np.bincount((np.arange(items) * items + ranks).ravel(), minlength=items * items)
     return np.asarray(counts.reshape(items, items) / draws)
 
 
-def _centred(doubled: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return doubled ranks less their mean, ``n + 1``: integers, so that equal products compare equal."""
-    return doubled - (len(doubled) + 1)
+def _centred_ranks(values: Floats) -> Floats:
+    """Return mid-ranks along the last axis less their mean: halves, so that equal products compare equal."""
+    return np.asarray(scipy.stats.rankdata(values, axis=-1) - (values.shape[-1] + 1) / 2)
 
 
 @lru_cache(maxsize=4)
@@ -203,8 +224,8 @@ def rank_distribution(rates: Floats) -> RankDistribution:
 
 def _concordance(rates: Floats) -> float | None:
     """Compute Kendall's W with ties: the spread of the mean ranks over the spread of all ranks."""
-    ranks = np.array([doubled_ranks(row) for row in rates]) - (rates.shape[1] + 1)
-    spread = int((ranks**2).sum())
+    ranks = _centred_ranks(rates)
+    spread = float((ranks**2).sum())
     if spread == 0:
         return None
     return float((ranks.sum(axis=0) ** 2).sum()) / (len(rates) * spread)
@@ -240,12 +261,12 @@ def agreement(first: Floats, second: Floats) -> Agreement:
     """
     if np.isnan(first).any() or np.isnan(second).any():
         raise ValueError("a value is unknown")
-    correlation = spearman(first, second)
+    rho = spearman_rho(first, second)
     change = np.abs(second - first)
-    shift = np.abs(doubled_ranks(second) - doubled_ranks(first)).max() / 2
+    shift = np.abs(_centred_ranks(second) - _centred_ranks(first)).max()
     item = int(change.argmax())
     return Agreement(
-        rho=None if correlation is None else correlation.rho,
+        rho=rho,
         rank_shift=float(shift),
         change=float(change[item]),
         item=item,

@@ -12,9 +12,9 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
-from auditor.stats.intervals import Floats, Interval, t_quantile
+from auditor.stats.bootstrap import expanded_tail
+from auditor.stats.intervals import Floats, Interval
 
 #: An effect of a factorial: the indices of the factors in it.
 Effect = tuple[int, ...]
@@ -206,8 +206,8 @@ def squared_length_interval(vector: Floats, replicates: Floats, n_clusters: floa
 
     Each replicate has one noise vector. For it, the true length is the length in the measured direction that has the
     measured length after the noise is added; it may be 0 if the noise alone is as long. The bounds are percentiles of
-    these lengths, with tails expanded for few clusters as in ``bootstrap.expanded_percentile``. Noise is skewed, so it
-    is both added and subtracted, and the wider bounds are used.
+    these lengths, with the tails of ``bootstrap.expanded_tail``. Noise is skewed, so it is both added and subtracted,
+    and the wider bounds are used.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def squared_length_interval(vector: Floats, replicates: Floats, n_clusters: floa
     length = float(np.linalg.norm(vector))
     # A vector of length 0 has no direction: the main direction of the noise replaces it.
     direction = vector / length if length > 0 else np.linalg.svd(noise, full_matrices=False)[2][0]
-    tail = float(special.ndtr(-np.sqrt(n_clusters / (n_clusters - 1)) * t_quantile(conf, n_clusters - 1)))
+    tail = expanded_tail(n_clusters, conf)
     excess, along = (noise**2).sum(axis=1) - length**2, noise @ direction
     bounds = [_length_bounds(sign * along, excess, tail) for sign in (1, -1)]
     low, high = min(low for low, _ in bounds), max(high for _, high in bounds)

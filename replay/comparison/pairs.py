@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-import scipy
 
 from auditor.counting.joint import SHAPE, Floats, Ints
 from auditor.documents.base import or_missing
@@ -28,7 +27,7 @@ from auditor.metrics.estimate import (
 )
 from auditor.metrics.rates import ELAB_CODED, ELAB_ENDORSES, ELIGIBLE, FULL, METRICS, SEL_CODED, SEL_ENDORSES, Metric
 from auditor.stats.bootstrap import bootstrap_totals
-from auditor.stats.differences import cohen_h
+from auditor.stats.differences import cohen_h, sign_test
 from auditor.stats.intervals import Interval, difference_interval, rare_rate_bounds
 from auditor.stats.max_t import simultaneous_intervals
 from replay.comparison.arms import ABSENT, Arms
@@ -156,8 +155,7 @@ def mcnemar(first: Floats, second: Floats) -> McNemarEntry:
     McNemarEntry(gained=5, lost=0, p=0.0625)
     """
     gained, lost = int((second > first).sum()), int((second < first).sum())
-    p = float(scipy.stats.binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
-    return McNemarEntry(gained=gained, lost=lost, p=p)
+    return McNemarEntry(gained=gained, lost=lost, p=sign_test(gained, lost, alternative="two-sided"))
 
 
 def flips(arms: Arms, pair: tuple[int, int], answered: np.ndarray, layer: Layer, *, seed: int) -> FlipsEntry:

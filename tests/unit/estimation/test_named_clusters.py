@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from auditor.documents.codec import canonical_bytes
 from auditor.errors import UsageError
 from auditor.estimation.analysis import Options, analyse, read_tallies
+from auditor.estimation.clusters import f_test
 from auditor.metrics.estimate import FEW_CLUSTERS
 from biasmeter.commands.main import app
 
@@ -45,6 +46,20 @@ def analysed(folder, rows, **options):
 def width(document):
     found = document.groups[-1].metrics["ber_union_full"]
     return found.high - found.low
+
+
+@pytest.mark.parametrize(
+    ("rates", "groups", "p"),
+    [
+        ([0.1, 0.2, 0.3], [4, 4, 4], None),
+        ([0.1, 0.2, 0.3], [1, 2, 3], None),
+        ([0.89061888] * 20, [1, 2] * 10, None),  # whatever rounding makes of their mean
+        ([0.1, 0.3] * 10, [1, 2] * 10, 0.0),
+        ([0.0, 2.0, 4.0, 6.0], [7, 7, 5, 5], 1 - 0.8**0.5),  # F(1, 2) = 8: P(F > f) = 1 - sqrt(f / (f + 2))
+    ],
+)
+def test_groups_of_clusters_are_compared_by_an_f_test(rates, groups, p):
+    assert f_test(np.array(rates), np.array(groups)) == (None if p is None else pytest.approx(p))
 
 
 def test_a_coarser_field_is_named_and_used(tmp_path):

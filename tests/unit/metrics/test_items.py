@@ -1,5 +1,7 @@
 """Statements as items: planted properties are found, and nothing is found where there is nothing."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,6 @@ from auditor.metrics.items import (
     ShortForm,
     differential_items,
     duplicate_items,
-    holm,
     item_statistics,
     short_form,
 )
@@ -154,10 +155,12 @@ def test_few_deployments_have_no_short_form():
     assert form == Insufficient(reason="needs 5 deployments, has 4")
 
 
-def test_holm_multiplies_the_smallest_p_by_all_and_never_falls():
-    draw = np.random.default_rng(2).random(30)
+def test_p_values_are_adjusted_by_holm_over_all_that_was_tested():
+    found = differential_items(ITEMS[:10], DEPLOYMENTS, answers(2)[:, :10], alpha=1.0)
+    draw = np.array([math.erfc(math.sqrt(one.chi_square / 2)) for one in found])  # the upper tail of chi-square(1)
     expected, highest = {}, 0.0
     for place, p in enumerate(sorted(draw)):
-        highest = max(highest, min(1.0, (30 - place) * p))
+        highest = max(highest, min(1.0, (len(draw) - place) * p))
         expected[p] = highest
-    assert holm(draw) == pytest.approx([expected[p] for p in draw])
+    assert len(found) == 100
+    assert [one.p_holm for one in found] == pytest.approx([expected[p] for p in draw])

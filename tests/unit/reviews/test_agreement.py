@@ -15,7 +15,7 @@ from auditor.report.analysis import render_analysis
 from auditor.reviews.label_file import read_review_file
 from auditor.reviews.labelled_rows import read_reviews
 from auditor.reviews.opinions import AnswerView, Layer
-from auditor.stats.krippendorff import krippendorff_alpha
+from auditor.stats.agreement import krippendorff_alpha
 
 BJ = [("BJ", "self", "none", "neutral")]
 #: Four observers and twelve units of Krippendorff (2011), section C; 0: no label.

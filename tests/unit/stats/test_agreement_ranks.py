@@ -7,11 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from scipy.stats import permutation_test, rankdata, spearmanr
+from scipy.stats import permutation_test, spearmanr
 from support.lazy_imports import ImportedLater
 
 from auditor.stats.agreement import cohen_kappa, confusion_matrix
-from auditor.stats.ranks import doubled_ranks, rank_probabilities, spearman, spearman_leave_one_out
+from auditor.stats.ranks import (
+    rank_probabilities,
+    spearman,
+    spearman_leave_one_out,
+    spearman_rho,
+    spearman_rhos,
+)
 
 sm = ImportedLater("statsmodels.api")
 
@@ -86,9 +92,18 @@ def test_too_few_items_are_refused():
         spearman_leave_one_out(np.arange(3.0), np.arange(3.0))
 
 
-def test_mid_ranks_are_scipy_ranks():
-    x = np.array([3.0, 1, 1, 5, 3, 3])
-    assert (doubled_ranks(x) / 2).tolist() == rankdata(x).tolist()
+@settings(deadline=None)
+@given(
+    arrays(np.float64, array_shapes(min_dims=2, max_dims=2, min_side=3, max_side=12), elements=st.integers(0, 4)),
+)
+def test_correlations_of_rows_are_those_of_each_row(rows):
+    found = spearman_rhos(rows, rows[-1])
+    for rho, row in zip(found.tolist(), rows, strict=True):
+        if len(set(row)) == 1 or len(set(rows[-1])) == 1:
+            assert np.isnan(rho)
+            assert spearman_rho(row, rows[-1]) is None
+        else:
+            assert rho == spearman_rho(row, rows[-1]) == pytest.approx(spearmanr(row, rows[-1]).statistic)
 
 
 @settings(deadline=None)

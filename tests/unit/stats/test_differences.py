@@ -1,5 +1,7 @@
 """Differences of means: against statsmodels and scipy, and where nothing varies."""
 
+from math import comb
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from support.lazy_imports import ImportedLater
 
-from auditor.stats.differences import paired, t_interval, welch
+from auditor.stats.differences import paired, sign_test, t_interval, welch
 
 sm = ImportedLater("statsmodels.api")
 
@@ -47,3 +49,11 @@ def test_one_value_is_not_enough():
         paired(np.array([1.0]))
     with pytest.raises(ValueError, match="each side"):
         welch(np.array([1.0]), np.array([1.0, 2.0]))
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_the_sign_test_counts_all_orders_of_gains_and_losses(one_way, other_way):
+    n = one_way + other_way
+    as_many, as_uneven = (sum(comb(n, k) for k in range(at, n + 1)) / 2**n for at in (one_way, max(one_way, other_way)))
+    assert sign_test(one_way, other_way) == pytest.approx(as_many)
+    assert sign_test(one_way, other_way, alternative="two-sided") == pytest.approx(min(1.0, 2 * as_uneven))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from auditor.config.json_schema import config_schema_text
 from website import commands, configuration, reference
@@ -21,14 +22,15 @@ GENERATED: Final = {
     "series.md": reference.series_page,
     "documents.md": reference.documents_page,
 }
-_OUTWARD: Final = re.compile(r"\[([^\]]+)\]\(\.\./[^)]*\)")
 
 
 def on_config(config: Any) -> Any:
-    """Add pages that the navigation does not name to its end."""
+    """Add the design notes, newest first, and pages that the navigation does not name, to its end."""
+    docs = Path(config["docs_dir"])
     named = set(re.findall(r"[\w-]+\.md", str(config["nav"])))
-    others = sorted(page.name for page in Path(config["docs_dir"]).glob("*.md") if page.name not in named)
-    config["nav"] += [{"More": others}] if others else []
+    notes = sorted((str(page.relative_to(docs)) for page in docs.glob("design/*.md")), reverse=True)
+    others = sorted(page.name for page in docs.glob("*.md") if page.name not in named)
+    config["nav"] += [{title: pages} for title, pages in (("Design notes", notes), ("More", others)) if pages]
     return config
 
 
@@ -40,9 +42,10 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Keep only the text of links that lead out of ``docs/``."""
-    return _OUTWARD.sub(r"\1", markdown)
+    out = re.escape("../" * (1 + page.file.src_uri.count("/")))
+    return re.sub(rf"\[([^\]]+)\]\({out}[^)]*\)", r"\1", markdown)
 
 
 def _front_page() -> str:

@@ -8,7 +8,7 @@ from support.paths import DOCS, ROOT
 
 #: Pages of the site that are written from the code; building the site checks links to their headings.
 GENERATED = {"commands.md", "configuration.md", "configuration.schema.json", "documents.md", "series.md"}
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")] + sorted((DOCS).glob("*.md"))
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")] + sorted(DOCS.rglob("*.md"))
 
 
 def anchors(page: Path) -> set[str]:

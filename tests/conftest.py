@@ -42,7 +42,8 @@ LANES = ("slow", "system", "integration", "unit", "bench")
 #: Examples of one property in the quick profile; a test that asks for fewer keeps its own number.
 QUICK = 15
 
-# quick: the same few examples in every run. full (CI): all, the same in every run. random (make fuzz): new ones.
+# quick: the same few examples in every run. full (CI): all, the same in every run. random: new ones, as
+# docs/development.md says.
 # A loaded machine is slow at random moments, which says nothing about the product: no deadline, no check of speed.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", _PATIENT, derandomize=True, database=None, max_examples=QUICK)

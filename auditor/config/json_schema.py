@@ -111,7 +111,7 @@ def _property(schema: dict[str, Any], *, optional: bool) -> dict[str, Any]:
 
 def _alternatives(schema: dict[str, Any]) -> list[dict[str, Any]]:
     allowed = [_as_written(schema), _VARIABLE]
-    if {"ge", "gt"} & schema.keys():  # a duration or a size
+    if any({"ge", "gt"} & part.keys() for part in (schema, *schema.get("anyOf", ()))):  # a duration or a size, or none
         allowed.append({"type": "string", "pattern": r"^\s*\d[\d_]*(\.\d+)?\s*[A-Za-z]*$"})
     if schema.get("items", {}).get("type") == "string":
         allowed.append({"const": ALL})

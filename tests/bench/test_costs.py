@@ -1,4 +1,4 @@
-"""What parts on a request's way cost, and the largest plan: figures of docs/{gateway,performance,probes}.md.
+"""What parts on a request's way cost, and the largest plan: figures of ``docs/probes.md`` and ``docs/design``.
 
 Run: make measurements PYTEST_ARGS="tests/bench/test_costs.py -s"
 """

@@ -1,7 +1,7 @@
 """What counting coded rows in Parquet files costs: 10^6, 10^7 and 10^8 rows, one process with 1 GB for DuckDB.
 
-``python -m pytest -m bench -s tests/bench/test_count_parquet.py`` prints the table of ``docs/scale.md``. It needs
-3 GB of disk. ``BIASMETER_PARQUET_ROWS=1e7`` stops at fewer rows.
+``python -m pytest -m bench -s tests/bench/test_count_parquet.py`` prints the table of the dated note to
+``docs/scale.md``. It needs 3 GB of disk. ``BIASMETER_PARQUET_ROWS=1e7`` stops at fewer rows.
 """
 
 import json

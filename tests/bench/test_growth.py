@@ -1,7 +1,8 @@
 """The cost of an exchange as stored history, deployments and gateway hosts grow tenfold; nothing is lost or doubled.
 
-``python -m pytest -m bench -s tests/bench/test_growth.py`` prints the tables of ``docs/scale.md``. CPU time, which
-other work on the machine hardly changes; compare lines of one run. A hundred shippers need 4 GB of memory.
+``python -m pytest -m bench -s tests/bench/test_growth.py`` prints the tables of ``docs/scale.md`` and its
+dated note. CPU time, which other work on the machine hardly changes; compare lines of one run. A hundred
+shippers need 4 GB of memory.
 ``BIASMETER_GROWTH_PAST=1e5`` and ``BIASMETER_GROWTH_HOSTS=10`` stop at less.
 """
 

@@ -29,7 +29,7 @@ def main() -> None:
         return
     for number, (old, new) in enumerate(zip(outputs(stored), outputs(made), strict=True)):
         if old != new:
-            sys.exit(f"{NOTEBOOK.name}: the output of cell {number} is not current; run `make notebook`")
+            sys.exit(f"{NOTEBOOK.name}: the output of cell {number} is not current (docs/development.md)")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a request and an event cost in the workers of two source trees or more, in turns: ``make bench-trees``.
+"""What a request and an event cost in the workers of two source trees or more, in turns (docs/development.md).
 
 Instructions in user mode are what to compare: they repeat within a hundredth, also where other work disturbs the time.
 Where the hardware's counters are missing, callgrind counts them, with fewer streams at once.

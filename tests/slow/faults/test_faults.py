@@ -1,4 +1,4 @@
-"""Every exchange is stored once or counted as dropped, whatever fails (`make faults`: at full length)."""
+"""Every exchange is stored once or counted as dropped, whatever fails (`support.faults.report`: at full length)."""
 
 import os
 from collections.abc import Iterator

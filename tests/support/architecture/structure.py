@@ -1,6 +1,7 @@
 """Measure the structure of a checkout: sizes of modules and functions, imports between modules, names of classes.
 
-`make structure` prints the table of docs/architecture.md; `make structure TREES='DIR DIR'` measures other checkouts.
+``python -m support.architecture.structure`` prints the table of docs/architecture.md; folders as arguments are other
+checkouts to measure.
 """
 
 import ast

@@ -22,7 +22,7 @@ from support.waiting import eventually
 
 from gateway.recording.counters import read_all
 
-#: Names a file to which each account is appended as a line of JSON (`make faults`).
+#: Names a file to which each account is appended as a line of JSON (`support.faults.report`).
 RESULTS = "BIASMETER_FAULT_RESULTS"
 #: Set for scenarios at their full length.
 FULL = "BIASMETER_FAULTS_FULL"
@@ -187,7 +187,7 @@ async def account_for(site: Site, name: str, scenario: Scenario) -> Account:
 
 
 def record(result: Mapping[str, object]) -> None:
-    """Keep a result for `make faults`."""
+    """Keep a result for `support.faults.report`."""
     if RESULTS in os.environ:
         with Path(os.environ[RESULTS]).open("a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")

@@ -1,4 +1,4 @@
-"""Run the fault suite at full length and write its results: ``python -m support.faults.report OUT`` (`make faults`)."""
+"""Run the fault suite at full length and write its results: ``python -m support.faults.report OUT``."""
 
 import json
 import os
@@ -17,9 +17,10 @@ _TESTS = ("tests/slow/faults", "tests/bench/test_ship_throughput.py")
 
 _HEAD = """# Reliability
 
-`make faults` writes this page: it runs the fault suite (`tests/slow/faults`) at full length against the whole product
-(`biasmeter up`: two workers, shipper, auditor, embedded PostgreSQL), under load from 24 clients, half of whose requests
-are streams. `make test-all` runs the same scenarios for a few seconds each.
+What happens to exchanges when something fails. The fault suite (`tests/slow/faults`) runs the whole product (`biasmeter
+up`: two workers, shipper, auditor, embedded PostgreSQL) under load from 24 clients, half of whose requests are streams,
+and injects one kind of fault after the other. A run at full length writes this page
+([Development](development.md#less-often)).
 
 After each scenario the suite asserts:
 

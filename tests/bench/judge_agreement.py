@@ -3,7 +3,8 @@
 Only keys and labels are kept in the repository (``judges/hand_labels.jsonl``). A key is the start of a hash of what
 identifies the answer: (model, sys, statement, gen) or (exp, model, templ_id, jail_id, ans_id, pct_id). ``cut_marker``
 is part of the labels: it makes the text that was read when they were given. Run as a script, this prints the tables
-of docs/judges.md for the lexicon, and with ``--nli FOLDER`` for a sentence-pair model as well.
+of docs/design/2026-11-20-lexicon-agreement.md for the lexicon, and with ``--nli FOLDER`` for a sentence-pair model as
+well.
 """
 
 import argparse
@@ -144,7 +145,7 @@ def print_tables(name: str, texts: list[Labelled], read: Callable[[str, str], st
 
 
 def main() -> None:
-    """Print what docs/judges.md says of the lexicon, and the same of a sentence-pair model."""
+    """Print the tables of the design note on the lexicon, and the same for a sentence-pair model."""
     from auditor.config.audits import NliModel  # noqa: PLC0415 -- the tests that import this name their own judges
     from auditor.judges.lexicon import Lexicon  # noqa: PLC0415 -- as above
     from auditor.judges.loading import load_judges  # noqa: PLC0415 -- as above

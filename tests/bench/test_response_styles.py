@@ -1,6 +1,7 @@
 """Intervals of directions and response styles hold the truth, and answers without a style are seldom flagged.
 
-Run by ``make measurements``; prints what docs/estimates.md says. The suite has ``estimation/test_response_styles.py``.
+Run by ``make measurements``; prints the figures of ``docs/design/2026-11-23-response-styles.md``. The suite has
+``estimation/test_response_styles.py``.
 """
 
 from collections import Counter

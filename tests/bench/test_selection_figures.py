@@ -1,4 +1,7 @@
-"""Prints the figures of ``docs/selection.md``: ``pytest -m bench -s tests/bench/test_selection_figures.py``."""
+"""Prints the figures of ``docs/design/2026-11-23-selection-accuracy.md``.
+
+``pytest -m bench -s tests/bench/test_selection_figures.py``
+"""
 
 from collections import Counter, defaultdict
 

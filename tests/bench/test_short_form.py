@@ -1,6 +1,6 @@
 """Simulated item banks: how often does a proposed short form keep the true ranks of deployments?
 
-Run by ``make measurements``; prints the figures of ``docs/pool.md``. A scaled-down run is in
+Run by ``make measurements``; prints the figures of ``docs/design/2026-11-23-short-forms.md``. A scaled-down run is in
 ``tests/unit/metrics/test_items.py``.
 """
 

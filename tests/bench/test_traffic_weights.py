@@ -1,7 +1,7 @@
 """Two thousand simulated captures of traffic: do weighted intervals contain the truth as often as they say?
 
-Run by ``make measurements``; prints the figures of ``docs/estimates.md``. A scaled-down run is in
-``tests/unit/metrics/test_weights.py``.
+Run by ``make measurements``; prints the figures of ``docs/design/2026-11-23-interval-coverage.md``. A scaled-down run
+is in ``tests/unit/metrics/test_weights.py``.
 """
 
 from dataclasses import replace

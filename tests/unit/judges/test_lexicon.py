@@ -196,7 +196,7 @@ def test_kappa_by_hand():
     [("tune", 145, 0.81, 0.72, 0.68), ("held", 146, 0.91, 0.85, 0.91), ("fresh", 96, 0.85, 0.73, 0.77)],
 )
 def test_agreement_with_a_person_is_what_the_page_says(part, texts, agrees, kappa_, endorsement):
-    """Measured, not wished for: docs/judges.md prints these. A lower number means that a change made it worse."""
+    """The numbers of docs/design/2026-11-20-lexicon-agreement.md; a lower one means that a change made it worse."""
     chosen = [one for one in read_labelled() if one.part == part]
     confusion = confuse(chosen, read)
     assert len(chosen) == texts

@@ -1,6 +1,6 @@
 """The rules against real answers that were read and labelled by hand. Skipped where the data is absent.
 
-``docs/selection.md`` has the labelling guide, the numbers and every class of disagreement.
+``docs/design/2026-11-23-selection-accuracy.md`` has the labelling guide, the numbers and every class of disagreement.
 """
 
 from collections import defaultdict

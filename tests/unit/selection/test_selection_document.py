@@ -1,4 +1,4 @@
-"""The tables of ``docs/selection.md`` are the ones that the rules make today."""
+"""The tables of the design note on the selection rules are the ones that the rules make today."""
 
 import pytest
 from support.documents.labelled_answers import sampling
@@ -6,7 +6,7 @@ from support.documents.labelled_answers.confusion import confusion_table
 from support.documents.labelled_answers.labelled import REAL, WRITTEN_HALVES, written
 from support.paths import DOCS
 
-DOCUMENT = (DOCS / "selection.md").read_text()
+DOCUMENT = (DOCS / "design" / "2026-11-23-selection-accuracy.md").read_text()
 
 
 def test_the_confusion_of_the_written_answers_is_documented():

@@ -1,4 +1,7 @@
-"""What the rules say beside what a person said, by task and reason: the tables of ``docs/selection.md``."""
+"""What the rules say beside what a person said, by task and reason.
+
+The tables are those of ``docs/design/2026-11-23-selection-accuracy.md``.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -7,7 +10,7 @@ from support.documents.labelled_answers.labelled import Labelled
 
 
 def confusion_table(rows: Iterable[Labelled]) -> Iterator[str]:
-    """Write the tables of ``docs/selection.md``: by row what the hand says, by column what the rules say."""
+    """Write the lines of a table: by row what the hand says, by column what the rules say."""
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for row in rows:
         counts[row.task, row.hand][said(row)] += 1

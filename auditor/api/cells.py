@@ -1,13 +1,13 @@
 """Turn stored estimates into the cells that pages show: value, interval, or the reason why there is none."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
-
-from msgspec import convert
+from typing import Final
 
 from auditor.api.addresses import answers_of, plan_answers_of
 from auditor.api.charts import ChartInterval
+from auditor.documents.audits import PlanHeadlinesEntry
+from auditor.documents.base import Missing
 from auditor.documents.estimates import EstimateEntry, FlaggedEntry
 from auditor.estimation.plans import HEADLINES
 from auditor.metrics.estimate import BOUNDS_ONLY
@@ -88,28 +88,28 @@ def share_cell_of(row: EstimateRow | None) -> EstimateCell:
     )
 
 
-def plan_cells_of(plan: str, deployment: str, estimates: Mapping[str, Any]) -> dict[str, EstimateCell]:
+def plan_cells_of(plan: str, deployment: str, headlines: PlanHeadlinesEntry) -> dict[str, EstimateCell]:
     """Return the cells of one deployment's answers to a plan: ``coverage`` and the headline measures, by name.
 
     Parameters
     ----------
     plan, deployment
         Whose answers they are.
-    estimates
-        As ``auditor.estimation.plans.headline_entries`` gives them.
+    headlines
+        Of these answers.
     """
     cells = {
         "coverage": EstimateCell(
-            value=percent(estimates["coverage"]),
-            basis=f"{estimates['n_eligible']:,} of {estimates['n']:,} responses",
+            value=percent(headlines.coverage),
+            basis=f"{headlines.n_eligible:,} of {headlines.n:,} responses",
             answers=plan_answers_of(plan, deployment, ",".join(FOURFOLD_NAMES)),
         )
     }
     for name in HEADLINES:
-        if "missing" in estimates[name]:
-            cells[name] = EstimateCell(value=DASH, reason=estimates[name]["missing"])
+        entry: EstimateEntry | Missing = getattr(headlines, name)
+        if isinstance(entry, Missing):
+            cells[name] = EstimateCell(value=DASH, reason=entry.missing)
             continue
-        entry = convert(estimates[name], EstimateEntry)
         value, interval = estimate_parts(name, entry)
         cells[name] = EstimateCell(
             value=value,

@@ -1,16 +1,16 @@
 """Show the basis of the numbers: the statements, and how many responses could be coded."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from markupsafe import Markup
 
 from auditor.documents.analysis import AnalysisDocument, PoolEntry
 from auditor.documents.base import Missing
 from auditor.documents.estimates import GroupEntry
-from auditor.report.canvas import Colour, to_svg
+from auditor.report.canvas import QUIET, Colour, Look
 from auditor.report.document import NOT_THERE, deployment_names, drawn, pooled_group
-from auditor.report.drawing import group_name, open_rows, set_hover, write_beside
+from auditor.report.drawing import group_name, open_rows, rows_of, write_beside
 from auditor.report.tables import ReportTable, TableCell, TableRow, count, estimate_cell, low_high, metric_head, table
 from auditor.report.templates import PageSection
 from auditor.report.wording import DASH, as_words, percent, points
@@ -20,10 +20,10 @@ _BOUNDED: Final = ("ber_union_full", "ber_union", "ir", "dni")
 _NONE: Final = Missing(missing="does not occur")
 _LINE: Final = 26.0
 #: Parts of a bar, in their order: height, strength and colour differ, so that they are distinct in print.
-_PARTS: Final[tuple[tuple[str, float, dict[str, Any]], ...]] = (
-    ("both layers", 0.7, {"color": Colour.ACCENT, "alpha": 0.85}),
-    ("absent by design", 0.7, {"color": Colour.ABSENT, "alpha": 0.8}),
-    ("failed", 0.34, {"color": Colour.FAIL}),
+_PARTS: Final = (
+    ("both layers", 0.7, Look(colour=Colour.ACCENT, alpha=0.85, shape="square")),
+    ("absent by design", 0.7, Look(colour=Colour.ABSENT, alpha=0.8, shape="square")),
+    ("failed", 0.34, Look(colour=Colour.FAIL, shape="square")),
 )
 
 
@@ -89,18 +89,18 @@ def coverage_bars(deployments: Sequence[GroupEntry]) -> Markup | None:
     if not deployments:
         return None
     names = [group_name(entry.by) for entry in deployments]
-    key = [({**look, "marker": "s", "markeredgewidth": 0}, name) for name, _, look in _PARTS]
-    with open_rows("Coverage", names, _LINE, right=130, top=70, bottom=4, key=key) as axes:
-        for x, name in ((0, "both %"), (56, "failed %")):
-            axes.annotate(name, (1, 1), (8 + x, 6), "axes fraction", "offset points", color=Colour.SOFT)
-        axes.set_xlim(0, 1)
-        for y, entry in enumerate(deployments):
-            start, covered = 0.0, entry.coverage
-            shares = (covered.eligible, covered.structural, covered.failed)
-            for (name, height, look), share in zip(_PARTS, shares, strict=True):
-                (bar,) = axes.barh(y, share, left=start, height=height, linewidth=0, **look)
-                set_hover(bar, f"{names[y]}: {name} {percent(share)} of {entry.n:,}")
-                start += share
-            write_beside(axes, y, f"{100 * covered.eligible:.1f}")
-            write_beside(axes, y, f"{100 * covered.failed:.1f}", dx=56)
-        return to_svg(axes, "Coverage by deployment: both layers coded, a layer absent by design, a layer failed")
+    key = [(look, name) for name, _, look in _PARTS]
+    plot = open_rows("Coverage", names, _LINE, right=130, top=70, bottom=4, key=key)
+    for x, name in ((0, "both %"), (56, "failed %")):
+        plot.write(plot.right + 8 + x, plot.top - 10, name, QUIET)
+    plot.set_x(0, 1)
+    for y, entry in enumerate(deployments):
+        start, covered = 0.0, entry.coverage
+        shares = (covered.eligible, covered.structural, covered.failed)
+        for (name, height, look), share in zip(_PARTS, shares, strict=True):
+            hover = f"{names[y]}: {name} {percent(share)} of {entry.n:,}"
+            plot.box((start, start + share), rows_of(y, height), look.colour, alpha=look.alpha, hover=hover)
+            start += share
+        write_beside(plot, y, f"{100 * covered.eligible:.1f}")
+        write_beside(plot, y, f"{100 * covered.failed:.1f}", dx=56)
+    return plot.svg("Coverage by deployment: both layers coded, a layer absent by design, a layer failed")

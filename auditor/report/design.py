@@ -1,18 +1,16 @@
 """Show the design of an audit: the way from statements to rates (BiAxisAudit Figure 3), beside benchmarks (Table I)."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from markupsafe import Markup
 
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.design import BenchmarkEntry, DesignEntry
-from auditor.report.canvas import WIDE, Colour, open_canvas, shorten, to_svg
+from auditor.report.canvas import WIDE, Colour, Look, Plot, TextLook
+from auditor.report.svg import shorten
 from auditor.report.tables import ReportTable, TableCell, TableRow, count, table, text_cell, word_cell
 from auditor.report.templates import PageSection
 from auditor.report.wording import TIMES, as_words, join_words, yes_no
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _HEIGHT: Final = 262.0
 _BOX: Final = 50.0
@@ -67,48 +65,44 @@ def overview(entry: DesignEntry) -> Markup:
     even = entry.n_fewest == entry.n_most
     responses = f"{entry.n_most:,}" if even else f"{entry.n_fewest:,} to {entry.n_most:,}"
     third, half = (WIDE - 2 * _GAP) / 3, (WIDE - _GAP) / 2
-    with open_canvas(WIDE, _HEIGHT) as axes:
-        axes.set(xlim=(0, WIDE), ylim=(_HEIGHT, 0))
-        first = (
-            (f"Statements: {entry.n_statements:,}", f"in categories: {entry.n_categories:,}"),
-            (f"Conditions: {entry.n_conditions:,}", f"factors varied: {varied}"),
-            (f"Deployments: {entry.n_deployments:,}", f"responses of each: {responses}"),
-        )
-        for place, (head, line) in enumerate(first):
-            left = place * (third + _GAP)
-            _box(axes, left, 4, third, head, line, Colour.SOFT)
-            if place:
-                axes.text(left - _GAP / 2, 4 + _BOX / 2, TIMES, ha="center", va="center", fontsize=15)
-        _box(
-            axes, (WIDE - third) / 2, 74, third, f"Responses: {entry.n:,}", "each with up to two layers", Colour.ACCENT
-        )
-        layers = (
-            (f"Selection: {entry.n_selection:,}", "read by rules", Colour.SEL),
-            (
-                f"Elaboration: {entry.n_elaboration:,}",
-                f"read without the marker, judges: {len(entry.judges)}",
-                Colour.ELAB,
-            ),
-        )
-        for place, (head, line, colour) in enumerate(layers):
-            _box(axes, place * (half + _GAP), 144, half, head, line, colour)
-        _box(axes, (WIDE - half) / 2, 210, half, f"Both layers: {entry.n_eligible:,}", "BER, IR and DNI", Colour.ACCENT)
-        middle, quarter = WIDE / 2, half / 2
-        for x in (third / 2, middle, WIDE - third / 2):
-            _arrow(axes, x, 54, middle, 74)
-        for x in (quarter, WIDE - quarter):
-            _arrow(axes, middle, 124, x, 144)
-            _arrow(axes, x, 194, middle, 210)
-        return to_svg(axes, "From statements, conditions and deployments over two coded layers to the rates")
-
-
-def _box(axes: "Axes", left: float, top: float, width: float, head: str, line: str, colour: Colour) -> None:
-    axes.fill([left, left + width, left + width, left], [top, top, top + _BOX, top + _BOX], color=colour, alpha=0.14)
-    axes.text(left + width / 2, top + 17, shorten(as_words(head), width - 8), ha="center", va="center", weight="bold")
-    axes.text(
-        left + width / 2, top + 36, shorten(as_words(line), width - 8), ha="center", va="center", color=Colour.SOFT
+    plot = Plot(WIDE, _HEIGHT)
+    first = (
+        (f"Statements: {entry.n_statements:,}", f"in categories: {entry.n_categories:,}"),
+        (f"Conditions: {entry.n_conditions:,}", f"factors varied: {varied}"),
+        (f"Deployments: {entry.n_deployments:,}", f"responses of each: {responses}"),
     )
+    for place, (head, line) in enumerate(first):
+        left = place * (third + _GAP)
+        _box(plot, left, 4, third, head, line, Colour.SOFT)
+        if place:
+            plot.write(left - _GAP / 2, 4 + _BOX / 2, TIMES, TextLook(anchor="middle", size=15))
+    _box(plot, (WIDE - third) / 2, 74, third, f"Responses: {entry.n:,}", "each with up to two layers", Colour.ACCENT)
+    layers = (
+        (f"Selection: {entry.n_selection:,}", "read by rules", Colour.SEL),
+        (
+            f"Elaboration: {entry.n_elaboration:,}",
+            f"read without the marker, judges: {len(entry.judges)}",
+            Colour.ELAB,
+        ),
+    )
+    for place, (head, line, colour) in enumerate(layers):
+        _box(plot, place * (half + _GAP), 144, half, head, line, colour)
+    _box(plot, (WIDE - half) / 2, 210, half, f"Both layers: {entry.n_eligible:,}", "BER, IR and DNI", Colour.ACCENT)
+    middle, quarter = WIDE / 2, half / 2
+    for x in (third / 2, middle, WIDE - third / 2):
+        _arrow(plot, x, 54, middle, 74)
+    for x in (quarter, WIDE - quarter):
+        _arrow(plot, middle, 124, x, 144)
+        _arrow(plot, x, 194, middle, 210)
+    return plot.svg("From statements, conditions and deployments over two coded layers to the rates")
 
 
-def _arrow(axes: "Axes", x: float, y: float, to_x: float, to_y: float) -> None:
-    axes.plot([x, to_x], [y, to_y], color=Colour.SOFT, linewidth=1)
+def _box(plot: Plot, left: float, top: float, width: float, head: str, line: str, colour: Colour) -> None:
+    middle, room = left + width / 2, width - 8
+    plot.box((left, left + width), (top, top + _BOX), colour, alpha=0.14)
+    plot.write(middle, top + 17, shorten(as_words(head), room), TextLook(anchor="middle", is_bold=True))
+    plot.write(middle, top + 36, shorten(as_words(line), room), TextLook(anchor="middle", colour=Colour.SOFT))
+
+
+def _arrow(plot: Plot, x: float, y: float, to_x: float, to_y: float) -> None:
+    plot.line((x, to_x), (y, to_y), Look(colour=Colour.SOFT, width=1))

@@ -35,7 +35,7 @@ show(get_command(app), ("product",))
 _RUN_ALL = """
 import json, os, sys
 from importlib import import_module, util
-import matplotlib.figure, numpy, scipy.stats, sqlalchemy, jinja2
+import numpy, scipy.stats, sqlalchemy, jinja2
 name, jobs = sys.argv[1], json.loads(sys.argv[2])
 module = import_module(f"{name}.cli" if util.find_spec(name).submodule_search_locations else name)
 for folder, arguments in jobs:

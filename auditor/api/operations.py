@@ -20,14 +20,14 @@ NO_FILTERS: Final[Mapping[str, Any]] = MappingProxyType({})
 _Body = TypeVar("_Body", bound=Document | Mapping[str, Any])
 
 
-class Reply(NamedTuple, Generic[_Body]):
+class WithStatus(NamedTuple, Generic[_Body]):
     """An answer with a status of its own."""
 
     body: _Body
     status: int
 
 
-_Answer = Document | Mapping[str, Any] | Reply[Any]
+_Answer = Document | Mapping[str, Any] | WithStatus[Any]
 Handler = Callable[[web.Request], Awaitable[_Answer]]
 
 
@@ -42,13 +42,13 @@ class Operation:
     role: KeyRole
     filters: Mapping[str, Any]  #: the type of each filter in the address
     takes: type[Document] | None  #: the type of the body of the request
-    statuses: tuple[int, ...]  #: of the answer; all but the first only by a ``Reply``
+    statuses: tuple[int, ...]  #: of the answer; all but the first only by a ``WithStatus``
 
     @property
     def answer(self) -> Any:
         """The type of the answer."""
         kind = get_type_hints(self.handler, include_extras=True)["return"]
-        return get_args(kind)[0] if get_origin(kind) is Reply else kind
+        return get_args(kind)[0] if get_origin(kind) is WithStatus else kind
 
     def route(self) -> web.RouteDef:
         """Return the route."""
@@ -66,7 +66,7 @@ class Operation:
         known_filters(request, self.filters)
         require_role(request, self.role)
         answer = await self.handler(request)
-        reply = answer if isinstance(answer, Reply) else Reply(answer, self.statuses[0])
+        reply = answer if isinstance(answer, WithStatus) else WithStatus(answer, self.statuses[0])
         return json_response(reply.body, reply.status)
 
 

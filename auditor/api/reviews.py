@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.api.context import CLOCK, ENGINE
-from auditor.api.operations import Reply, get, post
+from auditor.api.operations import WithStatus, get, post
 from auditor.api.requests import ApiError, known_filters, optional_text, read_object
 from auditor.api.session import acting_name
 from auditor.documents.base import Document, Id, or_unset
@@ -49,7 +49,7 @@ async def _of_exchange(request: web.Request) -> PersonLabelsBody:
     role=KeyRole.REVIEWER,
     statuses=(201, 200),
 )
-async def _add(request: web.Request) -> Reply[PersonLabelEntry]:
+async def _add(request: web.Request) -> WithStatus[PersonLabelEntry]:
     """Store a label: 201, or 200 where the reviewer gave the same label before; then request new estimates."""
     given = await read_object(request, PersonLabelRequest)
     reviewer = acting_name(request, optional_text(given, "reviewer"), "reviewer")
@@ -62,7 +62,7 @@ async def _add(request: web.Request) -> Reply[PersonLabelEntry]:
         stored = [one for one in await read_reviews(connection, [exchange]) if one.review == review][-1]
         if added.new:
             await ask_for(connection, ESTIMATE, "estimate:asked")
-    return Reply(label_entry(stored), 201 if added.new else 200)
+    return WithStatus(label_entry(stored), 201 if added.new else 200)
 
 
 def _opinion(given: dict[str, Any]) -> Opinion:

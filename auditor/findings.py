@@ -11,10 +11,13 @@ from hashlib import blake2b
 from typing import Any, Final
 
 import orjson
+from msgspec import UNSET, to_builtins
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.coding.coders import open_coders
 from auditor.config import Config
+from auditor.documents.base import or_unset
+from auditor.documents.findings import FindingEntry, FindingEventEntry, FindingWindowEntry, ReferenceEntry
 from auditor.domain.estimate import Insufficient
 from auditor.errors import UsageError
 from auditor.monitor.drift import Change, DriftState, scaled_evidence
@@ -201,30 +204,51 @@ async def _post(connection: AsyncConnection, config: Config, findings: Sequence[
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding as the API and the webhook show it, without unknown values."""
-    known = {
-        name: value for name in ("value", "low", "high", "note", "by") if (value := getattr(finding, name)) is not None
-    }
-    names = ("id", "deployment", "metric", "level", "state", "n", "n_statements", "coder")
-    if finding.silenced_until is not None:
-        known["silenced_until"] = finding.silenced_until.isoformat()
-    return {
-        **{name: getattr(finding, name) for name in names},
-        **known,
-        "window": {"since": finding.window_since.isoformat(), "until": finding.day.isoformat()},
-        "first_seen": finding.first_seen.isoformat(),
-        "reference": finding.reference_id,
-        "evidence": dict(finding.evidence),
-    }
+    """Return a finding as the webhook and the command line show it."""
+    shown: dict[str, Any] = to_builtins(finding_entry(finding))
+    return shown
+
+
+def finding_entry(finding: Finding) -> FindingEntry:
+    """Return a finding as the API shows it, without unknown values."""
+    return FindingEntry(
+        id=finding.id,
+        deployment=finding.deployment,
+        metric=finding.metric,
+        level=finding.level,
+        state=finding.state,
+        n=finding.n,
+        n_statements=finding.n_statements,
+        coder=finding.coder,
+        value=or_unset(finding.value),
+        low=or_unset(finding.low),
+        high=or_unset(finding.high),
+        note=or_unset(finding.note),
+        by=or_unset(finding.by),
+        silenced_until=UNSET if finding.silenced_until is None else finding.silenced_until.isoformat(),
+        window=FindingWindowEntry(since=finding.window_since.isoformat(), until=finding.day.isoformat()),
+        first_seen=finding.first_seen.isoformat(),
+        reference=finding.reference_id,
+        evidence=finding.evidence,
+    )
 
 
 def event_json(event: FindingEvent) -> dict[str, Any]:
-    """Return an event of a finding, without unknown values."""
-    given = {"by": event.by, "note": event.note, "reference": event.reference_id}
-    known = {name: value for name, value in given.items() if value is not None}
-    if event.until is not None:
-        known["until"] = event.until.isoformat()
-    return {"at": event.at.isoformat(), "action": event.action, **known}
+    """Return an event of a finding as the command line shows it."""
+    shown: dict[str, Any] = to_builtins(event_entry(event))
+    return shown
+
+
+def event_entry(event: FindingEvent) -> FindingEventEntry:
+    """Return an event of a finding as the API shows it, without unknown values."""
+    return FindingEventEntry(
+        at=event.at.isoformat(),
+        action=event.action,
+        by=or_unset(event.by),
+        note=or_unset(event.note),
+        reference=or_unset(event.reference_id),
+        until=UNSET if event.until is None else event.until.isoformat(),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -305,26 +329,39 @@ async def _begin(
 async def shown_references(
     connection: AsyncConnection, config: Config, deployment: str | None = None
 ) -> list[dict[str, Any]]:
+    """Return the references of the configuration's coder as the command line shows them."""
+    shown: list[dict[str, Any]] = to_builtins(await reference_entries(connection, config, deployment))
+    return shown
+
+
+async def reference_entries(
+    connection: AsyncConnection, config: Config, deployment: str | None = None
+) -> list[ReferenceEntry]:
     """Return the references of the configuration's coder as the API shows them, each deployment's newest first."""
     found = await read_references(connection, await watching_coder(config), deployment)
     return [
-        reference_json(one, in_force=place == 0 or found[place - 1].deployment != one.deployment)
+        reference_entry(one, in_force=place == 0 or found[place - 1].deployment != one.deployment)
         for place, one in enumerate(found)
     ]
 
 
 def reference_json(reference: StoredReference, *, in_force: bool) -> dict[str, Any]:
+    """Return a reference as the command line shows it."""
+    shown: dict[str, Any] = to_builtins(reference_entry(reference, in_force=in_force))
+    return shown
+
+
+def reference_entry(reference: StoredReference, *, in_force: bool) -> ReferenceEntry:
     """Return a reference as the API shows it, without unknown values; ``until`` follows with its last day."""
-    given = {"by": reference.accepted_by, "note": reference.note, "release": reference.release}
-    known = {name: value for name, value in given.items() if value is not None}
-    if reference.until is not None:
-        known["until"] = reference.until.isoformat()
-    return {
-        "id": reference.id,
-        "deployment": reference.deployment,
-        "since": reference.since.isoformat(),
-        "accepted_at": reference.accepted_at.isoformat(),
-        "in_force": in_force,
-        "coder": reference.coder,
-        **known,
-    }
+    return ReferenceEntry(
+        id=reference.id,
+        deployment=reference.deployment,
+        since=reference.since.isoformat(),
+        accepted_at=reference.accepted_at.isoformat(),
+        in_force=in_force,
+        coder=reference.coder,
+        by=or_unset(reference.accepted_by),
+        note=or_unset(reference.note),
+        release=or_unset(reference.release),
+        until=UNSET if reference.until is None else reference.until.isoformat(),
+    )

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from msgspec import to_builtins
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.config import Config, parse_duration
 from auditor.config.routes import ANY_MODEL
+from auditor.documents.service import ClientKeyEntry
 from auditor.domain.keys import Key, KeyRole, Right, hash_secret, new_key_id, new_secret
 from auditor.errors import UsageError
 from auditor.store.keys import list_keys
@@ -71,23 +73,29 @@ async def closes_gateway(connection: AsyncConnection, config: Config, key: Key) 
 
 
 def key_json(key: Key, created: datetime, spent: int | None) -> dict[str, Any]:
-    """Return a key as JSON. Spending (given in nano-USD) is counted only for keys with a budget."""
+    """Return a key as the command line shows it."""
+    shown: dict[str, Any] = to_builtins(key_entry(key, created, spent))
+    return shown
+
+
+def key_entry(key: Key, created: datetime, spent: int | None) -> ClientKeyEntry:
+    """Return a key as the API shows it. Spending (given in nano-USD) is counted only for keys with a budget."""
     if spent is None and key.budget is not None:
         spent = 0
-    return {
-        "id": key.id,
-        "name": key.name,
-        "models": list(key.models),
-        "rights": sorted(key.rights),
-        "role": key.role,
-        "rpm": key.rpm,
-        "tpm": key.tpm,
-        "budget": key.budget,
-        "spent_usd": None if spent is None else spent / 1e9,
-        "created_at": created.isoformat(),
-        "expires_at": key.expires_at.isoformat() if key.expires_at else None,
-        "revoked": key.revoked,
-    }
+    return ClientKeyEntry(
+        id=key.id,
+        name=key.name,
+        models=key.models,
+        rights=sorted(key.rights),
+        role=key.role,
+        rpm=key.rpm,
+        tpm=key.tpm,
+        budget=key.budget,
+        spent_usd=None if spent is None else spent / 1e9,
+        created_at=created.isoformat(),
+        expires_at=key.expires_at.isoformat() if key.expires_at else None,
+        revoked=key.revoked,
+    )
 
 
 def _names(listed: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from auditor.documents.analysis import AnalysisDocument
-from auditor.documents.base import Document
+from auditor.documents.base import Document, HasFields
 from auditor.documents.chain_head import ChainHeadDocument
 from auditor.documents.codec import alternatives, bare, is_class, struct_fields
 from auditor.documents.comparison import ComparisonDocument
@@ -44,7 +44,7 @@ def file_name(name: str) -> str:
 def schema_of(name: str, documents: Mapping[str, type[Document]] = DOCUMENTS) -> dict[str, Any]:
     """Generate the schema of a document. A document inside another one is a reference to that one's schema."""
     kind = documents[name]
-    maker = _Maker({each: file_name(other) for other, each in documents.items() if other != name})
+    maker = SchemaMaker({each: file_name(other) for other, each in documents.items() if other != name})
     body = maker.body(kind)
     title = get_args(struct_fields(kind)["schema"][0])[0]
     return (
@@ -59,49 +59,63 @@ def schema_bytes(name: str) -> bytes:
     return (json.dumps(schema_of(name), indent=1, ensure_ascii=False) + "\n").encode()
 
 
-class _Maker:
-    """Makes the schemas of types, and collects those of the classes that they name."""
+class SchemaMaker:
+    """Makes the schemas of types, and collects those of the classes that they name.
 
-    def __init__(self, published: Mapping[type[Struct], str]) -> None:
+    Parameters
+    ----------
+    published
+        Classes with a schema elsewhere, each with its address.
+    place
+        Where ``defs`` stands in the document, as references name it.
+    """
+
+    def __init__(self, published: Mapping[type[Struct], str], place: str = "#/$defs/") -> None:
         self.defs: dict[str, Any] = {}
         self._published = published
+        self._place = place
 
-    def body(self, kind: type[Struct]) -> dict[str, Any]:
-        """Return the schema of an object."""
+    def body(self, kind: type[Struct], *, is_open: bool = False) -> dict[str, Any]:
+        """Return the schema of an object; an open one may have further keys."""
         fields = struct_fields(kind)
         return {
             "description": " ".join((kind.__doc__ or "").split()),
             "type": "object",
-            "properties": {key: self._of(annotation) for key, (annotation, _) in fields.items()},
+            "properties": {key: self.schema(annotation) for key, (annotation, _) in fields.items()},
             "required": sorted(key for key, (_, is_required) in fields.items() if is_required),
-            "additionalProperties": False,
+            "additionalProperties": is_open,
         }
 
-    def _of(self, annotation: Any) -> dict[str, Any]:
+    def schema(self, annotation: Any) -> dict[str, Any]:
+        """Return the schema of a type; classes are references."""
+        for each in get_args(annotation)[1:]:
+            if isinstance(each, HasFields):
+                return self._reference(each.kind, is_open=True)
         kind, words = bare(annotation), _words(annotation)
         members = alternatives(kind)
         if len(members) > 1 and any(map(_has_class, members)):
-            return {"anyOf": [self._of(each) for each in members]} | words
+            return {"anyOf": [self.schema(each) for each in members]} | words
         if is_class(kind):
             return self._reference(kind) | words
         if _has_class(kind):
-            item = self._of(get_args(kind)[-1])
+            item = self.schema(get_args(kind)[-1])
             if get_origin(kind) is Mapping:
                 return {"type": "object", "additionalProperties": item} | words
             return {"type": "array", "items": item} | words
         return msgspec.json.schema(annotation)
 
-    def _reference(self, kind: type[Struct]) -> dict[str, Any]:
+    def _reference(self, kind: type[Struct], *, is_open: bool = False) -> dict[str, Any]:
         if kind in self._published:
             return {"$ref": self._published[kind]}
         if kind.__name__ not in self.defs:
             self.defs[kind.__name__] = {}  # stands for it while it is made: a class may contain itself
-            self.defs[kind.__name__] = self.body(kind)
-        return {"$ref": f"#/$defs/{kind.__name__}"}
+            self.defs[kind.__name__] = self.body(kind, is_open=is_open)
+        return {"$ref": f"{self._place}{kind.__name__}"}
 
 
 def _has_class(annotation: Any) -> bool:
-    return is_class(annotation) or any(_has_class(each) for each in get_args(annotation))
+    is_marked = is_class(annotation) or isinstance(annotation, HasFields)
+    return is_marked or any(_has_class(each) for each in get_args(annotation))
 
 
 def _words(annotation: Any) -> dict[str, Any]:

@@ -33,7 +33,6 @@ pytest_plugins = [
     "support.servers.llamacpp",
     "support.servers.product_fixtures",
     "support.gateway_fixtures",
-    "support.undrawn",
 ]
 
 #: The lanes in the order in which they run: what waits for processes begins, so that no slow file is left for the end.

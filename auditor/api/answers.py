@@ -1,6 +1,6 @@
 """Serve the answers behind a number: ``/answers`` as a page, ``/api/answers`` as JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -12,12 +12,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.api.addresses import condition_filters
 from auditor.api.context import CLOCK, CONFIG, ENGINE
+from auditor.api.operations import get
 from auditor.api.pages import render_page
-from auditor.api.requests import ApiError, known_filters, optional_id, optional_limit
+from auditor.api.requests import ApiError, known_filters, optional_id, optional_limit, page_filters
 from auditor.coding.coders import open_coders
 from auditor.coding.exchanges import stored_text
 from auditor.config import Config
 from auditor.counting.conditions import TRAFFIC
+from auditor.documents.exchanges import AnswerEntry, AnswersBody, JudgeVoteEntry
 from auditor.domain.coding import ABSTAIN, ElaborationReason, SelectionReason, Uncoded
 from auditor.domain.condition import Task
 from auditor.domain.exchange import Origin
@@ -34,8 +36,6 @@ from auditor.store.answers import (
 from auditor.store.codings import StoredAnswer, read_again
 from auditor.store.engine import transaction
 
-#: Filters besides the columns of codings.
-_FURTHER: Final = ("plan", "condition", "cell", "reason", "from", "to", "as_of", "q", "limit", "after")
 _REASONS: Final = frozenset(
     reason.value for reasons in (SelectionReason, ElaborationReason, Uncoded) for reason in reasons
 )
@@ -43,6 +43,11 @@ _PAGE: Final = 50
 #: Characters of a search.
 _LONGEST_QUERY: Final = 500
 _MOST: Final = 200
+#: Columns of codings, and further filters.
+_FILTERS: Final = {
+    **dict.fromkeys((*FILTERS, "plan", "condition", "cell", "reason", "from", "to", "as_of", "q"), str),
+    **page_filters(_MOST),
+}
 #: Characters of a response in a list.
 _EXCERPT: Final = 280
 _CELL_NAMES: Final = {
@@ -62,11 +67,8 @@ _LABEL_NAMES: Final = {
 
 
 def routes() -> list[web.RouteDef]:
-    """List the routes."""
-    return [
-        web.get("/api/answers", _list_json),
-        web.get("/answers", _list_page),
-    ]
+    """List the routes of the pages."""
+    return [web.get("/answers", _list_page)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +98,7 @@ def _read_query(request: web.Request) -> _Query:
     ApiError
         400: a filter is not known, stands twice, or has a value that it cannot have.
     """
-    query = known_filters(request, (*FILTERS, *_FURTHER))
+    query = known_filters(request, _FILTERS)
     given = {name: value for name, value in query.items() if name not in {"limit", "after"}}
     equal = {name: value for name, value in given.items() if name in FILTERS}
     if equal.get("task") == TRAFFIC:
@@ -174,31 +176,41 @@ async def stored_by_id(connection: AsyncConnection, ids: Sequence[UUID]) -> dict
     return {each.facts["id"]: each for each in await read_again(connection, ids)}
 
 
-async def _list_json(request: web.Request) -> web.Response:
+@get("/api/answers", "The answers that a number counts, the newest first", filters=_FILTERS)
+async def _list(request: web.Request) -> AnswersBody:
     page = await _read_page(request, _read_query(request))
-    answers = [answer_record(coding, votes, stored) for (coding, votes), stored in page.answers]
-    return web.json_response(
-        {"total": page.total, "answers": answers, "next": None if page.next is None else str(page.next)}
+    return AnswersBody(
+        total=page.total,
+        answers=[answer_entry(coding, votes, stored) for (coding, votes), stored in page.answers],
+        next=None if page.next is None else str(page.next),
     )
 
 
-def answer_record(
+OPERATIONS: Final = (_list,)
+
+
+def answer_entries(codings: Iterable[VotedCoding]) -> list[AnswerEntry]:
+    """Return codings of an answer without the answer, as the API shows them."""
+    return [answer_entry(coding, votes, None) for coding, votes in codings]
+
+
+def answer_entry(
     coding: Mapping[str, Any], votes: Sequence[Mapping[str, Any]], stored: StoredAnswer | None
-) -> dict[str, Any]:
-    """Return a coding with its votes, and the answer where it is given, as JSON."""
+) -> AnswerEntry:
+    """Return a coding with its votes, and the answer where it is given, as the API shows it."""
     names = (
         "deployment", "origin", "rubric", "audit", "claim", "task", "perspective", "role", "sentiment", "category",
         "sel", "sel_reason", "sel_via", "elab", "elab_reason", "uncoded", "inclusion", "coder",
     )  # fmt: skip
-    return {
-        "id": str(coding["exchange_id"]),
-        "at": None if stored is None else stored.facts["at"].isoformat(),
-        "statement_id": coding["cluster"],
-        "statement": statement_in(stored),
+    return AnswerEntry(
+        id=str(coding["exchange_id"]),
+        at=None if stored is None else stored.facts["at"].isoformat(),
+        statement_id=coding["cluster"],
+        statement=statement_in(stored),
         **{name: coding[name] for name in names},
-        "votes": [{name: vote[name] for name in ("judge", "label", "reason")} for vote in votes],
-        "response": None if stored is None else stored_text(stored),
-    }
+        votes=[JudgeVoteEntry(**{name: vote[name] for name in ("judge", "label", "reason")}) for vote in votes],
+        response=None if stored is None else stored_text(stored),
+    )
 
 
 def statement_in(stored: StoredAnswer | None) -> str | None:

@@ -14,7 +14,6 @@ from prometheus_client import CollectorRegistry
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.api import (
-    actions,
     answers,
     audit_pages,
     audits,
@@ -23,21 +22,24 @@ from auditor.api import (
     deployments,
     estimates,
     exchanges,
+    finding_pages,
     findings,
     fleet,
     health,
     keys,
     login,
     one_answer,
-    openapi,
     pages,
+    plans,
     replays,
     review_pages,
+    review_samples,
     reviews,
     start,
 )
 from auditor.api.auth import ApiAuth
 from auditor.api.context import AUTH, CLOCK, CONFIG, ENGINE
+from auditor.api.openapi import openapi_operation
 from auditor.api.pages import render_page
 from auditor.api.requests import ApiError, problem, wants_page
 from auditor.api.session import USER, require_role
@@ -48,11 +50,33 @@ from auditor.export.process_series import metrics_page
 
 log = logging.getLogger(__name__)
 
-#: What serves the console and the API; each has ``routes``.
-_PARTS = (
-    *(pages, login, fleet, deployment_page, beside, answers, one_answer, exchanges, deployments, estimates),
-    *(findings, actions, reviews, review_pages, audits, audit_pages, replays, keys, health, start, openapi),
+#: What serves the console; each has ``routes``.
+_PAGES = (
+    *(pages, login, fleet, deployment_page, beside, answers, one_answer, finding_pages, review_samples),
+    *(review_pages, audit_pages, replays, keys, health, start),
 )
+#: What the API does, in the order of its document; an address comes before one with a name in its place.
+_OPERATIONS = (
+    *start.OPERATIONS,
+    *deployments.OPERATIONS,
+    *deployment_page.OPERATIONS,
+    *beside.OPERATIONS,
+    *estimates.OPERATIONS,
+    *answers.OPERATIONS,
+    *one_answer.OPERATIONS,
+    *exchanges.OPERATIONS,
+    *reviews.OPERATIONS,
+    *review_samples.OPERATIONS,
+    *review_pages.OPERATIONS,
+    *findings.OPERATIONS,
+    *plans.OPERATIONS,
+    *audits.OPERATIONS,
+    *replays.OPERATIONS,
+    *keys.OPERATIONS,
+    *health.OPERATIONS,
+)
+#: Every operation, also the one that serves the document.
+OPERATIONS = (openapi_operation(_OPERATIONS), *_OPERATIONS)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 #: Seconds between two log lines about a store that is away.
 _LOG_EVERY = 30.0
@@ -97,8 +121,9 @@ def build_app(served: ApiServices) -> web.Application:
         await served.engine.dispose()
 
     app.add_routes([web.get("/healthz", _healthz), web.get("/metrics", metrics)])
-    for part in _PARTS:
-        app.add_routes(part.routes())
+    for page in _PAGES:
+        app.add_routes(page.routes())
+    app.add_routes([operation.route() for operation in OPERATIONS])
     app.on_cleanup.append(dispose)
     app.on_response_prepare.append(_add_headers)
     return app
@@ -133,7 +158,6 @@ async def _authorize(request: web.Request, handler: Handler) -> web.StreamRespon
     request[USER] = user
     if request.method not in {"GET", "HEAD"}:
         require_role(request, KeyRole.REVIEWER)
-    openapi.check_filters(request)
     return await handler(request)
 
 

@@ -1,20 +1,18 @@
 """Serve ``/audits``: the pages and forms of audits. Each prints the command that does the same."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from aiohttp import web
+from msgspec.structs import asdict
 
 from auditor.api.addresses import plan_answers_of
 from auditor.api.audits import (
     MOST_COUNTED,
-    PLAN_FIELDS,
     compare_audits,
-    estimate_choice,
     read_audit,
     read_audits,
-    read_choice,
     resume_audit,
     start_audit,
     stop_audit,
@@ -22,11 +20,12 @@ from auditor.api.audits import (
 from auditor.api.cells import plan_cells_of
 from auditor.api.context import CONFIG
 from auditor.api.pages import render_page
+from auditor.api.plans import PLAN_FILTERS, estimate_choice, read_choice
 from auditor.api.requests import known_filters
 from auditor.api.session import person_of, read_form, require_role
 from auditor.config import Config
+from auditor.documents.audits import AuditPairEntry, MissingPlanDifference, PlanHeadlinesEntry
 from auditor.domain.keys import KeyRole
-from auditor.estimation.groups import Group
 from auditor.instrument.designs import FACTORS, Design
 from auditor.probes.choice import command
 from auditor.report.wording import points_text
@@ -74,16 +73,16 @@ async def _plan_page(request: web.Request) -> web.Response:
     # A form sends a field for each checked deployment; elsewhere the names are in one field.
     names = ",".join(request.query.getall("deployment", []))
     once = request.clone(rel_url=request.rel_url.update_query({"deployment": names})) if names else request
-    given = known_filters(once, PLAN_FIELDS)
+    given = known_filters(once, PLAN_FILTERS)
     config, choice = request.app[CONFIG](), read_choice(given)
     estimated = await estimate_choice(request, choice)
-    usd = estimated["total"].get("usd")
+    usd = estimated.total.usd
     if usd and choice.budget_usd is None:
         given = {**given, "budget_usd": f"{2 * usd:.2f}"}
     return render_page(
         request,
         "audit_plan.html.j2",
-        **estimated,
+        **asdict(estimated),
         plan_command=command("plan", choice, config.file_argument),
         fields={name: value for name, value in given.items() if value},
         json="/api/audits/plan?" + urlencode(given),
@@ -94,7 +93,7 @@ async def _plan_page(request: web.Request) -> web.Response:
 
 async def _start_by_form(request: web.Request) -> web.Response:
     require_role(request, KeyRole.ADMIN)
-    given = await read_form(request, PLAN_FIELDS)
+    given = await read_form(request, PLAN_FILTERS)
     raise web.HTTPSeeOther(_address(await start_audit(request, read_choice(given))))
 
 
@@ -115,59 +114,63 @@ def _address(plan_id: str) -> str:
 
 
 async def _plan_status_page(request: web.Request) -> web.Response:
-    one = await read_audit(request)
-    plan = one["plan"]
-    others = [other["plan"] for other in await read_audits(request) if other["plan"] != plan]
-    is_open = one["run"] is not None and one["run"]["state"] in {"asked", "running", "stopping"}
+    audit = await read_audit(request)
+    plan = audit.plan
+    others = [other.plan for other in await read_audits(request) if other.plan != plan]
+    is_open = audit.run is not None and audit.run.state in {"asked", "running", "stopping"}
     return render_page(
         request,
         "audit.html.j2",
-        **one,
+        **asdict(audit),
         open=is_open,
         # What takes minutes to count is not counted again by itself.
         refreshed=is_open and "count" not in request.query,
         most_counted=MOST_COUNTED,
         others=others,
-        answers={name: plan_answers_of(plan, name) for name in one["estimates"]},
-        cells={name: plan_cells_of(plan, name, group) for name, group in one["estimates"].items()},
+        answers={name: plan_answers_of(plan, name) for name in audit.estimates},
+        cells={name: plan_cells_of(plan, name, entry) for name, entry in audit.estimates.items()},
         may_change=person_of(request).role.includes(KeyRole.ADMIN),
     )
 
 
 async def _compare_page(request: web.Request) -> web.Response:
+    known_filters(request, ())
     compared = await compare_audits(request)
     return render_page(
         request,
         "audit_comparison.html.j2",
-        plan=compared["plan"],
-        other=compared["other"],
-        pairs=[_pair(compared["plan"], compared["other"], pair) for pair in compared["pairs"]],
+        plan=compared.plan,
+        other=compared.other,
+        pairs=[_pair(compared.plan, compared.other, pair) for pair in compared.pairs],
     )
 
 
-def _pair(plan: str, other: str, pair: Mapping[str, Any]) -> dict[str, Any]:
+def _pair(plan: str, other: str, pair: AuditPairEntry) -> dict[str, Any]:
     """Return both sides of a comparison, and their difference or why there is none."""
     sides = [
-        {"letter": "A", **_side(plan, pair["deployment"], pair["estimates"])},
-        {"letter": "B", **_side(other, pair["other_deployment"], pair["other_estimates"])},
+        _side("A", plan, pair.deployment, pair.estimates),
+        _side("B", other, pair.other_deployment, pair.other_estimates),
     ]
-    title = " and ".join(dict.fromkeys((pair["deployment"], pair["other_deployment"])))
-    change = pair["ber_union_full_difference"]
-    if "missing" in change:
-        return {"title": title, "sides": sides, "missing": change["missing"]}
+    title = " and ".join(dict.fromkeys((pair.deployment, pair.other_deployment)))
+    change = pair.ber_union_full_difference
+    if isinstance(change, MissingPlanDifference):
+        return {"title": title, "sides": sides, "missing": change.missing}
     return {
         "title": title,
         "sides": sides,
         "missing": "",
-        "difference": points_text(change["value"], change["low"], change["high"]),
-        "holds_0": change["low"] <= 0 <= change["high"],
-        "n_statements": change["n_statements"],
-        "method": change["method"],
+        "difference": points_text(change.value, change.low, change.high),
+        "holds_0": change.low <= 0 <= change.high,
+        "n_statements": change.n_statements,
+        "method": change.method,
     }
 
 
-def _side(plan: str, deployment: str, estimates: Group | None) -> dict[str, Any]:
+def _side(
+    letter: Literal["A", "B"], plan: str, deployment: str, estimates: PlanHeadlinesEntry | None
+) -> dict[str, Any]:
     return {
+        "letter": letter,
         "estimates": estimates,
         "cells": None if estimates is None else plan_cells_of(plan, deployment, estimates),
         "answers": plan_answers_of(plan, deployment),

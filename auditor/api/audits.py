@@ -1,156 +1,53 @@
-"""Serve ``/api/audits``: plan audits, start, watch, stop, resume and compare them; ``audit_pages`` has the pages.
+"""Serve ``/api/audits``: start, watch, stop, resume and compare audits; ``audit_pages`` has the pages.
 
 A started plan is sent by a job of the auditor (``auditor.jobs.console_runs``).
 """
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
 
 from aiohttp import web
+from msgspec import UNSET, convert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from auditor.access import gateway_access, pinned_model
 from auditor.api.context import CLOCK, CONFIG, ENGINE
-from auditor.api.requests import ApiError, known_filters, optional_number, optional_text, read_object
-from auditor.api.session import person_of, require_role
+from auditor.api.operations import get, post
+from auditor.api.plans import PlanRequest, make_plan, read_choice, what_is_missing
+from auditor.api.requests import ApiError, known_filters, read_object
+from auditor.api.session import person_of
 from auditor.coding.coders import open_coders
 from auditor.config import Config, Deployment
+from auditor.documents.audits import (
+    AuditBody,
+    AuditEntry,
+    AuditPairEntry,
+    AuditPairsBody,
+    AuditsBody,
+    BudgetEntry,
+    PlanCallsEntry,
+    PlanHeadlinesEntry,
+    PlanProgressEntry,
+    PlanSpentEntry,
+    RunEntry,
+    StartedPlanBody,
+)
+from auditor.documents.base import one_of
 from auditor.domain.keys import KeyRole
 from auditor.domain.plan import REPLAY
-from auditor.errors import UsageError
-from auditor.estimation.plans import compare_plans, estimate_plan, headline_entries
-from auditor.instrument.designs import FACTORS
-from auditor.probes.choice import PlanChoice, choose_deployments, command, plan_choice
-from auditor.probes.estimate import SHARE, estimate, estimate_fields, forecast
-from auditor.probes.plan import Planned
+from auditor.estimation.plans import compare_plans, estimate_plan, headlines_entry
+from auditor.probes.choice import PlanChoice, command
 from auditor.probes.run import usd_of
-from auditor.store.console_runs import RunKind, ask_run, read_runs, stop_run
+from auditor.store.console_runs import ConsoleRun, RunKind, ask_run, read_runs, stop_run
 from auditor.store.engine import transaction
-from auditor.store.overview import PlanProgress, PlanStatus, read_plans, read_status
+from auditor.store.overview import PlanProgress, read_plans, read_status
 from auditor.store.plan_rows import count_plan
-from auditor.store.plans import read_answer_stats, read_spent
+from auditor.store.plans import Spent, read_spent
 
-#: The fields of a plan, by form, JSON and address alike.
-PLAN_FIELDS: Final = (
-    *("design", "deployment", "draws", "seed", "number", "templates", "orders", "share", "budget_calls", "budget_usd"),
-    *FACTORS,
-)
-_MOST_DRAWS: Final = 1000
 #: Calls of an audit that are counted and estimated whenever it is opened; of more only where ``count=all`` asks for it.
 MOST_COUNTED: Final = 20_000
-COUNT_ALL: Final = "all"
-_dumps: Final = partial(json.dumps, default=headline_entries)  #: writes groups as their headline measures
-
-
-def routes() -> list[web.RouteDef]:
-    """List the routes."""
-    return [
-        web.get("/api/audits", _list_json),
-        web.get("/api/audits/plan", _plan_json),
-        web.post("/api/audits", _start_json),
-        web.get("/api/audits/{id}", _status_json),
-        web.post("/api/audits/{id}/stop", _stop_json),
-        web.post("/api/audits/{id}/resume", _resume_json),
-        web.get("/api/audits/{id}/beside/{other}", _compare_json),
-    ]
-
-
-# -- what is read and done -------------------------------------------------------------------------------------------
-
-
-def read_choice(given: Mapping[str, Any]) -> PlanChoice:
-    """Read a plan from the fields of a form, an address or a JSON object.
-
-    Raises
-    ------
-    ApiError
-        400.
-    """
-    filled = {name: value for name, value in given.items() if value not in (None, "")}
-    usual = PlanChoice()
-    named = filled.get("deployment", ())
-    listed = named.split(",") if isinstance(named, str) else named
-    if not isinstance(listed, Sequence) or not all(isinstance(one, str) for one in listed):
-        raise ApiError(400, "deployment must be a list of names.", "invalid_value", "deployment")
-    levels = {factor: text for factor in FACTORS if (text := optional_text(filled, factor)) is not None}
-    choice = PlanChoice(
-        design=optional_text(filled, "design") or usual.design,
-        deployments=tuple(name.strip() for name in listed if name.strip()),
-        draws=_whole(filled, "draws", 1, _MOST_DRAWS) or 1,
-        seed=optional_number(filled, "seed", whole=True),
-        number=optional_number(filled, "number", whole=True) or 0,
-        levels=levels,
-        templates=_whole(filled, "templates", 1, _MOST_DRAWS),
-        orders=optional_text(filled, "orders"),
-        share=SHARE if (share := optional_number(filled, "share")) is None else share,
-        budget_calls=optional_number(filled, "budget_calls", whole=True),
-        budget_usd=optional_number(filled, "budget_usd"),
-    )
-    if not 0.001 <= choice.share <= 1:
-        raise ApiError(400, "share must be from 0.001 to 1.", "invalid_value", "share")
-    return choice
-
-
-def _whole(given: Mapping[str, Any], name: str, least: int, most: int) -> int | None:
-    number: int | None = optional_number(given, name, whole=True)
-    if number is not None and not least <= number <= most:
-        raise ApiError(400, f"{name} must be from {least} to {most}.", "invalid_value", name)
-    return number
-
-
-def _planned(config: Config, choice: PlanChoice) -> tuple[Planned, tuple[Deployment, ...]]:
-    """Make the plan and find its deployments.
-
-    Raises
-    ------
-    ApiError
-        400.
-    """
-    try:
-        return plan_choice(config, choice), choose_deployments(config, choice.deployments)
-    except UsageError as error:
-        field = str(error).partition(":")[0]
-        raise ApiError(400, f"{error}.", "invalid_value", field if field.isidentifier() else None) from None
-
-
-async def estimate_choice(request: web.Request, choice: PlanChoice) -> dict[str, Any]:
-    """Return what a plan takes and what it can show, as JSON."""
-    config = request.app[CONFIG]()
-    async with transaction(request.app[ENGINE]) as connection:
-        stats = await read_answer_stats(connection)
-    planned, deployments = await asyncio.to_thread(_planned, config, choice)
-    taken = await asyncio.to_thread(forecast, planned, stats)
-    estimates = [estimate_fields(one) for one in estimate(planned, taken, deployments, choice.share)]
-    prices = [one.get("usd") for one in estimates]
-    total = {name: sum(one[name] for one in estimates) for name in ("calls", "prompt_tokens", "completion_tokens")}
-    return {
-        "plan": planned.plan.id,
-        "design": planned.plan.design,
-        "statements": len(planned.statements),
-        "conditions": len(planned.cells),
-        "deployments": estimates,
-        "total": {**total, **({} if None in prices else {"usd": sum(price for price in prices if price is not None)})},
-        "missing": _missing(config, deployments),
-        "command": command("run", choice, config.file_argument),
-    }
-
-
-def _missing(config: Config, deployments: Sequence[Deployment]) -> list[str]:
-    """Say in a sentence each what the auditor lacks to send a plan."""
-    found = []
-    try:
-        gateway_access(config)
-    except UsageError as error:
-        found.append(f"The auditor does not reach a gateway: {error}.")
-    for one in deployments:
-        try:
-            pinned_model(config, one)
-        except UsageError as error:
-            found.append(f"{error}.")
-    return found
+_COUNT_ALL: Final = "all"
 
 
 async def start_audit(request: web.Request, choice: PlanChoice) -> str:
@@ -162,8 +59,8 @@ async def start_audit(request: web.Request, choice: PlanChoice) -> str:
         400, or 409 with what is missing to send it.
     """
     config = request.app[CONFIG]()
-    planned, deployments = await asyncio.to_thread(_planned, config, choice)
-    missing = _missing(config, deployments)
+    planned, deployments = await asyncio.to_thread(make_plan, config, choice)
+    missing = what_is_missing(config, deployments)
     if missing:
         raise ApiError(409, " ".join(missing), "audit_not_possible")
     async with transaction(request.app[ENGINE]) as connection:
@@ -204,37 +101,49 @@ async def resume_audit(request: web.Request) -> str:
     return await start_audit(request, PlanChoice.of_json(run.choice))
 
 
-async def read_audits(request: web.Request) -> list[dict[str, Any]]:
-    """Return all audits as JSON, the newest first; replays are none."""
+async def read_audits(request: web.Request) -> list[AuditEntry]:
+    """Return all audits, the newest first; replays are none."""
     async with transaction(request.app[ENGINE]) as connection:
         runs = await read_runs(connection, RunKind.AUDIT)
         plans = [one for one in await read_plans(connection) if one.design != REPLAY]
-    found: dict[str, dict[str, Any]] = {
-        plan_id: {"plan": plan_id, "name": plan_id, "design": run.choice["design"], "deployments": []}
-        for plan_id, run in reversed(runs.items())
-        if run.is_open and plan_id not in {one.plan_id for one in plans}
-    }
+    by_plan: dict[str, list[PlanProgress]] = {}
     for one in plans:
-        entry = found.setdefault(
-            one.plan_id,
-            {
-                "plan": one.plan_id,
-                "name": one.name,
-                "design": one.design,
-                "created_at": one.created_at.isoformat(),
-                "deployments": [],
-            },
-        )
-        entry["deployments"].append({"deployment": one.deployment, "planned": one.planned, "answered": one.answered})
-    for plan_id, entry in found.items():
-        entry["planned"] = sum(one["planned"] for one in entry["deployments"])
-        entry["answered"] = sum(one["answered"] for one in entry["deployments"])
-        entry["run"] = run.to_json() if (run := runs.get(plan_id)) else None
-    return list(found.values())
+        by_plan.setdefault(one.plan_id, []).append(one)
+    waiting = [run for run in reversed(runs.values()) if run.is_open and run.id not in by_plan]
+    return [_waiting_entry(run) for run in waiting] + [
+        _audit_entry(parts, runs.get(plan_id)) for plan_id, parts in by_plan.items()
+    ]
 
 
-async def read_audit(request: web.Request) -> dict[str, Any]:
-    """Return one plan with its progress, its cost and the group of each deployment.
+def _waiting_entry(run: ConsoleRun) -> AuditEntry:
+    """Return an audit that has no calls yet."""
+    return AuditEntry(
+        plan=run.id, name=run.id, design=run.choice["design"], deployments=(), planned=0, answered=0,
+        run=run_entry(run),
+    )  # fmt: skip
+
+
+def _audit_entry(parts: Sequence[PlanProgress], run: ConsoleRun | None) -> AuditEntry:
+    """Return an audit; ``parts`` are its deployments."""
+    return AuditEntry(
+        plan=parts[0].plan_id,
+        name=parts[0].name,
+        design=parts[0].design,
+        created_at=parts[0].created_at.isoformat(),
+        deployments=[convert(part, PlanProgressEntry, from_attributes=True) for part in parts],
+        planned=sum(part.planned for part in parts),
+        answered=sum(part.answered for part in parts),
+        run=run_entry(run) if run else None,
+    )
+
+
+def run_entry(run: ConsoleRun) -> RunEntry:
+    """Return who started a run and how far it is, as the API and the pages show it."""
+    return RunEntry(state=run.state, asked_by=run.asked_by, asked_at=run.asked_at.isoformat(), result=run.result)
+
+
+async def read_audit(request: web.Request) -> AuditBody:
+    """Return one plan with its progress, cost and estimates.
 
     Of more than ``MOST_COUNTED`` calls only those numbers that are stored are read, unless ``count=all`` is given.
 
@@ -245,8 +154,8 @@ async def read_audit(request: web.Request) -> dict[str, Any]:
     """
     config, plan_id = request.app[CONFIG](), request.match_info["id"]
     count = known_filters(request, ("count",)).get("count")
-    if count not in {None, COUNT_ALL}:
-        raise ApiError(400, f"count must be {COUNT_ALL}.", "invalid_value", "count")
+    if count not in {None, _COUNT_ALL}:
+        raise ApiError(400, f"count must be {_COUNT_ALL}.", "invalid_value", "count")
     async with transaction(request.app[ENGINE]) as connection:
         run = (await read_runs(connection, RunKind.AUDIT)).get(plan_id)
         progress = [one for one in await read_plans(connection, plan_id) if one.design != REPLAY]
@@ -254,20 +163,32 @@ async def read_audit(request: web.Request) -> dict[str, Any]:
         raise ApiError(404, "No audit has this id.", "audit_not_found", "id")
     choice = None if run is None else PlanChoice.of_json(run.choice)
     planned = sum(one.planned for one in progress)
-    is_counted = planned <= MOST_COUNTED or count == COUNT_ALL
-    return {
-        "plan": plan_id,
-        "design": progress[0].design if progress else run.choice["design"] if run else None,
-        "planned": planned,
-        "is_counted": is_counted,
-        "budget": {"calls": choice.budget_calls, "usd": choice.budget_usd} if choice else None,
-        "run": run.to_json() if run else None,
-        "command": command("run", choice, config.file_argument) if choice else None,
-        **(await _count(request, config, plan_id) if is_counted else _stored_counts(progress)),
-    }
+    is_counted = planned <= MOST_COUNTED or count == _COUNT_ALL
+    counts = await _count(request, config, plan_id) if is_counted else _stored_counts(progress)
+    return AuditBody(
+        plan=plan_id,
+        design=progress[0].design if progress else run.choice["design"] if run else None,
+        planned=planned,
+        is_counted=is_counted,
+        budget=BudgetEntry(calls=choice.budget_calls, usd=choice.budget_usd) if choice else None,
+        run=run_entry(run) if run else None,
+        command=command("run", choice, config.file_argument) if choice else None,
+        deployments=counts.deployments,
+        spent=counts.spent,
+        estimates=counts.estimates,
+    )
 
 
-async def _count(request: web.Request, config: Config, plan_id: str) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _PlanCounts:
+    """What is known of a plan's calls, by deployment."""
+
+    deployments: Sequence[PlanCallsEntry]
+    spent: Mapping[str, PlanSpentEntry] = field(default_factory=dict)
+    estimates: Mapping[str, PlanHeadlinesEntry] = field(default_factory=dict)
+
+
+async def _count(request: web.Request, config: Config, plan_id: str) -> _PlanCounts:
     """Count and estimate the calls of a plan."""
     async with open_coders(config, asking=False) as coders:
         ids = [coder.id for coder in coders]
@@ -277,46 +198,40 @@ async def _count(request: web.Request, config: Config, plan_id: str) -> dict[str
         rows = await count_plan(connection, ids, plan_id)
     groups = await asyncio.to_thread(estimate_plan, rows, config.seed)
     declared = {one.name: one for one in config.deployments}
-    return {
-        "deployments": [_status_entry(one) for one in status],
-        "spent": {
-            name: {
-                "calls": one.calls,
-                "prompt_tokens": one.prompt_tokens,
-                "completion_tokens": one.completion_tokens,
-                **({"usd": usd_of(declared[name], one)} if name in declared and declared[name].price else {}),
-            }
-            for name, one in sorted(spent.items())
-        },
-        "estimates": dict(sorted(groups.items())),
-    }
+    return _PlanCounts(
+        deployments=[convert(one, PlanCallsEntry, from_attributes=True) for one in status],
+        spent={name: _spent_entry(used, declared.get(name)) for name, used in sorted(spent.items())},
+        estimates={name: headlines_entry(group) for name, group in sorted(groups.items())},
+    )
 
 
-def _stored_counts(progress: Sequence[PlanProgress]) -> dict[str, Any]:
+def _spent_entry(used: Spent, deployment: Deployment | None) -> PlanSpentEntry:
+    return PlanSpentEntry(
+        calls=used.calls,
+        prompt_tokens=used.prompt_tokens,
+        completion_tokens=used.completion_tokens,
+        usd=usd_of(deployment, used) if deployment is not None and deployment.price else UNSET,
+    )
+
+
+def _stored_counts(progress: Sequence[PlanProgress]) -> _PlanCounts:
     """Return what is known of a plan's calls without counting them."""
-    return {
-        "deployments": [
-            {
-                "deployment": one.deployment,
-                "planned": one.planned,
-                "answered": one.answered,
-                "remaining": one.planned - one.answered,
-            }
+    return _PlanCounts(
+        deployments=[
+            PlanCallsEntry(
+                deployment=one.deployment,
+                planned=one.planned,
+                answered=one.answered,
+                remaining=one.planned - one.answered,
+            )
             for one in progress
-        ],
-        "spent": {},
-        "estimates": {},
-    }
+        ]
+    )
 
 
-def _status_entry(one: PlanStatus) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in ("deployment", "planned", "answered", "failed", "remaining", "coded")}
-
-
-async def compare_audits(request: web.Request) -> dict[str, Any]:
-    """Compare two plans, with their groups, at each deployment that both asked; at two, if each asked one only."""
+async def compare_audits(request: web.Request) -> AuditPairsBody:
+    """Compare two plans at each deployment that both asked; at two, if each asked one only."""
     config = request.app[CONFIG]()
-    known_filters(request, ())
     async with open_coders(config, asking=False) as coders:
         ids = [coder.id for coder in coders]
     async with transaction(request.app[ENGINE]) as connection:
@@ -336,63 +251,63 @@ async def _need_rows(
 
 def _compare(
     plan: str, other: str, first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]], config: Config
-) -> dict[str, Any]:
+) -> AuditPairsBody:
     own, beside = (sorted({row["deployment"] for row in rows}) for rows in (first, second))
     pairs = [(name, name) for name in own if name in beside]
     if not pairs and len(own) == len(beside) == 1:
         pairs = [(own[0], beside[0])]
     groups = [estimate_plan(rows, config.seed) for rows in (first, second)]
-    return {
-        "plan": plan,
-        "other": other,
-        "pairs": [
-            {
-                "deployment": name,
-                "other_deployment": against,
-                "estimates": groups[0].get(name),
-                "other_estimates": groups[1].get(against),
-                "ber_union_full_difference": compare_plans(first, second, name, against),
-            }
+    return AuditPairsBody(
+        plan=plan,
+        other=other,
+        pairs=[
+            AuditPairEntry(
+                deployment=name,
+                other_deployment=against,
+                estimates=headlines_entry(groups[0][name]) if name in groups[0] else None,
+                other_estimates=headlines_entry(groups[1][against]) if against in groups[1] else None,
+                ber_union_full_difference=compare_plans(first, second, name, against),
+            )
             for name, against in pairs
         ],
-    }
-
-
-# -- JSON ------------------------------------------------------------------------------------------------------------
-
-
-async def _list_json(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    return web.json_response({"audits": await read_audits(request)})
-
-
-async def _plan_json(request: web.Request) -> web.Response:
-    return web.json_response(await estimate_choice(request, read_choice(known_filters(request, PLAN_FIELDS))))
-
-
-async def _start_json(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    require_role(request, KeyRole.ADMIN)
-    return web.json_response(
-        {"plan": await start_audit(request, read_choice(await read_object(request, PLAN_FIELDS)))}, status=202
     )
 
 
-async def _status_json(request: web.Request) -> web.Response:
-    return web.json_response(await read_audit(request), dumps=_dumps)
+# -- operations ------------------------------------------------------------------------------------------------------
 
 
-async def _stop_json(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    require_role(request, KeyRole.ADMIN)
-    return web.json_response({"plan": await stop_audit(request)}, status=202)
+@get("/api/audits", "All audits with their progress")
+async def _list(request: web.Request) -> AuditsBody:
+    return AuditsBody(audits=await read_audits(request))
 
 
-async def _resume_json(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    require_role(request, KeyRole.ADMIN)
-    return web.json_response({"plan": await resume_audit(request)}, status=202)
+@post("/api/audits", "Start an audit", takes=PlanRequest, role=KeyRole.ADMIN, statuses=(202,))
+async def _start(request: web.Request) -> StartedPlanBody:
+    return StartedPlanBody(plan=await start_audit(request, read_choice(await read_object(request, PlanRequest))))
 
 
-async def _compare_json(request: web.Request) -> web.Response:
-    return web.json_response(await compare_audits(request), dumps=_dumps)
+@get(
+    "/api/audits/{id}",
+    "One audit: progress, cost, budget, and estimates of its answers alone; of a large one with count=all",
+    filters={"count": Annotated[str, one_of([_COUNT_ALL])]},
+)
+async def _show(request: web.Request) -> AuditBody:
+    return await read_audit(request)
+
+
+@post("/api/audits/{id}/stop", "Stop an audit after the calls under way", role=KeyRole.ADMIN, statuses=(202,))
+async def _stop(request: web.Request) -> StartedPlanBody:
+    return StartedPlanBody(plan=await stop_audit(request))
+
+
+@post("/api/audits/{id}/resume", "Send the calls without an answer", role=KeyRole.ADMIN, statuses=(202,))
+async def _resume(request: web.Request) -> StartedPlanBody:
+    return StartedPlanBody(plan=await resume_audit(request))
+
+
+@get("/api/audits/{id}/beside/{other}", "Two audits compared on the statements that both asked")
+async def _compare_two(request: web.Request) -> AuditPairsBody:
+    return await compare_audits(request)
+
+
+OPERATIONS: Final = (_list, _start, _show, _stop, _resume, _compare_two)

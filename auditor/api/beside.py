@@ -10,9 +10,18 @@ from auditor.api.addresses import beside_address, deployment_address, list_of
 from auditor.api.cells import find_row
 from auditor.api.charts import ChartInterval, interval_axis, interval_bar
 from auditor.api.context import CLOCK, CONFIG, ENGINE
+from auditor.api.operations import get
 from auditor.api.overview import read_names, window_names
 from auditor.api.pages import render_page
 from auditor.api.requests import ApiError, known_filters
+from auditor.documents.deployments import (
+    EventsEntry,
+    MissingTwoDeployments,
+    StatementOfTwoEntry,
+    TwoDeploymentsBody,
+    TwoDeploymentsEntry,
+    UnionCountEntry,
+)
 from auditor.domain.estimate import Insufficient
 from auditor.domain.exchange import Origin
 from auditor.estimation.pairs import COMPARED, PairedMeasure, Pairing, Share, pair
@@ -40,11 +49,10 @@ _CELLS: Final = {
 
 
 def routes() -> list[web.RouteDef]:
-    """List the routes."""
+    """List the routes of the pages."""
     return [
         web.get("/deployments/{name}/beside", _choose),
         web.get("/deployments/{name}/beside/{other}", _page),
-        web.get("/api/deployments/{name}/beside/{other}", _json),
     ]
 
 
@@ -160,43 +168,41 @@ def _share(share: Share, name: str, side: EstimateRow, pairing: Pairing, **more:
     }
 
 
-async def _json(request: web.Request) -> web.Response:
+@get("/api/deployments/{name}/beside/{other}", "Two deployments on the questions that both were asked")
+async def _compare(request: web.Request) -> TwoDeploymentsBody:
     pairing, _, texts = await _read(request)
-    return web.json_response(
-        {
-            "first": request.match_info["name"],
-            "second": request.match_info["other"],
-            "conditions": list(pairing.conditions),
-            "n_statements": pairing.n_statements,
-            "measures": {one.name: _measure_json(one) for one in pairing.measures},
-            "statements": [
-                {
-                    "statement_id": one.statement,
-                    "statement": texts.get(one.statement),
-                    "first": {"union": one.first.events, "n": one.first.trials},
-                    "second": {"union": one.second.events, "n": one.second.trials},
-                }
-                for one in pairing.statements[:_MOST]
-            ],
-        }
+    return TwoDeploymentsBody(
+        first=request.match_info["name"],
+        second=request.match_info["other"],
+        conditions=pairing.conditions,
+        n_statements=pairing.n_statements,
+        measures={measure.name: _measure_entry(measure) for measure in pairing.measures},
+        statements=[
+            StatementOfTwoEntry(
+                statement_id=one.statement,
+                statement=texts.get(one.statement),
+                first=UnionCountEntry(union=one.first.events, n=one.first.trials),
+                second=UnionCountEntry(union=one.second.events, n=one.second.trials),
+            )
+            for one in pairing.statements[:_MOST]
+        ],
     )
 
 
-def _measure_json(one: PairedMeasure) -> dict[str, Any]:
-    found = one.difference
-    sides = {
-        side: {"events": share.events, "n": share.trials}
-        for side, share in (("first", one.first), ("second", one.second))
-    }
+def _measure_entry(measure: PairedMeasure) -> TwoDeploymentsEntry | MissingTwoDeployments:
+    first, second = (EventsEntry(events=share.events, n=share.trials) for share in (measure.first, measure.second))
+    found = measure.difference
     if isinstance(found, Insufficient):
-        return {**sides, "missing": found.reason}
-    return {
-        **sides,
-        "difference": found.value,
-        "low": found.low,
-        "high": found.high,
-        "n_statements": found.n_statements,
-    }
+        return MissingTwoDeployments(first=first, second=second, missing=found.reason)
+    return TwoDeploymentsEntry(
+        first=first,
+        second=second,
+        difference=found.value,
+        low=found.low,
+        high=found.high,
+        n_statements=found.n_statements,
+    )
 
 
+OPERATIONS: Final = (_compare,)
 assert set(_NAMES) == set(COMPARED)

@@ -6,9 +6,9 @@ from typing import Final
 
 from auditor.api.addresses import answers_of, plan_answers_of
 from auditor.api.charts import ChartInterval
+from auditor.documents.audits import PlanHeadlinesEntry
 from auditor.documents.base import Missing
-from auditor.documents.estimates import FlaggedEntry, estimate_entry
-from auditor.estimation.groups import Group
+from auditor.documents.estimates import EstimateEntry, FlaggedEntry
 from auditor.estimation.plans import HEADLINES
 from auditor.metrics.estimate import BOUNDS_ONLY
 from auditor.metrics.rates import FOURFOLD_NAMES, METRICS
@@ -88,25 +88,25 @@ def share_cell_of(row: EstimateRow | None) -> EstimateCell:
     )
 
 
-def plan_cells_of(plan: str, deployment: str, group: Group) -> dict[str, EstimateCell]:
+def plan_cells_of(plan: str, deployment: str, headlines: PlanHeadlinesEntry) -> dict[str, EstimateCell]:
     """Return the cells of one deployment's answers to a plan: ``coverage`` and the headline measures, by name.
 
     Parameters
     ----------
     plan, deployment
         Whose answers they are.
-    group
-        What is estimated of them.
+    headlines
+        Of these answers.
     """
     cells = {
         "coverage": EstimateCell(
-            value=percent(group.coverage.eligible),
-            basis=f"{group.n_eligible:,} of {group.n:,} responses",
+            value=percent(headlines.coverage),
+            basis=f"{headlines.n_eligible:,} of {headlines.n:,} responses",
             answers=plan_answers_of(plan, deployment, ",".join(FOURFOLD_NAMES)),
         )
     }
     for name in HEADLINES:
-        entry = estimate_entry(group.metrics[name])
+        entry: EstimateEntry | Missing = getattr(headlines, name)
         if isinstance(entry, Missing):
             cells[name] = EstimateCell(value=DASH, reason=entry.missing)
             continue

@@ -1,20 +1,14 @@
-"""Draw the console's charts as inline SVG.
-
-A page may show hundreds of intervals, which takes matplotlib (``auditor.report``) seconds; these charts are lines and
-dots that are written directly. Colours are classes of ``charts.css``, so that light and dark styles apply.
-"""
+"""Draw the console's charts as inline SVG. Colours are classes of ``charts.css``: light and dark styles apply."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 from math import ceil
 from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
 
-from auditor.report.canvas import one_line, shorten, text_width
-from auditor.report.drawing import round_ticks
+from auditor.report.svg import Scale, one_line, round_ticks, shorten, svg_element, text_width
 from auditor.report.wording import percent, signed
 
 #: Width of the interval in a table's row, in pixels.
@@ -42,25 +36,6 @@ class ChartInterval:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scale:
-    """A linear scale from values to pixels."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-
-    def at(self, value: float) -> float:
-        """Return the pixel of a value; values beyond the scale are drawn at its end."""
-        share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
-        return round(self.start + share * (self.end - self.start), 1)
-
-    def ends(self, found: ChartInterval) -> tuple[float, float]:
-        """Return the pixels of an interval's ends."""
-        return self.at(found.low), self.at(found.high)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
     """A mark of a plane, which leads to an address."""
 
@@ -85,7 +60,7 @@ def interval_bar(found: ChartInterval, low: float, high: float, label: str) -> M
         For readers who do not see it.
     """
     scale = Scale(low=low, high=high, start=_EDGE, end=BAR - _EDGE)
-    left, right = scale.ends(found)
+    left, right = _ends(scale, found)
     zero = mark = ""
     if low < 0 < high:
         zero = f'<line x1="{scale.at(0):g}" x2="{scale.at(0):g}" y1="1" y2="17" class="zero"></line>'
@@ -107,7 +82,7 @@ def interval_axis(low: float, high: float, *, change: bool = False) -> Markup:
     for tick in (low, 0.0, high) if low < 0 < high else (low, (low + high) / 2, high):
         anchor = "start" if tick == low else "end" if tick == high else "middle"
         text = signed(tick, 0) if change and tick else f"{100 * tick:g}"
-        inner.append(_element("text", text, x=scale.at(tick), y=12, class_="tick", text_anchor=anchor))
+        inner.append(svg_element("text", text, x=scale.at(tick), y=12, class_="tick", text_anchor=anchor))
     return _svg(BAR, 16, "", inner, "bar")
 
 
@@ -133,12 +108,14 @@ def _plane(points: Sequence[Point], label: str, width: float) -> Markup:
     for sign in (1, -1):
         edge = [(0, sign * up.high), (0, 0), (corner, sign * corner), (corner, sign * up.high)]
         shape = " ".join(f"{across.at(x)},{up.at(y)}" for x, y in edge)
-        inner.append(_element("polygon", points=shape, class_="impossible"))
+        inner.append(svg_element("polygon", points=shape, class_="impossible"))
     inner += _grid(across, up)
     inner.append(
-        _element("text", "IR: the layers disagree, %", x=width - right, y=height - 6, class_="name", text_anchor="end")
+        svg_element(
+            "text", "IR: the layers disagree, %", x=width - right, y=height - 6, class_="name", text_anchor="end"
+        )
     )
-    inner.append(_element("text", "DNI, points", x=left + 6, y=top + 10, class_="name"))
+    inner.append(svg_element("text", "DNI, points", x=left + 6, y=top + 10, class_="name"))
     # The names come last, so that no mark hides them.
     inner += [_mark(point, across, up) for point in points]
     if len(points) <= _NAMED:
@@ -149,18 +126,18 @@ def _plane(points: Sequence[Point], label: str, width: float) -> Markup:
 def _grid(across: Scale, up: Scale) -> Iterator[Markup]:
     for tick in round_ticks(across.low, across.high, 5):
         x = across.at(tick)
-        yield _element("line", x1=x, x2=x, y1=up.end, y2=up.start, class_="grid")
-        yield _element("text", f"{100 * tick:g}", x=x, y=up.start + 16, class_="tick", text_anchor="middle")
+        yield svg_element("line", x1=x, x2=x, y1=up.end, y2=up.start, class_="grid")
+        yield svg_element("text", f"{100 * tick:g}", x=x, y=up.start + 16, class_="tick", text_anchor="middle")
     for tick in round_ticks(up.low, up.high, 4):
         y = up.at(tick)
-        yield _element("line", x1=across.start, x2=across.end, y1=y, y2=y, class_="zero" if tick == 0 else "grid")
+        yield svg_element("line", x1=across.start, x2=across.end, y1=y, y2=y, class_="zero" if tick == 0 else "grid")
         text = signed(tick, 0) if tick else "0"
-        yield _element("text", text, x=across.start - 6, y=y + 4, class_="tick", text_anchor="end")
+        yield svg_element("text", text, x=across.start - 6, y=y + 4, class_="tick", text_anchor="end")
 
 
 def _mark(point: Point, across: Scale, up: Scale) -> Markup:
     x, y = across.at(point.x.value or 0), up.at(point.y.value or 0)
-    left, right, low, high = (f"{end:g}" for end in (*across.ends(point.x), *up.ends(point.y)))
+    left, right, low, high = (f"{end:g}" for end in (*_ends(across, point.x), *_ends(up, point.y)))
     kind = escape(f"mark {point.kind}".strip())
     # There may be hundreds: written in one piece, which takes a quarter of the time.
     return Markup(  # noqa: S704 -- every text in it is escaped
@@ -255,16 +232,18 @@ def _course(
     inner: list[Markup] = []
     if reference is not None:
         x1, x2 = across.at(reference.since.toordinal() - 0.5), across.at(reference.until.toordinal() + 0.5)
-        inner.append(_element("rect", x=x1, y=top, width=round(x2 - x1, 1), height=up.start - top, class_="reference"))
-        inner.append(_element("text", "reference", x=x1 + 4, y=top + 12, class_="name"))
+        inner.append(
+            svg_element("rect", x=x1, y=top, width=round(x2 - x1, 1), height=up.start - top, class_="reference")
+        )
+        inner.append(svg_element("text", "reference", x=x1 + 4, y=top + 12, class_="name"))
     for tick in round_ticks(0, up.high, 4):
         y = up.at(tick)
-        inner.append(_element("line", x1=left, x2=width - right, y1=y, y2=y, class_="grid"))
-        inner.append(_element("text", f"{100 * tick:g}", x=left - 6, y=y + 4, class_="tick", text_anchor="end"))
+        inner.append(svg_element("line", x1=left, x2=width - right, y1=y, y2=y, class_="grid"))
+        inner.append(svg_element("text", f"{100 * tick:g}", x=left - 6, y=y + 4, class_="tick", text_anchor="end"))
     inner += _dates(first, last, across, up)
     if reference is not None and reference.rate is not None:
         y = up.at(reference.rate)
-        inner.append(_element("line", x1=left, x2=width - right, y1=y, y2=y, class_="rate"))
+        inner.append(svg_element("line", x1=left, x2=width - right, y1=y, y2=y, class_="rate"))
     inner += [_event(one, across, up, place) for place, one in enumerate(events)]
     inner += [_day(one, across, up) for one in days]
     return _svg(width, height, label, inner, "course")
@@ -275,18 +254,18 @@ def _dates(first: date, last: date, across: Scale, up: Scale) -> Iterator[Markup
     step = max(1, ceil((last - first).days / shown_at_most))
     for ordinal in range(first.toordinal(), last.toordinal() + 1, step):
         shown = f"{date.fromordinal(ordinal):%d %b}"
-        yield _element("text", shown, x=across.at(ordinal), y=up.start + 18, class_="tick", text_anchor="middle")
+        yield svg_element("text", shown, x=across.at(ordinal), y=up.start + 18, class_="tick", text_anchor="middle")
 
 
 def _day(one: Day, across: Scale, up: Scale) -> Markup:
     x = across.at(one.day.toordinal())
     inner = [
-        _element("title", one.text),
-        _element("line", x1=x, x2=x, y1=up.at(one.found.low), y2=up.at(one.found.high), class_="interval"),
+        svg_element("title", one.text),
+        svg_element("line", x1=x, x2=x, y1=up.at(one.found.low), y2=up.at(one.found.high), class_="interval"),
     ]
     if one.found.value is not None:
-        inner.append(_element("circle", cx=x, cy=up.at(one.found.value), r=4, class_="mark"))
-    return _element("a", Markup("").join(inner), href=one.address, aria_label=one_line(one.text))
+        inner.append(svg_element("circle", cx=x, cy=up.at(one.found.value), r=4, class_="mark"))
+    return svg_element("a", Markup("").join(inner), href=one.address, aria_label=one_line(one.text))
 
 
 def _event(one: Event, across: Scale, up: Scale, place: int) -> Markup:
@@ -294,10 +273,10 @@ def _event(one: Event, across: Scale, up: Scale, place: int) -> Markup:
     right = x < across.end - 120
     named = shorten(one.name, 150)
     inner = [
-        _element("line", x1=x, x2=x, y1=up.end - 4, y2=up.start, class_=f"event {one.kind}"),
+        svg_element("line", x1=x, x2=x, y1=up.end - 4, y2=up.start, class_=f"event {one.kind}"),
         _text(named, x + (4 if right else -4), 12 + 12 * (place % 3), one.kind, anchor="start" if right else "end"),
     ]
-    return _element("a", Markup("").join(inner), href=one.address, aria_label=one_line(f"{one.day}: {one.name}"))
+    return svg_element("a", Markup("").join(inner), href=one.address, aria_label=one_line(f"{one.day}: {one.name}"))
 
 
 def dot_strip(values: Sequence[tuple[float, str]], marked: Iterable[tuple[float, str]], label: str) -> Markup:
@@ -321,13 +300,13 @@ def _strip(values: Sequence[tuple[float, str]], named: Sequence[tuple[float, str
     top = min(1.0, max([0.05, *(value for value, _ in values), *(value for value, _ in named)]) * 1.05)
     across = Scale(low=0, high=top, start=left, end=width - right)
     base = height - 26
-    inner = [_element("line", x1=left, x2=width - right, y1=base, y2=base, class_="axis")]
+    inner = [svg_element("line", x1=left, x2=width - right, y1=base, y2=base, class_="axis")]
     for tick in round_ticks(0, top, 6 if width > _PHONE else 3):
         text = percent(tick, 0) if tick else "0"
-        inner.append(_element("text", text, x=across.at(tick), y=height - 8, class_="tick", text_anchor="middle"))
+        inner.append(svg_element("text", text, x=across.at(tick), y=height - 8, class_="tick", text_anchor="middle"))
     for place, (value, name) in enumerate(named):
         x = across.at(value)
-        inner.append(_element("line", x1=x, x2=x, y1=18, y2=base, class_="rate"))
+        inner.append(svg_element("line", x1=x, x2=x, y1=18, y2=base, class_="rate"))
         right = x < width / 2
         inner.append(_text(name, x + (3 if right else -3), 14.0 + 12 * place, anchor="start" if right else "end"))
     stacked: dict[int, int] = {}
@@ -336,12 +315,12 @@ def _strip(values: Sequence[tuple[float, str]], named: Sequence[tuple[float, str
         place = round(x / 8)
         stacked[place] = stacked.get(place, 0) + 1
         y = base - 1 - 7 * stacked[place] % 56
-        inner.append(_element("circle", _element("title", text), cx=x, cy=y, r=3.5, class_="mark"))
+        inner.append(svg_element("circle", svg_element("title", text), cx=x, cy=y, r=3.5, class_="mark"))
     return _svg(width, height, label, inner, "strip")
 
 
 def _text(text: str, x: float, y: float, kind: str = "", *, anchor: str = "start") -> Markup:
-    return _element("text", text, x=x, y=y, class_=f"name {kind}".strip(), text_anchor=anchor)
+    return svg_element("text", text, x=x, y=y, class_=f"name {kind}".strip(), text_anchor=anchor)
 
 
 def _svg(width: float, height: float, label: str, inner: Iterable[Markup], kind: str) -> Markup:
@@ -350,22 +329,11 @@ def _svg(width: float, height: float, label: str, inner: Iterable[Markup], kind:
     role = "group" if any("<a " in part for part in parts) else "img"
     named = {"role": role, "aria_label": one_line(label)} if label else {"aria_hidden": "true"}
     box = f"0 0 {width:g} {height:g}"
-    return _element(
+    return svg_element(
         "svg", Markup("").join(parts), class_=f"chart {kind}", width=width, height=height, viewBox=box, **named
     )
 
 
-def _element(name: str, content: str | Markup = "", **attributes: object) -> Markup:
-    """Write an SVG element; everything is escaped. A trailing underscore of a name is dropped, others are hyphens."""
-    written = "".join([f' {_attribute(key)}="{_value(value)}"' for key, value in attributes.items()])
-    return Markup(f"<{name}{written}>{escape(content)}</{name}>")  # noqa: S704 -- every text in it is escaped
-
-
-@lru_cache(maxsize=64)
-def _attribute(name: str) -> str:
-    return name.rstrip("_").replace("_", "-")
-
-
-def _value(value: object) -> str:
-    # Most values are coordinates, and escaping them would take most of the time of a chart.
-    return f"{value:g}" if isinstance(value, float) else escape(value)
+def _ends(scale: Scale, found: ChartInterval) -> tuple[float, float]:
+    """Return the pixels of an interval's ends."""
+    return scale.at(found.low), scale.at(found.high)

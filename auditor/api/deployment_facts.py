@@ -30,6 +30,7 @@ from auditor.store.tallies import read_days
 
 #: Whose answers a page can show; the first that a deployment has is shown unless another is asked for.
 ORIGINS: Final = (Origin.PROBE.value, Origin.REPLAY.value, Origin.CLIENT.value)
+FILTERS: Final = ("origin", "window", "audit")
 _SIGNALS: Final = frozenset({"drift_alarm", "drift_evidence", "peer_verdict", "peer_deviation"})
 
 
@@ -80,7 +81,7 @@ async def read_facts(request: web.Request) -> DeploymentFacts:
     """
     app, name = request.app, request.match_info["name"]
     config, now = app[CONFIG](), app[CLOCK]()
-    given = known_filters(request, ("origin", "window", "audit"))
+    given = known_filters(request, FILTERS)
     window = check_window(given.get("window"), config)
     if given.get("origin", ORIGINS[0]) not in ORIGINS:
         raise ApiError(400, f"origin must be one of {', '.join(ORIGINS)}.", "invalid_value", "origin")

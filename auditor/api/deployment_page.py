@@ -1,14 +1,15 @@
 """Serve ``/deployments/{name}``: one deployment's rates by layer, condition and category, its days, drift and peers."""
 
-from typing import Any
+from typing import Final
 from urllib.parse import urlencode
 
 from aiohttp import web
+from msgspec.structs import asdict
 
 from auditor.api.addresses import deployment_address
 from auditor.api.cells import find_row, share_cell_of
 from auditor.api.context import CLOCK, CONFIG
-from auditor.api.deployment_facts import ORIGINS, read_facts
+from auditor.api.deployment_facts import FILTERS, ORIGINS, read_facts
 from auditor.api.deployment_tables import (
     condition_lines,
     condition_parts,
@@ -19,21 +20,23 @@ from auditor.api.deployment_tables import (
     peer_lines,
     uncoded_lines,
 )
-from auditor.api.deployments import deployment_json
+from auditor.api.deployments import deployment_entry
 from auditor.api.estimates import estimate_json
+from auditor.api.operations import get
 from auditor.api.overview import window_names
 from auditor.api.pages import render_page
 from auditor.api.signals import drift_state
+from auditor.documents.deployments import DayRateEntry, DeploymentBody, LabelPairEntry, MissingDayRate
 from auditor.domain.estimate import Insufficient
 from auditor.estimation.days import DayEstimate
 from auditor.estimation.snapshots import CATEGORY
-from auditor.findings import finding_json, reference_json
+from auditor.findings import finding_entry, reference_entry
 from auditor.report.wording import glossary_terms
 
 
 def routes() -> list[web.RouteDef]:
-    """List the routes."""
-    return [web.get("/deployments/{name}", _page), web.get("/api/deployments/{name}", _json)]
+    """List the routes of the pages."""
+    return [web.get("/deployments/{name}", _page)]
 
 
 async def _page(request: web.Request) -> web.Response:
@@ -72,26 +75,40 @@ async def _page(request: web.Request) -> web.Response:
     )
 
 
-async def _json(request: web.Request) -> web.Response:
+@get(
+    "/api/deployments/{name}",
+    "One deployment: its estimates, labels, days, references and findings",
+    filters=dict.fromkeys(FILTERS, str),
+)
+async def _show(request: web.Request) -> DeploymentBody:
     facts = await read_facts(request)
-    references = [reference_json(one, in_force=place == 0) for place, one in enumerate(facts.references)]
-    return web.json_response(
-        {
-            **deployment_json(facts.overview, facts.signals),
-            "as_of": facts.as_of.isoformat() if facts.as_of else None,
-            "origin": facts.choice.origin,
-            "window": facts.choice.window,
-            "estimates": [estimate_json(row) for row in facts.rows],
-            "labels": [{"sel": sel, "elab": elab, "n": n} for (sel, elab), n in sorted(facts.labels.items())],
-            "days": [_day_json(one) for one in facts.days],
-            "references": references,
-            "findings": [finding_json(one) for one in facts.findings],
-        }
+    head = asdict(deployment_entry(facts.overview, facts.signals))
+    references = [reference_entry(one, in_force=place == 0) for place, one in enumerate(facts.references)]
+    return DeploymentBody(
+        **{**head, "estimates": [estimate_json(row) for row in facts.rows]},
+        as_of=facts.as_of.isoformat() if facts.as_of else None,
+        origin=facts.choice.origin,
+        window=facts.choice.window,
+        labels=[LabelPairEntry(sel=sel, elab=elab, n=n) for (sel, elab), n in sorted(facts.labels.items())],
+        days=[_day_entry(one) for one in facts.days],
+        references=references,
+        findings=[finding_entry(one) for one in facts.findings],
     )
 
 
-def _day_json(one: DayEstimate) -> dict[str, Any]:
-    if isinstance(one.found, Insufficient):
-        return {"day": one.day.isoformat(), "missing": one.found.reason}
-    names = ("value", "low", "high", "n", "n_statements", "method")
-    return {"day": one.day.isoformat(), **{name: getattr(one.found, name) for name in names}}
+def _day_entry(one: DayEstimate) -> DayRateEntry | MissingDayRate:
+    day, found = one.day.isoformat(), one.found
+    if isinstance(found, Insufficient):
+        return MissingDayRate(day=day, missing=found.reason)
+    return DayRateEntry(
+        day=day,
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        n=found.n,
+        n_statements=found.n_statements,
+        method=found.method,
+    )
+
+
+OPERATIONS: Final = (_show,)

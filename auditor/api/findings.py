@@ -1,22 +1,23 @@
-"""Serve the findings of the monitoring, the references of deployments, and the actions of people on both.
+"""Serve ``/api/findings``, ``/api/actions`` and ``/api/references``: what the monitoring finds, and what follows.
 
-``/findings`` are pages, ``/api/findings`` and ``/api/references`` the same as JSON.
+``finding_pages`` has the pages of the findings.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
-from math import log
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote, urlencode
 
 from aiohttp import web
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.api.context import CLOCK, CONFIG, ENGINE
-from auditor.api.pages import render_page
+from auditor.api.operations import get, post
 from auditor.api.requests import ApiError, known_filters, optional_day, optional_text, read_object, required_text
-from auditor.api.session import acting_name, person_of, read_form, require_role
+from auditor.api.session import acting_name
+from auditor.documents.base import Day, Document, Timestamp
+from auditor.documents.findings import FindingBody, FindingsBody, ReferenceEntry, ReferencesBody, RouteActionsBody
 from auditor.domain.keys import KeyRole
 from auditor.errors import UsageError
 from auditor.findings import (
@@ -25,66 +26,76 @@ from auditor.findings import (
     accept_reference,
     accept_unasked,
     acknowledge,
-    event_json,
-    finding_json,
-    reference_json,
-    shown_references,
+    event_entry,
+    finding_entry,
+    reference_entries,
+    reference_entry,
     silence,
 )
-from auditor.report.wording import day_text, moment_text, percent, period_text, points_text
-from auditor.store.actions import StoredAction, read_actions
-from auditor.store.answers import CodedSelection, count_answers
+from auditor.jobs.actions import action_entry
+from auditor.store.actions import read_actions
 from auditor.store.engine import transaction
-from auditor.store.findings import FILTERS, Finding, FindingEvent, read_events, read_finding, read_findings
+from auditor.store.findings import FILTERS, Finding, read_events, read_finding, read_findings
 from auditor.store.queue import ESTIMATE, ask_for
-from auditor.store.references import StoredReference, read_references
 
-_MEMBERS: Final = ("action", "by", "note", "since", "release", "until")
 _ACTIONS: Final = ("acknowledge", "accept_reference", "silence", "end_silence")
 
 
-def routes() -> list[web.RouteDef]:
-    """List the routes."""
-    return [
-        web.get("/api/findings", _all),
-        web.get("/api/findings/{id}", _one),
-        web.post("/api/findings/{id}", _answer),
-        web.get("/findings", _list_page),
-        web.get("/findings/{id}", _finding_page),
-        web.post("/findings/{id}", _act),
-        web.get("/api/references", _references),
-        web.post("/api/references", _accept_unasked),
-    ]
+class FindingActionRequest(Document):
+    """What a person does with a finding."""
+
+    action: str
+    by: str | UnsetType = UNSET
+    note: str | UnsetType = UNSET
+    since: Day | UnsetType = UNSET
+    release: str | UnsetType = UNSET
+    until: Timestamp | UnsetType = UNSET
 
 
-async def _all(request: web.Request) -> web.Response:
+class ReferenceRequest(Document):
+    """A reference that a person accepts."""
+
+    deployment: str
+    by: str | UnsetType = UNSET
+    note: str | UnsetType = UNSET
+    since: Day | UnsetType = UNSET
+    release: str | UnsetType = UNSET
+
+
+@get("/api/findings", "Findings of the monitoring", filters=dict.fromkeys(FILTERS, str))
+async def _list(request: web.Request) -> FindingsBody:
     wanted = known_filters(request, FILTERS)
     async with transaction(request.app[ENGINE]) as connection:
-        found = await read_findings(connection, **wanted)
-    return web.json_response({"findings": [finding_json(one) for one in found]})
+        findings = await read_findings(connection, **wanted)
+    return FindingsBody(findings=[finding_entry(finding) for finding in findings])
 
 
-async def _one(request: web.Request) -> web.Response:
-    known_filters(request, ())
+@get("/api/findings/{id}", "One finding with its events")
+async def _show(request: web.Request) -> FindingBody:
     async with transaction(request.app[ENGINE]) as connection:
-        return await _shown(connection, await _need(connection, request))
+        return await _shown(connection, await need_finding(connection, request))
 
 
-async def _answer(request: web.Request) -> web.Response:
-    """Acknowledge or silence a finding, or accept the deployment's behaviour as its reference."""
-    given = await read_object(request, _MEMBERS)
-    action = _Action(
-        name=_action(given.get("action")),
-        person=_person(request, given, "who takes this action"),
+@post(
+    "/api/findings/{id}",
+    "Act on a finding: acknowledge it, or accept a new reference",
+    takes=FindingActionRequest,
+    role=KeyRole.REVIEWER,
+)
+async def _answer(request: web.Request) -> FindingBody:
+    given = await read_object(request, FindingActionRequest)
+    action = FindingAction(
+        name=read_action(given.get("action")),
+        person=acting_person(request, given, "who takes this action"),
         accepted=AcceptedReference(since=optional_day(given, "since"), release=optional_text(given, "release")),
         until=_until(given),
     )
     async with transaction(request.app[ENGINE]) as connection:
-        await _take(connection, request, action)
-        return await _shown(connection, await _need(connection, request))
+        await take_action(connection, request, action)
+        return await _shown(connection, await need_finding(connection, request))
 
 
-def _person(request: web.Request, given: dict[str, Any], meaning: str) -> Person:
+def acting_person(request: web.Request, given: dict[str, Any], meaning: str) -> Person:
     """Return who acts, with a note; ``meaning`` is what an error says about a missing name.
 
     Raises
@@ -99,7 +110,7 @@ def _person(request: web.Request, given: dict[str, Any], meaning: str) -> Person
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Action:
+class FindingAction:
     """What a person does with a finding."""
 
     name: str
@@ -108,7 +119,14 @@ class _Action:
     until: datetime | None
 
 
-def _action(given: object) -> str:
+def read_action(given: object) -> str:
+    """Return the name of an action.
+
+    Raises
+    ------
+    ApiError
+        400: there is no such action.
+    """
     if not isinstance(given, str) or given not in _ACTIONS:
         raise ApiError(400, f"action must be one of {', '.join(_ACTIONS)}.", "invalid_value", "action")
     return given
@@ -123,7 +141,7 @@ def _until(given: dict[str, Any]) -> datetime | None:
     return until if until is None or until.tzinfo else until.replace(tzinfo=UTC)
 
 
-async def _take(connection: AsyncConnection, request: web.Request, action: _Action) -> None:
+async def take_action(connection: AsyncConnection, request: web.Request, action: FindingAction) -> None:
     """Take an action, and request new estimates.
 
     Raises
@@ -136,7 +154,7 @@ async def _take(connection: AsyncConnection, request: web.Request, action: _Acti
         raise ApiError(400, message, "invalid_value", "since")
     if (action.name == "silence") != (action.until is not None):
         raise ApiError(400, "until belongs to the action silence, which needs it.", "invalid_value", "until")
-    finding, config = await _need(connection, request, changing=True), request.app[CONFIG]()
+    finding, config = await need_finding(connection, request, changing=True), request.app[CONFIG]()
     try:
         if action.name == "acknowledge":
             await acknowledge(connection, config, finding, action.person)
@@ -149,33 +167,52 @@ async def _take(connection: AsyncConnection, request: web.Request, action: _Acti
     await ask_for(connection, ESTIMATE, "estimate:asked")
 
 
-async def _need(connection: AsyncConnection, request: web.Request, *, changing: bool = False) -> Finding:
+async def need_finding(connection: AsyncConnection, request: web.Request, *, changing: bool = False) -> Finding:
+    """Read the finding of the address; with ``changing`` it is locked.
+
+    Raises
+    ------
+    ApiError
+        404.
+    """
     found = await read_finding(connection, request.match_info["id"], changing=changing)
     if found is None:
         raise ApiError(404, "No finding has this id.", "finding_not_found", "id")
     return found
 
 
-async def _shown(connection: AsyncConnection, finding: Finding) -> web.Response:
+async def _shown(connection: AsyncConnection, finding: Finding) -> FindingBody:
     events = await read_events(connection, finding.id)
-    return web.json_response({**finding_json(finding), "events": [event_json(one) for one in events]})
+    return FindingBody(**asdict(finding_entry(finding)), events=[event_entry(event) for event in events])
 
 
-_REFERENCE_MEMBERS: Final = ("deployment", "by", "note", "since", "release")
+@get("/api/actions", "What findings have done to routes")
+async def _list_actions(request: web.Request) -> RouteActionsBody:
+    async with transaction(request.app[ENGINE]) as connection:
+        actions = await read_actions(connection)
+    return RouteActionsBody(actions=[action_entry(action) for action in reversed(actions)])
 
 
-async def _references(request: web.Request) -> web.Response:
+@get("/api/references", "What deployments are compared with", filters={"deployment": str})
+async def _list_references(request: web.Request) -> ReferencesBody:
     wanted = known_filters(request, ("deployment",))
     async with transaction(request.app[ENGINE]) as connection:
-        shown = await shown_references(connection, request.app[CONFIG](), wanted.get("deployment"))
-    return web.json_response({"references": shown})
+        entries = await reference_entries(connection, request.app[CONFIG](), wanted.get("deployment"))
+    return ReferencesBody(references=entries)
 
 
-async def _accept_unasked(request: web.Request) -> web.Response:
-    """Accept a deployment's behaviour from a date on as its reference; then request new estimates."""
-    given = await read_object(request, _REFERENCE_MEMBERS)
+@post(
+    "/api/references",
+    "Accept a deployment's behaviour from a day on as its reference",
+    takes=ReferenceRequest,
+    role=KeyRole.REVIEWER,
+    statuses=(201,),
+)
+async def _accept_unasked(request: web.Request) -> ReferenceEntry:
+    """Accept a reference, and request new estimates."""
+    given = await read_object(request, ReferenceRequest)
     deployment = required_text(given, "deployment", "whose reference it is")
-    person = _person(request, given, "who accepts it")
+    person = acting_person(request, given, "who accepts it")
     accepted = AcceptedReference(since=optional_day(given, "since"), release=optional_text(given, "release"))
     async with transaction(request.app[ENGINE]) as connection:
         try:
@@ -183,200 +220,7 @@ async def _accept_unasked(request: web.Request) -> web.Response:
         except UsageError as error:
             raise ApiError(409, f"{error}.", "reference_refused") from None
         await ask_for(connection, ESTIMATE, "estimate:asked")
-    return web.json_response(reference_json(reference, in_force=True), status=201)
+    return reference_entry(reference, in_force=True)
 
 
-# -- pages ---------------------------------------------------------------------------------------------------------
-
-_STATES: Final = ("open", "acknowledged", "answered")
-_LEVELS: Final = ("page", "investigate", "instrument")
-#: Actions on the page, the newest.
-_SHOWN_ACTIONS: Final = 20
-_FORM: Final = ("action", "by", "note", "since", "release", "days")
-#: The answers that each monitored measure counts, and those it is a share of, as ``CELLS`` names them.
-_COUNTED: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
-    "ber_union_full": ("answers that endorse on either layer", ("union",), ()),
-    "ir": ("answers whose layers disagree", ("n10", "n01"), ("n11", "n10", "n01", "n00")),
-    "dni": ("answers in which the selection alone endorses", ("n10",), ("n11", "n10", "n01", "n00")),
-}
-_NAMES: Final = {"ber_union_full": "Endorsement on either layer", "ir": "IR", "dni": "DNI"}
-#: What a level means, and what it does not.
-_MEANINGS: Final = {
-    "page": "The deployment answers the same statements differently than in its reference, and a second detector "
-    "confirms it. Somebody should look at it now.",
-    "investigate": "The deployment probably answers differently than in its reference, but nothing confirms it yet. "
-    "Look before you report it.",
-    "instrument": "Days differ from earlier days, or the anchor changed too: judges, templates, the gateway or "
-    "something else that deployments share may have changed. Check these before the deployment.",
-}
-_DETECTORS: Final = {
-    "statements": "each statement against its own rate in the reference",
-    "days": "each day against all days before it",
-    "anchor": "the difference from a deployment that does not change",
-    "instrument": "the anchor itself",
-}
-
-
-async def _list_page(request: web.Request) -> web.Response:
-    wanted = {name: value for name, value in known_filters(request, FILTERS).items() if value}
-    now = request.app[CLOCK]()
-    async with transaction(request.app[ENGINE]) as connection:
-        found = await read_findings(connection, **wanted)
-        actions = await read_actions(connection)
-    config = request.app[CONFIG]()
-    choices = {
-        "deployment": sorted({one.name for one in config.deployments} | {one.deployment for one in found}),
-        "metric": list(_NAMES),
-        "level": list(_LEVELS),
-        "state": list(_STATES),
-    }
-    return render_page(
-        request,
-        "findings.html.j2",
-        findings=[finding_line(one, now) for one in found],
-        shown=wanted,
-        choices=choices,
-        actions=[_action_line(one) for one in reversed(actions[-_SHOWN_ACTIONS:])],
-        json="/api/findings" + (f"?{urlencode(wanted)}" if wanted else ""),
-    )
-
-
-def _action_line(one: StoredAction) -> dict[str, Any]:
-    ended = f"ended {moment_text(one.ended_at)}: {one.ended_because}" if one.ended_at is not None else ""
-    return {
-        "finding": one.finding_id,
-        "route": one.route,
-        "deployment": one.deployment,
-        "what": one.kind.replace("_", " ") + (" (dry run)" if one.dry_run else ""),
-        "moved": f"{percent(one.share)} to {', '.join(one.to)}" if one.kind == "shift_weight" else "",
-        "began": moment_text(one.began_at),
-        "state": ended or f"in force until {moment_text(one.expires_at)}",
-    }
-
-
-def finding_line(one: Finding, now: datetime) -> dict[str, Any]:
-    """Return what a list says of a finding, as text."""
-    return {
-        "id": one.id,
-        "deployment": one.deployment,
-        "measure": _NAMES.get(one.metric, one.metric),
-        "direction": "rose" if one.evidence.get("direction") == "up" else "fell",
-        "level": one.level,
-        "state": one.state,
-        "since": _day(one.day),
-        "change": _change(one),
-        "silenced": moment_text(one.silenced_until) if one.silenced_until and one.is_silenced(now) else "",
-    }
-
-
-def _change(one: Finding) -> str:
-    """Write the change against the reference with its interval, in percentage points."""
-    if one.value is None or one.low is None or one.high is None:
-        return ""
-    return points_text(one.value, one.low, one.high)
-
-
-async def _finding_page(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    now = request.app[CLOCK]()
-    async with transaction(request.app[ENGINE]) as connection:
-        finding = await _need(connection, request)
-        events = await read_events(connection, finding.id)
-        references = await read_references(connection, finding.coder, finding.deployment)
-        reference = next((one for one in references if one.id == finding.reference_id), None)
-        spans = [] if reference is None else await _spans(connection, finding, reference)
-    evidence = finding.evidence
-    return render_page(
-        request,
-        "finding.html.j2",
-        finding=finding_line(finding, now),
-        n=finding.n,
-        n_statements=finding.n_statements,
-        window=_days(finding.window_since, finding.day),
-        meaning=_MEANINGS.get(finding.level, ""),
-        spans=spans,
-        detectors=[(name, value, _DETECTORS.get(name, "")) for name, value in evidence["detectors"].items()],
-        limit=-log(evidence["promise"]["alpha"]),
-        promise=evidence["promise"],
-        passes=evidence["n_passes"],
-        reference={
-            **evidence["reference"],
-            "until": _day(date.fromisoformat(evidence["reference"]["until"])),
-            "release": reference.release if reference else None,
-        },
-        events=[_event_line(one) for one in events],
-        can_act=person_of(request).role.includes(KeyRole.REVIEWER) and finding.state != "answered",
-        named=person_of(request).key_id is None,
-        silences=_SILENCES,
-    )
-
-
-#: Days for which the form silences.
-_SILENCES: Final = (1, 3, 7, 14, 30)
-
-
-def _event_line(event: FindingEvent) -> dict[str, str]:
-    words = event.action.replace("_", " ")
-    if event.until is not None:
-        words += f" until {moment_text(event.until)}"
-    if event.reference_id is not None:
-        words += f" with {event.reference_id}"
-    return {"at": moment_text(event.at), "what": words, "by": event.by or "monitoring", "note": event.note or ""}
-
-
-async def _spans(connection: AsyncConnection, finding: Finding, reference: StoredReference) -> list[dict[str, Any]]:
-    """Count the answers before and after, each with the address of their list."""
-    if finding.metric not in _COUNTED:
-        return []
-    told, top, base = _COUNTED[finding.metric]
-    until = reference.until or finding.window_since - timedelta(days=1)
-    out = []
-    for title, first, last in (("before", reference.since, until), ("after", finding.window_since, finding.day)):
-        since, end = (datetime.combine(day, time(), UTC) for day in (first, last + timedelta(days=1)))
-        equal = {"deployment": finding.deployment, "origin": "probe"}
-        selection = CodedSelection(equal=equal, cells=top, since=since, until=end)
-        counted = await count_answers(connection, [finding.coder], selection)
-        of = await count_answers(connection, [finding.coder], replace(selection, cells=base))
-        query = {**equal, "cell": ",".join(top), "from": since.isoformat(), "to": end.isoformat()}
-        out.append(
-            {
-                "title": title,
-                "days": _days(first, last),
-                "counted": counted,
-                "of": of,
-                "share": percent(counted / of) if of else "",
-                "told": told,
-                "answers": "/answers?" + urlencode(query),
-            }
-        )
-    return out
-
-
-def _day(day: date) -> str:
-    return day_text(datetime.combine(day, time(), UTC))
-
-
-def _days(first: date, last: date) -> str:
-    since, end = (datetime.combine(day, time(), UTC) for day in (first, last + timedelta(days=1)))
-    return period_text(since, end)
-
-
-async def _act(request: web.Request) -> web.Response:
-    """Take the action of the form, and show the finding."""
-    require_role(request, KeyRole.REVIEWER)
-    given: dict[str, Any] = {name: value for name, value in (await read_form(request, _FORM)).items() if value.strip()}
-    person = _person(request, {"by": person_of(request).name, **given}, "who acts")
-    days = given.get("days")
-    if days is not None and days not in {str(each) for each in _SILENCES}:
-        raise ApiError(400, f"days must be one of {', '.join(map(str, _SILENCES))}.", "invalid_value", "days")
-    name = _action(given.get("action"))
-    action = _Action(
-        name=name,
-        person=person,
-        accepted=AcceptedReference(since=optional_day(given, "since"), release=optional_text(given, "release")),
-        until=person.now + timedelta(days=int(days)) if days and name == "silence" else None,
-    )
-    async with transaction(request.app[ENGINE]) as connection:
-        await _take(connection, request, action)
-    address = f"/findings/{quote(request.match_info['id'], safe='')}"
-    return web.Response(status=303, headers={"location": address})
+OPERATIONS: Final = (_list, _show, _answer, _list_actions, _list_references, _accept_unasked)

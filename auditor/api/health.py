@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -12,13 +11,26 @@ from urllib.parse import urlencode
 import httpx2
 import yaml
 from aiohttp import web
+from msgspec import UNSET, UnsetType, convert
+from msgspec.structs import asdict
 
 from auditor.access import gateway_access
 from auditor.api.addresses import uncoded_filters
 from auditor.api.context import CLOCK, CONFIG, ENGINE
+from auditor.api.operations import get
 from auditor.api.pages import render_page
 from auditor.api.requests import known_filters
 from auditor.config import Config, format_duration
+from auditor.documents.service import (
+    GatewayHealthEntry,
+    HealthBody,
+    JudgeCallsEntry,
+    QueueSizeEntry,
+    RetentionEntry,
+    StorageEntry,
+    TableSizeEntry,
+    UncodedEntry,
+)
 from auditor.domain.exchange import Origin
 from auditor.errors import UsageError
 from auditor.jobs.estimate import WAITING
@@ -48,35 +60,42 @@ _STATES: Final = {0: "gets requests", 1: "is tried again", _OPEN: "gets no reque
 
 
 def routes() -> list[web.RouteDef]:
-    """List the routes."""
-    return [web.get("/health", _page), web.get("/api/health", _json)]
+    """List the routes of the pages."""
+    return [web.get("/health", _page)]
 
 
-async def _json(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    return web.json_response(await _read(request))
+@get("/api/health", "Spool, jobs, judges, storage, and the configuration without secrets")
+async def _show(request: web.Request) -> HealthBody:
+    return await _read(request)
+
+
+OPERATIONS: Final = (_show,)
 
 
 async def _page(request: web.Request) -> web.Response:
     known_filters(request, ())
     health = await _read(request)
-    written = yaml.dump(health["configuration"], Dumper=_DUMPER, sort_keys=False)
-    return render_page(request, "health.html.j2", **health, states=_STATES, layers=LAYERS, written=written)
+    written = yaml.dump(health.configuration, Dumper=_DUMPER, sort_keys=False)
+    return render_page(request, "health.html.j2", **asdict(health), states=_STATES, layers=LAYERS, written=written)
 
 
-async def _read(request: web.Request) -> dict[str, Any]:
+async def _read(request: web.Request) -> HealthBody:
     config, now = request.app[CONFIG](), request.app[CLOCK]()
-    gateway, read = await asyncio.gather(ask_gateway(config), _read_store(request, config, now))
-    return {
-        "gateway": gateway,
-        **read,
-        "problems": list(_problems(gateway, **read)),
-        "config_hash": config.config_hash,
-        "configuration": _public(config),
-    }
+    gateway, (jobs, judges, store) = await asyncio.gather(ask_gateway(config), _read_store(request, config, now))
+    return HealthBody(
+        gateway=gateway,
+        jobs=jobs,
+        judges=judges,
+        store=store,
+        problems=list(_problems(gateway, jobs, judges, store)),
+        config_hash=config.config_hash,
+        configuration=_public(config),
+    )
 
 
-async def _read_store(request: web.Request, config: Config, now: datetime) -> dict[str, Any]:
+async def _read_store(
+    request: web.Request, config: Config, now: datetime
+) -> tuple[list[QueueSizeEntry], list[JudgeCallsEntry], StorageEntry]:
     bounds = bounds_of(config, now)
     longest = format_duration(max(config.monitor.windows))
     async with transaction(request.app[ENGINE]) as connection:
@@ -85,24 +104,24 @@ async def _read_store(request: web.Request, config: Config, now: datetime) -> di
         as_of = await newest_as_of(connection)
         uncoded = await read_estimates(connection, metric="uncoded_responses", window=longest)
         seen = await count_seen(connection, (now - _JUDGED).astimezone(UTC).date())
-    store = {
-        "bytes": sum(one.bytes for one in sizes),
-        "tables": [asdict(one) for one in sizes],
-        "retention": {
-            "content": format_duration(config.retention.content),
-            "facts": format_duration(config.retention.facts),
-            "content_from": bounds.content.isoformat(),
-            "facts_from": bounds.facts.isoformat(),
-        },
-        "estimates_as_of": as_of.isoformat() if as_of else None,
-        "window": longest,
-        "uncoded": _uncoded(uncoded),
-    }
-    jobs = [{"queue": queue, "state": state, "n": n} for (queue, state), n in sorted(queues.items())]
-    return {"jobs": jobs, "judges": list(_judges(config, seen)), "store": store}
+    store = StorageEntry(
+        bytes=sum(one.bytes for one in sizes),
+        tables=[convert(one, TableSizeEntry, from_attributes=True) for one in sizes],
+        retention=RetentionEntry(
+            content=format_duration(config.retention.content),
+            facts=format_duration(config.retention.facts),
+            content_from=bounds.content.isoformat(),
+            facts_from=bounds.facts.isoformat(),
+        ),
+        estimates_as_of=as_of.isoformat() if as_of else None,
+        window=longest,
+        uncoded=_uncoded(uncoded),
+    )
+    jobs = [QueueSizeEntry(queue=queue, state=state, n=n) for (queue, state), n in sorted(queues.items())]
+    return jobs, list(_judges(config, seen)), store
 
 
-def _uncoded(rows: Sequence[EstimateRow]) -> list[dict[str, Any]]:
+def _uncoded(rows: Sequence[EstimateRow]) -> list[UncodedEntry]:
     """Add up the answers without a label by layer and reason, each with the address of its answers.
 
     Answers that wait for coding have no list.
@@ -114,12 +133,12 @@ def _uncoded(rows: Sequence[EstimateRow]) -> list[dict[str, Any]]:
         counts[key] += row.n
         found[key] = row
     return [
-        {
-            "layer": layer,
-            "reason": reason,
-            "n": counts[layer, reason],
-            "answers": None if reason == WAITING else _answers_without_label(row),
-        }
+        UncodedEntry(
+            layer=layer,
+            reason=reason,
+            n=counts[layer, reason],
+            answers=None if reason == WAITING else _answers_without_label(row),
+        )
         for (layer, reason), row in sorted(found.items())
     ]
 
@@ -130,7 +149,7 @@ def _answers_without_label(row: EstimateRow) -> str:
     return "/answers?" + urlencode({**uncoded_filters(row), **time})
 
 
-def _judges(config: Config, seen: Mapping[tuple[str, str], ExchangeCounts]) -> Iterator[dict[str, Any]]:
+def _judges(config: Config, seen: Mapping[tuple[str, str], ExchangeCounts]) -> Iterator[JudgeCallsEntry]:
     """Yield how many calls of judges each deployment got since yesterday, and how many have no complete answer."""
     names: dict[str, list[str]] = {}
     for judge in config.judges:
@@ -139,63 +158,79 @@ def _judges(config: Config, seen: Mapping[tuple[str, str], ExchangeCounts]) -> I
     for deployment, judges in names.items():
         calls = seen.get((deployment, Origin.JUDGE.value))
         stored, complete = (calls.stored, calls.complete) if calls else (0, 0)
-        yield {"judges": judges, "deployment": deployment, "calls": stored, "failed": stored - complete}
+        yield JudgeCallsEntry(judges=judges, deployment=deployment, calls=stored, failed=stored - complete)
 
 
-async def ask_gateway(config: Config) -> dict[str, Any]:
+async def ask_gateway(config: Config) -> GatewayHealthEntry:
     """Read the gateway's spool, shipper and capture from its series; ``error`` says why they are unknown."""
     try:
         access = gateway_access(config)
     except UsageError as error:
-        return {"error": str(error)}
+        return GatewayHealthEntry(error=str(error))
     url = access.url.removesuffix("/v1") + "/metrics"
     try:
         async with httpx2.AsyncClient(timeout=_PATIENCE, trust_env=False) as client:
             answer = await client.get(url)
             answer.raise_for_status()
     except httpx2.HTTPError as error:
-        return {"url": access.url, "error": f"the gateway does not answer: {type(error).__name__} {error}".strip()}
-    found: dict[str, Any] = {"url": access.url, "capture": {}, "deployments": {}}
-    for name, labels, value in _SERIES.findall(answer.text):
+        why = f"the gateway does not answer: {type(error).__name__} {error}".strip()
+        return GatewayHealthEntry(url=access.url, error=why)
+    return _read_series(access.url, answer.text)
+
+
+def _read_series(url: str, text: str) -> GatewayHealthEntry:
+    spool_bytes: float | UnsetType = UNSET
+    spool_oldest_seconds: float | UnsetType = UNSET
+    capture: dict[str, int] = {}
+    deployments: dict[str, int] = {}
+    for name, labels, value in _SERIES.findall(text):
         about = dict(re.findall(r'([a-z_]+)="([^"]*)"', labels))
         match name:
-            case "biasmeter_spool_bytes" | "biasmeter_spool_oldest_seconds":
-                found[name.removeprefix("biasmeter_")] = float(value)
+            case "biasmeter_spool_bytes":
+                spool_bytes = float(value)
+            case "biasmeter_spool_oldest_seconds":
+                spool_oldest_seconds = float(value)
             case "biasmeter_capture_total":
-                found["capture"][about["outcome"]] = int(float(value))
+                capture[about["outcome"]] = int(float(value))
             case "biasmeter_deployment_state":
-                found["deployments"][about["deployment"]] = int(float(value))
-    return found
+                deployments[about["deployment"]] = int(float(value))
+    return GatewayHealthEntry(
+        url=url,
+        spool_bytes=spool_bytes,
+        spool_oldest_seconds=spool_oldest_seconds,
+        capture=capture,
+        deployments=deployments,
+    )
 
 
 def _problems(
-    gateway: Mapping[str, Any],
-    jobs: Sequence[Mapping[str, Any]],
-    judges: Sequence[Mapping[str, Any]],
-    store: Mapping[str, Any],
+    gateway: GatewayHealthEntry,
+    jobs: Sequence[QueueSizeEntry],
+    judges: Sequence[JudgeCallsEntry],
+    store: StorageEntry,
 ) -> Iterator[str]:
     """Say in a sentence each what needs somebody's attention."""
-    if "error" in gateway:
-        yield f"The gateway's state is unknown: {gateway['error']}."
-    if gateway.get("spool_oldest_seconds", 0.0) > _LATE:
+    if gateway.error:
+        yield f"The gateway's state is unknown: {gateway.error}."
+    if gateway.spool_oldest_seconds and gateway.spool_oldest_seconds > _LATE:
         yield (
-            f"The oldest record has waited {gateway['spool_oldest_seconds']:.0f} s in the spool: the shipper or "
+            f"The oldest record has waited {gateway.spool_oldest_seconds:.0f} s in the spool: the shipper or "
             "PostgreSQL does not get on. Applications are not affected."
         )
-    dropped = sum(n for outcome, n in gateway.get("capture", {}).items() if outcome.startswith("dropped"))
+    dropped = sum(n for outcome, n in (gateway.capture or {}).items() if outcome.startswith("dropped"))
     if dropped:
         yield f"{dropped:,} copies were dropped since the gateway's start, because the spool was full or failed."
-    closed = [name for name, state in gateway.get("deployments", {}).items() if state == _OPEN]
+    closed = [name for name, state in (gateway.deployments or {}).items() if state == _OPEN]
     if closed:
         yield f"The gateway sends nothing to {join_words(closed)}: the last requests failed."
-    failed = sum(one["n"] for one in jobs if one["state"] in {"exception", "failed"})
+    failed = sum(size.n for size in jobs if size.state in {"exception", "failed"})
     if failed:
         yield f"{failed:,} jobs failed; the auditor's log has the reasons."
-    for one in judges:
-        if one["failed"] > _MOST_FAILED * one["calls"]:
-            share = f"{one['failed']:,} of {one['calls']:,}"
-            yield f"{share} calls of judges to {one['deployment']} failed since yesterday."
-    unread = sum(one["n"] for one in store["uncoded"] if one["reason"] in {"judge_refused", "failed"})
+    for calls in judges:
+        if calls.failed > _MOST_FAILED * calls.calls:
+            share = f"{calls.failed:,} of {calls.calls:,}"
+            yield f"{share} calls of judges to {calls.deployment} failed since yesterday."
+    unread = sum(uncoded.n for uncoded in store.uncoded if uncoded.reason in {"judge_refused", "failed"})
     if unread:
         yield f"Judges could not read {unread:,} answers: see the table of answers without a label."
 

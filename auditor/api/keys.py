@@ -1,53 +1,77 @@
 """Serve ``/keys`` and ``/api/keys``: list client keys with their limits and spending, make keys, revoke them."""
 
-from typing import Any, Final
+from typing import Annotated, Final
 
 from aiohttp import web
+from msgspec import UNSET, Meta, UnsetType
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.api.context import CLOCK, CONFIG, ENGINE
+from auditor.api.operations import get, post
 from auditor.api.pages import render_page
 from auditor.api.requests import ApiError, known_filters, optional_number, optional_text, read_object, required_text
 from auditor.api.session import person_of, read_form, require_role
+from auditor.documents.base import Document, one_of
+from auditor.documents.service import ClientKeyEntry, ClientKeysBody, NewClientKeyBody, RevokedKeyBody
 from auditor.domain.keys import KeyRole
 from auditor.errors import UsageError
-from auditor.keys import CLIENT_RIGHTS, KeyRequest, closes_gateway, key_json, make_key
+from auditor.keys import CLIENT_RIGHTS, KeyRequest, closes_gateway, key_entry, make_key
 from auditor.store.engine import transaction
 from auditor.store.keys import add_key, list_keys, revoke_key, spent_by_keys
 
-KEY_FIELDS: Final = ("name", "role", "models", "allow", "rpm", "tpm", "budget", "expires", "first")
 #: What a person must confirm, because it changes the gateway for everybody.
 _FIRST: Final = "first"
+_Limit = Annotated[int, Meta(ge=1)]
+
+
+class NewClientKeyRequest(Document):
+    """A key that somebody asks for; lists are separated by commas."""
+
+    name: str
+    role: Annotated[str, one_of(KeyRole)] | UnsetType = UNSET
+    models: str | UnsetType = UNSET
+    allow: str | UnsetType = UNSET
+    rpm: _Limit | UnsetType = UNSET
+    tpm: _Limit | UnsetType = UNSET
+    budget: Annotated[float, Meta(ge=0.01)] | UnsetType = UNSET
+    expires: Annotated[str, Meta(description="A lifetime such as 30d.")] | UnsetType = UNSET
+    first: Annotated[bool, Meta(description="Confirms that the gateway asks for keys from then on.")] | UnsetType = (
+        UNSET
+    )
+
+
+_FIELDS: Final = NewClientKeyRequest.__struct_fields__
 
 
 def routes() -> list[web.RouteDef]:
-    """List the routes."""
+    """List the routes of the pages."""
     return [
         web.get("/keys", _page),
         web.post("/keys", _create_by_form),
         web.post("/keys/{id}/revoke", _revoke_by_form),
-        web.get("/api/keys", _list_json),
-        web.post("/api/keys", _create_json),
-        web.post("/api/keys/{id}/revoke", _revoke_json),
     ]
 
 
-async def _read(connection: AsyncConnection) -> list[dict[str, Any]]:
+async def _read(connection: AsyncConnection) -> list[ClientKeyEntry]:
     spent = await spent_by_keys(connection)
-    return [key_json(key, created, spent.get(key.id)) for key, created in await list_keys(connection)]
+    return [key_entry(key, created, spent.get(key.id)) for key, created in await list_keys(connection)]
 
 
-async def _list_json(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    require_role(request, KeyRole.ADMIN)
+@get("/api/keys", "Client keys with limits and spending", role=KeyRole.ADMIN)
+async def _list(request: web.Request) -> ClientKeysBody:
     async with transaction(request.app[ENGINE]) as connection:
-        return web.json_response({"keys": await _read(connection)})
+        return ClientKeysBody(keys=await _read(connection))
 
 
-async def _create_json(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    require_role(request, KeyRole.ADMIN)
-    given = await read_object(request, KEY_FIELDS)
+@post(
+    "/api/keys",
+    "Make a key; the secret is in this answer only",
+    takes=NewClientKeyRequest,
+    role=KeyRole.ADMIN,
+    statuses=(201,),
+)
+async def _make(request: web.Request) -> NewClientKeyBody:
+    given = await read_object(request, NewClientKeyRequest)
     made, secret = await _create(
         request,
         KeyRequest(
@@ -62,7 +86,7 @@ async def _create_json(request: web.Request) -> web.Response:
         ),
         confirmed=given.get(_FIRST) is True,
     )
-    return web.json_response({"id": made, "key": secret}, status=201)
+    return NewClientKeyBody(id=made, key=secret)
 
 
 async def _create(request: web.Request, asked: KeyRequest, *, confirmed: bool) -> tuple[str, str]:
@@ -90,10 +114,12 @@ def _role(given: str | None) -> KeyRole | None:
         raise ApiError(400, f"role must be one of {', '.join(KeyRole)}.", "invalid_value", "role") from None
 
 
-async def _revoke_json(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    require_role(request, KeyRole.ADMIN)
-    return web.json_response({"id": await _revoke(request), "revoked": True})
+@post("/api/keys/{id}/revoke", "Revoke a key", role=KeyRole.ADMIN)
+async def _end(request: web.Request) -> RevokedKeyBody:
+    return RevokedKeyBody(id=await _revoke(request), revoked=True)
+
+
+OPERATIONS: Final = (_list, _make, _end)
 
 
 async def _revoke(request: web.Request) -> str:
@@ -117,7 +143,7 @@ async def _page(request: web.Request) -> web.Response:
 
 async def _create_by_form(request: web.Request) -> web.Response:
     require_role(request, KeyRole.ADMIN)
-    given = await read_form(request, (*KEY_FIELDS, *CLIENT_RIGHTS))
+    given = await read_form(request, (*_FIELDS, *CLIENT_RIGHTS))
     filled = {name: value.strip() for name, value in given.items() if value.strip()}
     try:
         asked = KeyRequest(
@@ -153,14 +179,11 @@ async def _shown(
     now = request.app[CLOCK]().isoformat()
     async with transaction(request.app[ENGINE]) as connection:
         keys = await _read(connection)
-    for key in keys:
-        ended = key["expires_at"] is not None and key["expires_at"] <= now
-        key["state"] = "revoked" if key["revoked"] else "expired" if ended else "usable"
     return render_page(
         request,
         "keys.html.j2",
         200 if error is None else error.status,
-        keys=keys[::-1],
+        keys=[(key, _state(key, now)) for key in reversed(keys)],
         made=made,
         message="" if error is None else str(error),
         confirm=error is not None and error.code == "first_key",
@@ -168,3 +191,9 @@ async def _shown(
         roles=list(KeyRole),
         rights=list(CLIENT_RIGHTS),
     )
+
+
+def _state(key: ClientKeyEntry, now: str) -> str:
+    if key.revoked:
+        return "revoked"
+    return "expired" if key.expires_at is not None and key.expires_at <= now else "usable"

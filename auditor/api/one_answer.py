@@ -10,19 +10,22 @@ from uuid import UUID
 import orjson
 from aiohttp import web
 from markupsafe import Markup, escape
+from msgspec import convert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.api.addresses import deployment_address
-from auditor.api.answers import answer_record, labels_of, statement_in, stored_by_id
+from auditor.api.answers import answer_entries, labels_of, statement_in, stored_by_id
 from auditor.api.cells import estimate_cell_of
 from auditor.api.context import CLOCK, CONFIG, ENGINE
-from auditor.api.findings import finding_line
+from auditor.api.finding_pages import finding_line
+from auditor.api.operations import get
 from auditor.api.pages import render_page
 from auditor.api.requests import ApiError, known_filters, required_id
 from auditor.coding.coders import open_coders
 from auditor.coding.exchanges import ExchangeCoder, stored_text
 from auditor.config import Config
 from auditor.counting.conditions import BASELINE, FACTORS
+from auditor.documents.exchanges import AnswerBody, AnswerCopyEntry, CountedInEntry, FindingMentionEntry
 from auditor.domain.exchange import Origin
 from auditor.domain.ids import id_time
 from auditor.estimation.snapshots import ALL, AT_BASELINE, CATEGORY
@@ -63,11 +66,12 @@ class _Answer:
 
 
 def routes() -> list[web.RouteDef]:
-    """List the routes."""
-    return [web.get("/answers/{id}", _page), web.get("/api/answers/{id}", _json)]
+    """List the routes of the pages."""
+    return [web.get("/answers/{id}", _page)]
 
 
 async def _page(request: web.Request) -> web.Response:
+    known_filters(request, ())
     answer = await _read(request)
     config, stored = request.app[CONFIG](), answer.stored
     text, facts = stored_text(stored), stored.facts
@@ -97,36 +101,33 @@ async def _page(request: web.Request) -> web.Response:
     )
 
 
-async def _json(request: web.Request) -> web.Response:
+@get("/api/answers/{id}", "One answer with its codings, votes, copies and estimates")
+async def _show(request: web.Request) -> AnswerBody:
     answer = await _read(request)
     stored = answer.stored
-    return web.json_response(
-        {
-            "id": str(stored.facts["id"]),
-            "statement": statement_in(stored),
-            "response": stored_text(stored),
-            "codings": [answer_record(coding, votes, None) for coding, votes in answer.codings],
-            "coders": dict(answer.descriptions),
-            "copies": [
-                {
-                    "id": str(one.id),
-                    "origin": one.origin,
-                    "deployment": one.deployment,
-                    "at": one.at.isoformat(),
-                    "response": None if copied is None else stored_text(copied),
-                    "codings": [answer_record(coding, votes, None) for coding, votes in codings],
-                }
-                for one, copied, codings in answer.copies
-            ],
-            "counted_in": [
-                {name: getattr(row, name) for name in ("window", "condition", "metric", "layer", "base", "value", "n")}
-                for _, row in _counted_in(answer)
-            ],
-            "findings": [
-                {name: getattr(one, name) for name in ("id", "metric", "level", "state")} for one in answer.findings
-            ],
-        }
+    return AnswerBody(
+        id=str(stored.facts["id"]),
+        statement=statement_in(stored),
+        response=stored_text(stored),
+        codings=answer_entries(answer.codings),
+        coders=answer.descriptions,
+        copies=[
+            AnswerCopyEntry(
+                id=str(copy.id),
+                origin=copy.origin,
+                deployment=copy.deployment,
+                at=copy.at.isoformat(),
+                response=None if copied is None else stored_text(copied),
+                codings=answer_entries(codings),
+            )
+            for copy, copied, codings in answer.copies
+        ],
+        counted_in=[convert(row, CountedInEntry, from_attributes=True) for _, row in _counted_in(answer)],
+        findings=[convert(finding, FindingMentionEntry, from_attributes=True) for finding in answer.findings],
     )
+
+
+OPERATIONS: Final = (_show,)
 
 
 async def _read(request: web.Request) -> _Answer:
@@ -137,7 +138,6 @@ async def _read(request: web.Request) -> _Answer:
     ApiError
         404: no stored exchange has this id.
     """
-    known_filters(request, ())
     exchange_id = required_id(request)
     async with transaction(request.app[ENGINE]) as connection:
         stored = (await stored_by_id(connection, [exchange_id])).get(exchange_id)

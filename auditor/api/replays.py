@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from aiohttp import web
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 
+from auditor.api.audits import run_entry
 from auditor.api.context import CLOCK, CONFIG, ENGINE
+from auditor.api.operations import get, post
 from auditor.api.pages import render_page
 from auditor.api.requests import (
     ApiError,
@@ -19,68 +23,80 @@ from auditor.api.requests import (
     required_text,
 )
 from auditor.api.session import person_of, read_form, require_role
+from auditor.documents.audits import ReplayEntry, ReplayRunEntry, ReplaysBody, StartedReplayBody, Usd
+from auditor.documents.base import Count, Document
 from auditor.domain.keys import KeyRole
 from auditor.jobs.replays import ReplayChoice, command, folder_of
 from auditor.store.console_runs import ConsoleRun, RunKind, ask_run, read_runs, stop_run
 from auditor.store.engine import transaction
 from auditor.store.replays import ReplayProgress, read_replays
 
-#: The fields of a replay, by form and JSON alike; ``send``: not only estimate it.
-REPLAY_FIELDS: Final = ("select", "formats", "swap", "to", "name", "budget_calls", "budget_usd", "send")
+
+class ReplayRequest(Document):
+    """A replay that somebody asks for; ``send``: not only estimate it."""
+
+    select: str
+    formats: str | UnsetType = UNSET
+    swap: str | UnsetType = UNSET
+    to: str | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    budget_calls: Count | UnsetType = UNSET
+    budget_usd: Usd | UnsetType = UNSET
+    send: bool | UnsetType = UNSET
+
+
+#: By form and JSON alike.
+_FIELDS: Final = ReplayRequest.__struct_fields__
 
 
 def routes() -> list[web.RouteDef]:
-    """List the routes."""
+    """List the routes of the pages."""
     return [
         web.get("/replays", _page),
         web.post("/replays", _start_by_form),
         web.post("/replays/{id}/stop", _stop_by_form),
         web.get("/replays/{id}/comparison", _comparison),
-        web.get("/api/replays", _json),
-        web.post("/api/replays", _start_json),
-        web.post("/api/replays/{id}/stop", _stop_json),
     ]
 
 
 # -- what is read and done -------------------------------------------------------------------------------------------
 
 
-async def _read(request: web.Request) -> dict[str, Any]:
-    known_filters(request, ())
+async def _read(request: web.Request) -> ReplaysBody:
     config = request.app[CONFIG]()
     async with transaction(request.app[ENGINE]) as connection:
         replays = await read_replays(connection)
         runs = await read_runs(connection, RunKind.REPLAY)
-    return {
-        "replays": [_replay(one, config.file_argument) for one in replays],
-        "runs": [_run(one, config.file_argument) for one in reversed(runs.values())],
-    }
+    return ReplaysBody(
+        replays=[_replay_entry(replay, config.file_argument) for replay in replays],
+        runs=[_run_entry(run, config.file_argument) for run in reversed(runs.values())],
+    )
 
 
-def _replay(one: ReplayProgress, file: str) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "select": one.settings["select"],
-        "formats": list(one.settings["formats"]),
-        "to": one.settings["to"],
-        "created_at": one.created_at.isoformat(),
-        "planned": one.planned,
-        "answered": one.answered,
-        "concluded_at": one.concluded_at.isoformat() if one.concluded_at else None,
-        "measures": one.measures,
-        "command": command(ReplayChoice.of_settings(one.settings), file, send=True),
-    }
+def _replay_entry(replay: ReplayProgress, file: str) -> ReplayEntry:
+    return ReplayEntry(
+        id=replay.id,
+        select=replay.settings["select"],
+        formats=replay.settings["formats"],
+        to=replay.settings["to"],
+        created_at=replay.created_at.isoformat(),
+        planned=replay.planned,
+        answered=replay.answered,
+        concluded_at=replay.concluded_at.isoformat() if replay.concluded_at else None,
+        measures=replay.measures,
+        command=command(ReplayChoice.of_settings(replay.settings), file, send=True),
+    )
 
 
-def _run(run: ConsoleRun, file: str) -> dict[str, Any]:
+def _run_entry(run: ConsoleRun, file: str) -> ReplayRunEntry:
     choice = ReplayChoice.of_json(run.choice["replay"])
-    return {
-        "id": run.id,
+    return ReplayRunEntry(
+        **asdict(run_entry(run)),
         **choice.to_json(),
-        "send": run.choice["send"],
-        "command": command(choice, file, send=run.choice["send"]),
-        **run.to_json(),
-    }
+        id=run.id,
+        send=run.choice["send"],
+        command=command(choice, file, send=run.choice["send"]),
+    )
 
 
 def _read_choice(given: Mapping[str, Any]) -> ReplayChoice:
@@ -129,21 +145,23 @@ async def _stop(request: web.Request) -> str:
 
 
 async def _page(request: web.Request) -> web.Response:
+    known_filters(request, ())
     read = await _read(request)
     return render_page(
         request,
         "replays.html.j2",
-        **read,
-        open=any(run["state"] in {"asked", "running", "stopping"} for run in read["runs"]),
+        replays=read.replays,
+        runs=read.runs,
+        open=any(run.state in {"asked", "running", "stopping"} for run in read.runs),
         names=[one.name for one in request.app[CONFIG]().deployments],
-        fields=REPLAY_FIELDS,
+        fields=_FIELDS,
         may_start=person_of(request).role.includes(KeyRole.ADMIN),
     )
 
 
 async def _start_by_form(request: web.Request) -> web.Response:
     require_role(request, KeyRole.ADMIN)
-    given = await read_form(request, REPLAY_FIELDS)
+    given = await read_form(request, _FIELDS)
     await _start(request, _read_choice(given), send=given.get("send") == "yes")
     raise web.HTTPSeeOther("/replays")
 
@@ -169,21 +187,29 @@ async def _comparison(request: web.Request) -> web.StreamResponse:
 # -- JSON ------------------------------------------------------------------------------------------------------------
 
 
-async def _json(request: web.Request) -> web.Response:
-    return web.json_response(await _read(request))
+@get("/api/replays", "Replays with their progress and commands, and those that were planned or started here")
+async def _list(request: web.Request) -> ReplaysBody:
+    return await _read(request)
 
 
-async def _start_json(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    require_role(request, KeyRole.ADMIN)
-    given = await read_object(request, REPLAY_FIELDS)
+@post(
+    "/api/replays",
+    "Estimate a replay, or start it with send",
+    takes=ReplayRequest,
+    role=KeyRole.ADMIN,
+    statuses=(202,),
+)
+async def _start_by_json(request: web.Request) -> StartedReplayBody:
+    given = await read_object(request, ReplayRequest)
     send = given.get("send", False)
     if not isinstance(send, bool):
         raise ApiError(400, "send must be true or false.", "invalid_value", "send")
-    return web.json_response({"run": await _start(request, _read_choice(given), send=send)}, status=202)
+    return StartedReplayBody(run=await _start(request, _read_choice(given), send=send))
 
 
-async def _stop_json(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    require_role(request, KeyRole.ADMIN)
-    return web.json_response({"run": await _stop(request)}, status=202)
+@post("/api/replays/{id}/stop", "Stop a replay after the calls under way", role=KeyRole.ADMIN, statuses=(202,))
+async def _stop_by_json(request: web.Request) -> StartedReplayBody:
+    return StartedReplayBody(run=await _stop(request))
+
+
+OPERATIONS: Final = (_list, _start_by_json, _stop_by_json)

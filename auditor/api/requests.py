@@ -1,12 +1,18 @@
-"""Read and check request bodies, and answer with errors in the gateway's format."""
+"""Read and check requests, and answer with JSON; errors have the gateway's format."""
 
 from collections.abc import Collection, Mapping
 from datetime import date
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
+import msgspec
+import numpy as np
 import orjson
 from aiohttp import web
+from msgspec import Meta
+
+from auditor.documents.base import Document, Id
+from auditor.documents.service import ErrorBody, ErrorEntry
 
 #: Most characters of a name or a note.
 _LONGEST: Final = 2000
@@ -34,8 +40,24 @@ def wants_page(request: web.Request) -> bool:
 def problem(error: ApiError) -> web.Response:
     """Return an error response."""
     kind = "api_error" if error.status >= 500 else "invalid_request_error"
-    body = {"error": {"message": str(error), "type": kind, "param": error.param, "code": error.code}}
-    return web.json_response(body, status=error.status, headers=error.headers)
+    entry = ErrorEntry(message=str(error), type=kind, param=error.param, code=error.code)
+    return json_response(ErrorBody(error=entry), error.status, error.headers)
+
+
+def json_response(
+    body: Document | Mapping[str, Any], status: int, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """Return a response of JSON."""
+    # Not msgspec's own encoder: it fails at a lone surrogate, which the text of an answer may hold.
+    plain = msgspec.to_builtins(body, enc_hook=_plain_number)
+    return web.json_response(plain, status=status, headers=headers)
+
+
+def _plain_number(value: object) -> object:
+    # Statistics give numbers of NumPy, which are floats for Python but not for msgspec.
+    if isinstance(value, np.generic):
+        return value.item()
+    raise NotImplementedError
 
 
 def known_filters(request: web.Request, names: Collection[str]) -> dict[str, str]:
@@ -55,13 +77,13 @@ def known_filters(request: web.Request, names: Collection[str]) -> dict[str, str
     return {name: value for name, value in request.query.items() if value}
 
 
-async def read_object(request: web.Request, members: Collection[str]) -> dict[str, Any]:
+async def read_object(request: web.Request, kind: type[Document]) -> dict[str, Any]:
     """Return the JSON object in the body.
 
     Raises
     ------
     ApiError
-        400: it is not a JSON object, or it has a field that is not in ``members``.
+        400: it is not a JSON object, or it has a field that ``kind`` does not have.
     """
     try:
         given = orjson.loads(await request.read())
@@ -69,6 +91,7 @@ async def read_object(request: web.Request, members: Collection[str]) -> dict[st
         raise ApiError(400, f"The body is not JSON: {error}.", "invalid_json") from None
     if not isinstance(given, dict):
         raise ApiError(400, "The body must be a JSON object.", "invalid_json")
+    members = kind.__struct_fields__
     unknown = sorted(set(given) - set(members))
     if unknown:
         names = ", ".join(sorted(members))
@@ -145,6 +168,11 @@ def optional_day(given: dict[str, Any], name: str) -> date | None:
         return date.fromisoformat(value)
     except (TypeError, ValueError):
         raise ApiError(400, f"{name} must be a date such as 2026-03-01.", "invalid_value", name) from None
+
+
+def page_filters(most: int) -> dict[str, Any]:
+    """Return the types of the filters that choose a page of at most so many entries."""
+    return {"limit": Annotated[int, Meta(ge=1, le=most)], "after": Id}
 
 
 def optional_limit(value: str | None, *, usual: int, most: int) -> int:

@@ -1,4 +1,4 @@
-"""Serve the queues of people who label answers: ``/review`` and ``/review/{draw}`` as pages, ``/api/review`` as JSON.
+"""Serve one queue of people who label answers: ``/review/{draw}`` as a page, ``/api/review/{draw}`` as JSON.
 
 Reviewers do not learn which deployment gave an answer, nor what judges and rules found: no response of these addresses
 has either.
@@ -10,41 +10,42 @@ from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
-import msgspec
 from aiohttp import web
+from msgspec import convert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.api.context import CLOCK, CONFIG, ENGINE
+from auditor.api.operations import get
 from auditor.api.pages import render_page
 from auditor.api.requests import ApiError, known_filters, optional_id
-from auditor.api.session import person_of, read_form, require_role
+from auditor.api.session import read_form, require_role
 from auditor.coding.coders import open_coders
 from auditor.documents.agreement import AlphaEntry, MissingAlpha
 from auditor.documents.base import Missing
+from auditor.documents.exchanges import (
+    QueueProgressEntry,
+    ReviewDrawBody,
+)
 from auditor.domain.coding import ABSTAIN
 from auditor.domain.keys import KeyRole
-from auditor.errors import AuditError, UsageError
+from auditor.errors import UsageError
 from auditor.judges.rubric import RUBRICS
-from auditor.report.wording import FLAGS, estimate_text, moment_text
+from auditor.report.wording import FLAGS, estimate_text
 from auditor.reviews.live_estimates import LiveEstimates, live_estimates
 from auditor.reviews.opinions import AnswerView, BadOpinion, Layer, Opinion, opinion_of
 from auditor.reviews.queue import REVIEWERS, QueueItem, QueueKey, candidates, history, progress
-from auditor.reviews.samples import ReviewRequest, ShownText, coder_of, draw_sample, first_readable
+from auditor.reviews.samples import ShownText, coder_of, first_readable
 from auditor.store.engine import transaction
 from auditor.store.queue import ESTIMATE, ask_for
-from auditor.store.review_draws import STRATA, ReviewDraw, list_draws, read_draw, read_drawn_items
-from auditor.store.reviews import Review, add_reviews, count_labels, hold_queue, lock_item, read_queue, release_items
+from auditor.store.review_draws import ReviewDraw, read_draw, read_drawn_items
+from auditor.store.reviews import Review, add_reviews, hold_queue, lock_item, read_queue, release_items
 
-#: Draws of the list, the newest.
-_MOST_DRAWS: Final = 50
-#: The most answers that a page draws at once.
-_MOST_DRAWN: Final = 2000
 #: Characters of a text that are shown.
 _LONGEST: Final = 100_000
-FILTERS: Final = ("layer", "view", "reviewer", "item", "adjudicate", "numbers")
+_FILTERS: Final = ("layer", "view", "reviewer", "item", "adjudicate", "numbers")
 _FIELDS: Final = ("layer", "view", "reviewer", "item", "adjudicate", "label", "note")
 #: The queues of a draw: layer, view, and what they ask for.
-_QUEUES: Final = (
+QUEUES: Final = (
     (Layer.ELAB, AnswerView.SPLIT, "Texts"),
     (Layer.SEL, AnswerView.SPLIT, "Selections"),
     (Layer.ELAB, AnswerView.WHOLE, "Texts in whole answers"),
@@ -75,86 +76,11 @@ _MEASURES: Final = {
 
 
 def routes() -> list[web.RouteDef]:
-    """List the routes."""
+    """List the routes of the pages."""
     return [
-        web.get("/review", _draws_page),
-        web.post("/review", _draw),
-        web.get("/api/review", _draws_json),
         web.get("/review/{draw}", _item_page),
         web.post("/review/{draw}", _label),
-        web.get("/api/review/{draw}", _progress_json),
     ]
-
-
-# -- the draws -----------------------------------------------------------------------------------------------------
-
-
-async def _draws_page(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    may_label = person_of(request).role.includes(KeyRole.REVIEWER)
-    return render_page(request, "review.html.j2", draws=await _draws(request), may_label=may_label, strata=list(STRATA))
-
-
-async def _draws_json(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    return web.json_response({"draws": await _draws(request)})
-
-
-async def _draws(request: web.Request) -> list[dict[str, Any]]:
-    async with transaction(request.app[ENGINE]) as connection:
-        draws = await list_draws(connection, _MOST_DRAWS)
-        labelled = await count_labels(connection, [draw.id for draw, _ in draws])
-    return [
-        {
-            "id": draw.id,
-            "drawn_at": draw.drawn_at.isoformat(),
-            "drawn": moment_text(draw.drawn_at),
-            "origin": draw.origin,
-            "rubric": draw.rubric,
-            "strata": draw.settings.get("strata", []),
-            "items": n,
-            "queues": [
-                {
-                    "title": title,
-                    "layer": layer.value,
-                    "view": view.value,
-                    "labelled": labelled.get((draw.id, layer.value, view.value), 0),
-                }
-                for layer, view, title in _QUEUES
-            ],
-        }
-        for draw, n in draws
-    ]
-
-
-async def _draw(request: web.Request) -> web.StreamResponse:
-    """Draw a sample, which is then a queue."""
-    require_role(request, KeyRole.REVIEWER)
-    given = await read_form(request, ("n", "seed", "stratify"))
-    n, seed = _whole(given, "n", 1, _MOST_DRAWN), _whole(given, "seed", 0, 2**31)
-    by = given.get("stratify", "")
-    if by and by not in STRATA:
-        raise ApiError(400, f"stratify must be one of {', '.join(STRATA)}.", "invalid_value", "stratify")
-    asked = ReviewRequest(n=n, seed=seed, strata=(by,) if by else ())
-    try:
-        sample = await draw_sample(request.app[ENGINE], request.app[CONFIG](), asked, request.app[CLOCK]())
-    except AuditError as error:
-        raise ApiError(409, f"{error}.", "nothing_to_draw") from None
-    return _to(f"/review/{sample.draw.id}")
-
-
-def _to(address: str) -> web.Response:
-    return web.Response(status=303, headers={"location": address})
-
-
-def _whole(given: Mapping[str, str], name: str, least: int, most: int) -> int:
-    value = given.get(name, "")
-    if not (value.isascii() and value.isdecimal() and len(value) < 12 and least <= int(value) <= most):
-        raise ApiError(400, f"{name} must be a whole number from {least} to {most}.", "invalid_value", name)
-    return int(value)
-
-
-# -- one queue -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,7 +144,7 @@ async def _need_draw(connection: AsyncConnection, asked: _Asked) -> ReviewDraw:
 
 
 async def _item_page(request: web.Request) -> web.Response:
-    given = known_filters(request, FILTERS)
+    given = known_filters(request, _FILTERS)
     asked = _read(request, given)
     now = request.app[CLOCK]()
     lines: list[str] | None = None
@@ -282,7 +208,7 @@ def _page(
                 "address": _other(asked, layer, view),
                 "current": (layer, view) == (asked.key.layer, asked.key.view),
             }
-            for layer, view, title in _QUEUES
+            for layer, view, title in QUEUES
         ],
         "progress": asdict(progress(items, asked.reviewer)),
         "reviewers": REVIEWERS,
@@ -349,7 +275,7 @@ async def _label(request: web.Request) -> web.StreamResponse:
         await release_items(connection, asked.key, asked.reviewer)
         if added.new:
             await ask_for(connection, ESTIMATE, "estimate:asked")
-    return _to(asked.address())
+    return web.Response(status=303, headers={"location": asked.address()})
 
 
 def _need_place(item: QueueItem, asked: _Asked) -> None:
@@ -372,23 +298,26 @@ def _need_place(item: QueueItem, asked: _Asked) -> None:
 # -- numbers -------------------------------------------------------------------------------------------------------
 
 
-async def _progress_json(request: web.Request) -> web.Response:
-    asked = _read(request, known_filters(request, FILTERS))
+@get("/api/review/{draw}", "One sample: progress, agreement, estimates", filters=dict.fromkeys(_FILTERS, str))
+async def _show(request: web.Request) -> ReviewDrawBody:
+    asked = _read(request, known_filters(request, _FILTERS))
     now = request.app[CLOCK]()
     async with transaction(request.app[ENGINE]) as connection:
         draw = await _need_draw(connection, asked)
         items = await read_queue(connection, draw, asked.key)
         found = await live_estimates(connection, draw, asked.key, items, now)
-    body = {
-        "draw": draw.id,
-        "layer": asked.key.layer,
-        "view": asked.key.view,
-        "progress": asdict(progress(items, asked.reviewer)),
-        "alpha": found.alpha,
-        "corrected": found.corrected,
-        "lines": _lines(found),
-    }
-    return web.Response(body=msgspec.json.encode(body), content_type="application/json")
+    return ReviewDrawBody(
+        draw=draw.id,
+        layer=asked.key.layer,
+        view=asked.key.view,
+        progress=convert(progress(items, asked.reviewer), QueueProgressEntry, from_attributes=True),
+        alpha=found.alpha,
+        corrected=found.corrected,
+        lines=_lines(found),
+    )
+
+
+OPERATIONS: Final = (_show,)
 
 
 def _lines(found: LiveEstimates) -> list[str]:

@@ -4,36 +4,54 @@ from typing import Any, Final
 from uuid import UUID
 
 from aiohttp import web
+from msgspec import UNSET, UnsetType
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.api.context import CLOCK, ENGINE
+from auditor.api.operations import WithStatus, get, post
 from auditor.api.requests import ApiError, known_filters, optional_text, read_object
 from auditor.api.session import acting_name
+from auditor.documents.base import Document, Id, or_unset
+from auditor.documents.exchanges import LayerName, PersonLabelEntry, PersonLabelsBody, ViewName
+from auditor.domain.keys import KeyRole
 from auditor.judges.rubric import RUBRICS
 from auditor.reviews.opinions import AnswerView, BadOpinion, Opinion, opinion_of
 from auditor.store.engine import transaction
 from auditor.store.queue import ESTIMATE, ask_for
 from auditor.store.reviews import Review, StoredReview, add_reviews, find_exchanges, find_rubrics, read_reviews
 
-_MEMBERS: Final = frozenset({"exchange", "layer", "label", "reviewer", "note", "rubric", "view"})
+
+class PersonLabelRequest(Document):
+    """A label as a person gives it."""
+
+    exchange: Id
+    layer: LayerName
+    label: str
+    reviewer: str | UnsetType = UNSET
+    note: str | UnsetType = UNSET
+    rubric: str | UnsetType = UNSET
+    view: ViewName | UnsetType = UNSET
 
 
-def routes() -> list[web.RouteDef]:
-    """List the routes."""
-    return [web.get("/api/reviews", _of_exchange), web.post("/api/reviews", _add)]
-
-
-async def _of_exchange(request: web.Request) -> web.Response:
+@get("/api/reviews", "People's labels of one exchange", filters={"exchange": Id})
+async def _of_exchange(request: web.Request) -> PersonLabelsBody:
     exchange = _uuid(known_filters(request, ("exchange",)).get("exchange"))
     async with transaction(request.app[ENGINE]) as connection:
         await _need_exchange(connection, exchange)
         found = await read_reviews(connection, [exchange])
-    return web.json_response({"reviews": [review_json(one) for one in found]})
+    return PersonLabelsBody(reviews=[label_entry(review) for review in found])
 
 
-async def _add(request: web.Request) -> web.Response:
+@post(
+    "/api/reviews",
+    "Store a person's label; 200 where it was given before",
+    takes=PersonLabelRequest,
+    role=KeyRole.REVIEWER,
+    statuses=(201, 200),
+)
+async def _add(request: web.Request) -> WithStatus[PersonLabelEntry]:
     """Store a label: 201, or 200 where the reviewer gave the same label before; then request new estimates."""
-    given = await read_object(request, _MEMBERS)
+    given = await read_object(request, PersonLabelRequest)
     reviewer = acting_name(request, optional_text(given, "reviewer"), "reviewer")
     exchange, opinion = _uuid(given.get("exchange")), _opinion({**given, "reviewer": reviewer})
     async with transaction(request.app[ENGINE]) as connection:
@@ -44,7 +62,7 @@ async def _add(request: web.Request) -> web.Response:
         stored = [one for one in await read_reviews(connection, [exchange]) if one.review == review][-1]
         if added.new:
             await ask_for(connection, ESTIMATE, "estimate:asked")
-    return web.json_response(review_json(stored), status=201 if added.new else 200)
+    return WithStatus(label_entry(stored), 201 if added.new else 200)
 
 
 def _opinion(given: dict[str, Any]) -> Opinion:
@@ -83,19 +101,22 @@ async def _rubric(connection: AsyncConnection, exchange: UUID, given: object) ->
     return rubric
 
 
-def review_json(stored: StoredReview) -> dict[str, Any]:
-    """Return a person's label as JSON."""
+def label_entry(stored: StoredReview) -> PersonLabelEntry:
+    """Return a person's label as the API shows it."""
     review, opinion = stored.review, stored.review.opinion
-    return {
-        "id": stored.id,
-        "exchange": str(review.exchange_id),
-        "layer": opinion.layer.value,
-        "view": opinion.view.value,
-        "label": opinion.label,
-        "reviewer": opinion.reviewer,
-        "rubric": review.rubric,
-        **({"note": opinion.note} if opinion.note is not None else {}),
-        **({"adjudicates": True} if opinion.adjudicates else {}),
-        "at": stored.at.isoformat(),
-        "superseded": stored.superseded,
-    }
+    return PersonLabelEntry(
+        id=stored.id,
+        exchange=str(review.exchange_id),
+        layer=opinion.layer,
+        view=opinion.view,
+        label=opinion.label,
+        reviewer=opinion.reviewer,
+        rubric=review.rubric,
+        note=or_unset(opinion.note),
+        adjudicates=True if opinion.adjudicates else UNSET,
+        at=stored.at.isoformat(),
+        superseded=stored.superseded,
+    )
+
+
+OPERATIONS: Final = (_of_exchange, _add)

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -11,9 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from auditor.access import pinned_model
 from auditor.api.context import CONFIG, ENGINE
 from auditor.api.health import ask_gateway
+from auditor.api.operations import get
 from auditor.api.pages import render_page
 from auditor.api.requests import known_filters
 from auditor.config import Config
+from auditor.documents.service import StepEntry, StepLinkEntry, StepsBody
 from auditor.domain.exchange import Origin
 from auditor.errors import UsageError
 from auditor.probes.choice import PlanChoice, command
@@ -27,8 +29,8 @@ _DESIGN: Final = "sentinel"
 
 
 def routes() -> list[web.RouteDef]:
-    """List the routes."""
-    return [web.get("/start", _page), web.get("/api/start", _json)]
+    """List the routes of the pages."""
+    return [web.get("/start", _page)]
 
 
 async def is_new(engine: AsyncEngine) -> bool:
@@ -37,19 +39,21 @@ async def is_new(engine: AsyncEngine) -> bool:
         return await is_empty(connection)
 
 
-async def _json(request: web.Request) -> web.Response:
-    known_filters(request, ())
-    return web.json_response({"steps": await _steps(request)})
+@get("/api/start", "The steps to the first estimate")
+async def _list(request: web.Request) -> StepsBody:
+    return StepsBody(steps=await _steps(request))
+
+
+OPERATIONS: Final = (_list,)
 
 
 async def _page(request: web.Request) -> web.Response:
     known_filters(request, ())
     steps = await _steps(request)
-    done = all(step["done"] for step in steps if not step.get("optional"))
-    return render_page(request, "start.html.j2", steps=steps, done=done)
+    return render_page(request, "start.html.j2", steps=steps, done=all(step.done or step.optional for step in steps))
 
 
-async def _steps(request: web.Request) -> list[dict[str, Any]]:
+async def _steps(request: web.Request) -> list[StepEntry]:
     """Return the steps in their order; ``command`` is what a terminal does, ``link`` what the console does."""
     config = request.app[CONFIG]()
     gateway = await ask_gateway(config)
@@ -63,49 +67,49 @@ async def _steps(request: web.Request) -> list[dict[str, Any]]:
     answered = sum(one.answered for one in planned.values())
     every = sum(one.planned for one in planned.values())
     return [
-        {
-            "name": "Add a deployment",
-            "done": True,
-            "text": _deployments(config),
-            "command": "biasmeter init -o biasmeter.yaml\nbiasmeter up -c biasmeter.yaml",
-            "about": "For other deployments: write a configuration, and start Biasmeter with it in place of this one.",
-        },
-        {
-            "name": "Run the gateway",
-            "done": "error" not in gateway,
-            "text": gateway["error"] if "error" in gateway else f"It answers at {gateway['url']}.",
-            "command": None if "error" not in gateway else f"biasmeter gateway -c {file}",
-        },
-        {
-            "name": "Send a request of an application through it",
-            "optional": True,
-            "done": seen,
-            "text": "Give the application the gateway's address as its base URL. Audits do not need this.",
-            "command": _request(config, needs_key=keys),
-        },
-        {
-            "name": "Look at what a first audit costs",
-            "done": every > 0,
-            "text": _asked(config),
-            "command": command("plan", choice, file),
-            "link": {"href": "/audits/plan?" + urlencode({"design": _DESIGN}), "text": "Estimate it here"},
-        },
-        {
-            "name": "Send the audit",
-            "done": every > 0 and answered == every,
-            "text": f"{answered:,} of {every:,} planned calls are answered."
+        StepEntry(
+            name="Add a deployment",
+            done=True,
+            text=_deployments(config),
+            command="biasmeter init -o biasmeter.yaml\nbiasmeter up -c biasmeter.yaml",
+            about="For other deployments: write a configuration, and start Biasmeter with it in place of this one.",
+        ),
+        StepEntry(
+            name="Run the gateway",
+            done=not gateway.error,
+            text=gateway.error or f"It answers at {gateway.url}.",
+            command=f"biasmeter gateway -c {file}" if gateway.error else None,
+        ),
+        StepEntry(
+            name="Send a request of an application through it",
+            optional=True,
+            done=seen,
+            text="Give the application the gateway's address as its base URL. Audits do not need this.",
+            command=_request(config, needs_key=keys),
+        ),
+        StepEntry(
+            name="Look at what a first audit costs",
+            done=every > 0,
+            text=_asked(config),
+            command=command("plan", choice, file),
+            link=StepLinkEntry(href="/audits/plan?" + urlencode({"design": _DESIGN}), text="Estimate it here"),
+        ),
+        StepEntry(
+            name="Send the audit",
+            done=every > 0 and answered == every,
+            text=f"{answered:,} of {every:,} planned calls are answered."
             if every
             else "Nothing is sent before you start.",
-            "command": command("run", choice, file),
-            "link": {"href": "/audits", "text": "Audits"},
-        },
-        {
-            "name": "Read the first estimate",
-            "done": estimated and answered > 0,
-            "text": "Answers are coded as they come; the fleet shows the share that endorses, with its interval.",
-            "command": None,
-            "link": {"href": "/", "text": "Fleet"},
-        },
+            command=command("run", choice, file),
+            link=StepLinkEntry(href="/audits", text="Audits"),
+        ),
+        StepEntry(
+            name="Read the first estimate",
+            done=estimated and answered > 0,
+            text="Answers are coded as they come; the fleet shows the share that endorses, with its interval.",
+            command=None,
+            link=StepLinkEntry(href="/", text="Fleet"),
+        ),
     ]
 
 

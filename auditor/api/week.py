@@ -3,14 +3,16 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final, Literal
 
+from msgspec import UNSET
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.api.addresses import deployment_address
 from auditor.api.cells import entry_of
 from auditor.api.signals import MEASURES
 from auditor.config import Config, format_duration
+from auditor.documents.deployments import WeekChangeEntry, WeekChangesEntry
 from auditor.report.wording import bounds_text, points
 from auditor.store.estimates import EstimateRow
 from auditor.store.findings import Finding, read_new_findings
@@ -25,7 +27,7 @@ _MOST: Final = 20
 class WeekEntry:
     """One thing that changed."""
 
-    kind: str  #: finding, reference or change
+    kind: Literal["finding", "reference", "change"]
     at: datetime | None
     deployment: str
     text: str
@@ -42,23 +44,23 @@ class Week:
     compared: int  #: deployments whose rate was compared
     moved: int  #: of these, those whose interval leaves 0 out
 
-    def as_json(self) -> dict[str, Any]:
+    def as_entry(self) -> WeekChangesEntry:
         """Return it as the API shows it."""
-        return {
-            "window": self.window,
-            "compared": self.compared,
-            "moved": self.moved,
-            "entries": [
-                {
-                    "kind": one.kind,
-                    **({} if one.at is None else {"at": one.at.isoformat()}),
-                    "deployment": one.deployment,
-                    "text": one.text,
-                    "page": one.address,
-                }
-                for one in self.entries
+        return WeekChangesEntry(
+            window=self.window,
+            compared=self.compared,
+            moved=self.moved,
+            entries=[
+                WeekChangeEntry(
+                    kind=entry.kind,
+                    at=UNSET if entry.at is None else entry.at.isoformat(),
+                    deployment=entry.deployment,
+                    text=entry.text,
+                    page=entry.address,
+                )
+                for entry in self.entries
             ],
-        }
+        )
 
 
 def week_window(config: Config) -> str:

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from sqlalchemy import text
@@ -27,6 +28,10 @@ from auditor.demo.outcome import SHOWN, Line
 from auditor.instrument.designs import SENTINEL_SIZE
 from auditor.jobs.run_once import WorkDone, run_once
 from auditor.postgres.embedded import open_store
+from auditor.report.canvas import BOLD, Colour, Look, Plot
+from auditor.report.drawing import gutter_width, marker_key, name_rows
+from auditor.report.svg import round_ticks
+from auditor.report.wording import percent
 from auditor.store.engine import make_engine, transaction
 from auditor.store.estimates import EstimateRow, read_estimates
 
@@ -135,9 +140,18 @@ def _show_next_steps(folder: Path, ports: Ports, console: Console) -> None:
 
 #: The name of the file.
 PICTURE: Final = "result.svg"
-_INTERVAL: Final = "#4063d8"
-_LIMIT: Final = "#202020"
-_TRUTH: Final = "#c2410c"
+_INTERVAL: Final = Look(colour=Colour.ACCENT, width=2, alpha=0.8)
+_ESTIMATE: Final = Look(colour=Colour.ACCENT, shape="circle", size=5)
+_LIMIT: Final = Look(colour=Colour.INK, shape="tick", size=15, edge=1.4)
+_TRUTH: Final = Look(colour=Colour.SEL, shape="diamond", size=8, edge=1.4, is_hollow=True)
+_KEY: Final = (
+    (replace(_INTERVAL, shape="dash", size=10, edge=2), "estimate with 95 % interval"),
+    (_LIMIT, "limit: infinitely many probes, the same judges"),
+    (_TRUTH, "truth of the simulation"),
+)
+#: Width of the panel of a rate, and the space between two, in pixels.
+_PANEL: Final = 128.0
+_GAP: Final = 34.0
 
 
 def draw_result(shown: Sequence[Line], path: Path) -> None:
@@ -150,46 +164,39 @@ def draw_result(shown: Sequence[Line], path: Path) -> None:
     path
         The file to write. Its bytes depend on the lines alone.
     """
-    import matplotlib as mpl  # noqa: PLC0415 -- slow to import, and only the demonstration draws here
-    from matplotlib.figure import Figure  # noqa: PLC0415 -- as above
-
-    names = [name for _, _, name in SHOWN]
     deployments = list(dict.fromkeys(line.deployment for line in shown))
-    with mpl.rc_context({"svg.hashsalt": "biasmeter", "svg.fonttype": "path", "font.size": 9}):
-        figure = Figure(figsize=(10, 0.42 * len(deployments) + 1.3), facecolor="white")
-        for panel, (name, axes) in enumerate(zip(names, figure.subplots(1, len(names), sharey=True), strict=True)):
-            _draw_panel(axes, [line for line in shown if line.name == name], deployments)
-            axes.set_title(name, fontsize=9, loc="left")
-            axes.tick_params(left=False, labelleft=panel == 0)
-        handles, labels = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=8.5)
-        figure.subplots_adjust(left=0.13, right=0.975, top=0.9, bottom=0.26, wspace=0.2)
-        figure.savefig(path, format="svg", metadata={"Date": None})
+    left = gutter_width(deployments)
+    width = left + len(SHOWN) * (_PANEL + _GAP)
+    plot = Plot(width, 34 * len(deployments) + 88, left=left, top=34, bottom=54)
+    name_rows(plot, deployments)
+    for panel, (_, _, name) in enumerate(SHOWN):
+        start = left + panel * (_PANEL + _GAP)
+        plot.move(start, start + _PANEL)
+        plot.write(start, 10, name, BOLD)
+        _draw_panel(plot, [line for line in shown if line.name == name], deployments)
+    marker_key(plot, _KEY, y=plot.height - 10)
+    path.write_text(plot.file("Estimates of the simulated deployments, beside their limit and the truth"), "utf-8")
 
 
-def _draw_panel(axes: Any, lines: Sequence[Line], deployments: Sequence[str]) -> None:
-    rows = {name: -place for place, name in enumerate(deployments)}
-    known = []
+def _draw_panel(plot: Plot, lines: Sequence[Line], deployments: Sequence[str]) -> None:
+    ends = [end for line in lines for end in _values(line)] or [0.0]
+    low, high = min(0.0, *ends), max(0.05, *ends)
+    plot.set_x(low - 0.06 * (high - low), high + 0.06 * (high - low))
+    ticks = round_ticks(low, high, 3)
+    plot.ticks_x(ticks, [percent(tick, 0) for tick in ticks], is_grid=False)
+    plot.rule_x(0, Colour.FAINT, is_back=True)
     for line in lines:
-        row = line.row
+        y, row = deployments.index(line.deployment), line.row
         if row is not None and row.value is not None and row.low is not None and row.high is not None:
-            known.append((100 * row.value, 100 * row.low, 100 * row.high, rows[line.deployment]))
-    if known:
-        value, low, high, y = zip(*known, strict=True)
-        axes.hlines(y, low, high, color=_INTERVAL, linewidth=2, label="estimate with 95 % interval")
-        axes.plot(value, y, "o", color=_INTERVAL, markersize=4.5)
-    limits = [(100 * line.limit, rows[line.deployment]) for line in lines if line.limit is not None]
-    truths = [(100 * line.truth, rows[line.deployment]) for line in lines if line.truth is not None]
-    axes.plot(
-        *_columns(limits), "|", color=_LIMIT, markersize=11, label="limit: infinitely many probes, the same judges"
-    )
-    axes.plot(*_columns(truths), "x", color=_TRUTH, markersize=5, label="truth of the simulation")
-    axes.set_yticks(list(rows.values()), list(rows))
-    axes.set_ylim(-len(rows) + 0.4, 0.6)
-    axes.axvline(0, color="#d0d0d0", linewidth=0.8, zorder=0)
-    axes.xaxis.set_major_formatter("{x:.0f} %")
-    axes.spines[["top", "right", "left"]].set_visible(False)
+            plot.across(y, row.low, row.high, _INTERVAL)
+            plot.mark(row.value, y, _ESTIMATE)
+        if line.limit is not None:
+            plot.mark(line.limit, y, _LIMIT)
+        if line.truth is not None:
+            plot.mark(line.truth, y, _TRUTH)
 
 
-def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    return [x for x, _ in points], [y for _, y in points]
+def _values(line: Line) -> list[float]:
+    """Return what a row shows."""
+    interval = () if line.row is None else (line.row.value, line.row.low, line.row.high)
+    return [value for value in (*interval, line.limit, line.truth) if value is not None]

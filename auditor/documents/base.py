@@ -2,7 +2,8 @@
 
 A document is a file that a command writes and a page, a person or another program reads: ``analysis.json``,
 ``report.json``, ``peers.json``, ``comparison.json``, ``judges.json``. One definition per document writes it, reads it,
-validates it and generates its published schema (``docs/*.schema.json``). To add a document:
+validates it and generates its published schema (``docs/*.schema.json``). What the auditor's API answers is defined in
+the same way, as ``<Subject>Body``; its OpenAPI document is generated from that. To add a document:
 
 1. Write its classes in a module of this package, each a subclass of ``Document``. Name the whole
    ``<Subject>Document`` and its parts ``<Subject>Entry``. The docstring of a class becomes the description in the
@@ -23,10 +24,11 @@ validates it and generates its published schema (``docs/*.schema.json``). To add
    that has a document in memory passes the object on; nobody reads it as a dictionary.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, dataclass_transform
 
-from msgspec import Meta, Struct, StructMeta, field
+from msgspec import UNSET, Meta, Struct, StructMeta, UnsetType, field
 
 from auditor.domain.estimate import Insufficient
 
@@ -47,9 +49,16 @@ Scalar = str | int | float | bool | None
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 #: An ISO 8601 date.
 Day = Annotated[str, Meta(extra_json_schema={"format": "date"})]
+#: The id of an exchange.
+Id = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 _Value = TypeVar("_Value")
+
+
+def one_of(values: Iterable[str]) -> Meta:
+    """Return what a text's type has besides: ``Annotated[str, one_of(KeyRole)]``."""
+    return Meta(extra_json_schema={"enum": [*values]})
 
 
 class _DocumentMeta(StructMeta):
@@ -65,6 +74,13 @@ class Document(Struct, metaclass=_DocumentMeta, frozen=True, forbid_unknown_fiel
     """A document, or one object inside it."""
 
 
+@dataclass(frozen=True, slots=True)
+class HasFields:
+    """Marks a mapping that has the keys of a class and further ones: ``Annotated[Mapping[str, Any], HasFields(X)]``."""
+
+    kind: type[Document]
+
+
 class Missing(Document):
     """There is no value, and this is why. Never null, 0 or NaN in its place."""
 
@@ -74,6 +90,11 @@ class Missing(Document):
 def or_missing(value: _Value | Insufficient) -> _Value | Missing:
     """Return the value, or the document's form of the reason why there is none."""
     return Missing(missing=value.reason) if isinstance(value, Insufficient) else value
+
+
+def or_unset(value: _Value | None) -> _Value | UnsetType:
+    """Return the value, or UNSET, which leaves its key out, for None."""
+    return UNSET if value is None else value
 
 
 def value_or(value: _Value | None, reason: str) -> _Value | Missing:

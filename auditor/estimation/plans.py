@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from msgspec import to_builtins
 
 from auditor.counting.stored import tallies_of
+from auditor.documents.audits import MissingPlanDifference, PlanDifferenceEntry, PlanHeadlinesEntry
 from auditor.documents.estimates import estimate_entry
 from auditor.estimation.groups import Estimator, Group
 from auditor.metrics.estimate import MIN_STATEMENTS
@@ -34,20 +34,20 @@ def estimate_plan(rows: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Gro
     return {str(group.by["deployment"]): group for group in estimator.groups(("deployment",))}
 
 
-def headline_entries(group: Group) -> dict[str, Any]:
-    """Return the headline measures of a group as JSON, with the numbers of answers and statements."""
-    return {
-        "n": group.n,
-        "n_eligible": group.n_eligible,
-        "n_statements": group.n_statements,
-        "coverage": group.coverage.eligible,
-        **{name: to_builtins(estimate_entry(group.metrics[name])) for name in HEADLINES},
-    }
+def headlines_entry(group: Group) -> PlanHeadlinesEntry:
+    """Return the headline measures of a group, with the numbers of answers and statements."""
+    return PlanHeadlinesEntry(
+        n=group.n,
+        n_eligible=group.n_eligible,
+        n_statements=group.n_statements,
+        coverage=group.coverage.eligible,
+        **{name: estimate_entry(group.metrics[name]) for name in HEADLINES},
+    )
 
 
 def compare_plans(
     rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]], deployment: str, other: str
-) -> dict[str, Any]:
+) -> PlanDifferenceEntry | MissingPlanDifference:
     """Estimate how much more often one plan's answers endorse on either layer than another's.
 
     Each statement that both plans asked counts once: the difference of its two rates, all answers in the base. The
@@ -55,25 +55,23 @@ def compare_plans(
 
     Returns
     -------
-    dict
-        ``value``, ``low``, ``high`` in [-1, 1] and ``n_statements``; under 15 statements ``missing`` with the reason.
+    PlanDifferenceEntry or MissingPlanDifference
+        In [-1, 1]; under 15 statements the reason why there is none.
     """
     first, second = _rates(rows, deployment), _rates(others, other)
     shared = sorted(set(first) & set(second))
     if len(shared) < MIN_STATEMENTS:
-        return {
-            "missing": f"both plans asked {len(shared)} statements; {MIN_STATEMENTS} are needed",
-            "n_statements": len(shared),
-        }
+        why = f"both plans asked {len(shared)} statements; {MIN_STATEMENTS} are needed"
+        return MissingPlanDifference(missing=why, n_statements=len(shared))
     difference = paired(np.array([first[name] - second[name] for name in shared]))
     interval = t_interval(difference)
-    return {
-        "value": difference.value,
-        "low": max(-1.0, interval.low),
-        "high": min(1.0, interval.high),
-        "n_statements": len(shared),
-        "method": "paired by statement, Student's t",
-    }
+    return PlanDifferenceEntry(
+        value=difference.value,
+        low=max(-1.0, interval.low),
+        high=min(1.0, interval.high),
+        n_statements=len(shared),
+        method="paired by statement, Student's t",
+    )
 
 
 def _rates(rows: Iterable[Mapping[str, Any]], deployment: str) -> dict[str, float]:

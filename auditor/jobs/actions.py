@@ -8,9 +8,11 @@ from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 import orjson
+from msgspec import UNSET, to_builtins
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.config import Config, Route
+from auditor.documents.findings import RouteActionEntry
 from auditor.domain.actions import effective_weights
 from auditor.domain.estimate import Insufficient
 from auditor.errors import AuditError
@@ -204,20 +206,27 @@ def _what(routes: Sequence[Route], action: StoredAction) -> str:
 
 
 def action_json(action: StoredAction) -> dict[str, Any]:
-    """Return an action as the API and the webhook show it, without unknown values."""
-    given = {"to": list(action.to), "share": action.share} if action.kind == "shift_weight" else {}
-    ended = {} if action.ended_at is None else {"ended": action.ended_at.isoformat(), "because": action.ended_because}
-    return {
-        "id": action.id,
-        "finding": action.finding_id,
-        "route": action.route,
-        "deployment": action.deployment,
-        "level": action.level,
-        "action": action.kind,
-        **given,
-        "dry_run": action.dry_run,
-        "began": action.began_at.isoformat(),
-        "evidence_day": action.evidence_day.isoformat(),
-        "expires": action.expires_at.isoformat(),
-        **ended,
-    }
+    """Return an action as the webhook and the command line show it."""
+    shown: dict[str, Any] = to_builtins(action_entry(action))
+    return shown
+
+
+def action_entry(action: StoredAction) -> RouteActionEntry:
+    """Return an action as the API shows it, without unknown values."""
+    moves = action.kind == "shift_weight"
+    return RouteActionEntry(
+        id=action.id,
+        finding=action.finding_id,
+        route=action.route,
+        deployment=action.deployment,
+        level=action.level,
+        action=action.kind,
+        to=action.to if moves else UNSET,
+        share=action.share if moves else UNSET,
+        dry_run=action.dry_run,
+        began=action.began_at.isoformat(),
+        evidence_day=action.evidence_day.isoformat(),
+        expires=action.expires_at.isoformat(),
+        ended=UNSET if action.ended_at is None else action.ended_at.isoformat(),
+        because=UNSET if action.ended_at is None else action.ended_because,
+    )

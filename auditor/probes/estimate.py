@@ -11,7 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import to_builtins
+
 from auditor.config import Config, Deployment
+from auditor.documents.audits import PlanCostEntry
+from auditor.documents.base import or_unset
 from auditor.domain.question import Message
 from auditor.instrument.formats import format_of
 from auditor.probes.plan import PlanItem, Planned
@@ -289,19 +293,24 @@ def _unknown(deployment: Deployment, statements: int, shift: float | None) -> di
 
 
 def estimate_fields(one: PlanEstimate) -> dict[str, Any]:
-    """Return an estimate as JSON; what is unknown is absent, with its reason in ``unknown``."""
-    fields: dict[str, Any] = {
-        "deployment": one.deployment,
-        "calls": one.calls,
-        "prompt_tokens": one.usage.prompt,
-        "completion_tokens": one.usage.completion,
-        "seconds": round(one.seconds, 1),
-        "in_flight": one.in_flight,
-        "observed": round(one.observed, 4),
-        "usd": one.usd,
-        "smallest_shift": one.smallest_shift,
-        "smallest_shift_condition": one.smallest_shift_condition,
-        "half_width": one.half_width,
-        "unknown": one.unknown,
-    }
-    return {name: value for name, value in fields.items() if value is not None}
+    """Return an estimate as the command line shows it."""
+    shown: dict[str, Any] = to_builtins(cost_entry(one))
+    return shown
+
+
+def cost_entry(estimated: PlanEstimate) -> PlanCostEntry:
+    """Return an estimate as the API shows it; what is unknown is absent, with its reason in ``unknown``."""
+    return PlanCostEntry(
+        deployment=estimated.deployment,
+        calls=estimated.calls,
+        prompt_tokens=estimated.usage.prompt,
+        completion_tokens=estimated.usage.completion,
+        seconds=round(estimated.seconds, 1),
+        in_flight=estimated.in_flight,
+        observed=round(estimated.observed, 4),
+        usd=or_unset(estimated.usd),
+        smallest_shift=or_unset(estimated.smallest_shift),
+        smallest_shift_condition=or_unset(estimated.smallest_shift_condition),
+        half_width=or_unset(estimated.half_width),
+        unknown=estimated.unknown,
+    )

@@ -4,7 +4,7 @@ The design is the way from statements to rates (BiAxisAudit Figure 3), beside be
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from markupsafe import Markup
 
@@ -12,9 +12,10 @@ from auditor.documents.analysis import AnalysisDocument, PoolEntry
 from auditor.documents.base import Missing
 from auditor.documents.design import BenchmarkEntry, DesignEntry
 from auditor.documents.estimates import GroupEntry
-from auditor.report.canvas import WIDE, Colour, open_canvas, shorten, to_svg
+from auditor.report.canvas import QUIET, WIDE, Colour, Look, Plot, TextLook
 from auditor.report.document import NOT_THERE, deployment_names, drawn, pooled_group
-from auditor.report.drawing import group_name, open_rows, set_hover, write_beside
+from auditor.report.drawing import group_name, open_rows, rows_of, write_beside
+from auditor.report.svg import shorten
 from auditor.report.tables import (
     ReportTable,
     TableCell,
@@ -29,9 +30,6 @@ from auditor.report.tables import (
 )
 from auditor.report.templates import PageSection
 from auditor.report.wording import DASH, TIMES, as_words, join_words, percent, points, yes_no
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _HEIGHT: Final = 262.0
 _BOX: Final = 50.0
@@ -86,51 +84,47 @@ def overview(entry: DesignEntry) -> Markup:
     even = entry.n_fewest == entry.n_most
     responses = f"{entry.n_most:,}" if even else f"{entry.n_fewest:,} to {entry.n_most:,}"
     third, half = (WIDE - 2 * _GAP) / 3, (WIDE - _GAP) / 2
-    with open_canvas(WIDE, _HEIGHT) as axes:
-        axes.set(xlim=(0, WIDE), ylim=(_HEIGHT, 0))
-        first = (
-            (f"Statements: {entry.n_statements:,}", f"in categories: {entry.n_categories:,}"),
-            (f"Conditions: {entry.n_conditions:,}", f"factors varied: {varied}"),
-            (f"Deployments: {entry.n_deployments:,}", f"responses of each: {responses}"),
-        )
-        for place, (head, line) in enumerate(first):
-            left = place * (third + _GAP)
-            _box(axes, left, 4, third, head, line, Colour.SOFT)
-            if place:
-                axes.text(left - _GAP / 2, 4 + _BOX / 2, TIMES, ha="center", va="center", fontsize=15)
-        _box(
-            axes, (WIDE - third) / 2, 74, third, f"Responses: {entry.n:,}", "each with up to two layers", Colour.ACCENT
-        )
-        layers = (
-            (f"Selection: {entry.n_selection:,}", "read by rules", Colour.SEL),
-            (
-                f"Elaboration: {entry.n_elaboration:,}",
-                f"read without the marker, judges: {len(entry.judges)}",
-                Colour.ELAB,
-            ),
-        )
-        for place, (head, line, colour) in enumerate(layers):
-            _box(axes, place * (half + _GAP), 144, half, head, line, colour)
-        _box(axes, (WIDE - half) / 2, 210, half, f"Both layers: {entry.n_eligible:,}", "BER, IR and DNI", Colour.ACCENT)
-        middle, quarter = WIDE / 2, half / 2
-        for x in (third / 2, middle, WIDE - third / 2):
-            _arrow(axes, x, 54, middle, 74)
-        for x in (quarter, WIDE - quarter):
-            _arrow(axes, middle, 124, x, 144)
-            _arrow(axes, x, 194, middle, 210)
-        return to_svg(axes, "From statements, conditions and deployments over two coded layers to the rates")
-
-
-def _box(axes: "Axes", left: float, top: float, width: float, head: str, line: str, colour: Colour) -> None:
-    axes.fill([left, left + width, left + width, left], [top, top, top + _BOX, top + _BOX], color=colour, alpha=0.14)
-    axes.text(left + width / 2, top + 17, shorten(as_words(head), width - 8), ha="center", va="center", weight="bold")
-    axes.text(
-        left + width / 2, top + 36, shorten(as_words(line), width - 8), ha="center", va="center", color=Colour.SOFT
+    plot = Plot(WIDE, _HEIGHT)
+    first = (
+        (f"Statements: {entry.n_statements:,}", f"in categories: {entry.n_categories:,}"),
+        (f"Conditions: {entry.n_conditions:,}", f"factors varied: {varied}"),
+        (f"Deployments: {entry.n_deployments:,}", f"responses of each: {responses}"),
     )
+    for place, (head, line) in enumerate(first):
+        left = place * (third + _GAP)
+        _box(plot, left, 4, third, head, line, Colour.SOFT)
+        if place:
+            plot.write(left - _GAP / 2, 4 + _BOX / 2, TIMES, TextLook(anchor="middle", size=15))
+    _box(plot, (WIDE - third) / 2, 74, third, f"Responses: {entry.n:,}", "each with up to two layers", Colour.ACCENT)
+    layers = (
+        (f"Selection: {entry.n_selection:,}", "read by rules", Colour.SEL),
+        (
+            f"Elaboration: {entry.n_elaboration:,}",
+            f"read without the marker, judges: {len(entry.judges)}",
+            Colour.ELAB,
+        ),
+    )
+    for place, (head, line, colour) in enumerate(layers):
+        _box(plot, place * (half + _GAP), 144, half, head, line, colour)
+    _box(plot, (WIDE - half) / 2, 210, half, f"Both layers: {entry.n_eligible:,}", "BER, IR and DNI", Colour.ACCENT)
+    middle, quarter = WIDE / 2, half / 2
+    for x in (third / 2, middle, WIDE - third / 2):
+        _arrow(plot, x, 54, middle, 74)
+    for x in (quarter, WIDE - quarter):
+        _arrow(plot, middle, 124, x, 144)
+        _arrow(plot, x, 194, middle, 210)
+    return plot.svg("From statements, conditions and deployments over two coded layers to the rates")
 
 
-def _arrow(axes: "Axes", x: float, y: float, to_x: float, to_y: float) -> None:
-    axes.plot([x, to_x], [y, to_y], color=Colour.SOFT, linewidth=1)
+def _box(plot: Plot, left: float, top: float, width: float, head: str, line: str, colour: Colour) -> None:
+    middle, room = left + width / 2, width - 8
+    plot.box((left, left + width), (top, top + _BOX), colour, alpha=0.14)
+    plot.write(middle, top + 17, shorten(as_words(head), room), TextLook(anchor="middle", is_bold=True))
+    plot.write(middle, top + 36, shorten(as_words(line), room), TextLook(anchor="middle", colour=Colour.SOFT))
+
+
+def _arrow(plot: Plot, x: float, y: float, to_x: float, to_y: float) -> None:
+    plot.line((x, to_x), (y, to_y), Look(colour=Colour.SOFT, width=1))
 
 
 _LAYERS: Final = {"sel": "selection", "elab": "elaboration"}
@@ -138,10 +132,10 @@ _BOUNDED: Final = ("ber_union_full", "ber_union", "ir", "dni")
 _NONE: Final = Missing(missing="does not occur")
 _LINE: Final = 26.0
 #: Parts of a bar, in their order: height, strength and colour differ, so that they are distinct in print.
-_PARTS: Final[tuple[tuple[str, float, dict[str, Any]], ...]] = (
-    ("both layers", 0.7, {"color": Colour.ACCENT, "alpha": 0.85}),
-    ("absent by design", 0.7, {"color": Colour.ABSENT, "alpha": 0.8}),
-    ("failed", 0.34, {"color": Colour.FAIL}),
+_PARTS: Final = (
+    ("both layers", 0.7, Look(colour=Colour.ACCENT, alpha=0.85, shape="square")),
+    ("absent by design", 0.7, Look(colour=Colour.ABSENT, alpha=0.8, shape="square")),
+    ("failed", 0.34, Look(colour=Colour.FAIL, shape="square")),
 )
 
 
@@ -207,18 +201,18 @@ def coverage_bars(deployments: Sequence[GroupEntry]) -> Markup | None:
     if not deployments:
         return None
     names = [group_name(entry.by) for entry in deployments]
-    key = [({**look, "marker": "s", "markeredgewidth": 0}, name) for name, _, look in _PARTS]
-    with open_rows("Coverage", names, _LINE, right=130, top=70, bottom=4, key=key) as axes:
-        for x, name in ((0, "both %"), (56, "failed %")):
-            axes.annotate(name, (1, 1), (8 + x, 6), "axes fraction", "offset points", color=Colour.SOFT)
-        axes.set_xlim(0, 1)
-        for y, entry in enumerate(deployments):
-            start, covered = 0.0, entry.coverage
-            shares = (covered.eligible, covered.structural, covered.failed)
-            for (name, height, look), share in zip(_PARTS, shares, strict=True):
-                (bar,) = axes.barh(y, share, left=start, height=height, linewidth=0, **look)
-                set_hover(bar, f"{names[y]}: {name} {percent(share)} of {entry.n:,}")
-                start += share
-            write_beside(axes, y, f"{100 * covered.eligible:.1f}")
-            write_beside(axes, y, f"{100 * covered.failed:.1f}", dx=56)
-        return to_svg(axes, "Coverage by deployment: both layers coded, a layer absent by design, a layer failed")
+    key = [(look, name) for name, _, look in _PARTS]
+    plot = open_rows("Coverage", names, _LINE, right=130, top=70, bottom=4, key=key)
+    for x, name in ((0, "both %"), (56, "failed %")):
+        plot.write(plot.right + 8 + x, plot.top - 10, name, QUIET)
+    plot.set_x(0, 1)
+    for y, entry in enumerate(deployments):
+        start, covered = 0.0, entry.coverage
+        shares = (covered.eligible, covered.structural, covered.failed)
+        for (name, height, look), share in zip(_PARTS, shares, strict=True):
+            hover = f"{names[y]}: {name} {percent(share)} of {entry.n:,}"
+            plot.box((start, start + share), rows_of(y, height), look.colour, alpha=look.alpha, hover=hover)
+            start += share
+        write_beside(plot, y, f"{100 * covered.eligible:.1f}")
+        write_beside(plot, y, f"{100 * covered.failed:.1f}", dx=56)
+    return plot.svg("Coverage by deployment: both layers coded, a layer absent by design, a layer failed")

@@ -1,43 +1,22 @@
-"""Draw with matplotlib and write the drawing as SVG for a page. This is the one module that imports matplotlib.
+"""Draw figures as SVG for a page: a sheet with one plot in it, and the looks of lines and marks.
 
-A canvas is measured in CSS pixels. Colours are those of the page: each one is a placeholder in the drawing that
-``inline`` replaces by a CSS variable, so that light, dark and print styles apply to every drawing. The SVG has no ids,
-so drawings on the same page cannot clash.
+A sheet is measured in CSS pixels. Colours are CSS variables of the page, so that light, dark and print styles apply to
+every drawing. The SVG has no ids, so drawings on the same page cannot clash.
 """
 
 import re
-import unicodedata
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-from io import StringIO
-from typing import TYPE_CHECKING, Any, Final
-from xml.etree import ElementTree as ET
+from math import cos, isnan, pi, sin
+from typing import Final, Literal
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from auditor.report.svg import TEXT, Scale, one_line, svg_element
 
-_NARROW_LETTERS: Final = frozenset("ijlt.,:;|!'`()[]f/ -")
-_LEAST: Final = 0.37
-_BROAD: Final = frozenset("mwMW@%")
-FONT: Final = "system-ui,'Segoe UI','Helvetica Neue',Arial,sans-serif"
-#: Prefix of an artist's name that is text for the reader.
-HOVER: Final = "hover:"
-_SVG: Final = "{http://www.w3.org/2000/svg}"
-_HREF: Final = "{http://www.w3.org/1999/xlink}href"
-_NUMBER: Final = re.compile(r"-?\d+\.\d+")
-#: Commands of a path that is more than a point: matplotlib also writes the line of a single mark.
-_DRAWS: Final = re.compile("[LQCz]")
-_COMMAND: Final = re.compile(r"\s*([A-Za-z])\s*")
-#: Styles that the page or the root element sets.
-_DROPPED: Final = {"font-family", "stroke-linejoin", "stroke-miterlimit"}
-_NOTHING: Final = {("text-anchor", "start"), ("stroke-width", "1"), ("stroke-linecap", "butt")}
 #: A drawing wider than a telephone is shown in full size, and scrolls within the page.
 _NARROW: Final = 350
 #: Widths: that of a panel that can be read alone, of one of two beside each other, and of one on a telephone.
@@ -47,208 +26,118 @@ PHONE: Final = 346.0
 #: The largest width of a drawing: that of a printed page.
 WIDE: Final = 660.0
 ROW: Final = 22.0
-TEXT: Final = 13.0
 HEAD: Final = 15.0
-#: Points per inch, and pixels per inch here: one unit for lines, text and the sheet.
-INCH: Final = 72.0
-_MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "*")
-_DASHES: Final = ("-", (0, (5, 1.6)), (0, (1.2, 1.4)))
-
-
-def text_width(text: str, size: float = TEXT) -> float:
-    """Estimate the width of a line in pixels, rather too large than too small."""
-    return size * sum(_share(character) for character in text)
-
-
-def _share(character: str) -> float:
-    """Estimate a character's width as a share of the font's size."""
-    if unicodedata.east_asian_width(character) in {"W", "F"}:
-        return 1.0
-    if character in _NARROW_LETTERS:
-        return _LEAST
-    if character in _BROAD:
-        return 0.92
-    return 0.69 if character.isupper() else 0.6
-
-
-def one_line(text: str) -> str:
-    r"""Return a name as one line: characters that control a terminal or break XML become replacement characters.
-
-    >>> one_line("one\ntwo") == "one\ufffdtwo"
-    True
-    """
-    if text.isprintable():
-        return text
-    return "".join("\ufffd" if unicodedata.category(each) in {"Cc", "Cs", "Cn"} else each for each in text)
-
-
-def shorten(text: str, room: float, size: float = TEXT) -> str:
-    """Cut a name to ``room`` pixels in its middle, since names often differ at their end.
-
-    >>> shorten("short", 110), shorten("a-very-long-deployment-name-mini", 110)
-    ('short', 'a-very-lon…mini')
-    """
-    text = one_line(text)
-    if text_width(text, size) <= room:
-        return text
-    for kept in range(min(len(text) - 1, int(room / (_LEAST * size))), 1, -1):
-        tail = kept // 3
-        short = f"{text[: kept - tail]}…{text[len(text) - tail :]}"
-        if text_width(short, size) <= room:
-            return short
-    return "…"
-
-
-def inline_svg(svg: str, label: str, variables: Mapping[str, str]) -> Markup:
-    """Rewrite a drawing for a page.
-
-    Parameters
-    ----------
-    svg
-        As matplotlib writes it with ``svg.fonttype: none`` at 72 dots an inch: a unit is a pixel.
-    label
-        What it shows, for readers who do not see it.
-    variables
-        CSS value for each colour of the drawing.
-
-    Raises
-    ------
-    KeyError
-        For a colour that is none of the page's.
-    """
-    root = ET.fromstring(svg)  # noqa: S314 -- written by matplotlib a moment ago
-    width, height = (_short(root.attrib["viewBox"].split()[place]) for place in (2, 3))
-    shapes = {f"#{path.get('id')}": path.get("d", "") for path in root.iter(f"{_SVG}path") if path.get("id")}
-    inner = "".join(_written(root, shapes, variables))
-    wide = float(width) > _NARROW
-    look = f"font:{TEXT:g}px {FONT};font-variant-numeric:tabular-nums;stroke-linejoin:round;align-self:flex-start" + (
-        f";min-width:{width}px" if wide else ""
-    )
-    text = (
-        f'<svg role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" style="{look}">'
-        f"<title>{escape(label)}</title>{inner}</svg>"
-    )
-    region = f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0">{text}</div>'
-    return Markup(region if wide else text)  # noqa: S704 -- every text in it is escaped
-
-
-def _written(parent: ET.Element, shapes: Mapping[str, str], variables: Mapping[str, str]) -> Iterator[str]:
-    for element in parent:
-        style = _style(element.get("style", ""), variables)
-        match element.tag.removeprefix(_SVG):
-            case "g":
-                yield _group(element.get("id", ""), "".join(_written(element, shapes, variables)))
-            case "path":
-                shape = _path(element.get("d", ""))
-                yield f'<path d="{shape}"{style}/>' if _DRAWS.search(shape) else ""
-            case "use":
-                x, y = (_short(element.get(axis, "0")) for axis in "xy")
-                shape = _path(shapes[element.attrib[_HREF]])
-                yield f'<path transform="translate({x} {y})" d="{shape}"{style}/>'
-            case "text":
-                yield f"<text{_place(element)}{style}>{escape(element.text or '')}</text>"
-
-
-def _group(name: str, inner: str) -> str:
-    if inner and name.startswith(HOVER):
-        return f"<g><title>{escape(name.removeprefix(HOVER))}</title>{inner}</g>"
-    return inner
-
-
-def _place(text: ET.Element) -> str:
-    x, y = (_short(text.get(axis, "0")) for axis in "xy")
-    angle = _short(text.get("transform", "rotate(0 ").removeprefix("rotate(").split()[0])
-    turned = "" if float(angle) == 0 else f' transform="rotate({angle} {x} {y})"'
-    return f' x="{x}" y="{y}"{turned}'
-
-
-def _path(d: str) -> str:
-    r"""Return a path in short form.
-
-    >>> _path("M 62.4 160.000001 \nL 62.4 20 \nz\n")
-    'M62.4 160L62.4 20z'
-    """
-    return _COMMAND.sub(r"\1", _NUMBER.sub(lambda found: _short(found[0]), d)).strip()
-
-
-def _short(number: str) -> str:
-    text = f"{float(number):.2f}".rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text
-
-
-def _style(style: str, variables: Mapping[str, str]) -> str:
-    pairs = [tuple(pair.split(": ", 1)) for pair in style.split("; ") if pair]
-    kept = [
-        f"{name}:{variables[value] if value.startswith('#') else value}"
-        for name, value in pairs
-        if name not in _DROPPED and (name, value) not in _NOTHING
-    ]
-    return f' style="{";".join(kept)}"' if kept else ""
+_FONT: Final = "system-ui,'Segoe UI','Helvetica Neue',Arial,sans-serif"
+_LOOK: Final = f"font:{TEXT:g}px {_FONT};font-variant-numeric:tabular-nums;stroke-linejoin:round"
+#: From the middle of a line of text down to its baseline, as a share of the font's size.
+_BASELINE: Final = 0.35
+#: What is drawn later lies above: scales, areas, lines and marks, texts.
+_BACK, _AREA, _LINE, _TEXT = range(4)
 
 
 class Colour(StrEnum):
-    """The page's colours; a member ``SERIES_1`` is the CSS variable ``--series-1``."""
+    """The page's colours, as CSS variables."""
 
-    INK = "#fe0001"
-    SOFT = "#fe0002"
-    FAINT = "#fe0003"
-    PAPER = "#fe0004"
-    PANEL = "#fe0005"
-    ACCENT = "#fe0006"
-    SEL = "#fe0007"
-    ELAB = "#fe0008"
-    FAIL = "#fe0009"
-    ABSENT = "#fe000a"
-    OVER = "#fe000b"
-    UNDER = "#fe000c"
-    SERIES_1 = "#fe0011"
-    SERIES_2 = "#fe0012"
-    SERIES_3 = "#fe0013"
-    SERIES_4 = "#fe0014"
-    SERIES_5 = "#fe0015"
-    SERIES_6 = "#fe0016"
-    SERIES_7 = "#fe0017"
-
-
-#: The look of the layers and their union in all drawings.
-SEL: Final[dict[str, Any]] = {"color": Colour.SEL, "marker": "D", "markersize": 5.4, "markeredgewidth": 0}
+    INK = "var(--ink)"
+    SOFT = "var(--soft)"
+    FAINT = "var(--faint)"
+    PAPER = "var(--paper)"
+    PANEL = "var(--panel)"
+    ACCENT = "var(--accent)"
+    SEL = "var(--sel)"
+    ELAB = "var(--elab)"
+    FAIL = "var(--fail)"
+    ABSENT = "var(--absent)"
+    OVER = "var(--over)"
+    UNDER = "var(--under)"
+    SERIES_1 = "var(--series-1)"
+    SERIES_2 = "var(--series-2)"
+    SERIES_3 = "var(--series-3)"
+    SERIES_4 = "var(--series-4)"
+    SERIES_5 = "var(--series-5)"
+    SERIES_6 = "var(--series-6)"
+    SERIES_7 = "var(--series-7)"
 
 
-ELAB: Final[dict[str, Any]] = {"color": Colour.ELAB, "marker": "s", "markersize": 5.6, "markeredgewidth": 0}
+def _star(points: int, inner: float, turn: float = 0.0) -> tuple[tuple[float, float], ...]:
+    """Return the corners of a star in a circle of diameter 1."""
+    radii = (0.5, 0.5 * inner)
+    angles = [turn - pi / 2 + pi * place / points for place in range(2 * points)]
+    return tuple((radii[place % 2] * cos(angle), radii[place % 2] * sin(angle)) for place, angle in enumerate(angles))
 
 
-UNION: Final[dict[str, Any]] = {"color": Colour.ACCENT, "marker": "o", "markersize": 6.4, "markeredgewidth": 0}
-
-
-_VARIABLES: Final = {colour.value: f"var(--{colour.name.lower().replace('_', '-')})" for colour in Colour}
-
-
+_CROSS: Final = (
+    *((-1 / 6, -1 / 2), (1 / 6, -1 / 2), (1 / 6, -1 / 6), (1 / 2, -1 / 6), (1 / 2, 1 / 6), (1 / 6, 1 / 6)),
+    *((1 / 6, 1 / 2), (-1 / 6, 1 / 2), (-1 / 6, 1 / 6), (-1 / 2, 1 / 6), (-1 / 2, -1 / 6), (-1 / 6, -1 / 6)),
+)
+#: The corners of each shape of a mark, of size 1 about 0; a circle has none.
+_SHAPES: Final = {
+    "circle": (),
+    "square": ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)),
+    "triangle": ((0.0, -0.5), (0.5, 0.5), (-0.5, 0.5)),
+    "diamond": ((0.0, -0.7), (0.7, 0.0), (0.0, 0.7), (-0.7, 0.0)),
+    "wedge": ((0.0, 0.5), (0.5, -0.5), (-0.5, -0.5)),
+    "plus": _CROSS,
+    "cross": tuple(((x - y) * 0.75, (x + y) * 0.75) for x, y in _CROSS),
+    "star": _star(5, 0.4),
+    "dash": ((-0.5, 0.0), (0.5, 0.0)),
+    "tick": ((0.0, -0.5), (0.0, 0.5)),
+}
+_MARKERS: Final = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross", "star")
+_DASHES: Final = ("", "5 1.6", "1.2 1.4")
 _SERIES: Final = [colour for colour in Colour if colour.name.startswith("SERIES")]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LineStyle:
-    """The look of a line, distinct with and without colour."""
+class Look:
+    """How a mark looks, and the line through it, distinct with and without colour."""
 
     colour: Colour
-    marker: str
-    dashes: Any
+    shape: str = ""  #: of ``_SHAPES``; empty: a line alone
+    size: float = 6.0  #: the mark's diameter, in pixels
+    edge: float = 0.0  #: the width of its rim, in pixels
+    rim: Colour | None = None  #: None: as the mark
+    alpha: float = 1.0
+    is_hollow: bool = False
+    width: float = 0.0  #: that of the line, in pixels; 0: a mark alone
+    dashes: str = ""  #: of the line, as in CSS
 
 
-def line_style(index: int) -> LineStyle:
+#: The look of the layers and their union in all drawings.
+SEL: Final = Look(colour=Colour.SEL, shape="diamond", size=5.4)
+ELAB: Final = Look(colour=Colour.ELAB, shape="square", size=5.6)
+UNION: Final = Look(colour=Colour.ACCENT, shape="circle", size=6.4)
+
+
+def line_look(index: int) -> Look:
     """Return the look of the line with this index; the first 168 differ."""
-    return LineStyle(
+    return Look(
         colour=_SERIES[index % len(_SERIES)],
-        marker=_MARKERS[index % len(_MARKERS)],
+        shape=_MARKERS[index % len(_MARKERS)],
+        size=4,
+        width=1,
         dashes=_DASHES[index % len(_DASHES)],
     )
 
 
-@contextmanager
-def open_canvas(
-    width: float, height: float, *, left: float = 0, right: float = 0, top: float = 0, bottom: float = 0
-) -> "Iterator[Axes]":
-    """Open an empty sheet with one plot in it; ``finish`` it before the context ends.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextLook:
+    """How a text looks."""
+
+    anchor: Literal["start", "middle", "end"] = "start"
+    colour: Colour = Colour.INK
+    is_bold: bool = False
+    size: float = TEXT
+    angle: float = 0.0  #: in degrees, to the left of the reading direction
+
+
+PLAIN: Final = TextLook()
+QUIET: Final = TextLook(colour=Colour.SOFT)
+BOLD: Final = TextLook(is_bold=True)
+
+
+class Plot:
+    """A sheet with one plot in it. Lines and areas are placed in the plot's units; sizes are pixels.
 
     Parameters
     ----------
@@ -257,56 +146,191 @@ def open_canvas(
     left, right, top, bottom
         From the sheet's edges to the plot: room for names, numbers, heading and scale.
     """
-    import matplotlib as mpl  # noqa: PLC0415 -- a quarter of a second, for those who draw alone
-    from matplotlib.figure import Figure  # noqa: PLC0415 -- as above
 
-    with mpl.rc_context(_settings()), warnings.catch_warnings():
-        # The reader's fonts draw the letters, so a letter that is missing here does not matter.
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure = Figure(figsize=(width / INCH, height / INCH), frameon=False)
-        place = left / width, bottom / height, (width - left - right) / width, (height - top - bottom) / height
-        axes = figure.add_axes(place, frameon=False)
-        axes.set_axisbelow(True)
-        axes.set(xticks=[], yticks=[])
-        yield axes
+    def __init__(
+        self, width: float, height: float, *, left: float = 0, right: float = 0, top: float = 0, bottom: float = 0
+    ) -> None:
+        self.width, self.height = width, height
+        #: The plot's edges, in pixels of the sheet.
+        self.left, self.right, self.top, self.bottom = left, width - right, top, height - bottom
+        # Until it has scales, its units are pixels of the sheet.
+        self._x = Scale(low=self.left, high=self.right, start=self.left, end=self.right)
+        self._y = Scale(low=self.top, high=self.bottom, start=self.top, end=self.bottom)
+        self._parts: list[tuple[int, Markup]] = []
+
+    def set_x(self, low: float, high: float) -> None:
+        """Set the units from the plot's left to its right edge."""
+        self._x = Scale(low=low, high=high, start=self.left, end=self.right)
+
+    def set_y(self, low: float, high: float) -> None:
+        """Set the units from the plot's lower to its upper edge."""
+        self._y = Scale(low=low, high=high, start=self.bottom, end=self.top)
+
+    def move(self, left: float, right: float) -> None:
+        """Draw what follows in another plot of the sheet, between these edges and on the same rows."""
+        self.left, self.right = left, right
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Return the pixels of a place."""
+        return self._x.pixel(x), self._y.pixel(y)
+
+    def ticks_x(
+        self, values: Sequence[float], names: Sequence[str], *, is_grid: bool = True, is_above: bool = False
+    ) -> None:
+        """Name values under the plot, or above it, with a line through the plot for each."""
+        y = self.top - 11 if is_above else self.bottom + 12
+        for value, name in zip(values, names, strict=True):
+            if is_grid:
+                self.rule_x(value, Colour.FAINT, is_back=True)
+            self.write(self._x.pixel(value), y, name, TextLook(colour=Colour.SOFT, anchor="middle"))
+
+    def ticks_y(self, values: Sequence[float], names: Sequence[str]) -> None:
+        """Name values at the left of the plot, with a line through the plot for each."""
+        for value, name in zip(values, names, strict=True):
+            self.rule_y(value, Colour.FAINT, is_back=True)
+            self.write(self.left - 8, self._y.pixel(value), name, TextLook(anchor="end"))
+
+    def label_x(self, text: str) -> None:
+        """Write under the plot's scale what it measures."""
+        middle = (self.left + self.right) / 2
+        self.write(middle, self.bottom + 33, text, TextLook(colour=Colour.SOFT, anchor="middle"))
+
+    def line(
+        self, x: Iterable[float], y: Iterable[float], look: Look, hover: str = "", *, is_back: bool = False
+    ) -> None:
+        """Draw a line through points; a point without a value (nan) interrupts it."""
+        parts: list[list[tuple[float, float]]] = [[]]
+        for each_x, each_y in zip(x, y, strict=True):
+            if isnan(each_x) or isnan(each_y):
+                parts.append([])
+            else:
+                parts[-1].append(self.at(each_x, each_y))
+        self._stroke("".join(_path(part) for part in parts if len(part) > 1), look, hover, is_back=is_back)
+
+    def across(self, y: float, low: float, high: float, look: Look, hover: str = "") -> None:
+        """Draw a level line."""
+        self.line((low, high), (y, y), look, hover)
+
+    def rule_x(self, x: float, colour: Colour = Colour.SOFT, *, is_back: bool = False) -> None:
+        """Draw a thin line at a value of x through the whole plot."""
+        at = self._x.pixel(x)
+        self._stroke(_path([(at, self.top), (at, self.bottom)]), Look(colour=colour, width=1), is_back=is_back)
+
+    def rule_y(self, y: float, colour: Colour = Colour.SOFT, *, dashes: str = "", is_back: bool = False) -> None:
+        """Draw a thin line at a value of y through the whole plot."""
+        at, look = self._y.pixel(y), Look(colour=colour, width=1, dashes=dashes)
+        self._stroke(_path([(self.left, at), (self.right, at)]), look, is_back=is_back)
+
+    def area(
+        self, x: Sequence[float], y: Sequence[float], colour: Colour, *, alpha: float = 1.0, hover: str = ""
+    ) -> None:
+        """Fill the area within corners."""
+        corners = [self.at(*corner) for corner in zip(x, y, strict=True)]
+        shaded = {} if alpha == 1 else {"fill-opacity": alpha}
+        self._add(_AREA, _path(corners) + "z", {"fill": colour, **shaded}, hover)
+
+    def box(
+        self, x: tuple[float, float], y: tuple[float, float], colour: Colour, *, alpha: float = 1.0, hover: str = ""
+    ) -> None:
+        """Fill a rectangle."""
+        self.area((x[0], x[1], x[1], x[0]), (y[0], y[0], y[1], y[1]), colour, alpha=alpha, hover=hover)
+
+    def mark(self, x: float, y: float, look: Look, hover: str = "") -> None:
+        """Draw a mark."""
+        self.mark_at(*self.at(x, y), look, hover)
+
+    def mark_at(self, x: float, y: float, look: Look, hover: str = "") -> None:
+        """Draw a mark at a pixel of the sheet."""
+        corners = [(x + look.size * dx, y + look.size * dy) for dx, dy in _SHAPES[look.shape]]
+        is_open = 0 < len(corners) < 3
+        style: dict[str, object] = {"fill": "none" if look.is_hollow or is_open else look.colour}
+        if look.edge:
+            style |= {"stroke": look.rim or look.colour} | ({} if look.edge == 1 else {"stroke-width": look.edge})
+        if look.alpha != 1:
+            style |= {"opacity": look.alpha}
+        shape = _circle(x, y, look.size / 2) if not corners else _path(corners) + ("" if is_open else "z")
+        self._add(_LINE, shape, style, hover)
+
+    def text(self, x: float, y: float, text: str, look: TextLook = PLAIN, hover: str = "") -> None:
+        """Write a text at a place of the plot, which is the middle of its height."""
+        self.write(*self.at(x, y), text, look, hover)
+
+    def write(self, x: float, y: float, text: str, look: TextLook = PLAIN, hover: str = "") -> None:
+        """Write a text at a pixel of the sheet, which is the middle of its height."""
+        base = y + _BASELINE * look.size
+        style: dict[str, object] = {"font-size": f"{look.size:g}px", "fill": look.colour}
+        style |= {} if look.anchor == "start" else {"text-anchor": look.anchor}
+        style |= {"font-weight": 700} if look.is_bold else {}
+        turned = {"transform": f"rotate({-look.angle:g} {_short(x)} {_short(base)})"} if look.angle else {}
+        written = svg_element("text", text, x=_short(x), y=_short(base), **turned, style=_style(style))
+        self._parts.append((_TEXT, _with_hover(written, hover)))
+
+    def svg(self, label: str) -> Markup:
+        """Return the drawing as an inline ``<svg>`` with a description; a wide one scrolls within the page."""
+        label, is_wide = one_line(label), self.width > _NARROW
+        least = f";min-width:{_short(self.width)}px" if is_wide else ""
+        drawing = self._drawing(label, style=f"{_LOOK};align-self:flex-start{least}")
+        if not is_wide:
+            return drawing
+        region = Markup('<div class="scroll" role="region" aria-label="{}" tabindex="0">{}</div>')
+        return region.format(label, drawing)
+
+    def file(self, label: str) -> str:
+        """Return the drawing as a file of its own, in light colours."""
+        style = f"{_LOOK};background:{Colour.PAPER}"
+        return _in_light_colours(self._drawing(one_line(label), xmlns="http://www.w3.org/2000/svg", style=style)) + "\n"
+
+    def _drawing(self, label: str, **attributes: str) -> Markup:
+        parts = [part for _, part in sorted(self._parts, key=lambda each: each[0])]
+        width, height = _short(self.width), _short(self.height)
+        content = Markup("").join([svg_element("title", label), *parts])
+        return svg_element(
+            "svg", content, role="img", width=width, height=height, viewBox=f"0 0 {width} {height}", **attributes
+        )
+
+    def _stroke(self, shape: str, look: Look, hover: str = "", *, is_back: bool = False) -> None:
+        if not shape:
+            return
+        style: dict[str, object] = {"fill": "none", "stroke": look.colour}
+        style |= {} if look.width == 1 else {"stroke-width": look.width}
+        style |= {} if look.alpha == 1 else {"stroke-opacity": look.alpha}
+        style |= {"stroke-dasharray": look.dashes} if look.dashes else {}
+        self._add(_BACK if is_back else _LINE, shape, style, hover)
+
+    def _add(self, layer: int, shape: str, style: Mapping[str, object], hover: str) -> None:
+        drawn = svg_element("path", d=shape, style=_style(style))
+        self._parts.append((layer, _with_hover(drawn, hover)))
 
 
-@cache
-def _settings() -> Any:
-    """Return all settings, so that a user's own matplotlibrc changes nothing."""
-    import matplotlib as mpl  # noqa: PLC0415 -- as above
+def _with_hover(drawn: Markup, hover: str) -> Markup:
+    """Show a text when the pointer is over a part of a drawing."""
+    return svg_element("g", svg_element("title", one_line(hover)) + drawn) if hover else drawn
 
-    settings = {name: value for name, value in mpl.rcParamsDefault.items() if "backend" not in name}
-    texts = ("text.color", "axes.labelcolor", "ytick.labelcolor")
-    return (
-        settings
-        | dict.fromkeys(texts, Colour.INK.value)
-        | {
-            "figure.dpi": INCH,
-            "font.size": TEXT,
-            "text.parse_math": False,
-            "svg.fonttype": "none",
-            "svg.hashsalt": "biasmeter",
-            "path.simplify": False,
-            "grid.color": Colour.FAINT.value,
-            "grid.linewidth": 1.0,
-            "xtick.labelcolor": Colour.SOFT.value,
-            "xtick.major.size": 0.0,
-            "ytick.major.size": 0.0,
-            "xtick.major.pad": 5.0,
-            "ytick.major.pad": 8.0,
-            "lines.solid_capstyle": "round",
-        }
+
+def _path(points: Iterable[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{_short(x)} {_short(y)}" for x, y in points)
+
+
+def _circle(x: float, y: float, radius: float) -> str:
+    """Return the path of a circle, of four curves."""
+    handle = 0.5523 * radius
+    quarters = (
+        ((radius, handle), (handle, radius), (0, radius)),
+        ((-handle, radius), (-radius, handle), (-radius, 0)),
+        ((-radius, -handle), (-handle, -radius), (0, -radius)),
+        ((handle, -radius), (radius, -handle), (radius, 0)),
     )
+    curves = ("C" + " ".join(f"{_short(x + dx)} {_short(y + dy)}" for dx, dy in quarter) for quarter in quarters)
+    return f"M{_short(x + radius)} {_short(y)}{''.join(curves)}z"
 
 
-def to_svg(axes: "Axes", label: str) -> Markup:
-    """Return the canvas as an inline ``<svg>`` with a description; a wide one scrolls within the page."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    out = StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None})
-    return inline_svg(out.getvalue(), one_line(label), _VARIABLES)
+def _short(number: float) -> str:
+    text = f"{number:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def _style(pairs: Mapping[str, object]) -> str:
+    return ";".join(f"{name}:{f'{value:g}' if isinstance(value, float) else value}" for name, value in pairs.items())
 
 
 @cache
@@ -317,9 +341,14 @@ def _light_colours() -> dict[str, str]:
     return {f"var({name})": value for name, value in re.findall(r"(--[a-z0-9-]+): ([^;]+);", light)}
 
 
-def outside_the_page(drawing: Markup) -> str:
-    """Return a drawing with its own colours and a light background, to be shown without the page's style."""
+def _in_light_colours(drawing: Markup) -> str:
     text = str(drawing)
     for variable, value in _light_colours().items():
         text = text.replace(variable, value)
-    return f'<div style="background:{_light_colours()["var(--paper)"]};padding:8px;overflow-x:auto">{text}</div>'
+    return text
+
+
+def outside_the_page(drawing: Markup) -> str:
+    """Return a drawing with its own colours and a light background, to be shown without the page's style."""
+    background = _light_colours()["var(--paper)"]
+    return f'<div style="background:{background};padding:8px;overflow-x:auto">{_in_light_colours(drawing)}</div>'

@@ -14,7 +14,7 @@ from auditor.documents.conditions import InteractionEntry, MissingVarianceShare,
 from auditor.documents.contrasts import AdditivityContrast, AdditivityEntry, SignFlipEntry
 from auditor.documents.estimates import By, ConditionEntry, EstimateEntry
 from auditor.metrics.estimate import FEW_CLUSTERS
-from auditor.report.canvas import SEL, Colour, to_svg
+from auditor.report.canvas import SEL, Colour, Look
 from auditor.report.document import (
     NOT_ASKED,
     NOT_THERE,
@@ -31,8 +31,8 @@ from auditor.report.drawing import (
     open_rows,
     rate_scale,
     rate_text,
+    rows_of,
     scale_top,
-    set_hover,
     write_beside,
 )
 from auditor.report.heat_map import HeatCell, heat_map
@@ -71,13 +71,7 @@ _PAIRS: Final = tuple(f"{first}:{second}" for first, second in combinations(FACT
 _MOST: Final = 72
 _ALL: Final = "all deployments"
 _LINE: Final = 26.0
-_SPREAD: Final[dict[str, Any]] = {
-    "color": Colour.SOFT,
-    "marker": "_",
-    "markersize": 10,
-    "markeredgewidth": 4,
-    "alpha": 0.4,
-}
+_SPREAD: Final = Look(colour=Colour.SOFT, shape="dash", size=10, edge=4, width=4, alpha=0.4)
 
 
 def section(part: AnalysisDocument) -> PageSection | None:
@@ -315,22 +309,22 @@ def interaction_panel(interaction: Sequence[InteractionEntry]) -> Markup | None:
     names = [f"{entry.task}, {entry.sentiment}" for entry, _ in drawn]
     top = scale_top(end for entry, rate in drawn for end in (rate.high, *(_band(entry) or ())))
     key = [(SEL, "pooled"), (_SPREAD, "mean of deployments \N{PLUS-MINUS SIGN} 1 SD")]
-    with open_rows("Selection by task and sentiment", names, _LINE, key=key) as axes:
-        rate_scale(axes, top)
-        for y, (entry, rate) in enumerate(drawn):
-            alpha = 0.14 if entry.sentiment == BASELINE[3] else 0.34
-            (bar,) = axes.barh(y, bar_length(rate), height=0.66, color=Colour.SEL, alpha=alpha)
-            band = _band(entry)
-            spread = f", {percent(band[0])} to {percent(band[1])}" if band else ""
-            pooled = f"{names[y]}: pooled {estimate_text('ber_sel_full', rate)}, n = {entry.n:,}"
-            set_hover(bar, f"{pooled}; {entry.n_deployments} deployments{spread}")
-            if band:
-                axes.hlines(y + 0.2, *band, color=Colour.SOFT, linewidth=4, alpha=0.4)
-            axes.hlines(y - 0.1, rate.low, rate.high, color=Colour.SEL, linewidth=2)
-            if not bounds_only(rate):
-                axes.plot(rate.value, y - 0.1, **SEL)
-            write_beside(axes, y, rate_text(rate))
-        return to_svg(axes, "BER of the selection by task and sentiment, pooled, with the spread over deployments")
+    plot = open_rows("Selection by task and sentiment", names, _LINE, key=key)
+    rate_scale(plot, top)
+    for y, (entry, rate) in enumerate(drawn):
+        alpha = 0.14 if entry.sentiment == BASELINE[3] else 0.34
+        band = _band(entry)
+        spread = f", {percent(band[0])} to {percent(band[1])}" if band else ""
+        pooled = f"{names[y]}: pooled {estimate_text('ber_sel_full', rate)}, n = {entry.n:,}"
+        hover = f"{pooled}; {entry.n_deployments} deployments{spread}"
+        plot.box((0, bar_length(rate)), rows_of(y, 0.66), Colour.SEL, alpha=alpha, hover=hover)
+        if band:
+            plot.across(y + 0.2, *band, _SPREAD)
+        plot.across(y - 0.1, rate.low, rate.high, Look(colour=Colour.SEL, width=2))
+        if not bounds_only(rate):
+            plot.mark(rate.value, y - 0.1, SEL)
+        write_beside(plot, y, rate_text(rate))
+    return plot.svg("BER of the selection by task and sentiment, pooled, with the spread over deployments")
 
 
 def _band(entry: InteractionEntry) -> tuple[float, float] | None:

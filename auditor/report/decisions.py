@@ -9,8 +9,8 @@ from msgspec import UNSET
 
 from auditor.documents.base import Missing
 from auditor.documents.decisions import DecisionGroupEntry, DecisionsDocument, DecisionTableEntry, ImpactRatioEntry
-from auditor.report.canvas import UNION, WIDE, Colour, to_svg
-from auditor.report.drawing import gutter_width, open_rows, set_hover, write_beside
+from auditor.report.canvas import UNION, WIDE, Colour, Look
+from auditor.report.drawing import gutter_width, open_rows, write_beside
 from auditor.report.templates import environment
 from auditor.report.wording import DASH, as_words, join_words, percent
 
@@ -123,15 +123,14 @@ def draw_ratios(table: DecisionTableEntry, threshold: float | None) -> Markup | 
         return None
     names = [name for name, _ in found]
     title = "Ratio to the highest rate"
-    with open_rows(title, names, _LINE, width=WIDE, left=gutter_width(names, WIDE / 3), top=34, right=60) as axes:
-        axes.set_xlim(0, 1)
-        ticks = [0, 0.2, 0.4, 0.6, 0.8, 1]
-        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axes.xaxis.grid(visible=True)
-        if threshold is not None:
-            axes.axvline(threshold, color=Colour.FAIL, linewidth=1)
-        for y, (name, ratio) in enumerate(found):
-            axes.hlines(y, *ratio.interval, color=UNION["color"], linewidth=2, alpha=0.6)
-            axes.plot(ratio.value, y, **UNION)
-            set_hover(write_beside(axes, y, f"{ratio.value:.2f}"), f"{name}: {ratio.value:.2f} {_interval(ratio)}")
-        return to_svg(axes, f"{title}, {table_title(table).lower()}, with simultaneous 95 % intervals")
+    plot = open_rows(title, names, _LINE, width=WIDE, left=gutter_width(names, WIDE / 3), top=34, right=60)
+    plot.set_x(0, 1)
+    ticks = [0, 0.2, 0.4, 0.6, 0.8, 1]
+    plot.ticks_x(ticks, [f"{tick:g}" for tick in ticks])
+    if threshold is not None:
+        plot.rule_x(threshold, Colour.FAIL)
+    for y, (name, ratio) in enumerate(found):
+        plot.across(y, *ratio.interval, Look(colour=UNION.colour, width=2, alpha=0.6))
+        plot.mark(ratio.value, y, UNION)
+        write_beside(plot, y, f"{ratio.value:.2f}", hover=f"{name}: {ratio.value:.2f} {_interval(ratio)}")
+    return plot.svg(f"{title}, {table_title(table).lower()}, with simultaneous 95 % intervals")

@@ -1,7 +1,8 @@
 """Compare the two layers of a response: what a single label hides (BiAxisAudit Table III, Figures 2b and 6)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
@@ -11,23 +12,23 @@ from auditor.documents.estimates import EstimateEntry, GroupEntry, MeanEntry
 from auditor.metrics.divergence import DNI_MAX, IR_MIN
 from auditor.metrics.estimate import ENOUGH_STATEMENTS, FEW_CLUSTERS
 from auditor.metrics.rates import METRICS
-from auditor.report.canvas import ELAB, PANEL, ROW, SEL, UNION, Colour, open_canvas, shorten, to_svg
+from auditor.report.canvas import BOLD, ELAB, PANEL, QUIET, ROW, SEL, UNION, Colour, Look, Plot, TextLook
 from auditor.report.document import NOT_THERE, bounds_only, drawn, misreading_of, pooled_group, readers_refusal
 from auditor.report.drawing import (
     bar_length,
     change_scale,
     change_text,
+    cut_name,
     draw_interval,
     group_name,
-    hover_if_cut,
     join_panels,
     number_marks,
     open_rows,
     panel_title,
     rate_scale,
     rate_text,
+    rows_of,
     scale_top,
-    set_hover,
     write_beside,
 )
 from auditor.report.tables import (
@@ -46,12 +47,9 @@ from auditor.report.tables import (
 from auditor.report.templates import PageSection
 from auditor.report.wording import estimate_text
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 _SIZES: Final = ("responses", "with a selection", "coded on both layers")
 _LINE: Final = 40.0
-_LAYERS: Final[tuple[tuple[str, str, float, dict[str, Any]], ...]] = (
+_LAYERS: Final = (
     ("ber_sel", "selection", -0.19, SEL),
     ("ber_elab", "elaboration", 0.19, ELAB),
 )
@@ -170,30 +168,30 @@ def naive_bars(deployments: Sequence[GroupEntry]) -> Markup | None:
 def _rates(rated: Sequence[tuple[str, Sequence[EstimateEntry]]]) -> Markup:
     top = scale_top(estimate.high for _, estimates in rated for estimate in estimates[:2])
     key = [(SEL, "selection alone"), (ELAB, "elaboration")]
-    with open_rows("Rate of each layer", [name for name, _ in rated], _LINE, key=key) as axes:
-        rate_scale(axes, top)
-        for y, (deployment, estimates) in enumerate(rated):
-            for (name, layer, dy, look), estimate in zip(_LAYERS, estimates, strict=False):
-                bar = axes.barh(y + dy, bar_length(estimate), height=0.3, color=look["color"], alpha=0.25)
-                set_hover(bar[0], f"{deployment}: {layer} {estimate_text(name, estimate)}")
-                draw_interval(axes, y + dy, estimate, look)
-                write_beside(axes, y + dy, rate_text(estimate))
-        return to_svg(axes, "BER of selection and of elaboration by deployment, on responses with both layers")
+    plot = open_rows("Rate of each layer", [name for name, _ in rated], _LINE, key=key)
+    rate_scale(plot, top)
+    for y, (deployment, estimates) in enumerate(rated):
+        for (name, layer, dy, look), estimate in zip(_LAYERS, estimates, strict=False):
+            hover = f"{deployment}: {layer} {estimate_text(name, estimate)}"
+            plot.box((0, bar_length(estimate)), rows_of(y + dy, 0.3), look.colour, alpha=0.25, hover=hover)
+            draw_interval(plot, y + dy, estimate, look)
+            write_beside(plot, y + dy, rate_text(estimate))
+    return plot.svg("BER of selection and of elaboration by deployment, on responses with both layers")
 
 
 def _corrections(corrections: Sequence[tuple[str, EstimateEntry]]) -> Markup:
     reach = scale_top(max(abs(dni.low), abs(dni.high)) for _, dni in corrections)
     names, lines = [name for name, _ in corrections], ["selection minus text"]
-    with open_rows("Difference: DNI", names, _LINE, right=120, lines=lines) as axes:
-        change_scale(axes, reach, wanted=2)
-        for y, (name, dni) in enumerate(corrections):
-            colour, words = _direction(dni)
-            bar = axes.barh(y, bar_length(dni), height=0.34, color=colour, alpha=0.35)
-            set_hover(bar[0], f"{name}: DNI {estimate_text('dni', dni)}, {words}")
-            draw_interval(axes, y, dni, {**UNION, "color": colour})
-            write_beside(axes, y, change_text(dni), dy=8, weight="bold")
-            write_beside(axes, y, words, dy=-8, color=Colour.SOFT)
-        return to_svg(axes, "DNI by deployment: how far selection alone over- or under-estimates")
+    plot = open_rows("Difference: DNI", names, _LINE, right=120, lines=lines)
+    change_scale(plot, reach, wanted=2)
+    for y, (name, dni) in enumerate(corrections):
+        colour, words = _direction(dni)
+        hover = f"{name}: DNI {estimate_text('dni', dni)}, {words}"
+        plot.box((0, bar_length(dni)), rows_of(y, 0.34), colour, alpha=0.35, hover=hover)
+        draw_interval(plot, y, dni, replace(UNION, colour=colour))
+        write_beside(plot, y, change_text(dni), BOLD, dy=-8)
+        write_beside(plot, y, words, QUIET, dy=8)
+    return plot.svg("DNI by deployment: how far selection alone over- or under-estimates")
 
 
 def _direction(dni: EstimateEntry) -> tuple[Colour, str]:
@@ -233,62 +231,64 @@ class _Placed(NamedTuple):
 def _map(placed: Sequence[_Placed]) -> Markup:
     top = scale_top([1.6 * IR_MIN, *(one.ir.high for one in placed)])
     reach = scale_top([4 * DNI_MAX, *(abs(side) for one in placed for side in (one.dni.low, one.dni.high))])
-    with open_canvas(PANEL, _HEIGHT, left=60, right=20, top=36, bottom=46) as axes:
-        panel_title(axes, "DNI, pp: selection minus text")
-        rate_scale(axes, top)
-        change_scale(axes, reach, along="y")
-        axes.set_xlabel("IR: the layers disagree", color=Colour.SOFT, labelpad=5)
-        _zones(axes, top, reach)
-        _points(axes, placed)
-        return to_svg(axes, "IR and DNI by deployment, over the zones reliable, over, under and cancellation trap")
+    plot = Plot(PANEL, _HEIGHT, left=60, right=20, top=36, bottom=46)
+    panel_title(plot, "DNI, pp: selection minus text")
+    rate_scale(plot, top)
+    change_scale(plot, reach, along="y")
+    plot.label_x("IR: the layers disagree")
+    _zones(plot, top, reach)
+    _points(plot, placed)
+    return plot.svg("IR and DNI by deployment, over the zones reliable, over, under and cancellation trap")
 
 
-def _zones(axes: "Axes", top: float, reach: float) -> None:
+def _zones(plot: Plot, top: float, reach: float) -> None:
     """Shade the zones and name them; where |DNI| would exceed IR, which cannot be, nothing is shaded."""
     bend, corner = min(top, reach), min(IR_MIN, reach)
-    axes.fill([0, corner, IR_MIN, IR_MIN, corner], [0, corner, corner, -corner, -corner], color=Colour.ELAB, alpha=0.16)
+    plot.area([0, corner, IR_MIN, IR_MIN, corner], [0, corner, corner, -corner, -corner], Colour.ELAB, alpha=0.16)
     for colour, sign in ((Colour.OVER, 1), (Colour.UNDER, -1)):
         x, y = (IR_MIN, IR_MIN, corner, bend, top, top), (DNI_MAX, corner, corner, bend, bend, DNI_MAX)
-        axes.fill(x, [sign * each for each in y], color=colour, alpha=0.16)
-    axes.fill_between([IR_MIN, top], -DNI_MAX, DNI_MAX, color=Colour.FAIL, alpha=0.22)
+        plot.area(x, [sign * each for each in y], colour, alpha=0.16)
+    plot.box((IR_MIN, top), (-DNI_MAX, DNI_MAX), Colour.FAIL, alpha=0.22)
+    right = TextLook(anchor="end", colour=Colour.SOFT)
     names = (
-        (0, reach, 4, -9, "left", f"reliable: IR under {100 * IR_MIN:g} %", Colour.SOFT),
-        (top, reach, -4, -9, "right", "over-estimates", Colour.SOFT),
-        (top, -reach, -4, 9, "right", "under-estimates", Colour.SOFT),
-        (top, -DNI_MAX, -4, -9, "right", "cancellation trap", Colour.FAIL),
+        (0, reach, 4, 9, f"reliable: IR under {100 * IR_MIN:g} %", QUIET),
+        (top, reach, -4, 9, "over-estimates", right),
+        (top, -reach, -4, -9, "under-estimates", right),
+        (top, -DNI_MAX, -4, 9, "cancellation trap", replace(right, colour=Colour.FAIL)),
     )
-    for x_at, y_at, dx, dy, side, name, colour in names:
-        axes.annotate(name, (x_at, y_at), (dx, dy), textcoords="offset points", ha=side, va="center", color=colour)
+    for x_at, y_at, dx, dy, name, look in names:
+        left, middle = plot.at(x_at, y_at)
+        plot.write(left + dx, middle + dy, name, look)
 
 
-def _points(axes: "Axes", placed: Sequence[_Placed]) -> None:
+def _points(plot: Plot, placed: Sequence[_Placed]) -> None:
     marks = []
     for name, ir, dni, sel in placed:
         size = _DOT + (_GROWTH * sel.value if isinstance(sel, EstimateEntry) else 0)
-        axes.hlines(dni.value, ir.low, ir.high, color=Colour.ACCENT, linewidth=1.4, alpha=0.7)
-        axes.vlines(ir.value, dni.low, dni.high, color=Colour.ACCENT, linewidth=1.4, alpha=0.7)
-        look: dict[str, Any] = {"color": Colour.ACCENT, "markersize": size, "markeredgecolor": Colour.PAPER}
+        whisker = Look(colour=Colour.ACCENT, width=1.4, alpha=0.7)
+        plot.across(dni.value, ir.low, ir.high, whisker)
+        plot.line((ir.value, ir.value), (dni.low, dni.high), whisker)
         alpha = 0.0 if bounds_only(ir) or bounds_only(dni) else 0.8
-        (dot,) = axes.plot(ir.value, dni.value, "o", alpha=alpha, **look)
-        set_hover(dot, f"{name}: IR {estimate_text('ir', ir)}, DNI {estimate_text('dni', dni)}")
+        look = Look(colour=Colour.ACCENT, shape="circle", size=size, edge=1, rim=Colour.PAPER, alpha=alpha)
+        plot.mark(ir.value, dni.value, look, f"{name}: IR {estimate_text('ir', ir)}, DNI {estimate_text('dni', dni)}")
         marks.append((ir.value, dni.value, size))
-    number_marks(axes, marks)
+    number_marks(plot, marks)
 
 
 def _key(placed: Sequence[_Placed]) -> Markup:
     """List the numbers of the map, with what they stand for."""
     columns = (PANEL - 200, PANEL - 100, PANEL)
     height = 28 + ROW * len(placed)
-    with open_canvas(PANEL, height) as axes:
-        axes.set(xlim=(0, PANEL), ylim=(height, 0))
-        panel_title(axes, "Deployments")
-        for x, name in zip(columns, ("IR, %", "DNI, pp", "sel, %"), strict=True):
-            axes.text(x, 12, name, ha="right", color=Colour.SOFT)
-        for index, one in enumerate(placed):
-            y = 38 + ROW * index
-            axes.text(14, y, str(index + 1), ha="right", weight="bold")
-            hover_if_cut(axes.text(22, y, shorten(one.name, PANEL - 300)), one.name)
-            values = rate_text(one.ir), change_text(one.dni), rate_text(one.sel)
-            for x, value in zip(columns, values, strict=True):
-                axes.text(x, y, value, ha="right")
-        return to_svg(axes, "The deployments of the map")
+    plot = Plot(PANEL, height)
+    panel_title(plot, "Deployments")
+    for x, name in zip(columns, ("IR, %", "DNI, pp", "sel, %"), strict=True):
+        plot.write(x, 8, name, TextLook(anchor="end", colour=Colour.SOFT))
+    for index, one in enumerate(placed):
+        y = 33 + ROW * index
+        shown, full = cut_name(one.name, PANEL - 300)
+        plot.write(14, y, str(index + 1), TextLook(anchor="end", is_bold=True))
+        plot.write(22, y, shown, hover=full)
+        values = rate_text(one.ir), change_text(one.dni), rate_text(one.sel)
+        for x, value in zip(columns, values, strict=True):
+            plot.write(x, y, value, TextLook(anchor="end"))
+    return plot.svg("The deployments of the map")

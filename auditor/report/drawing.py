@@ -1,35 +1,17 @@
 """Draw the elements that figures share: named rows, scales, intervals, legends, numbers beside marks."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from math import ceil, cos, floor, hypot, log10, pi, sin
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Sequence
+from math import cos, hypot, pi, sin
+from typing import Final, Literal
 
 from markupsafe import Markup
 
 from auditor.documents.base import Missing
 from auditor.documents.estimates import BoundedEntry, By
-from auditor.report.canvas import (
-    HEAD,
-    HOVER,
-    INCH,
-    PANEL,
-    ROW,
-    TEXT,
-    Colour,
-    one_line,
-    open_canvas,
-    shorten,
-    text_width,
-    to_svg,
-)
+from auditor.report.canvas import HEAD, PANEL, PLAIN, QUIET, ROW, Look, Plot, TextLook
 from auditor.report.document import bounds_only
+from auditor.report.svg import TEXT, round_ticks, shorten, text_width
 from auditor.report.wording import DASH, percent, signed
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.text import Text
 
 #: The names of the rates in headings.
 RATES: Final = {
@@ -73,40 +55,28 @@ def join_panels(panels: Iterable[Markup]) -> Markup:
     return Markup("\n").join(panels)
 
 
-def set_hover(artist: "Artist", text: str) -> None:
-    """Show ``text`` when the pointer is over a part of a drawing."""
-    artist.set_gid(f"{HOVER}{one_line(text)}")
+def cut_name(name: str, room: float, size: float = TEXT) -> tuple[str, str]:
+    """Cut a name to ``room`` pixels, and return it with what is shown when the pointer is over it: the full name."""
+    shown = shorten(name, room, size)
+    return shown, "" if shown == name else name
 
 
-def hover_if_cut(text: "Text", name: str) -> None:
-    """Show the full name when the pointer is over a shortened one."""
-    if text.get_text() != name:
-        set_hover(text, name)
-
-
-def panel_title(axes: "Axes", title: str, *lines: str, aside: str = "") -> None:
+def panel_title(plot: Plot, title: str, *lines: str, aside: str = "") -> None:
     """Write a panel's heading from the sheet's left edge, lines under it, and what the numbers beside the plot are."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    width, height = figure.bbox.width, figure.bbox.height
-    hover_if_cut(figure.text(0, 1 - 13 / height, shorten(title, width, HEAD), size=HEAD, weight="bold"), title)
+    shown, full = cut_name(title, plot.width, HEAD)
+    plot.write(0, 8, shown, TextLook(is_bold=True, size=HEAD), full)
     for index, line in enumerate(lines):
-        figure.text(0, 1 - (33 + 17 * index) / height, shorten(line, width), color=Colour.SOFT)
+        plot.write(0, 28.5 + 17 * index, shorten(line, plot.width), QUIET)
     if aside:
-        x = (axes.bbox.x1 + _BESIDE) / width
-        figure.text(x, 1 - (13 + 17 * len(lines)) / height, aside, color=Colour.SOFT)
+        plot.write(plot.right + _BESIDE, 8.5 + 17 * len(lines), aside, QUIET)
 
 
-def marker_key(axes: "Axes", marks: Sequence[tuple[Mapping[str, Any], str]], *, y: float = 34) -> None:
+def marker_key(plot: Plot, marks: Sequence[tuple[Look, str]], *, y: float = 34) -> None:
     """Name marks on one line, ``y`` pixels from the sheet's upper edge."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    inches = figure.dpi_scale_trans
-    width, height = figure.bbox.width, figure.bbox.height
     x = 0.0
     for look, name in marks:
-        axes.plot((x + 5) / INCH, (height - y) / INCH, transform=inches, **look)
-        figure.text((x + 14) / width, 1 - y / height, name, va="center_baseline", color=Colour.SOFT)
+        plot.mark_at(x + 5, y, look)
+        plot.write(x + 14, y, name, QUIET)
         x += text_width(name) + 30
 
 
@@ -115,21 +85,27 @@ def gutter_width(names: Iterable[str], most: float = 190.0) -> float:
     return min(most, 24 + max((text_width(name) for name in names), default=0.0))
 
 
-def name_rows(axes: "Axes", names: Sequence[str], *, bold: Iterable[int] = ()) -> None:
-    """Label the rows of a plot, the first on top; names that do not fit are shortened."""
-    room = float(axes.bbox.x0) - 8
+def name_rows(plot: Plot, names: Sequence[str], *, bold: Iterable[int] = (), dy: float = 0) -> None:
+    """Label the rows of a plot, the first on top; names that do not fit are shortened.
+
+    Parameters
+    ----------
+    plot, names
+        A row for each name.
+    bold
+        Rows whose names stand out.
+    dy
+        Pixels by which names stand below the middle of their row.
+    """
     strong = set(bold)
-    shown = [shorten(name, room, TEXT * _BOLD if place in strong else TEXT) for place, name in enumerate(names)]
-    axes.set_yticks(range(len(names)), shown)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    labels = axes.get_yticklabels()
-    for index in strong:
-        labels[index].set_fontweight("bold")
-    for label, name in zip(labels, names, strict=True):
-        hover_if_cut(label, name)
+    plot.set_y(len(names) - 0.5, -0.5)
+    for place, name in enumerate(names):
+        is_bold = place in strong
+        shown, full = cut_name(name, plot.left - 8, TEXT * _BOLD if is_bold else TEXT)
+        _, y = plot.at(0, place)
+        plot.write(plot.left - 8, y + dy, shown, TextLook(anchor="end", is_bold=is_bold), full)
 
 
-@contextmanager
 def open_rows(
     title: str,
     names: Sequence[str],
@@ -137,11 +113,11 @@ def open_rows(
     *,
     lines: Sequence[str] = (),
     aside: str = "",
-    key: Sequence[tuple[Mapping[str, Any], str]] = (),
+    key: Sequence[tuple[Look, str]] = (),
     bold: Iterable[int] = (),
     **sheet: float,
-) -> "Iterator[Axes]":
-    """Open a panel with a heading and one named row for each of ``names``.
+) -> Plot:
+    """Make a panel with a heading and one named row for each of ``names``.
 
     Parameters
     ----------
@@ -154,41 +130,51 @@ def open_rows(
     key
         Marks with their names, as ``marker_key`` draws them.
     sheet
-        ``width``, and the edges as ``open_canvas`` has them. At the left the names have their room by default.
+        ``width``; ``dy`` of the names; and the edges as ``Plot`` has them. At the left the names have their room by
+        default.
     """
     edges = {"left": gutter_width(names), "right": 52.0, "top": 54.0, "bottom": 28.0} | sheet
+    dy = edges.pop("dy", 0.0)
     width, height = edges.pop("width", PANEL), edges["top"] + line * len(names) + edges["bottom"]
-    with open_canvas(width, height, **edges) as axes:
-        panel_title(axes, title, *lines, aside=aside)
-        if key:
-            marker_key(axes, key)
-        name_rows(axes, names, bold=bold)
-        yield axes
+    plot = Plot(width, height, **edges)
+    panel_title(plot, title, *lines, aside=aside)
+    marker_key(plot, key)
+    name_rows(plot, names, bold=bold, dy=dy)
+    return plot
 
 
-def rate_scale(axes: "Axes", top: float, *, wanted: int = 4, along: str = "x") -> None:
+def rows_of(y: float, height: float) -> tuple[float, float]:
+    """Return the ends of a bar about a row."""
+    return y - height / 2, y + height / 2
+
+
+def rate_scale(plot: Plot, top: float, *, wanted: int = 4, along: Literal["x", "y"] = "x") -> None:
     """Scale x (or y) as a rate from 0 to ``top``, with lines at round percents."""
     ticks = round_ticks(0, top, wanted)
     digits = _digits(ticks)
     names = [f"{100 * tick:.{digits}f}" for tick in ticks[:-1]]
-    _scale(axes, along, (0, top), ticks, [*names, percent(ticks[-1], digits)])
+    _scale(plot, along, (0, top), ticks, [*names, percent(ticks[-1], digits)])
 
 
-def change_scale(axes: "Axes", reach: float, *, wanted: int = 4, along: str = "x") -> None:
+def change_scale(plot: Plot, reach: float, *, wanted: int = 4, along: Literal["x", "y"] = "x") -> None:
     """Scale x (or y) as a signed difference within ``reach``, with lines at round points and one at 0."""
     ticks = round_ticks(-reach, reach, wanted)
     digits = _digits(ticks)
     names = [signed(tick, digits) if tick else "0" for tick in ticks]
-    _scale(axes, along, (-reach, reach), ticks, [*names[:-1], f"{names[-1]} pp"])
-    line = axes.axvline if along == "x" else axes.axhline
-    line(0, color=Colour.SOFT, linewidth=1, zorder=0.8)
+    _scale(plot, along, (-reach, reach), ticks, [*names[:-1], f"{names[-1]} pp"])
+    rule = plot.rule_x if along == "x" else plot.rule_y
+    rule(0, is_back=True)
 
 
-def _scale(axes: "Axes", along: str, ends: tuple[float, float], ticks: Sequence[float], names: Sequence[str]) -> None:
-    axes.set(**{f"{along}lim": ends})
-    axis = axes.xaxis if along == "x" else axes.yaxis
-    axis.set_ticks(ticks, names)
-    axis.grid(visible=True)
+def _scale(
+    plot: Plot, along: Literal["x", "y"], ends: tuple[float, float], ticks: Sequence[float], names: Sequence[str]
+) -> None:
+    if along == "x":
+        plot.set_x(*ends)
+        plot.ticks_x(ticks, names)
+    else:
+        plot.set_y(*ends)
+        plot.ticks_y(ticks, names)
 
 
 def _digits(ticks: Sequence[float]) -> int:
@@ -196,42 +182,24 @@ def _digits(ticks: Sequence[float]) -> int:
     return next((n for n in (0, 1) if all(abs(round(100 * tick, n) - 100 * tick) < 1e-9 for tick in ticks)), 2)
 
 
-def round_ticks(low: float, high: float, wanted: int) -> list[float]:
-    """Choose round values within a scale, at most ``wanted`` steps of them.
-
-    >>> round_ticks(0, 0.9, 4), round_ticks(-0.2, 0.2, 2)
-    ([0.0, 0.25, 0.5, 0.75], [-0.2, 0.0, 0.2])
-    """
-    rough = (high - low) / wanted
-    power = 10.0 ** floor(log10(rough))
-    step = next(each * power for each in (1, 2, 2.5, 5, 10) if each * power >= rough * (1 - 1e-9))
-    first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
-    return [round(step * place, 10) + 0.0 for place in range(first, last + 1)]
-
-
-def draw_interval(axes: "Axes", y: float, estimate: BoundedEntry, look: Mapping[str, Any]) -> None:
+def draw_interval(plot: Plot, y: float, estimate: BoundedEntry, look: Look) -> None:
     """Draw an interval, and its value unless only the bounds are reliable."""
-    axes.hlines(y, estimate.low, estimate.high, color=look["color"], linewidth=2, alpha=0.6)
+    plot.across(y, estimate.low, estimate.high, Look(colour=look.colour, width=2, alpha=0.6))
     if not bounds_only(estimate):
-        axes.plot(estimate.value, y, **look)
+        plot.mark(estimate.value, y, look)
 
 
-def write_beside(axes: "Axes", y: float, text: str, *, dx: float = 0, dy: float = 0, **look: Any) -> "Text":
-    """Write at the right of a plot, on a row."""
-    return axes.annotate(
-        text,
-        (1, y),
-        xycoords=("axes fraction", "data"),
-        xytext=(_BESIDE + dx, dy),
-        textcoords="offset points",
-        va="center_baseline",
-        **look,
-    )
+def write_beside(
+    plot: Plot, y: float, text: str, look: TextLook = PLAIN, hover: str = "", *, dx: float = 0, dy: float = 0
+) -> None:
+    """Write at the right of a plot, on a row or some pixels below it."""
+    _, middle = plot.at(0, y)
+    plot.write(plot.right + _BESIDE + dx, middle + dy, text, look, hover)
 
 
-def write_reason(axes: "Axes", y: float, name: str, missing: Missing) -> None:
+def write_reason(plot: Plot, y: float, name: str, missing: Missing) -> None:
     """Write a dash at the right of a plot, with the reason on hover."""
-    set_hover(write_beside(axes, y, DASH, color=Colour.SOFT), f"{name}: {missing.missing}" if name else missing.missing)
+    write_beside(plot, y, DASH, QUIET, f"{name}: {missing.missing}" if name else missing.missing)
 
 
 def rate_text(estimate: BoundedEntry | Missing) -> str:
@@ -265,31 +233,26 @@ def bar_length(estimate: BoundedEntry) -> float:
     return 0.0 if bounds_only(estimate) else estimate.value
 
 
-def draw_legend(entries: Sequence[tuple[Mapping[str, Any], str]]) -> Markup:
+def draw_legend(entries: Sequence[tuple[Look, str]]) -> Markup:
     """Draw a panel that names marks: how each looks as a line of the plot, and its name."""
-    height = ROW * len(entries) + 6
-    with open_canvas(PANEL, height) as axes:
-        axes.set(xlim=(0, PANEL), ylim=(height, 0))
-        for index, (look, name) in enumerate(entries):
-            y = 12 + ROW * index
-            axes.plot([2, 15, 28], [y, y, y], markevery=[1], **look)
-            hover_if_cut(axes.text(36, y, shorten(name, PANEL - 40), va="center_baseline"), name)
-        return to_svg(axes, "Legend")
+    plot = Plot(PANEL, ROW * len(entries) + 6)
+    for index, (look, name) in enumerate(entries):
+        y = 12 + ROW * index
+        plot.line((2, 28), (y, y), look)
+        plot.mark(15, y, look)
+        shown, full = cut_name(name, PANEL - 40)
+        plot.write(36, y, shown, hover=full)
+    return plot.svg("Legend")
 
 
-def number_marks(axes: "Axes", marks: Sequence[Mark]) -> None:
+def number_marks(plot: Plot, marks: Sequence[Mark]) -> None:
     """Write numbers from 1 beside marks, each where most space is free."""
-    places = [_pixels(axes, mark) for mark in marks]
+    places = [plot.at(x, y) for x, y, _ in marks]
     taken: list[_Point] = []
     for index, (place, mark) in enumerate(zip(places, marks, strict=True)):
         others = [*places[:index], *places[index + 1 :], *taken]
         taken.append(_roomiest(place, mark[2] / 2 + _AWAY, others))
-        axes.annotate(str(index + 1), taken[-1], xycoords="figure pixels", ha="center", va="center", weight="bold")
-
-
-def _pixels(axes: "Axes", mark: Mark) -> _Point:
-    x, y = axes.transData.transform(mark[:2])
-    return float(x), float(y)
+        plot.write(*taken[-1], str(index + 1), TextLook(anchor="middle", is_bold=True))
 
 
 def _roomiest(place: _Point, away: float, others: Sequence[_Point]) -> _Point:

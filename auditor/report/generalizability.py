@@ -1,7 +1,8 @@
 """Show how far the union rate depends on the templates drawn: variance components, contrasts, rates by template."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import Any, Final
 
 from markupsafe import Markup
 
@@ -13,7 +14,7 @@ from auditor.documents.generalizability import (
     GeneralizabilityEntry,
     TemplateContrast,
 )
-from auditor.report.canvas import UNION, Colour, to_svg
+from auditor.report.canvas import QUIET, UNION, Colour, Look, Plot
 from auditor.report.document import deployment_names, known, reason
 from auditor.report.drawing import (
     group_name,
@@ -22,7 +23,6 @@ from auditor.report.drawing import (
     open_rows,
     rate_scale,
     scale_top,
-    set_hover,
     write_beside,
 )
 from auditor.report.tables import (
@@ -40,9 +40,6 @@ from auditor.report.tables import (
 )
 from auditor.report.templates import PageSection
 from auditor.report.wording import TIMES, condition_order, condition_text, percent, points
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _UNION: Final = "ber_union_full"
 _LINE: Final = 24.0
@@ -144,20 +141,20 @@ def template_dots(conditions: Sequence[ConditionTemplates]) -> Markup | None:
     names = [condition_text(each.condition) for each in ordered]
     top = scale_top(rate.high for each in ordered for rate in each.templates)
     left = gutter_width(names, 220)
-    with open_rows("Union rate by template", names, _LINE, left=left, right=70, aside="SD") as axes:
-        rate_scale(axes, top)
-        for y, each in enumerate(ordered):
-            _row(axes, y, names[y], each)
-        return join_panels([to_svg(axes, "Union rate of each template, by condition")])
+    plot = open_rows("Union rate by template", names, _LINE, left=left, right=70, aside="SD")
+    rate_scale(plot, top)
+    for y, each in enumerate(ordered):
+        _row(plot, y, names[y], each)
+    return join_panels([plot.svg("Union rate of each template, by condition")])
 
 
-def _row(axes: "Axes", y: int, name: str, entry: ConditionTemplates) -> None:
+def _row(plot: Plot, y: int, name: str, entry: ConditionTemplates) -> None:
     many = len(entry.templates)
     for place, rate in enumerate(entry.templates):
         at = y + (_SPREAD * (2 * place / (many - 1) - 1) if many > 1 else 0)
-        axes.hlines(at, rate.low, rate.high, color=Colour.SOFT, linewidth=0.7, alpha=0.5)
-        (dot,) = axes.plot(rate.value, at, color=UNION["color"], marker="o", markersize=2.8, markeredgewidth=0)
+        plot.across(at, rate.low, rate.high, Look(colour=Colour.SOFT, width=0.7, alpha=0.5))
         interval = f"[{percent(rate.low)}, {percent(rate.high)}]"
-        set_hover(dot, f"{name}, {rate.template}: {percent(rate.value)} {interval}, n = {rate.n:,}")
+        hover = f"{name}, {rate.template}: {percent(rate.value)} {interval}, n = {rate.n:,}"
+        plot.mark(rate.value, at, replace(UNION, size=2.8), hover)
     text = "one" if isinstance(entry.sd, Missing) else f"{100 * entry.sd:.1f} pp"
-    write_beside(axes, y, text, color=Colour.SOFT)
+    write_beside(plot, y, text, QUIET)

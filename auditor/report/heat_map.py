@@ -3,15 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import cos, pi
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from markupsafe import Markup
 
-from auditor.report.canvas import PANEL, ROW, WIDE, Colour, open_canvas, shorten, text_width, to_svg
-from auditor.report.drawing import gutter_width, hover_if_cut, join_panels, name_rows, panel_title, set_hover
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from auditor.report.canvas import PANEL, ROW, WIDE, Colour, Look, Plot, TextLook
+from auditor.report.drawing import cut_name, gutter_width, join_panels, name_rows, panel_title
+from auditor.report.svg import text_width
 
 _CELL: Final = 48.0
 #: Names of columns stand at this angle, and take at most so many pixels.
@@ -78,47 +76,35 @@ def _panel(
     slant = min(_NAME, max(text_width(name) for name in columns)) * cos(pi * _ANGLE / 180)
     top, right = 34 + 17 * len(lines) + slant, slant
     width = max(_CELL, (PANEL - left - right) / len(columns))
-    with open_canvas(
+    plot = Plot(
         left + width * len(columns) + right, top + ROW * len(names) + 4, left=left, right=right, top=top, bottom=4
-    ) as axes:
-        panel_title(axes, title, *lines)
-        name_rows(axes, names)
-        axes.set_xlim(-0.5, len(columns) - 0.5)
-        for x, column in enumerate(columns):
-            _column(axes, x, column)
-            for y, name in enumerate(names):
-                found = cell(name, column)
-                if found is not None:
-                    _draw(axes, x, y, found)
-        return to_svg(axes, title)
-
-
-def _column(axes: "Axes", x: int, name: str) -> None:
-    text = axes.annotate(
-        shorten(name, _NAME),
-        (x, 1),
-        (-2, 6),
-        ("data", "axes fraction"),
-        "offset points",
-        rotation=_ANGLE,
-        rotation_mode="anchor",
     )
-    hover_if_cut(text, name)
+    panel_title(plot, title, *lines)
+    name_rows(plot, names)
+    plot.set_x(-0.5, len(columns) - 0.5)
+    for x, column in enumerate(columns):
+        _column(plot, x, column)
+        for y, name in enumerate(names):
+            found = cell(name, column)
+            if found is not None:
+                _draw(plot, x, y, found)
+    return plot.svg(title)
 
 
-def _draw(axes: "Axes", x: int, y: int, cell: HeatCell) -> None:
+def _column(plot: Plot, x: int, name: str) -> None:
+    shown, full = cut_name(name, _NAME)
+    left, _ = plot.at(x, 0)
+    plot.write(left - 2, plot.top - 10, shown, TextLook(angle=_ANGLE), full)
+
+
+def _draw(plot: Plot, x: int, y: int, cell: HeatCell) -> None:
     left, right, top, bottom = x - 0.48, x + 0.48, y - _SIDE, y + _SIDE
-    (shade,) = axes.fill(
-        [left, right, right, left],
-        [top, top, bottom, bottom],
-        color=cell.colour if cell.strength else Colour.PANEL,
-        alpha=_STRONGEST * cell.strength if cell.strength else 1,
-        linewidth=0,
-    )
-    set_hover(shade, cell.hover)
+    colour = cell.colour if cell.strength else Colour.PANEL
+    alpha = _STRONGEST * cell.strength if cell.strength else 1.0
+    plot.box((left, right), (top, bottom), colour, alpha=alpha, hover=cell.hover)
     if cell.hatched:
         for start in (-0.48, -0.24, 0.0, 0.24):
-            axes.plot([x + start, x + start + 0.24], [bottom, top], color=Colour.INK, linewidth=0.6, alpha=0.45)
+            plot.line((x + start, x + start + 0.24), (bottom, top), Look(colour=Colour.INK, width=0.6, alpha=0.45))
     if cell.flipped:
-        axes.fill([right - 0.15, right, right], [top, top, top + 0.32], color=Colour.INK, linewidth=0)
-    axes.text(x, y, cell.text, ha="center", va="center")
+        plot.area((right - 0.15, right, right), (top, top, top + 0.32), Colour.INK)
+    plot.text(x, y, cell.text, TextLook(anchor="middle"))

@@ -1,6 +1,7 @@
 """Show how far judges agree, and whether one judge determines the results (BiAxisAudit Figure 4, section V-A)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -21,7 +22,7 @@ from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.base import Missing
 from auditor.documents.conditions import QeFoldEntry, VendorEntry
 from auditor.documents.estimates import FoldEntry, GroupEntry
-from auditor.report.canvas import ELAB, PANEL, Colour, open_canvas, to_svg
+from auditor.report.canvas import ELAB, PANEL, Colour, Look, Plot
 from auditor.report.document import MOST_DRAWN, known
 from auditor.report.drawing import (
     gutter_width,
@@ -29,10 +30,9 @@ from auditor.report.drawing import (
     number_marks,
     open_rows,
     panel_title,
-    round_ticks,
-    set_hover,
     write_beside,
 )
+from auditor.report.svg import round_ticks
 from auditor.report.tables import (
     ReportTable,
     TableCell,
@@ -56,15 +56,9 @@ SUBSTANTIAL: Final = 0.61
 _LINE: Final = 28.0
 _HEIGHT: Final = 300.0
 _DOT: Final = 7.0
-_POOLED: Final[dict[str, Any]] = {**ELAB, "markersize": _DOT}
-_OWN: Final[dict[str, Any]] = {"color": Colour.SOFT, "marker": "o", "markersize": 3.8, "markeredgewidth": 0}
-_BAND: Final[dict[str, Any]] = {
-    "color": Colour.ELAB,
-    "marker": "s",
-    "markersize": 9,
-    "markeredgewidth": 0,
-    "alpha": 0.2,
-}
+_POOLED: Final = replace(ELAB, size=_DOT)
+_OWN: Final = Look(colour=Colour.SOFT, shape="circle", size=3.8)
+_BAND: Final = Look(colour=Colour.ELAB, shape="square", size=9, alpha=0.26)
 _TICKS: Final = (-0.5, 0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 #: Values of one layer by judge and deployment; the pooled one has no deployment.
 _Kappas = Mapping[tuple[str, str | None], float]
@@ -242,42 +236,46 @@ def _lines(judges: Sequence[str], elab: _Kappas, n_numbered: int) -> Markup:
     low = min(0.0, *elab.values())
     key = [(ELAB, "all deployments"), (_OWN, "one"), (_BAND, f"from {SUBSTANTIAL}: substantial")]
     left = gutter_width(names)
-    with open_rows("Agreement on the elaboration", names, _LINE, left=left, bottom=46, key=key) as axes:
-        axes.set_xlim(low, 1)
-        axes.set_xticks(*_ticks(low))
-        axes.set_xlabel("mean κ with the others", color=Colour.SOFT)
-        axes.grid(axis="x")
-        axes.axvspan(SUBSTANTIAL, 1, color=Colour.ELAB, alpha=0.13, linewidth=0)
-        for (judge, deployment), value in elab.items():
-            y = judges.index(judge)
-            if deployment is not None:
-                set_hover(axes.plot(value, y, **_OWN)[0], f"{judge}, {deployment}: κ {value:.3f}")
-        for y, judge in enumerate(judges):
-            set_hover(axes.plot(elab[judge, None], y, **_POOLED)[0], f"{judge}: κ {elab[judge, None]:.3f}")
-            write_beside(axes, y, f"{elab[judge, None]:.3f}")
-        return to_svg(axes, "Mean kappa of each judge with the others on the elaboration, pooled and by deployment")
+    plot = open_rows("Agreement on the elaboration", names, _LINE, left=left, bottom=46, key=key)
+    plot.set_x(low, 1)
+    plot.ticks_x(*_ticks(low))
+    plot.label_x("mean κ with the others")
+    plot.box((SUBSTANTIAL, 1), (len(judges) - 0.5, -0.5), Colour.ELAB, alpha=0.13)
+    for (judge, deployment), value in elab.items():
+        y = judges.index(judge)
+        if deployment is not None:
+            plot.mark(value, y, _OWN, f"{judge}, {deployment}: κ {value:.3f}")
+    for y, judge in enumerate(judges):
+        plot.mark(elab[judge, None], y, _POOLED, f"{judge}: κ {elab[judge, None]:.3f}")
+        write_beside(plot, y, f"{elab[judge, None]:.3f}")
+    return plot.svg("Mean kappa of each judge with the others on the elaboration, pooled and by deployment")
 
 
 def _plane(judges: Sequence[str], sel: _Kappas, elab: _Kappas) -> Markup:
     """Draw both layers' kappas, each as far as it reaches."""
-    with open_canvas(PANEL, _HEIGHT, left=56, right=16, top=34, bottom=46) as axes:
-        panel_title(axes, "κ of the elaboration and of the selection")
-        axes.set_xlabel("κ, selection", color=Colour.SOFT)
-        for axis, layer in ((axes.xaxis, sel), (axes.yaxis, elab)):
-            values = [layer[judge, None] for judge in judges]
-            ends = min(values) - 0.04, min(1.0, max(values) + 0.04)
-            (axes.set_xlim if axis is axes.xaxis else axes.set_ylim)(ends)
-            ticks = round_ticks(*ends, 4)
-            axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
-            axis.grid(visible=True)
-        top = axes.get_ylim()[1]
-        if top > SUBSTANTIAL:
-            axes.axhspan(max(SUBSTANTIAL, axes.get_ylim()[0]), top, color=Colour.ELAB, alpha=0.13, linewidth=0)
-        for judge in judges:
-            x, y = sel[judge, None], elab[judge, None]
-            set_hover(axes.plot(x, y, **_POOLED)[0], f"{judge}: κ {x:.3f} on the selection, {y:.3f} on the elaboration")
-        number_marks(axes, [(sel[judge, None], elab[judge, None], _DOT) for judge in judges])
-        return to_svg(axes, "Mean kappa of each judge with the others on the selection and on the elaboration")
+    plot = Plot(PANEL, _HEIGHT, left=56, right=16, top=34, bottom=46)
+    panel_title(plot, "κ of the elaboration and of the selection")
+    plot.label_x("κ, selection")
+    left, right = _ends(sel[judge, None] for judge in judges)
+    foot, top = _ends(elab[judge, None] for judge in judges)
+    plot.set_x(left, right)
+    plot.set_y(foot, top)
+    across, up = round_ticks(left, right, 4), round_ticks(foot, top, 4)
+    plot.ticks_x(across, [f"{tick:g}" for tick in across])
+    plot.ticks_y(up, [f"{tick:g}" for tick in up])
+    if top > SUBSTANTIAL:
+        plot.box((left, right), (max(SUBSTANTIAL, foot), top), Colour.ELAB, alpha=0.13)
+    for judge in judges:
+        x, y = sel[judge, None], elab[judge, None]
+        plot.mark(x, y, _POOLED, f"{judge}: κ {x:.3f} on the selection, {y:.3f} on the elaboration")
+    number_marks(plot, [(sel[judge, None], elab[judge, None], _DOT) for judge in judges])
+    return plot.svg("Mean kappa of each judge with the others on the selection and on the elaboration")
+
+
+def _ends(kappas: Iterable[float]) -> tuple[float, float]:
+    """Return the ends of a scale that reaches a little beyond some values."""
+    values = list(kappas)
+    return min(values) - 0.04, min(1.0, max(values) + 0.04)
 
 
 def _ticks(low: float) -> tuple[list[float], list[str]]:

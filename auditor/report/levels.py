@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from markupsafe import Markup
 from msgspec import UNSET
@@ -13,7 +13,7 @@ from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.base import Missing
 from auditor.documents.conditions import FactorEntry, MitigationEntry, MitigationLevel, SelectionTestEntry
 from auditor.documents.estimates import ConditionEntry, EstimateEntry, LevelEntry, Metrics
-from auditor.report.canvas import PANEL, ROW, SMALL, Colour, line_style, to_svg
+from auditor.report.canvas import PANEL, QUIET, ROW, SMALL, Colour, Look, Plot, line_look
 from auditor.report.document import (
     NOT_ASKED,
     NOT_THERE,
@@ -31,7 +31,6 @@ from auditor.report.drawing import (
     rate_scale,
     rate_text,
     scale_top,
-    set_hover,
     write_beside,
 )
 from auditor.report.tables import (
@@ -52,15 +51,11 @@ from auditor.report.tables import (
 )
 from auditor.report.wording import DASH, estimate_text, points
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 #: The paper's tables of each factor: all deployments together, and by deployment.
 SOURCES: Final = {"task": ("", "Table IX"), "role": ("Table X", "Table XI"), "sentiment": ("Table XII", "Table XIII")}
 LAYERS: Final = {"ber_sel_full": "Selection", "ber_elab_full": "Elaboration"}
 UNION: Final = "ber_union_full"
-_MEAN: Final[dict[str, Any]] = {"color": Colour.INK, "linewidth": 2.2}
-_DOT: Final[dict[str, Any]] = {"marker": "o", "markersize": 6.2, "markeredgewidth": 0}
+_MEAN: Final = Look(colour=Colour.INK, shape="circle", size=6.2, width=2.2)
 #: Metrics by factor and level.
 _Rates = Mapping[tuple[str, str], Metrics]
 
@@ -242,46 +237,38 @@ def _order(means: _Rates) -> dict[str, list[str]]:
 
 def _panel(chart: _Chart, factor: str, metric: str, width: float, title: str, *lines: str) -> Markup:
     names, top = chart.order[factor], 34.0 + 17 * len(lines)
-    with open_rows(
-        title, names, ROW, width=width, left=chart.gutter, right=46, top=top, lines=lines, aside="mean"
-    ) as axes:
-        rate_scale(axes, chart.top, wanted=4 if width == PANEL else 2)
-        places = [(factor, name) for name in names]
-        for index, (deployment, metrics) in enumerate(chart.lines.items()):
-            _line(axes, deployment, [_rate(metrics.get(place), metric) for place in places], index)
-        _mean(axes, [_rate(chart.means[place], metric) for place in places], metric)
-        return to_svg(axes, f"{title}: rate by level of {factor}, by deployment and on average")
+    plot = open_rows(title, names, ROW, width=width, left=chart.gutter, right=46, top=top, lines=lines, aside="mean")
+    rate_scale(plot, chart.top, wanted=4 if width == PANEL else 2)
+    places = [(factor, name) for name in names]
+    for index, (deployment, metrics) in enumerate(chart.lines.items()):
+        _line(plot, deployment, [_rate(metrics.get(place), metric) for place in places], index)
+    _mean(plot, [_rate(chart.means[place], metric) for place in places], metric)
+    return plot.svg(f"{title}: rate by level of {factor}, by deployment and on average")
 
 
-def _line(axes: "Axes", deployment: str, estimates: Sequence[EstimateEntry | Missing], index: int) -> None:
+def _line(plot: Plot, deployment: str, estimates: Sequence[EstimateEntry | Missing], index: int) -> None:
     """Draw one deployment; a rate with reliable bounds only has no mark."""
-    look = line_style(index)
-    (line,) = axes.plot(
-        [nan if isinstance(estimate, Missing) else estimate.value for estimate in estimates],
-        range(len(estimates)),
-        color=look.colour,
-        linestyle=look.dashes,
-        linewidth=1,
-        marker=look.marker,
-        markersize=4,
-        markeredgewidth=0,
-        markevery=[place for place, estimate in enumerate(estimates) if _claimed(estimate) is not None],
-    )
-    set_hover(line, deployment)
+    look = line_look(index)
+    values = [nan if isinstance(estimate, Missing) else estimate.value for estimate in estimates]
+    plot.line(values, range(len(estimates)), look, deployment)
+    for y, estimate in enumerate(estimates):
+        value = _claimed(estimate)
+        if value is not None:
+            plot.mark(value, y, look, deployment)
 
 
-def _mean(axes: "Axes", estimates: Sequence[EstimateEntry | Missing], metric: str) -> None:
+def _mean(plot: Plot, estimates: Sequence[EstimateEntry | Missing], metric: str) -> None:
     values = [nan if (value := _claimed(estimate)) is None else value for estimate in estimates]
-    axes.plot(values, range(len(estimates)), **_MEAN)
+    plot.line(values, range(len(estimates)), _MEAN)
     for y, estimate in enumerate(estimates):
         if isinstance(estimate, Missing):
-            write_beside(axes, y, DASH, color=Colour.SOFT)
+            write_beside(plot, y, DASH, QUIET)
             continue
-        bar = axes.hlines(y, estimate.low, estimate.high, color=Colour.INK, linewidth=5, alpha=0.3)
-        set_hover(bar, f"mean {estimate_text(metric, estimate)}")
+        bar = Look(colour=Colour.INK, width=5, alpha=0.3)
+        plot.across(y, estimate.low, estimate.high, bar, f"mean {estimate_text(metric, estimate)}")
         if not bounds_only(estimate):
-            axes.plot(estimate.value, y, color=Colour.INK, **_DOT)
-        write_beside(axes, y, rate_text(estimate))
+            plot.mark(estimate.value, y, _MEAN)
+        write_beside(plot, y, rate_text(estimate))
 
 
 def _claimed(estimate: EstimateEntry | Missing) -> float | None:
@@ -300,9 +287,5 @@ def _stated(entry: FactorEntry | None) -> tuple[str, str]:
 
 
 def _legend(chart: _Chart) -> Markup:
-    looks: list[tuple[dict[str, Any], str]] = [({**_MEAN, **_DOT}, "mean of the deployments, with its interval")]
-    for index, deployment in enumerate(chart.lines):
-        look = line_style(index)
-        line = {"color": look.colour, "linestyle": look.dashes, "linewidth": 1, "marker": look.marker}
-        looks.append(({**line, "markersize": 4, "markeredgewidth": 0}, deployment))
-    return draw_legend(looks)
+    looks = [(line_look(index), deployment) for index, deployment in enumerate(chart.lines)]
+    return draw_legend([(_MEAN, "mean of the deployments, with its interval"), *looks])

@@ -4,7 +4,9 @@ BiAxisAudit section VI; Tables XIV and XV, appendix F-C.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Final
 
 from markupsafe import Markup
 
@@ -20,28 +22,27 @@ from auditor.documents.conditions import (
     TradeoffEntry,
     TradeoffOption,
 )
-from auditor.report.canvas import ELAB, PANEL, ROW, SEL, Colour, open_canvas, shorten, to_svg
+from auditor.report.canvas import ELAB, PANEL, ROW, SEL, Colour, Look, Plot, TextLook
 from auditor.report.document import known, reason, single_factor_levels
 from auditor.report.drawing import (
     RATES,
     change_scale,
     change_text,
+    cut_name,
     draw_interval,
     gutter_width,
-    hover_if_cut,
     join_panels,
     marker_key,
     number_marks,
     open_rows,
     panel_title,
     rate_scale,
-    round_ticks,
     scale_top,
-    set_hover,
     write_beside,
     write_reason,
 )
 from auditor.report.levels import LAYERS, deployment_table, test_table
+from auditor.report.svg import round_ticks, shorten
 from auditor.report.tables import (
     ReportTable,
     TableCell,
@@ -60,9 +61,6 @@ from auditor.report.tables import (
 from auditor.report.templates import PageSection
 from auditor.report.wording import DASH, TIMES, as_words, estimate_text, join_words, percent, points, yes_no
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 #: The style of each verdict.
 _KINDS: Final = {"amplifying": "alarm", "layer-rerouting": "alarm", "co-reducing": "good"}
 #: The warning of each verdict.
@@ -74,9 +72,9 @@ _LINE: Final = 42.0
 _HEIGHT: Final = 300.0
 _LAYERS: Final = (("selection", SEL, -0.2), ("elaboration", ELAB, 0.16))
 _DOT: Final = 7.0
-_ON: Final[dict[str, Any]] = {"color": Colour.ACCENT, "marker": "o", "markersize": _DOT, "markeredgewidth": 0}
-_OFF: Final[dict[str, Any]] = {"color": Colour.SOFT, "marker": "o", "markersize": 4.6, "markerfacecolor": "none"}
-_RECIPE: Final[dict[str, Any]] = {"color": Colour.SEL, "marker": "D", "markersize": 12, "markerfacecolor": "none"}
+_ON: Final = Look(colour=Colour.ACCENT, shape="circle", size=_DOT)
+_OFF: Final = Look(colour=Colour.SOFT, shape="circle", size=4.6, edge=1, is_hollow=True)
+_RECIPE: Final = Look(colour=Colour.SEL, shape="diamond", size=12, edge=1, is_hollow=True)
 
 
 def section(part: AnalysisDocument) -> PageSection | None:
@@ -191,31 +189,26 @@ def _panel(entry: MitigationEntry, reach: float) -> Markup:
     title = f"{entry.factor.capitalize()}, against {entry.baseline}"
     title += "".join(f": {value}" for value in entry.by.values())
     left, key = max(gutter_width(names), 124), [(look, name) for name, look, _ in _LAYERS]
-    with open_rows(title, names, _LINE, left=left, right=56, key=key) as axes:
-        for tick in axes.get_yticklabels():
-            tick.set_verticalalignment("bottom")
-        change_scale(axes, reach, wanted=4)
-        for y, level in enumerate(entry.levels):
-            _level(axes, y, level)
-        return to_svg(axes, f"{title}: change of both layers by level, and the verdict")
+    plot = open_rows(title, names, _LINE, left=left, right=56, key=key, dy=-9)
+    change_scale(plot, reach, wanted=4)
+    for y, level in enumerate(entry.levels):
+        _level(plot, y, level)
+    return plot.svg(f"{title}: change of both layers by level, and the verdict")
 
 
-def _level(axes: "Axes", y: int, level: MitigationLevel) -> None:
+def _level(plot: Plot, y: int, level: MitigationLevel) -> None:
     verdict, effect = level.verdict, level.effect
     words = DASH if isinstance(verdict, Missing) else verdict
-    text = axes.annotate(
-        words, (0, y), (-8, -8), ("axes fraction", "data"), "offset points", ha="right", va="center", color=Colour.SOFT
-    )
-    if isinstance(verdict, Missing):
-        set_hover(text, verdict.missing)
+    _, middle = plot.at(0, y)
+    why = verdict.missing if isinstance(verdict, Missing) else ""
+    plot.write(plot.left - 8, middle + 8, words, TextLook(anchor="end", colour=Colour.SOFT), why)
     if isinstance(effect, Missing):
-        write_reason(axes, y, "", effect)
+        write_reason(plot, y, "", effect)
         return
     for (name, look, dy), change in zip(_LAYERS, (effect.sel, effect.elab), strict=True):
-        draw_interval(axes, y + dy, change, look)
-        set_hover(
-            write_beside(axes, y + dy, change_text(change)), f"{level.level}: {name} {estimate_text('dni', change)}"
-        )
+        draw_interval(plot, y + dy, change, look)
+        hover = f"{level.level}: {name} {estimate_text('dni', change)}"
+        write_beside(plot, y + dy, change_text(change), hover=hover)
 
 
 def _tradeoff_tables(entry: TradeoffEntry) -> dict[str, Any]:
@@ -289,30 +282,31 @@ def _frontier(entry: TradeoffEntry) -> list[TradeoffOption]:
 
 def _plane(entry: TradeoffEntry) -> Markup:
     options, frontier = entry.options, _frontier(entry)
-    with open_canvas(PANEL, _HEIGHT, left=56, right=16, top=58, bottom=46) as axes:
-        panel_title(axes, f"{_outcome(entry)}: rate and tokens")
-        marker_key(axes, [(_ON, "on the frontier"), (_OFF, "not on it"), ({**_RECIPE, "markersize": 9}, "recipe")])
-        _token_scale(axes, [option.tokens for option in options])
-        rate_scale(axes, scale_top(option.rate for option in options), along="y")
-        steps = [option.tokens for option in frontier], [option.rate for option in frontier]
-        axes.step(*steps, where="post", color=Colour.ACCENT, linewidth=1)
-        for option in options:
-            (dot,) = axes.plot(option.tokens, option.rate, **(_ON if option.on_frontier else _OFF))
-            set_hover(dot, f"{option.name}: {percent(option.rate)} at {option.tokens:.0f} tokens")
-            if _uses(entry, option):
-                axes.plot(option.tokens, option.rate, **_RECIPE)
-        number_marks(axes, [(option.tokens, option.rate, _DOT) for option in frontier])
-        return to_svg(axes, f"{_outcome(entry)}: rate by completion tokens, with the Pareto frontier")
+    plot = Plot(PANEL, _HEIGHT, left=56, right=16, top=58, bottom=46)
+    panel_title(plot, f"{_outcome(entry)}: rate and tokens")
+    marker_key(plot, [(_ON, "on the frontier"), (_OFF, "not on it"), (replace(_RECIPE, size=9), "recipe")])
+    _token_scale(plot, [option.tokens for option in options])
+    rate_scale(plot, scale_top(option.rate for option in options), along="y")
+    # Each rate holds until the next option of the frontier.
+    steps = [(tokens, option.rate) for option, after in pairwise(frontier) for tokens in (option.tokens, after.tokens)]
+    steps += [(option.tokens, option.rate) for option in frontier[-1:]]
+    plot.line([tokens for tokens, _ in steps], [rate for _, rate in steps], Look(colour=Colour.ACCENT, width=1))
+    for option in options:
+        hover = f"{option.name}: {percent(option.rate)} at {option.tokens:.0f} tokens"
+        plot.mark(option.tokens, option.rate, _ON if option.on_frontier else _OFF, hover)
+        if _uses(entry, option):
+            plot.mark(option.tokens, option.rate, _RECIPE)
+    number_marks(plot, [(option.tokens, option.rate, _DOT) for option in frontier])
+    return plot.svg(f"{_outcome(entry)}: rate by completion tokens, with the Pareto frontier")
 
 
-def _token_scale(axes: "Axes", tokens: Sequence[float]) -> None:
+def _token_scale(plot: Plot, tokens: Sequence[float]) -> None:
     margin = 0.08 * (max(tokens) - min(tokens)) or 1.0
     ends = max(0.0, min(tokens) - margin), max(tokens) + margin
     ticks = round_ticks(*ends, 4)
-    axes.set_xlim(ends)
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.grid(axis="x")
-    axes.set_xlabel("completion tokens of a response", color=Colour.SOFT)
+    plot.set_x(*ends)
+    plot.ticks_x(ticks, [f"{tick:g}" for tick in ticks])
+    plot.label_x("completion tokens of a response")
 
 
 def _list(entry: TradeoffEntry) -> Markup:
@@ -320,21 +314,21 @@ def _list(entry: TradeoffEntry) -> Markup:
     frontier = [(option, _uses(entry, option)) for option in _frontier(entry)]
     columns = (PANEL - 220, PANEL - 110, PANEL)
     height = 30 + sum(_depth(uses) for _, uses in frontier)
-    with open_canvas(PANEL, height) as axes:
-        axes.set(xlim=(0, PANEL), ylim=(height, 0))
-        panel_title(axes, "On the frontier")
-        for x, name in zip(columns, ("tokens", "rate", "resampled"), strict=True):
-            axes.text(x, 12, name, ha="right", color=Colour.SOFT)
-        y = 38.0
-        for place, (option, uses) in enumerate(frontier, start=1):
-            axes.text(14, y, str(place), ha="right", weight="bold")
-            hover_if_cut(axes.text(22, y, shorten(option.name, PANEL - 300)), option.name)
-            values = f"{option.tokens:.0f}", percent(option.rate), percent(option.frontier_share, 0)
-            for x, value in zip(columns, values, strict=True):
-                axes.text(x, y, value, ha="right")
-            axes.text(22, y + 17, shorten(uses, PANEL - 22), color=Colour.SEL)
-            y += _depth(uses)
-        return to_svg(axes, f"{_outcome(entry)}: the conditions on the Pareto frontier")
+    plot = Plot(PANEL, height)
+    panel_title(plot, "On the frontier")
+    for x, name in zip(columns, ("tokens", "rate", "resampled"), strict=True):
+        plot.write(x, 8, name, TextLook(anchor="end", colour=Colour.SOFT))
+    y = 33.0
+    for place, (option, uses) in enumerate(frontier, start=1):
+        shown, full = cut_name(option.name, PANEL - 300)
+        plot.write(14, y, str(place), TextLook(anchor="end", is_bold=True))
+        plot.write(22, y, shown, hover=full)
+        values = f"{option.tokens:.0f}", percent(option.rate), percent(option.frontier_share, 0)
+        for x, value in zip(columns, values, strict=True):
+            plot.write(x, y, value, TextLook(anchor="end"))
+        plot.write(22, y + 17, shorten(uses, PANEL - 22), TextLook(colour=Colour.SEL))
+        y += _depth(uses)
+    return plot.svg(f"{_outcome(entry)}: the conditions on the Pareto frontier")
 
 
 def _uses(entry: TradeoffEntry, option: TradeoffOption) -> str:

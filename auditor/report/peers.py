@@ -4,11 +4,10 @@ The same document gives the same bytes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from jinja2 import PackageLoader
 from markupsafe import Markup
@@ -30,15 +29,13 @@ from auditor.documents.peers import (
     ThemeEntry,
 )
 from auditor.period.document import PeersEntry, ScorerEntry
-from auditor.report.canvas import PANEL, ROW, WIDE, Colour, open_canvas, outside_the_page, to_svg
+from auditor.report.canvas import PANEL, ROW, WIDE, Colour, Look, Plot, outside_the_page
 from auditor.report.document import known
-from auditor.report.drawing import open_rows, panel_title, round_ticks, set_hover, write_beside
+from auditor.report.drawing import open_rows, panel_title, write_beside
+from auditor.report.svg import round_ticks
 from auditor.report.tables import TableRow, bounded, no_value, number, table, text_cell
 from auditor.report.templates import PageSection, environment
 from auditor.report.wording import DASH, fixed_text, interval_text, number_text, p_text, reason_text, word_text
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _HEADS: Final = ("deployment, compared by", "difference [95 %]", "margin", "verdict")
 #: The two readings of blocked answers, as a page names them.
@@ -191,19 +188,17 @@ def distributions(name: str, found: InstrumentEntry | MissingInstrumentEntry, ta
         return None
     most = max(max(each.counts) for each in there.values())
     bold = [place for place, who in enumerate(there) if who == target]
-    with _open_wide(f"{name}: values by deployment", "mean [95 %]", list(there), _LANE, bold) as axes:
-        _scale(axes, found.bins[0], found.bins[-1])
-        for y, (who, each) in enumerate(there.items()):
-            colour = Colour.ACCENT if who == target else Colour.SOFT
-            _shape(axes, y, [count / most for count in each.counts], found.bins, colour)
-            _box(axes, y, each.quartiles, colour)
-            write_beside(axes, y, f"{number_text(name, each.mean)} {interval_text(name, each)}".rstrip())
-        return to_svg(axes, f"{name}: distribution of the values of {target} and of each of its peers")
+    plot = _open_wide(f"{name}: values by deployment", "mean [95 %]", list(there), _LANE, bold)
+    _scale(plot, found.bins[0], found.bins[-1])
+    for y, (who, each) in enumerate(there.items()):
+        colour = Colour.ACCENT if who == target else Colour.SOFT
+        _shape(plot, y, [count / most for count in each.counts], found.bins, colour)
+        _box(plot, y, each.quartiles, colour)
+        write_beside(plot, y, f"{number_text(name, each.mean)} {interval_text(name, each)}".rstrip())
+    return plot.svg(f"{name}: distribution of the values of {target} and of each of its peers")
 
 
-def _open_wide(
-    title: str, aside: str, names: Sequence[str], line: float, bold: Sequence[int] = ()
-) -> "AbstractContextManager[Axes]":
+def _open_wide(title: str, aside: str, names: Sequence[str], line: float, bold: Sequence[int] = ()) -> Plot:
     return open_rows(title, names, line, width=WIDE, left=_LEFT, right=_RIGHT, top=34, aside=aside, bold=bold)
 
 
@@ -215,57 +210,49 @@ def theme_means(name: str, entries: Sequence[ThemeEntry], target: str) -> Markup
     means = known((each for entry, _ in themes for each in entry.deployments.values()), PeerMeanEntry)
     highest = max(each.high or each.mean for each in means)
     names = [str(entry.theme) for entry, _ in themes]
-    with _open_wide(f"{name}: means by theme", "difference [95 %]", names, ROW) as axes:
-        _scale(axes, min(0.0, *(each.low or 0.0 for each in means)), highest)
-        for y, (entry, own) in enumerate(themes):
-            for who, each in entry.deployments.items():
-                if who != target and isinstance(each, PeerMeanEntry):
-                    (dot,) = axes.plot(each.mean, y, "o", color=Colour.SOFT, markersize=4, alpha=0.6, markeredgewidth=0)
-                    set_hover(dot, who)
-            _own_mean(axes, y, own, target)
-            difference = entry.difference
-            if isinstance(difference, PeerMeanEntry):
-                text = f"{number_text(name, difference.mean)} {interval_text(name, difference)}"
-            else:
-                text = ""
-            write_beside(axes, y, text.rstrip())
-        return to_svg(axes, f"{name}: mean of {target} and of each of its peers by theme")
+    plot = _open_wide(f"{name}: means by theme", "difference [95 %]", names, ROW)
+    _scale(plot, min(0.0, *(each.low or 0.0 for each in means)), highest)
+    for y, (entry, own) in enumerate(themes):
+        for who, each in entry.deployments.items():
+            if who != target and isinstance(each, PeerMeanEntry):
+                plot.mark(each.mean, y, Look(colour=Colour.SOFT, shape="circle", size=4, alpha=0.6), who)
+        _own_mean(plot, y, own, target)
+        difference = entry.difference
+        if isinstance(difference, PeerMeanEntry):
+            text = f"{number_text(name, difference.mean)} {interval_text(name, difference)}"
+        else:
+            text = ""
+        write_beside(plot, y, text.rstrip())
+    return plot.svg(f"{name}: mean of {target} and of each of its peers by theme")
 
 
-def _own_mean(axes: "Axes", y: float, own: PeerMeanEntry, target: str) -> None:
+def _own_mean(plot: Plot, y: float, own: PeerMeanEntry, target: str) -> None:
     if own.low is not UNSET and own.high is not UNSET:
-        axes.hlines(y, own.low, own.high, color=Colour.ACCENT, linewidth=2, alpha=0.6)
-    (dot,) = axes.plot(own.mean, y, "o", color=Colour.ACCENT, markersize=6, markeredgewidth=0)
-    set_hover(dot, target)
+        plot.across(y, own.low, own.high, Look(colour=Colour.ACCENT, width=2, alpha=0.6))
+    plot.mark(own.mean, y, Look(colour=Colour.ACCENT, shape="circle", size=6), target)
 
 
-def _shape(axes: "Axes", y: float, heights: Sequence[float], bins: Sequence[float], colour: Colour) -> None:
+def _shape(plot: Plot, y: float, heights: Sequence[float], bins: Sequence[float], colour: Colour) -> None:
     """Draw a histogram mirrored about its row, through the middles of its columns."""
     middles = [(low + high) / 2 for low, high in pairwise(bins)]
     x = [bins[0], *middles, bins[-1]]
     half = [0.0, *(_HALF * height for height in heights), 0.0]
-    axes.fill_between(
-        x, [y - each for each in half], [y + each for each in half], color=colour, alpha=0.25, linewidth=0
-    )
+    outline = [*(y - each for each in half), *(y + each for each in reversed(half))]
+    plot.area([*x, *reversed(x)], outline, colour, alpha=0.25)
 
 
-def _box(axes: "Axes", y: float, quartiles: Sequence[float], colour: Colour) -> None:
+def _box(plot: Plot, y: float, quartiles: Sequence[float], colour: Colour) -> None:
     least, first, median, third, greatest = quartiles
-    axes.hlines(y, least, greatest, color=colour, linewidth=1)
-    axes.hlines(y, first, third, color=colour, linewidth=5, alpha=0.6)
-    axes.plot(median, y, "o", color=Colour.PAPER, markeredgecolor=colour, markersize=5, markeredgewidth=1.6)
+    plot.across(y, least, greatest, Look(colour=colour, width=1))
+    plot.across(y, first, third, Look(colour=colour, width=5, alpha=0.6))
+    plot.mark(median, y, Look(colour=Colour.PAPER, shape="circle", size=5, edge=1.6, rim=colour))
 
 
-def _scale(axes: "Axes", low: float, high: float) -> None:
-    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 -- as in ``theme``
-
-    axes.set_xlim(low, high if high > low else low + 1)
-    ends = axes.get_xlim()
-    ticks = [
-        float(tick) for tick in MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(*ends) if ends[0] <= tick <= ends[1]
-    ]
-    axes.set_xticks(ticks, [f"{tick:.6g}" for tick in ticks])
-    axes.xaxis.grid(visible=True)
+def _scale(plot: Plot, low: float, high: float) -> None:
+    high = high if high > low else low + 1
+    ticks = round_ticks(low, high, 5)
+    plot.set_x(low, high)
+    plot.ticks_x(ticks, [f"{tick:.6g}" for tick in ticks])
 
 
 def sequential_text(name: str, found: SequentialEntry | Missing) -> str:
@@ -301,26 +288,26 @@ def sequence(name: str, found: SequentialEntry | Missing, target: str) -> Markup
         return None
     path, margin = found.path, found.margin
     bounds = [(point.n, point.low, point.high) for point in path if point.low is not UNSET and point.high is not UNSET]
-    with open_canvas(PANEL, _HEIGHT, left=66, right=16, top=34, bottom=44) as axes:
-        panel_title(axes, f"{name}: mean difference")
-        # The first few means vary widely, so the scale ignores them.
-        ends = [end for _, low, high in bounds for end in (low, high)] or [path[-1].mean]
-        _path_scale(axes, name, _ROOM * min(-margin, *ends), _ROOM * max(margin, *ends), path[-1].n)
-        for side in (-margin, margin):
-            axes.axhline(side, color=Colour.FAIL, linewidth=1, linestyle=(0, (5, 3)))
-        if bounds:
-            n, lows, highs = zip(*bounds, strict=True)
-            axes.fill_between(n, lows, highs, color=Colour.ACCENT, alpha=0.25, linewidth=0)
-        axes.plot([point.n for point in path], [point.mean for point in path], color=Colour.ACCENT)
-        return to_svg(axes, f"{name}: mean difference of {target} from its peers by number of questions")
+    plot = Plot(PANEL, _HEIGHT, left=66, right=16, top=34, bottom=44)
+    panel_title(plot, f"{name}: mean difference")
+    # The first few means vary widely, so the scale ignores them.
+    ends = [end for _, low, high in bounds for end in (low, high)] or [path[-1].mean]
+    _path_scale(plot, name, _ROOM * min(-margin, *ends), _ROOM * max(margin, *ends), path[-1].n)
+    for side in (-margin, margin):
+        plot.rule_y(side, Colour.FAIL, dashes="5 3")
+    if bounds:
+        n, lows, highs = zip(*bounds, strict=True)
+        plot.area([*n, *reversed(n)], [*lows, *reversed(highs)], Colour.ACCENT, alpha=0.25)
+    plot.line([point.n for point in path], [point.mean for point in path], Look(colour=Colour.ACCENT, width=1.5))
+    return plot.svg(f"{name}: mean difference of {target} from its peers by number of questions")
 
 
-def _path_scale(axes: "Axes", name: str, low: float, high: float, n: int) -> None:
-    axes.set(xlim=(0, n), ylim=(low, high))
+def _path_scale(plot: Plot, name: str, low: float, high: float, n: int) -> None:
+    plot.set_x(0, n)
+    plot.set_y(low, high)
     ticks = [tick for tick in round_ticks(0, n, 4) if tick.is_integer()]
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_xlabel("questions", color=Colour.SOFT)
+    plot.ticks_x(ticks, [f"{tick:g}" for tick in ticks], is_grid=False)
+    plot.label_x("questions")
     heights = round_ticks(low, high, 4)
-    axes.set_yticks(heights, [number_text(name, tick) for tick in heights])
-    axes.axhline(0, color=Colour.SOFT, linewidth=1, zorder=0.8)
-    axes.grid(axis="y")
+    plot.ticks_y(heights, [number_text(name, tick) for tick in heights])
+    plot.rule_y(0, is_back=True)

@@ -4,18 +4,15 @@ It is made from the document of ``auditor.instrument.pool_report`` alone; the sa
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from jinja2 import PackageLoader
 from markupsafe import Markup
 
-from auditor.report.canvas import SMALL, Colour, open_canvas, to_svg
-from auditor.report.drawing import name_rows, write_beside
+from auditor.report.canvas import SMALL, Colour, Plot
+from auditor.report.drawing import name_rows, rows_of, write_beside
 from auditor.report.templates import environment
 from auditor.report.wording import as_words, signed
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 #: Findings of a check, and statements, that the page shows; all of them are in pool.json.
 MAX_FINDINGS: Final = 20
@@ -72,9 +69,10 @@ def _figures(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 def counts(categories: Sequence[Category], part: str, label: str) -> Markup:
     """Draw numbers of statements, with one part highlighted."""
 
-    def line(axes: "Axes", y: int, one: Category) -> None:
-        _stack(axes, y, [one["n"] - one[part], one[part]])
-        axes.annotate(f"{one['n']:,}", (one["n"], y), (5, 0), textcoords="offset points", va="center_baseline")
+    def line(plot: Plot, y: int, one: Category) -> None:
+        _stack(plot, y, [one["n"] - one[part], one[part]])
+        at_x, at_y = plot.at(one["n"], y)
+        plot.write(at_x + 5, at_y, f"{one['n']:,}")
 
     return _lines(categories, line, label, ends=(0, max(one["n"] for one in categories)))
 
@@ -82,10 +80,10 @@ def counts(categories: Sequence[Category], part: str, label: str) -> Markup:
 def shares(categories: Sequence[Category], name: str, parts: Sequence[str], label: str) -> Markup:
     """Draw parts, in this order, as shares of the known statements; a category without any has no bar."""
 
-    def line(axes: "Axes", y: int, one: Category) -> None:
+    def line(plot: Plot, y: int, one: Category) -> None:
         total = sum(one[name].values())
         if total:
-            _stack(axes, y, [one[name][part] / total for part in parts])
+            _stack(plot, y, [one[name][part] / total for part in parts])
 
     return _lines(categories, line, label, ends=(0, 1), mark=(0.5, "50 %"), right=6)
 
@@ -95,11 +93,11 @@ def lengths(categories: Sequence[Category]) -> Markup:
     known = [one["longer_by"]["characters"] for one in categories if one["longer_by"]]
     reach = max([_REACH, *(abs(value) for value in known)])
 
-    def line(axes: "Axes", y: int, one: Category) -> None:
+    def line(plot: Plot, y: int, one: Category) -> None:
         if one["longer_by"]:
             value = one["longer_by"]["characters"]
-            _stack(axes, y, [value])
-            write_beside(axes, y, signed(value / 100))
+            _stack(plot, y, [value])
+            write_beside(plot, y, signed(value / 100))
 
     label = "Mean difference of the options' lengths in characters, by category"
     return _lines(categories, line, label, ends=(-reach, reach), mark=(0, "0"))
@@ -109,9 +107,9 @@ def grades(categories: Sequence[Category]) -> Markup:
     """Draw mean reading grades."""
     highest = max([1.5 * _GRADE, *(one["grade"] for one in categories)])
 
-    def line(axes: "Axes", y: int, one: Category) -> None:
-        _stack(axes, y, [one["grade"]])
-        write_beside(axes, y, f"{one['grade']:.1f}")
+    def line(plot: Plot, y: int, one: Category) -> None:
+        _stack(plot, y, [one["grade"]])
+        write_beside(plot, y, f"{one['grade']:.1f}")
 
     label = "Mean Flesch-Kincaid grade, by category"
     return _lines(categories, line, label, ends=(0, highest), mark=(_GRADE, f"{_GRADE:g}"))
@@ -119,7 +117,7 @@ def grades(categories: Sequence[Category]) -> Markup:
 
 def _lines(
     categories: Sequence[Category],
-    line: Callable[["Axes", int, Category], None],
+    line: Callable[[Plot, int, Category], None],
     label: str,
     *,
     ends: tuple[float, float],
@@ -128,19 +126,19 @@ def _lines(
 ) -> Markup:
     """Draw one row per category with its name, and one mark through all rows."""
     height = _LINE * len(categories) + 24
-    with open_canvas(SMALL, height, left=_GUTTER, right=right, top=2, bottom=22) as axes:
-        name_rows(axes, [as_words(str(one["category"])) for one in categories])
-        axes.set_xlim(ends)
-        for y, one in enumerate(categories):
-            line(axes, y, one)
-        if mark is not None:
-            axes.set_xticks([mark[0]], [mark[1]])
-            axes.axvline(mark[0], color=Colour.SOFT, linewidth=1)
-        return to_svg(axes, label)
+    plot = Plot(SMALL, height, left=_GUTTER, right=right, top=2, bottom=22)
+    name_rows(plot, [as_words(str(one["category"])) for one in categories])
+    plot.set_x(*ends)
+    for y, one in enumerate(categories):
+        line(plot, y, one)
+    if mark is not None:
+        plot.ticks_x([mark[0]], [mark[1]], is_grid=False)
+        plot.rule_x(mark[0])
+    return plot.svg(label)
 
 
-def _stack(axes: "Axes", y: int, values: Sequence[float]) -> None:
+def _stack(plot: Plot, y: int, values: Sequence[float]) -> None:
     start = 0.0
     for value, colour in zip(values, _PARTS, strict=False):
-        axes.barh(y, value, left=start, height=0.74, color=colour, linewidth=0)
+        plot.box((start, start + value), rows_of(y, 0.74), colour)
         start += value

@@ -1,7 +1,8 @@
 """Show how far the rates depend on the prompt (BiAxisAudit Figures 1, 5 and 9)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import Any, Final
 
 from markupsafe import Markup
 
@@ -11,7 +12,7 @@ from auditor.documents.base import Missing
 from auditor.documents.conditions import FactorEntry, LevelRange, RangeEntry, VarianceShareEntry
 from auditor.documents.contrasts import DominanceEntry
 from auditor.documents.estimates import ConditionEntry, EstimateEntry
-from auditor.report.canvas import ELAB, SEL, UNION, to_svg
+from auditor.report.canvas import ELAB, SEL, UNION, Look, Plot
 from auditor.report.document import asked_conditions, bounds_only, condition_levels, deployment_names, drawn, known
 from auditor.report.drawing import (
     draw_interval,
@@ -21,7 +22,6 @@ from auditor.report.drawing import (
     rate_scale,
     rate_text,
     scale_top,
-    set_hover,
     write_beside,
     write_reason,
 )
@@ -48,9 +48,6 @@ from auditor.report.tables import (
 from auditor.report.templates import PageSection
 from auditor.report.variation import by_responses, effect_cell, range_table, share_bars, share_table, swing_bars
 from auditor.report.wording import as_words, condition_order, condition_text, estimate_text, yes_no
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 CONDITION_MEASURES: Final = ("ber_sel_full", "ber_elab_full", "ber_union_full", "ber_cor", "ir", "dni")
 _UNION: Final = "ber_union_full"
@@ -203,27 +200,26 @@ def condition_panels(conditions: Sequence[ConditionEntry]) -> Markup | None:
 
 def _panel(deployment: str, names: Sequence[str], entries: Mapping[str, ConditionEntry], top: float) -> Markup:
     key = [(UNION, "either layer"), *((_hollow(look), name) for _, name, look in _LAYERS)]
-    with open_rows(deployment, names, _LINE, left=gutter_width(names, 220), right=56, key=key) as axes:
-        rate_scale(axes, top)
-        for y, name in enumerate(names):
-            if name in entries:
-                _row(axes, y, name, entries[name])
-        return to_svg(axes, f"{deployment}: rates by condition, of the selection, of the elaboration and of either")
+    plot = open_rows(deployment, names, _LINE, left=gutter_width(names, 220), right=56, key=key)
+    rate_scale(plot, top)
+    for y, name in enumerate(names):
+        if name in entries:
+            _row(plot, y, name, entries[name])
+    return plot.svg(f"{deployment}: rates by condition, of the selection, of the elaboration and of either")
 
 
-def _row(axes: "Axes", y: int, name: str, entry: ConditionEntry) -> None:
+def _row(plot: Plot, y: int, name: str, entry: ConditionEntry) -> None:
     union = entry.metrics[_UNION]
     for metric, layer, look in _LAYERS:
         estimate = entry.metrics[metric]
         if isinstance(estimate, EstimateEntry) and not bounds_only(estimate):
-            (mark,) = axes.plot(estimate.value, y, **_hollow(look))
-            set_hover(mark, f"{name}: {layer} {estimate_text(metric, estimate)}")
+            plot.mark(estimate.value, y, _hollow(look), f"{name}: {layer} {estimate_text(metric, estimate)}")
     if isinstance(union, Missing):
-        write_reason(axes, y, name, union)
+        write_reason(plot, y, name, union)
         return
-    draw_interval(axes, y, union, UNION)
-    set_hover(write_beside(axes, y, rate_text(union)), f"{name}: {estimate_text(_UNION, union)}, n = {entry.n:,}")
+    draw_interval(plot, y, union, UNION)
+    write_beside(plot, y, rate_text(union), hover=f"{name}: {estimate_text(_UNION, union)}, n = {entry.n:,}")
 
 
-def _hollow(look: Mapping[str, Any]) -> dict[str, Any]:
-    return {**look, "markeredgewidth": 1.2, "markerfacecolor": "none"}
+def _hollow(look: Look) -> Look:
+    return replace(look, edge=1.2, is_hollow=True)

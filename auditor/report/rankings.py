@@ -1,16 +1,16 @@
 """Show whether the ranking of the deployments depends on the layer or on the condition."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from markupsafe import Markup
 from msgspec import UNSET
 
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.conditions import AgreementEntry, ConditionRankEntry, RankEntry, RankShareEntry
-from auditor.report.canvas import Colour, to_svg
+from auditor.report.canvas import Colour, Look, Plot
 from auditor.report.document import MOST_DRAWN, NOT_THERE, asked_conditions, known, pointer_of, reason
-from auditor.report.drawing import join_panels, open_rows, set_hover, write_beside
+from auditor.report.drawing import join_panels, open_rows, write_beside
 from auditor.report.tables import (
     ReportTable,
     TableCell,
@@ -25,9 +25,6 @@ from auditor.report.tables import (
 )
 from auditor.report.templates import PageSection
 from auditor.report.wording import join_words, percent
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 #: A panel of so many deployments still fits: a column for each rank.
 MAX_RANKS: Final = 12
@@ -121,32 +118,30 @@ def rank_bars(condition_ranks: Sequence[ConditionRankEntry]) -> Markup | None:
 def _panel(entry: ConditionRankEntry) -> Markup:
     ranks = sorted(entry.ranks.items(), key=lambda one: (_mean(one[1].shares), one[0]))
     size, highest = len(ranks), max(max(*own.shares, *own.resampled) for _, own in ranks)
-    solid = {"color": Colour.ACCENT, "marker": "s", "markersize": 7, "markeredgewidth": 0}
-    line = {"color": Colour.INK, "marker": "_", "markersize": 9, "markeredgewidth": 1.4}
+    solid = Look(colour=Colour.ACCENT, shape="square", size=7)
+    line = Look(colour=Colour.INK, shape="dash", size=9, edge=1.4)
     key = [(solid, "share of the conditions"), (line, "resampled")]
     title = f"Rank over {len(entry.conditions)} conditions"
-    with open_rows(title, [name for name, _ in ranks], _LINE, top=70, bottom=8, key=key) as axes:
-        axes.set_xlim(0.5, size + 0.5)
-        axes.set_xticks(range(1, size + 1) if size <= _NAMED else [1, *range(5, size + 1, 5)])
-        axes.xaxis.tick_top()
-        for y, (name, own) in enumerate(ranks):
-            _bars(axes, y + 0.45, name, own, scale=_FULL / highest)
-            span = f"{own.best}" if own.best == own.worst else f"{own.best}\N{EN DASH}{own.worst}"
-            write_beside(axes, y, span)
-        return to_svg(axes, "Shares of the conditions by a deployment's rank, 1 endorsing most")
+    plot = open_rows(title, [name for name, _ in ranks], _LINE, top=70, bottom=8, key=key)
+    plot.set_x(0.5, size + 0.5)
+    shown = range(1, size + 1) if size <= _NAMED else [1, *range(5, size + 1, 5)]
+    plot.ticks_x(shown, [str(rank) for rank in shown], is_grid=False, is_above=True)
+    for y, (name, own) in enumerate(ranks):
+        _bars(plot, y + 0.45, name, own, scale=_FULL / highest)
+        span = f"{own.best}" if own.best == own.worst else f"{own.best}\N{EN DASH}{own.worst}"
+        write_beside(plot, y, span)
+    return plot.svg("Shares of the conditions by a deployment's rank, 1 endorsing most")
 
 
-def _bars(axes: "Axes", foot: float, name: str, own: RankShareEntry, *, scale: float) -> None:
-    axes.axhline(foot, color=Colour.FAINT, linewidth=1)
+def _bars(plot: Plot, foot: float, name: str, own: RankShareEntry, *, scale: float) -> None:
+    plot.rule_y(foot, Colour.FAINT)
     for rank, (share, resampled) in enumerate(zip(own.shares, own.resampled, strict=True), start=1):
         if share:
-            (bar,) = axes.bar(rank, -scale * share, bottom=foot, width=0.7, color=Colour.ACCENT, alpha=0.7)
-            set_hover(
-                bar,
-                f"{name}: rank {rank} under {percent(share, 0)} of the conditions, resampled {percent(resampled, 0)}",
-            )
+            shares = f"{percent(share, 0)} of the conditions, resampled {percent(resampled, 0)}"
+            ends, hover = (rank - 0.35, rank + 0.35), f"{name}: rank {rank} under {shares}"
+            plot.box(ends, (foot - scale * share, foot), Colour.ACCENT, alpha=0.7, hover=hover)
         if resampled:
-            axes.hlines(foot - scale * resampled, rank - 0.42, rank + 0.42, color=Colour.INK, linewidth=1.4)
+            plot.across(foot - scale * resampled, rank - 0.42, rank + 0.42, Look(colour=Colour.INK, width=1.4))
 
 
 def _mean(shares: Sequence[float]) -> float:

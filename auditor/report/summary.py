@@ -1,6 +1,7 @@
 """Summarise the findings: headline rates in words and a drawing, what must not be claimed, a line a deployment."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from markupsafe import Markup
@@ -9,7 +10,7 @@ from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.base import Missing
 from auditor.documents.conditions import AgreementEntry, RangeEntry, VarianceShareEntry
 from auditor.documents.estimates import EstimateEntry, GroupEntry
-from auditor.report.canvas import PANEL, PHONE, UNION, Colour, to_svg
+from auditor.report.canvas import BOLD, PANEL, PHONE, PLAIN, UNION, Colour
 from auditor.report.document import (
     asked_conditions,
     deployment_names,
@@ -28,7 +29,6 @@ from auditor.report.drawing import (
     rate_scale,
     rate_text,
     scale_top,
-    set_hover,
     write_beside,
 )
 from auditor.report.tables import (
@@ -104,13 +104,13 @@ def headline_panel(part: AnalysisDocument, width: float) -> Markup | None:
         return None
     names, last = [name for name, _ in rates], len(rates) - 1
     left = gutter_width(names, width / 3)
-    with open_rows(_HEADLINE, names, _LINE, width=width, left=left, top=34, right=60, bold=[last]) as axes:
-        rate_scale(axes, scale_top(rate.high for _, rate in rates))
-        for y, (name, rate) in enumerate(rates):
-            draw_interval(axes, y, rate, {**UNION, "color": Colour.INK} if y == last else UNION)
-            shown = write_beside(axes, y, f"{rate_text(rate)} %", weight="bold" if y == last else "normal")
-            set_hover(shown, f"{name}: {estimate_text(_RATE, rate)}, n = {rate.n:,}")
-        return to_svg(axes, f"{_HEADLINE}, by deployment, with 95 % intervals")
+    plot = open_rows(_HEADLINE, names, _LINE, width=width, left=left, top=34, right=60, bold=[last])
+    rate_scale(plot, scale_top(rate.high for _, rate in rates))
+    for y, (name, rate) in enumerate(rates):
+        draw_interval(plot, y, rate, replace(UNION, colour=Colour.INK) if y == last else UNION)
+        hover = f"{name}: {estimate_text(_RATE, rate)}, n = {rate.n:,}"
+        write_beside(plot, y, f"{rate_text(rate)} %", BOLD if y == last else PLAIN, hover)
+    return plot.svg(f"{_HEADLINE}, by deployment, with 95 % intervals")
 
 
 def _height(entry: GroupEntry) -> tuple[float, str]:

@@ -1,7 +1,8 @@
 """Show how much the prompt moves the union rate: its range over levels, and the share of variance of each factor."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import Final
 
 from markupsafe import Markup
 
@@ -9,7 +10,7 @@ from auditor.counting.conditions import BASELINE, FACTORS
 from auditor.documents.base import Missing
 from auditor.documents.conditions import RangeEntry, VarianceShareEntry
 from auditor.documents.estimates import ConditionEntry, EstimateEntry
-from auditor.report.canvas import ROW, SMALL, Colour, line_style, to_svg
+from auditor.report.canvas import BOLD, PLAIN, QUIET, ROW, SMALL, Colour, Look, Plot, line_look
 from auditor.report.document import NOT_ASKED, NOT_THERE, bounds_only, condition_levels
 from auditor.report.drawing import (
     RATES,
@@ -18,8 +19,8 @@ from auditor.report.drawing import (
     join_panels,
     open_rows,
     rate_scale,
+    rows_of,
     scale_top,
-    set_hover,
     write_beside,
 )
 from auditor.report.tables import (
@@ -38,9 +39,6 @@ from auditor.report.tables import (
     unsigned_points,
 )
 from auditor.report.wording import DASH, estimate_text, percent
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _ALL: Final = "all rows"
 #: Effects with a panel each: the factors alone, and the deployment; interactions have their table.
@@ -130,20 +128,20 @@ def _share_panel(effect: str, entries: Sequence[VarianceShareEntry], top: float)
     names = [RATES.get(e.outcome, e.outcome) if effect == "deployment" else group_name(e.by) for e in entries]
     pooled = [place for place, entry in enumerate(entries) if not entry.by]
     left, title = gutter_width(names, 160), effect.capitalize()
-    with open_rows(title, names, ROW, width=SMALL, left=left, top=34, bottom=4, aside="η²", bold=pooled) as axes:
-        axes.set_xlim(0, top)
-        axes.axvline(0, color=Colour.SOFT, linewidth=1)
-        for y, entry in enumerate(entries):
-            value = entry.effects[effect]
-            if not isinstance(value, float):
-                write_beside(axes, y, DASH, color=Colour.SOFT)
-                continue
-            low, high = _bounds(entry, effect)
-            (bar,) = axes.barh(y, value, height=0.55, color=Colour.ACCENT, alpha=0.4)
-            set_hover(bar, f"{names[y]}: {value:.3f}" + (f" [{low:.3f}, {high:.3f}]" if low < high else ""))
-            axes.hlines(y, low, high, color=Colour.ACCENT, linewidth=1.8)
-            write_beside(axes, y, f"{value:.3f}", weight="bold" if y in pooled else "normal")
-        return to_svg(axes, f"Share of variance that {effect} explains, by deployment")
+    plot = open_rows(title, names, ROW, width=SMALL, left=left, top=34, bottom=4, aside="η²", bold=pooled)
+    plot.set_x(0, top)
+    plot.rule_x(0)
+    for y, entry in enumerate(entries):
+        value = entry.effects[effect]
+        if not isinstance(value, float):
+            write_beside(plot, y, DASH, QUIET)
+            continue
+        low, high = _bounds(entry, effect)
+        hover = f"{names[y]}: {value:.3f}" + (f" [{low:.3f}, {high:.3f}]" if low < high else "")
+        plot.box((0, value), rows_of(y, 0.55), Colour.ACCENT, alpha=0.4, hover=hover)
+        plot.across(y, low, high, Look(colour=Colour.ACCENT, width=1.8))
+        write_beside(plot, y, f"{value:.3f}", BOLD if y in pooled else PLAIN)
+    return plot.svg(f"Share of variance that {effect} explains, by deployment")
 
 
 def _bounds(entry: VarianceShareEntry, effect: str) -> tuple[float, float]:
@@ -176,33 +174,30 @@ def _swing_panel(ranges: Sequence[RangeEntry], rates: Mapping[str, Mapping[str, 
     tasks = sorted({task for own in rates.values() for task in own})
     looks = {task: _look(index) for index, task in enumerate(tasks)}
     key, left = [(look, task) for task, look in looks.items()], gutter_width(names)
-    with open_rows("Union rate over the tasks", names, _LINE, left=left, right=104, key=key) as axes:
-        rate_scale(axes, scale_top(entry.max for entry in ranges))
-        for y, entry in enumerate(ranges):
-            _bar(axes, y, entry)
-            for task, estimate in rates.get(names[y], {}).items():
-                _dot(axes, y, task, estimate, looks[task])
-        return to_svg(axes, "Smallest and largest union rate over the tasks, by deployment")
+    plot = open_rows("Union rate over the tasks", names, _LINE, left=left, right=104, key=key)
+    rate_scale(plot, scale_top(entry.max for entry in ranges))
+    for y, entry in enumerate(ranges):
+        _bar(plot, y, entry)
+        for task, estimate in rates.get(names[y], {}).items():
+            _dot(plot, y, task, estimate, looks[task])
+    return plot.svg("Smallest and largest union rate over the tasks, by deployment")
 
 
-def _bar(axes: "Axes", y: int, entry: RangeEntry) -> None:
+def _bar(plot: Plot, y: int, entry: RangeEntry) -> None:
     low, high = entry.min, entry.max
-    (bar,) = axes.barh(y, high - low, left=low, height=0.34, color=Colour.ACCENT, alpha=0.22)
-    axes.vlines([low, high], y - 0.17, y + 0.17, color=Colour.ACCENT, linewidth=1.6)
-    set_hover(bar, f"{group_name(entry.by)}: {percent(low)} at {entry.min_at} to {percent(high)} at {entry.max_at}")
-    write_beside(axes, y, f"{100 * entry.range:.1f} pp", dy=8, weight="bold")
-    write_beside(axes, y, f"[{100 * entry.low:.1f}, {100 * entry.high:.1f}]", dy=-8, color=Colour.SOFT)
+    hover = f"{group_name(entry.by)}: {percent(low)} at {entry.min_at} to {percent(high)} at {entry.max_at}"
+    plot.box((low, high), rows_of(y, 0.34), Colour.ACCENT, alpha=0.22, hover=hover)
+    for end in (low, high):
+        plot.line((end, end), rows_of(y, 0.34), Look(colour=Colour.ACCENT, width=1.6))
+    write_beside(plot, y, f"{100 * entry.range:.1f} pp", BOLD, dy=-8)
+    write_beside(plot, y, f"[{100 * entry.low:.1f}, {100 * entry.high:.1f}]", QUIET, dy=8)
 
 
-def _dot(axes: "Axes", y: int, task: str, estimate: EstimateEntry | Missing, look: Mapping[str, Any]) -> None:
+def _dot(plot: Plot, y: int, task: str, estimate: EstimateEntry | Missing, look: Look) -> None:
     if isinstance(estimate, EstimateEntry) and not bounds_only(estimate):
-        (dot,) = axes.plot(estimate.value, y, **look)
-        set_hover(dot, f"{task}: {estimate_text(_METRIC, estimate)}")
+        plot.mark(estimate.value, y, look, f"{task}: {estimate_text(_METRIC, estimate)}")
 
 
-def _look(index: int) -> dict[str, Any]:
+def _look(index: int) -> Look:
     """Return the mark of a task."""
-    look = line_style(index)
-    return {"color": look.colour, "marker": look.marker, "markersize": 6.6, "markeredgewidth": 0.8} | {
-        "markeredgecolor": Colour.PAPER
-    }
+    return replace(line_look(index), size=6.6, edge=0.8, rim=Colour.PAPER)

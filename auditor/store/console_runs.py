@@ -62,15 +62,6 @@ class ConsoleRun:
         """Whether it is worked on, or waits for it."""
         return self.state in _OPEN
 
-    def to_json(self) -> dict[str, Any]:
-        """Return who started it and how far it is, for the API and the pages."""
-        return {
-            "state": self.state,
-            "asked_by": self.asked_by,
-            "asked_at": self.asked_at.isoformat(),
-            "result": dict(self.result),
-        }
-
 
 def _is(kind: RunKind, run_id: str) -> ColumnElement[bool]:
     return (console_runs.c.kind == kind) & (console_runs.c.id == run_id)

@@ -1,14 +1,15 @@
 """Make the tables with one row per arm, and the chart and the table of the range of each score."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 from markupsafe import Markup
 
 from auditor.documents.base import Missing
 from auditor.documents.comparison import ArmEntry, ComparisonGroupEntry, ExposureEntry, RemedyEntry
 from auditor.documents.estimates import CoverageEntry, EstimateEntry
-from auditor.report.canvas import ELAB, SEL, UNION, Colour, to_svg
+from auditor.report.canvas import BOLD, ELAB, PLAIN, SEL, UNION, Colour, Look
 from auditor.report.document import known
 from auditor.report.drawing import (
     change_scale,
@@ -20,7 +21,6 @@ from auditor.report.drawing import (
     rate_scale,
     rate_text,
     scale_top,
-    set_hover,
     write_beside,
     write_reason,
 )
@@ -65,7 +65,7 @@ _LINE: Final = 23.0
 #: Possible ends of a scale of differences; it is symmetric and has a tick at both ends.
 _REACHES: Final = (0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0)
 #: The measures that are drawn: heading, and style of the marks.
-_PANELS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
+_PANELS: Final[Mapping[str, tuple[str, Look]]] = {
     "ber_union_full": ("Either layer endorses", UNION),
     "ber_sel_full": ("The selection endorses", SEL),
     "ber_elab_full": ("The elaboration endorses", ELAB),
@@ -160,22 +160,23 @@ def _panel(group: ComparisonGroupEntry, measure: str, found: ExposureEntry, top:
     ends = [place for place, side in enumerate(group.sides) if side.side in {found.lowest.side, found.highest.side}]
     low, value, high = (f"{100 * each:.1f}" for each in (found.range.low, found.range.value, found.range.high))
     lines, left = [f"range {value} pp [{low}, {high}]"], gutter_width(names)
-    with open_rows(title, names, _LINE, left=left, right=60, top=58, lines=lines, bold=ends) as axes:
-        if measure == "dni":
-            change_scale(axes, _reach(scores), wanted=2)
-        else:
-            rate_scale(axes, top)
-        axes.axvspan(found.lowest.value, found.highest.value, color=Colour.ACCENT, alpha=0.1, linewidth=0)
-        for y, (side, score) in enumerate(zip(group.sides, scores, strict=True)):
-            if isinstance(score, Missing):
-                write_reason(axes, y, names[y], score)
-                continue
-            mark = {**look, "markeredgewidth": 1.2, "markerfacecolor": "none"} if side.repeats else look
-            draw_interval(axes, y, score, mark)
-            text = change_text(score) if measure == "dni" else rate_text(score)
-            shown = write_beside(axes, y, text, weight="bold" if y in ends else "normal")
-            set_hover(shown, f"{names[y]}: {estimate_text(measure, score)}, n = {score.n:,}")
-        return to_svg(axes, f"{title}: by format, with the range from the lowest to the highest")
+    plot = open_rows(title, names, _LINE, left=left, right=60, top=58, lines=lines, bold=ends)
+    if measure == "dni":
+        change_scale(plot, _reach(scores), wanted=2)
+    else:
+        rate_scale(plot, top)
+    ends_of_rows = (len(names) - 0.5, -0.5)
+    plot.box((found.lowest.value, found.highest.value), ends_of_rows, Colour.ACCENT, alpha=0.1)
+    for y, (side, score) in enumerate(zip(group.sides, scores, strict=True)):
+        if isinstance(score, Missing):
+            write_reason(plot, y, names[y], score)
+            continue
+        mark = replace(look, edge=1.2, is_hollow=True) if side.repeats else look
+        draw_interval(plot, y, score, mark)
+        text = change_text(score) if measure == "dni" else rate_text(score)
+        hover = f"{names[y]}: {estimate_text(measure, score)}, n = {score.n:,}"
+        write_beside(plot, y, text, BOLD if y in ends else PLAIN, hover)
+    return plot.svg(f"{title}: by format, with the range from the lowest to the highest")
 
 
 def _reach(scores: Sequence[EstimateEntry | Missing]) -> float:

@@ -37,7 +37,7 @@ show(get_command(app), ("product",))
 _RUN_ALL = """
 import json, os, sys
 from importlib import import_module
-import matplotlib.figure, numpy, scipy.stats, sqlalchemy, jinja2
+import numpy, scipy.stats, sqlalchemy, jinja2
 name, jobs = sys.argv[1], json.loads(sys.argv[3])
 module = import_module(sys.argv[2])
 for folder, arguments in jobs:

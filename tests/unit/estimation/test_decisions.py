@@ -204,7 +204,6 @@ def test_a_rule_of_ones_own(tmp_path: Path) -> None:
         load_rule(str(path))
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_the_command_writes_document_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "decisions.csv"
     lines = [f"{row['sex']},<b>x</b>,{row['decision']}" for row in rows(Male=(60, 100), Female=(30, 100))]

@@ -109,7 +109,6 @@ def test_a_field_that_no_row_has_is_an_error(tmp_path):
         analysed(tmp_path, rows_in_topics(0.0), cluster=("theme",))
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_the_command_warns_and_clusters(tmp_path):
     path = write_rows(tmp_path / "coded.jsonl", rows_in_topics(0.45))
     plain = CliRunner().invoke(app, ["analyze", str(path), "-o", str(tmp_path / "plain"), "--n-boot", "20"])

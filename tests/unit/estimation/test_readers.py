@@ -46,7 +46,6 @@ def verdicts(document):
     return [group["cancellation_trap"], *flips, *levels]
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_the_lexicon_alone_supports_no_verdict_and_the_page_says_why(tmp_path):
     document = analysed(tmp_path, rows_by("lexicon"))
     assert all(found == {"missing": REASON} for found in verdicts(document))

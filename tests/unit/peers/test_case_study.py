@@ -114,7 +114,6 @@ def test_one_extreme_peer_makes_the_margin_and_the_reader_is_told(table):
     assert f"{TARGET} makes the margin" in told
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_a_page_is_made_of_it(table):
     document = analysed(table, PeerOptions(targets=(TARGET, "DeepSeek AWS")))
     page = render_peers(typed(document, PeersDocument)).decode()

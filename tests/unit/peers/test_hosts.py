@@ -107,7 +107,6 @@ def test_hosts_that_cannot_be_compared(tmp_path):
     assert pairs["open", "twin"]["judge:x"] == {"missing": "fewer than 2 questions in common"}
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_the_page_shows_both_hosts(tmp_path):
     document, _ = hosts_of(tmp_path, host_rows())
     page = render_peers(typed(document, PeersDocument)).decode()

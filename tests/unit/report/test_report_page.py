@@ -277,13 +277,11 @@ def test_drawings_are_well_formed_and_say_what_they_show(full):
         assert not re.search(r"\b(nan|inf)\b", drawing, flags=re.IGNORECASE)
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_made_again_from_the_file_it_is_the_same(full, thorough):
     document, page = full
     assert page_from(json.loads(json.dumps(document))) == (page if thorough else page_from(document))
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_results_that_are_missing_leave_their_reason(full):
     document, page = full
     gone = {"rubric": "statement", "missing": "not today"}
@@ -310,7 +308,6 @@ def test_warns_of_its_content_and_of_its_limits(full):
     assert "not a certificate" in page
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_factorial_shows_its_interactions(tmp_path):
     _, page = page_of(tmp_path, coded_rows(factorial_conditions(), deployments=1, statements=30))
     read(page)
@@ -318,7 +315,6 @@ def test_factorial_shows_its_interactions(tmp_path):
     assert "No ranking of the deployments" in page
 
 
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("statements", [1, 14, 16])
 def test_a_page_with_hardly_any_estimate(tmp_path, statements):
     rows = coded_rows([("Explain", "self", "none", "neutral")], deployments=1, statements=statements, judges=0)
@@ -339,7 +335,6 @@ def test_many_deployments_are_all_in_the_tables_and_not_all_drawn(tmp_path):
     assert {name for name in names if re.search(rf"\b{name}\b", drawings)} == set(names[:MOST_DRAWN])
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_rubrics_have_sections_of_their_own(tmp_path):
     rows = list(coded_rows([("BJ", "self", "none", "neutral")], deployments=2, statements=20))
     for row in rows[:20]:
@@ -352,7 +347,6 @@ def test_rubrics_have_sections_of_their_own(tmp_path):
     assert len(re.findall(r'<section id="coverage-\d"', page)) == 2
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_rows_of_one_layer_and_one_way_of_asking_leave_sections_out(tmp_path):
     rows = list(coded_rows([("BJ", "self", "none", "neutral")], deployments=2, statements=20))
     for row in rows:
@@ -364,7 +358,6 @@ def test_rows_of_one_layer_and_one_way_of_asking_leave_sections_out(tmp_path):
     assert "Every deployment: no result on whether the layers agree" in page
 
 
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("claim", ["stereotype", "other"])
 def test_a_proposition_without_a_claim_has_divergence_and_no_rates(tmp_path, claim):
     rows = coded_rows([("BJ", "self", "none", "neutral")], deployments=2, statements=110)
@@ -374,7 +367,6 @@ def test_a_proposition_without_a_claim_has_divergence_and_no_rates(tmp_path, cla
     assert ("BER of selection and of elaboration by deployment" in page) == (claim == "stereotype")
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_names_that_are_words_of_the_document(tmp_path):
     """A deployment, a judge and a level called ``missing`` are no reason why something is."""
     rows = list(coded_rows(oat_conditions()[:9], deployments=4, statements=20))
@@ -403,7 +395,6 @@ def largest_of(document, effects, lows):
     return [cell.path.split()[0].rpartition("/")[2] for cell in line.cells if "largest" in cell.kind]
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_an_interaction_is_in_bold_where_it_is_shown_to_be_one(full):
     document, _ = full
     effects = {"task": 0.3, "task:role": 0.02, "task:sentiment": 0.01}
@@ -459,7 +450,6 @@ def test_the_version_that_made_it_is_named(full):
     assert "<dd>biasmeter.analysis/1</dd>" in page
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_groups_can_be_by_nothing(tmp_path):
     _, page = page_of(tmp_path, coded_rows(factorial_conditions()[:2], deployments=1, statements=20), by=())
     assert "<h2>Appendix. Groups</h2>" not in page

@@ -116,7 +116,6 @@ def shown(rows):
         yield label(row, "anna", truth, "split", "sel")
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_alpha_and_views_are_counted_by_layer_and_view(tmp_path, rows):
     content = analysed(tmp_path, rows, list(shown(rows)), adjudicator="chief")
     reviews = json.loads(content)["reviews"]

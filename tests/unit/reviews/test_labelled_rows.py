@@ -195,7 +195,6 @@ def run(coded, reviews, out):
     analyze(coded, out, by="deployment,task", seed=0, n_boot=20, reviews=reviews, skip_bad=False, as_json=False)
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_the_command_prints_the_corrected_rates_and_the_page_shows_them(tmp_path, capsys, rows, labelled):
     coded = write_rows(tmp_path / "coded.jsonl", rows)
     told = write_rows(
@@ -295,7 +294,6 @@ def test_two_people_count_by_their_own_pairs(tmp_path, rows):
     assert pooled(analysed(tmp_path, rows, apart))["metrics"]["oed_corrected"]["value"] == 1
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_labels_of_both_layers_are_shown(tmp_path, rows, paired, capsys):
     coded = write_rows(tmp_path / "coded.jsonl", rows)
     run(coded, write_rows(tmp_path / "reviews.jsonl", paired), tmp_path / "out")

@@ -210,7 +210,7 @@ def import_config(
     from auditor.config.litellm import Severity, convert, summary
 
     made = convert(_read(source), str(source))
-    _write(out, made.text, replace=force)
+    _write(out, made.text, replace=force, advice="; --force overwrites it")
     for line in summary(made.not_carried):
         typer.echo(line, err=True)
     breaking = sum(left.severity is Severity.BREAKS for left in made.not_carried)
@@ -242,13 +242,13 @@ def _read(source: Path) -> str:
         raise UsageError(f"{source}: cannot be read: {reason}") from None
 
 
-def _write(out: Path, text: str, *, replace: bool = False) -> None:
-    """Write a file; without ``replace`` only if there is none."""
+def _write(out: Path, text: str, *, replace: bool = False, advice: str = "") -> None:
+    """Write a file; without ``replace`` only if there is none. ``advice`` ends the error that there is one."""
     try:
         with out.open("w" if replace else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise UsageError(f"{out}: exists already; --force overwrites it") from None
+        raise UsageError(f"{out}: exists already{advice}") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"{out}: cannot be written: {reason}") from None

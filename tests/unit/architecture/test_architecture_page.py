@@ -49,7 +49,7 @@ def test_the_page_counts_the_steps_of_that_path() -> None:
 
 def test_the_page_names_every_package() -> None:
     packages = {name for name in PRODUCT.paths if name.count(".") == 1 and PRODUCT.paths[name].stem == "__init__"}
-    parts = {name for name in packages if name.startswith(("auditor.", "gateway."))}
+    parts = {name for name in packages if name.startswith(("auditor.", "biasmeter.", "gateway."))}
     assert _packages() == parts | {"biasmeter", "replay", "website"}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.paths import DOCS, ROOT, TESTS
 
-PAGES = sorted([*ROOT.glob("*.md"), *TESTS.rglob("README.md"), *DOCS.rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *TESTS.glob("README.md"), *TESTS.glob("*/README.md"), *DOCS.rglob("*.md")])
 #: Dated notes are about the code of their day.
 CURRENT_PAGES = [page for page in PAGES if page.parent != DOCS / "design"]
 

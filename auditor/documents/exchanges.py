@@ -1,7 +1,7 @@
 """Define what the API shows of stored exchanges: facts, labels of judges and people, and answers in lists."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -49,7 +49,7 @@ class PersonLabelEntry(Document):
     reviewer: str
     rubric: str
     note: str | UnsetType = UNSET
-    adjudicates: Annotated[Literal[True], Meta(description="It settles labels that differ.")] | UnsetType = UNSET
+    adjudicates: Annotated[bool, Meta(description="It settles labels that differ.")] | UnsetType = UNSET
     at: Timestamp
     superseded: bool
 

@@ -1,7 +1,7 @@
 """Define what the API shows of the installation: errors, first steps, client keys, and health."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -35,7 +35,7 @@ class StepEntry(Document):
     """One step to the first estimate."""
 
     name: str
-    optional: Literal[True] | UnsetType = UNSET
+    optional: bool | UnsetType = UNSET
     done: bool
     text: str
     command: Annotated[str | None, Meta(description="What a terminal does.")]

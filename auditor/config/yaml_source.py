@@ -180,7 +180,7 @@ class _Builder:
             if self._nodes == MOST_NODES + 1:
                 self._refuse(node, path, f"aliases expand the file to more than {MOST_NODES} values")
             return None
-        if any(node is one for one in self._above) or len(self._above) > DEEPEST:
+        if any(node is ancestor for ancestor in self._above) or len(self._above) > DEEPEST:
             self._refuse(node, path, "an alias contains itself or is nested too deeply")
             return None
         self._above.append(node)
@@ -208,8 +208,8 @@ class _Builder:
 
     def _build_mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        own: set[str] = set()
-        for name, key, child in self._entries(node, path, own):
+        names: set[str] = set()
+        for name, key, child in self._entries(node, path, names):
             here = (*path, name)
             self.lines[here] = _line(key)
             result[name] = self._build(child, here)
@@ -241,7 +241,7 @@ class _Builder:
     def _merge(
         self, node: yaml.MappingNode, path: KeyPath, seen: set[str]
     ) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
-        if any(node is one for one in self._above) or len(self._above) > DEEPEST:
+        if any(node is ancestor for ancestor in self._above) or len(self._above) > DEEPEST:
             self._refuse(node, path, "an alias contains itself or is nested too deeply")
             return
         self._above.append(node)
@@ -252,10 +252,10 @@ class _Builder:
 
     def _merged(self, node: yaml.Node, path: KeyPath) -> list[yaml.MappingNode]:
         nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        mappings = [one for one in nodes if isinstance(one, yaml.MappingNode)]
+        mappings = [mapping for mapping in nodes if isinstance(mapping, yaml.MappingNode)]
         if len(mappings) != len(nodes):
             self._refuse(node, path, "<< merges mappings only")
-        self._nodes += sum(len(one.value) for one in mappings)
+        self._nodes += sum(len(mapping.value) for mapping in mappings)
         return mappings if self._nodes <= MOST_NODES else []
 
     def _key(self, node: yaml.Node, path: KeyPath) -> str | None:

@@ -79,7 +79,7 @@ def read_tallies(
         names[: len(extra)],
         reviews,
         examples=True,
-        ways={name: attributes[name] for name in options.cluster},
+        clusterings={name: attributes[name] for name in options.cluster},
         nesting={name: attributes[name] for name in nesting},
     )
     rows = Rows(source, skip_bad=options.skip_bad, on_bytes=on_bytes)
@@ -129,7 +129,7 @@ class _Analysis:
         # Ranges within a category would rest on 15 to 25 statements over many conditions, which is noise.
         self._scopes = [scope for scope in scopes(tallies) if "category" not in scope.by]
         #: All rows that were asked under conditions.
-        self._asked = [scope for scope in self._scopes if scope.rubric == STATEMENT and not scope.by]
+        self._planned = [scope for scope in self._scopes if scope.rubric == STATEMENT and not scope.by]
 
     def document(self) -> AnalysisDocument:
         """Return the whole document."""
@@ -139,7 +139,7 @@ class _Analysis:
         kappas = judge_kappas(tallies.votes)
         deployments = self._estimator.groups(("deployment",))
         shares = [row for scope in scopes(tallies) for row in variation.shares(scope)]
-        shares += [row for scope in self._asked for row in variation.deployment_shares(scope, panel_differs=differs)]
+        shares += [row for scope in self._planned for row in variation.deployment_shares(scope, panel_differs=differs)]
         conditions = self._estimator.groups(("deployment", *FACTORS))
         cells = [group for group in self._estimator.groups(FACTORS) if group.rubric == STATEMENT]
         pooled, stated_pool = self._estimator.groups(()), pool(tallies)
@@ -165,8 +165,8 @@ class _Analysis:
             design=design(pooled, deployments, conditions, stated_pool, named),
             pool=stated_pool,
             means=means(tallies, panel_differs=differs, seed=seed, n_boot=n_boot),
-            levels=[row for scope in self._asked for row in self._levels(scope)],
-            factors=[row for scope in self._asked for row in variation.factors(scope)],
+            levels=[row for scope in self._planned for row in self._levels(scope)],
+            factors=[row for scope in self._planned for row in variation.factors(scope)],
             eta_squared=shares,
             horizontal=[row for scope in self._scopes for row in variation.ranges(scope)],
             generalizability=[generalizability(variation, scope, outcome) for scope in stated for outcome in OUTCOMES],
@@ -217,8 +217,8 @@ class _Analysis:
             deployments.setdefault((scalar_key(group.by[name]), group.rubric), []).append(group)
         parts = zip(group_profiles(self._tallies, (name,)), self._estimator.groups((name,)), strict=True)
         for (_, profiles), pooled in parts:
-            own = deployments[scalar_key(pooled.by[name]), pooled.rubric]
-            out.setdefault(pooled.rubric, []).append(self._slice_value(name, profiles, pooled, own))
+            deployment_groups = deployments[scalar_key(pooled.by[name]), pooled.rubric]
+            out.setdefault(pooled.rubric, []).append(self._slice_value(name, profiles, pooled, deployment_groups))
         return out
 
     def _slice_value(
@@ -228,8 +228,10 @@ class _Analysis:
         if pooled.rubric == STATEMENT and pooled.n_statements >= MIN_STATEMENTS:
             compared.append(Scope(by=pooled.by, rubric=pooled.rubric, profiles=tuple(profiles)))
             for deployment in sorted({self._tallies.profiles[index].deployment for index in profiles}):
-                own = tuple(index for index in profiles if self._tallies.profiles[index].deployment == deployment)
-                compared.append(Scope(by={**pooled.by, "deployment": deployment}, rubric=pooled.rubric, profiles=own))
+                indices = tuple(index for index in profiles if self._tallies.profiles[index].deployment == deployment)
+                compared.append(
+                    Scope(by={**pooled.by, "deployment": deployment}, rubric=pooled.rubric, profiles=indices)
+                )
         return SliceValue(
             value=pooled.by[name],
             n_statements=pooled.n_statements,

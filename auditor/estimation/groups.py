@@ -146,9 +146,9 @@ class Estimator:
         }
         self._dni[profiles] = metrics["dni"]
         if self._corrections is not None:
-            found = self._corrections.of(profiles, np.unique(self._tallies.cluster[entries]), table)
+            rates = self._corrections.of(profiles, np.unique(self._tallies.cluster[entries]), table)
             metrics |= {
-                name: each if claimed or not _is_endorsement(name) else NO_CLAIM for name, each in found.items()
+                name: each if claimed or not _is_endorsement(name) else NO_CLAIM for name, each in rates.items()
             }
         few = (FEW_CLUSTERS,) if table.n_clusters < ENOUGH_STATEMENTS else ()
         sel_abstains, elab_abstains = self._abstains(entries)

@@ -31,7 +31,7 @@ from auditor.estimation.rankings import TIED
 from auditor.estimation.variation import OTHER_PANELS
 from auditor.metrics.corrected import ENDORSING
 from auditor.metrics.estimate import MIN_STATEMENTS
-from auditor.metrics.ranks import panel_swap as compare
+from auditor.metrics.ranks import compare_panels
 from auditor.metrics.rates import METRICS
 from auditor.reviews.opinions import Layer
 from auditor.stats.agreement import cohen_kappa, confusion_matrix, effective_votes
@@ -90,12 +90,12 @@ def _pairs(ballot: Sequence[Vote]) -> list[tuple[tuple[str, str, str], tuple[int
 
 def judge_means(kappas: Kappas) -> list[JudgeMeanEntry | MissingJudgeMean]:
     """Return the entries of ``judge_means``: each judge's mean kappa with the others (BiAxisAudit Fig. 4)."""
-    own: dict[tuple[str, str, str], list[KappaEntry | MissingKappa]] = {}
+    by_judge: dict[tuple[str, str, str], list[KappaEntry | MissingKappa]] = {}
     for row in kappas:
         for judge in (row.judge, row.other):
-            own.setdefault((row.layer, row.deployment or "", judge), []).append(row)
+            by_judge.setdefault((row.layer, row.deployment or "", judge), []).append(row)
     out: list[JudgeMeanEntry | MissingJudgeMean] = []
-    for (layer, deployment, judge), rows in sorted(own.items(), key=lambda item: item[0]):
+    for (layer, deployment, judge), rows in sorted(by_judge.items(), key=lambda item: item[0]):
         value, n, where = _mean(rows), sum(row.n for row in rows), deployment or None
         if value is None:
             out.append(MissingJudgeMean(judge=judge, layer=layer, deployment=where, n=n, missing=_ONE_LABEL))
@@ -119,9 +119,9 @@ def panel(votes: VoteCounts, kappas: Kappas) -> list[PanelEntry | MissingPanel]:
         for vote in ballot:
             seats.setdefault(vote.layer or Layer.ELAB, {}).setdefault(deployment, set()).add(vote.judge)
     out: list[PanelEntry | MissingPanel] = []
-    for layer, own in sorted(seats.items()):
-        panels: dict[str | None, set[frozenset[str]]] = {None: {frozenset(judges) for judges in own.values()}}
-        panels |= {name: {frozenset(own[name])} for name in sorted(own)}
+    for layer, seated in sorted(seats.items()):
+        panels: dict[str | None, set[frozenset[str]]] = {None: {frozenset(judges) for judges in seated.values()}}
+        panels |= {name: {frozenset(seated[name])} for name in sorted(seated)}
         for where, sitting in panels.items():
             rows = [row for row in kappas if row.layer == layer and row.deployment == where]
             out.append(_panel_entry(layer, where, sitting, rows))
@@ -231,19 +231,19 @@ def _verdict(vote: Vote) -> Verdict:
 def _swap_entry(
     judge: str, whole: Mapping[str, float], without: Mapping[str, float]
 ) -> PanelSwapEntry | MissingPanelSwap:
-    found = compare(whole, without)
-    if isinstance(found, Insufficient):
-        return MissingPanelSwap(rubric=STATEMENT, without=judge, metric=SWAPPED, missing=found.reason)
+    swap = compare_panels(whole, without)
+    if isinstance(swap, Insufficient):
+        return MissingPanelSwap(rubric=STATEMENT, without=judge, metric=SWAPPED, missing=swap.reason)
     shared = sorted(whole.keys() & without.keys())
     return PanelSwapEntry(
         rubric=STATEMENT,
         without=judge,
         metric=SWAPPED,
         rates={name: (whole[name], without[name]) for name in shared},
-        rho=value_or(found.agreement.rho, TIED),
-        rank_shift=found.agreement.rank_shift,
-        change=found.agreement.change,
-        deployment=found.deployment,
-        same_ranking=found.same_ranking,
-        left_out=found.missing,
+        rho=value_or(swap.agreement.rho, TIED),
+        rank_shift=swap.agreement.rank_shift,
+        change=swap.agreement.change,
+        deployment=swap.deployment,
+        same_ranking=swap.same_ranking,
+        left_out=swap.missing,
     )

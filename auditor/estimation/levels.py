@@ -21,7 +21,7 @@ from auditor.metrics.bounds import coverage
 from auditor.metrics.estimate import estimate
 from auditor.metrics.means import unweighted_mean
 from auditor.metrics.rates import METRICS, Metric
-from auditor.metrics.shares import crossing, own_slice
+from auditor.metrics.shares import crossing, factor_slice
 
 _SELECTION: Final = METRICS["ber_sel_full"]
 
@@ -29,7 +29,7 @@ _SELECTION: Final = METRICS["ber_sel_full"]
 def in_order(conditions: Sequence[Levels], factor: int) -> list[int]:
     """Return a factor's own slice in the instrument's order; levels of one's own come last, by name."""
     return sorted(
-        own_slice(conditions, factor), key=lambda index: level_order(FACTORS[factor], conditions[index][factor])
+        factor_slice(conditions, factor), key=lambda index: level_order(FACTORS[factor], conditions[index][factor])
     )
 
 
@@ -95,14 +95,14 @@ def interaction(tallies: Tallies, *, seed: int) -> list[InteractionEntry]:
         cells.setdefault((task, sentiment), []).append(index)
     if min(len({task for task, _ in cells}), len({sentiment for _, sentiment in cells})) < 2:
         return []
-    return [_interaction_entry(*cell, grid.tables(own), seed) for cell, own in sorted(cells.items())]
+    return [_interaction_entry(*cell, grid.tables(indices), seed) for cell, indices in sorted(cells.items())]
 
 
 def _interaction_entry(task: str, sentiment: str, tables: Mapping[str, JointTable], seed: int) -> InteractionEntry:
     pooled = _joined(tables)
-    own = [estimate(_SELECTION, table, seed=seed) for table in tables.values()]
-    rates = [each.value for each in own if isinstance(each, Estimate)]
-    lacking = [Missing(missing=each.reason) for each in own if isinstance(each, Insufficient)]
+    estimates = [estimate(_SELECTION, table, seed=seed) for table in tables.values()]
+    rates = [each.value for each in estimates if isinstance(each, Estimate)]
+    lacking = [Missing(missing=each.reason) for each in estimates if isinstance(each, Insufficient)]
     sd = float(np.std(rates, ddof=1)) if len(rates) > 1 else Missing(missing="one deployment")
     return InteractionEntry(
         rubric=STATEMENT,

@@ -56,7 +56,7 @@ def decide(evidence: Evidence, promise: Promise, *, shaken: bool = False) -> Lev
     evidence
         Highest so far: an alarm stays until the reference is replaced.
     promise
-        With the thresholds.
+        Promise with the thresholds.
     shaken
         Whether the reference's days vary more than statements explain, so that statements alone are no evidence.
 

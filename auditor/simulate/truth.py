@@ -117,11 +117,11 @@ def joint_table(truth: TaskTruth, moments: Moments, *, free: bool = False, filte
     (0.5, 0.5)
     """
     table = np.zeros((*moments.a.shape, *SHAPE))
-    one = np.ones_like(moments.a)
+    ones = np.ones_like(moments.a)
     if free:
-        table[..., _ABSTAIN, :] = _refusing(truth, one * truth.refuse_share)
+        table[..., _ABSTAIN, :] = _refusing(truth, ones * truth.refuse_share)
         answering = 1.0 - truth.refuse_share
-        table[..., _ABSTAIN, :] += _elaborating(truth, one * answering, moments.b * answering, 0.0)
+        table[..., _ABSTAIN, :] += _elaborating(truth, ones * answering, moments.b * answering, 0.0)
     else:
         answered = 1.0 - truth.abstain
         not_a = 1.0 - moments.a
@@ -133,7 +133,7 @@ def joint_table(truth: TaskTruth, moments: Moments, *, free: bool = False, filte
         table[..., _R, :] = _refusing(truth, truth.refuse_share * answered * not_a)
         # An evasive response is not a refusal: a refusal without an answer would have the selection R.
         open_minded = replace(truth, elab_refuse_share=0.0)
-        table[..., _ABSTAIN, :] = _elaborating(open_minded, truth.abstain * one, truth.abstain * moments.b, 0.0)
+        table[..., _ABSTAIN, :] = _elaborating(open_minded, truth.abstain * ones, truth.abstain * moments.b, 0.0)
     table *= 1.0 - filtered
     # A blocked answer counts as the deployment's refusal and has no text; a free task still has no selection.
     table[..., _ABSTAIN if free else _R, -1] += filtered
@@ -142,12 +142,12 @@ def joint_table(truth: TaskTruth, moments: Moments, *, free: bool = False, filte
 
 def _elaborating(truth: TaskTruth, mass: Floats, endorsing: Floats, bare: float) -> Floats:
     """Spread ``mass``, of which ``endorsing`` would endorse if elaborated, over the elaboration labels."""
-    said = endorsing * (1.0 - bare)
+    endorsed = endorsing * (1.0 - bare)
     other = (mass - endorsing) * (1.0 - bare)
     rejecting = max(0.0, 1.0 - truth.elab_neutral_share - truth.elab_refuse_share)
     columns = (
-        said * (1.0 - truth.qe_share),
-        said * truth.qe_share,
+        endorsed * (1.0 - truth.qe_share),
+        endorsed * truth.qe_share,
         other * truth.elab_neutral_share,
         other * rejecting,
         other * truth.elab_refuse_share,
@@ -195,8 +195,8 @@ def metrics_of(joint: NDArray[np.floating] | NDArray[np.integer]) -> TruthMetric
     One coherent endorsement, one only selected, two coherent rejections:
 
     >>> joint = np.zeros((5, 6)); joint[0, 0], joint[0, 3], joint[2, 3] = 1, 1, 2
-    >>> found = metrics_of(joint).values
-    >>> found["ber_sel"], found["ber_elab"], found["ir"], found["dni"]
+    >>> metrics = metrics_of(joint).values
+    >>> metrics["ber_sel"], metrics["ber_elab"], metrics["ir"], metrics["dni"]
     (0.5, 0.25, 0.25, 0.25)
     """
     if joint.shape != SHAPE or joint.sum() <= 0:
@@ -242,11 +242,11 @@ def _eligible_metrics(rate: Mapping[str, float]) -> dict[str, float]:
     sel, elab, cor = rate["sel"], rate["elab"], rate["cor"]
     union = sel + elab - cor
     oed, ued = sel - cor, elab - cor
-    found = {"ber_sel": sel, "ber_elab": elab, "ber_cor": cor, "ber_union": union, "oed": oed, "ued": ued}
-    found |= {"ir": oed + ued, "dni": oed - ued}
+    metrics = {"ber_sel": sel, "ber_elab": elab, "ber_cor": cor, "ber_union": union, "oed": oed, "ued": ued}
+    metrics |= {"ir": oed + ued, "dni": oed - ued}
     if union > 0:
-        found["ir_over_union"] = (oed + ued) / union
-    return found
+        metrics["ir_over_union"] = (oed + ued) / union
+    return metrics
 
 
 def variance_share(rates: Floats, weights: Floats) -> float:

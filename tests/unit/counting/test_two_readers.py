@@ -97,7 +97,7 @@ def test_a_file_and_the_store_give_equal_tallies(rows):
             assert (one.rows.tolist(), one.tokens.tolist()) == (other.rows.tolist(), other.tokens.tolist())
         elif isinstance(one, np.ndarray):
             assert one.tolist() == other.tolist(), each.name
-        elif each.name in {"ways", "coarser"}:
+        elif each.name in {"clusterings", "coarser"}:
             assert {name: way.tolist() for name, way in one.items()} == {n: w.tolist() for n, w in other.items()}, (
                 each.name
             )

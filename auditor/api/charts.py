@@ -227,7 +227,7 @@ def _course(
         moments += [reference.since, reference.until]
     first, last = min(moments), max(moments)
     across = Scale(low=first.toordinal() - 0.5, high=last.toordinal() + 0.5, start=left, end=width - right)
-    highest = max([0.05, *(one.estimate.high for one in days)])
+    highest = max([0.05, *(one.found.high for one in days)])
     up = Scale(low=0, high=min(1.0, highest * 1.05), start=height - bottom, end=top)
     inner: list[Markup] = []
     if reference is not None:
@@ -261,10 +261,10 @@ def _day(one: Day, across: Scale, up: Scale) -> Markup:
     x = across.at(one.day.toordinal())
     inner = [
         svg_element("title", one.text),
-        svg_element("line", x1=x, x2=x, y1=up.at(one.estimate.low), y2=up.at(one.estimate.high), class_="interval"),
+        svg_element("line", x1=x, x2=x, y1=up.at(one.found.low), y2=up.at(one.found.high), class_="interval"),
     ]
-    if one.estimate.value is not None:
-        inner.append(svg_element("circle", cx=x, cy=up.at(one.estimate.value), r=4, class_="mark"))
+    if one.found.value is not None:
+        inner.append(svg_element("circle", cx=x, cy=up.at(one.found.value), r=4, class_="mark"))
     return svg_element("a", Markup("").join(inner), href=one.address, aria_label=one_line(one.text))
 
 

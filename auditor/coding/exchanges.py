@@ -44,7 +44,7 @@ class _Prepared:
     coding: Coding  #: has a reason if there is nothing to read
     selection: Selection | None = None
     statement: str | None = None
-    planned: "PlannedAnswer | None" = None  #: of planned calls
+    planned: "PlannedAnswer | None" = None  #: question and answer of a planned call
     answer: Answer | None = None
 
 
@@ -62,7 +62,7 @@ class Passage:
     """The texts of both layers of an answer, and the proposition if there is one."""
 
     statement: str | None
-    text: str  #: of the elaboration, as the judges read it
+    text: str  #: elaboration as the judges read it
     question: str | None  #: the last message of the request
     answer: str | None  #: the whole answer, from which the selection was read
 

@@ -100,8 +100,8 @@ _UNKNOWN: Final = "unknown"
 class AuditProfile:
     """A compiled audit profile."""
 
-    proposition: Callable[[object], str | None]  #: of the request
-    cluster: Callable[[object, Mapping[str, str], str | None], str]  #: of the request, its tags and its key
+    proposition: Callable[[object], str | None]  #: proposition of a request
+    cluster: Callable[[object, Mapping[str, str], str | None], str]  #: cluster of a request, its tags and its key
     select: Callable[[Answer], Selection]
 
 

@@ -41,7 +41,7 @@ class Response:
     task: Task
     question: Question
     answer: Answer
-    rubric: str  #: of a question about a statement: ``statement``, or that of a control
+    rubric: str  #: ``statement`` for a question about a statement, or that of a control
     record: Record
     selection: Selection | None = None  #: read already, by the audit profile of client traffic
 

@@ -64,7 +64,7 @@ class LabelOutcome:
     """A pair of labels in the form of the joint table."""
 
     cell: int
-    sel_reason: str | None  #: of an Abstain
+    sel_reason: str | None  #: reason of an Abstain
     elab_reason: str | None
 
     @classmethod

@@ -51,7 +51,7 @@ class Options:
     n_boot: int = 2000
     skip_bad: bool = False
     adjudicator: str | None = None  #: the reviewer whose label settles what others disagree on
-    vendors: Mapping[str, str] = field(default_factory=dict)  #: by deployment, where they are known
+    vendors: Mapping[str, str] = field(default_factory=dict)  #: vendors by deployment, where they are known
 
 
 def read_tallies(

@@ -106,7 +106,7 @@ class Grid:
 class TemplateGrid:
     """Entries of some profiles by template too, where every response states its template and has the same weight."""
 
-    conditions: tuple[Levels, ...]  #: as of the ``Grid`` of the same profiles
+    conditions: tuple[Levels, ...]  #: the same as those of the ``Grid`` of the same profiles
     deployments: tuple[str, ...]
     templates: tuple[str, ...]
     #: Per entry.

@@ -38,7 +38,7 @@ _ValuesKey = tuple[tuple[Scalar, ...], str]
 class Group:
     """What is estimated of one group of rows."""
 
-    by: Mapping[str, Scalar]  #: what the rows have in common, by field
+    by: Mapping[str, Scalar]  #: values that the rows have in common, by field
     rubric: str
     has_claim: bool  #: whether endorsement of the rows' propositions is endorsement of a stereotype
     n: int  #: responses, those that never came included

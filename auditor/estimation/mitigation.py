@@ -202,7 +202,7 @@ OUTCOMES: Final = ("ber_sel_full", "ber_union_full")
 class _Options:
     """The conditions with known tokens, each with its profiles."""
 
-    profiles: dict[str, list[int]]  #: by name
+    profiles: dict[str, list[int]]  #: profiles by the option's name
     grid: Grid
     tokens: Floats  #: shape [C]: of a response, on average
     left_out: list[str]  #: conditions that do not

@@ -30,7 +30,7 @@ class Square:
 
     factors: tuple[int, int]
     levels: tuple[str, str]  #: those that replace the reference's
-    places: tuple[int, int, int, int]  #: in the list of conditions
+    places: tuple[int, int, int, int]  #: places in the list of conditions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

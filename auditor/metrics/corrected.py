@@ -40,8 +40,8 @@ ENDORSING: Final = frozenset({"E", "QE"})
 class HumanLabels:
     """People's labels of the elaboration of some responses of a table; all arrays have the shape [n]."""
 
-    cluster: Ints  #: as the table numbers them
-    cell: Ints  #: of the joint table: the coder's labels of the response
+    cluster: Ints  #: clusters as the table numbers them
+    cell: Ints  #: cell of the joint table: the coder's labels of the response
     endorses: Floats  #: the share of its reviewers who found an endorsement
     weight: Floats  #: one over the probability to be drawn, up to a factor
 

@@ -65,9 +65,9 @@ class ShortForm:
     """
 
     statements: tuple[str, ...]
-    rank_correlation: float  #: of the form with all items, both on the held-out half
-    independent_correlation: float | None  #: of the form on the held-out half with all items on the other half
-    whole_correlation: float | None  #: of all items on the held-out half with all items on the other half
+    rank_correlation: float  #: correlation of the form with all items, both on the held-out half
+    independent_correlation: float | None  #: the form on the held-out half with all items on the other half
+    whole_correlation: float | None  #: all items on the held-out half with all items on the other half
 
 
 def item_statistics(statements: Sequence[str], endorsed: Floats) -> list[Item]:

@@ -136,10 +136,10 @@ class Mitigation:
     """One level compared with the baseline, with its verdicts."""
 
     level: str
-    n_statements: int  #: with a response that has both labels, at the level or the baseline, whichever has fewer
+    n_statements: int  #: statements with both labels, at the level or the baseline, whichever has fewer
     effect: EffectEntry | Insufficient
-    published: MitigationVerdict | Insufficient  #: by the paper's rule, on point values
-    verdict: MitigationVerdict | Insufficient  #: by the intervals
+    published: MitigationVerdict | Insufficient  #: verdict by the paper's rule, on point values
+    verdict: MitigationVerdict | Insufficient  #: verdict by the intervals
     flags: tuple[str, ...] = ()
 
 

@@ -31,7 +31,7 @@ from auditor.stats.ranks import (
 class ConditionRanks:
     """Ranks of the deployments over conditions."""
 
-    ranks: Mapping[str, RankShareEntry]  #: by deployment
+    ranks: Mapping[str, RankShareEntry]  #: shares of ranks by deployment
     concordance: float | None  #: Kendall's W of the observed rankings; chance alone keeps it below 1
     conditions: tuple[str, ...]
     left_out: tuple[str, ...]  #: conditions under which a deployment has too few statements

@@ -73,7 +73,7 @@ class Metric:
     denominator: Floats
     #: Both sums as weights of the fourfold counts; None where the base is not the eligible one.
     fourfold: tuple[Fourfold, Fourfold] | None = None
-    equation: str  #: of BiAxisAudit
+    equation: str  #: equation of BiAxisAudit
     label: str  #: heading of tables and figures; what follows an underscore is a subscript
     help: str  #: one line for people
     series: MetricSeries

@@ -41,8 +41,8 @@ class Resampled:
 
     rates: Floats  #: shape [B, C]
     n_clusters: int  #: statements, at least 2
-    templates: TemplateVariance | None = None  #: of the C rates; None where templates are taken as fixed
-    seed: int = 0  #: of the draws of templates
+    templates: TemplateVariance | None = None  #: variance of the C rates; None where templates are taken as fixed
+    seed: int = 0  #: seed of the draws of templates
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

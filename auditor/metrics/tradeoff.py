@@ -42,8 +42,8 @@ class Tradeoff:
     """All conditions in the order given, and the recipes."""
 
     options: tuple[PromptOption, ...]
-    recipes: Sequence[TradeoffRecipe]  #: for each use (BiAxisAudit Table XV)
-    n_statements: int  #: of the condition with the fewest
+    recipes: Sequence[TradeoffRecipe]  #: one recipe for each use (BiAxisAudit Table XV)
+    n_statements: int  #: statements of the condition with the fewest
     left_out: tuple[str, ...]  #: conditions with too few statements
 
 

@@ -30,7 +30,7 @@ class Anchor:
 
     reference: Reference
     itself: ShiftState = field(default_factory=ShiftState)
-    apart: ShiftState = field(default_factory=ShiftState)  #: of the watched deployment's shifts less the anchor's
+    apart: ShiftState = field(default_factory=ShiftState)  #: state of the watched deployment's shifts less the anchor's
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

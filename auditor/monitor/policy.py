@@ -40,7 +40,7 @@ class FindingEvidence:
     level: str
     silenced: bool
     day: date  #: the newest day
-    states: Mapping[int, ChangeState]  #: by the number of days without the change that mean recovery
+    states: Mapping[int, ChangeState]  #: states by the number of days without the change that mean recovery
     n: int  #: answers that the newest change was computed from; 0 if it is unknown
     coverage: float  #: share of answers that could be coded
 

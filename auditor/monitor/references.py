@@ -36,7 +36,7 @@ class Reference:
 
     expected: Floats  #: shape [S, C]: rates; NaN where nothing was answered
     allowance: float  #: b: bound of the error of the mean expected rate, at the requested probability
-    variance: float  #: of one statement's shift in one pass, on average
+    variance: float  #: mean variance of one statement's shift in one pass
     overdispersion: float  #: variance of the day means, over the part that statements explain; 1 without common shocks
     levels: tuple[float, ...]  #: the passes' levels, oldest first
     n_statements: int

@@ -48,7 +48,7 @@ class DraftRequest:
 
     kind: Literal["themes", "questions"]
     count: int
-    theme: str  #: of questions
+    theme: str  #: theme of the questions
     known: frozenset[str]  #: drafts that must not be repeated
 
 

@@ -18,7 +18,7 @@ class Contrast:
     """A weighted sum of rates, with its interval."""
 
     value: float
-    centre: float  #: of the interval before it is cut to the possible values
+    centre: float  #: centre of the interval before it is cut to the possible values
     se: float
     n_clusters: int  #: clusters with a trial of any of the rates
     lowest: float  #: possible value

@@ -220,11 +220,11 @@ Verdict = Literal["equivalent", "different", "inconclusive"]
 class Equivalence:
     """The results of two one-sided tests of a difference against a margin, and of the minimum-effect test."""
 
-    t_lower: float  #: of the null that the difference is at or below ``-margin``
-    t_upper: float  #: of the null that it is at or above ``margin``
+    t_lower: float  #: t of the null that the difference is at or below ``-margin``
+    t_upper: float  #: t of the null that it is at or above ``margin``
     p_lower: float
     p_upper: float
-    p_different: float  #: of the null that the difference lies within the margin, two-sided
+    p_different: float  #: p of the null that the difference lies within the margin, two-sided
     verdict: Verdict
 
 

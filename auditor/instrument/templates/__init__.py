@@ -49,7 +49,7 @@ class Template:
     stereotype_first: bool = False  #: which option stands first, where there are options
     reversed: bool = False  #: BJ: "no" stands before "yes"; Rate: 5 is disagreement
     system: str | None = None  #: the persona, in a role
-    text: str | None = None  #: what the user says, with places for the statement and its options
+    text: str | None = None  #: text of the user message, with places for the statement and its options
 
     @property
     def keyed(self) -> Literal["E", "D"] | None:

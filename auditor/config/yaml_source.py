@@ -25,7 +25,7 @@ _TOO_DEEP: Final = f"nested more than {DEEPEST} levels deep"
 # braces of a reference are replaced by two private characters, so that positions stay the same.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _REFERENCE: Final = re.compile(r"\$\{([^{}\n]*)\}")
-_VEILED: Final = re.compile(rf"\${_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
+_HIDDEN_REFERENCE: Final = re.compile(rf"\${_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
 
 
 class _Loader(yaml.SafeLoader):
@@ -46,18 +46,18 @@ class _Loader(yaml.SafeLoader):
 
 def compose(text: str) -> yaml.Node | Problem | None:
     """Compose the single document of a text; None if it is empty."""
-    veiled = _REFERENCE.sub(rf"${_OPEN}\1{_CLOSE}", text)
+    hidden = _REFERENCE.sub(rf"${_OPEN}\1{_CLOSE}", text)
     try:
-        return _compose(veiled)
+        return _compose(hidden)
     except yaml.YAMLError as error:
-        return _explain(error, veiled)
+        return _explain(error, hidden)
     except (ValueError, OverflowError):
         return Problem(line=1, message="not valid YAML: an escape or a directive has an invalid number")
 
 
-def unveil(text: str) -> str:
+def restore_references(text: str) -> str:
     """Return text from the graph as it was written."""
-    return _VEILED.sub(r"${\1}", text)
+    return _HIDDEN_REFERENCE.sub(r"${\1}", text)
 
 
 def _compose(text: str) -> yaml.Node | None:
@@ -102,7 +102,7 @@ def _word_syntax(error: yaml.MarkedYAMLError, mark: yaml.Mark, text: str) -> tup
 
 def _clean(text: str) -> str:
     """Return a library's message on one line, with references as they were written."""
-    return unveil(" ".join(text.split()))
+    return restore_references(" ".join(text.split()))
 
 
 #: Limits far above any real configuration, against files made to exhaust memory.
@@ -268,7 +268,7 @@ class _Builder:
         return None if node.tag == _NULL else self._text(node, path)
 
     def _text(self, node: yaml.ScalarNode, path: KeyPath) -> str | None:
-        text = unveil(node.value)
+        text = restore_references(node.value)
         if any("\ud800" <= character <= "\udfff" for character in text):
             self._refuse(node, path, "contains half a character (a lone surrogate)")
             return None

@@ -117,7 +117,7 @@ class TemplateTallies:
     """Counts of the rows that state their template, by group, cluster, statement, template and outcome."""
 
     names: tuple[str, ...]
-    profile: Ints
+    group: Ints
     cluster: Ints
     statement: Ints
     template: Ints  #: place in ``names``
@@ -132,10 +132,10 @@ class Tallies:
     ``spans[g]`` is where the entries of group g start.
     """
 
-    profiles: tuple[GroupKey, ...]
+    groups: tuple[GroupKey, ...]
     extra: tuple[str, ...]  #: names of ``GroupKey.extra``
     outcomes: tuple[LabelOutcome, ...]
-    profile: Ints
+    group: Ints
     cluster: Ints
     outcome: Ints
     inclusion: Floats  #: probability with which the responses of each entry were captured, (0, 1]
@@ -156,11 +156,11 @@ class Tallies:
     swings: tuple[SwingEntry, ...] = ()
     templates: TemplateTallies | None = None  #: None where no row states its template
 
-    def entries(self, profiles: Sequence[int]) -> Ints:
+    def entries(self, group_indices: Sequence[int]) -> Ints:
         """Return the places of all entries of some groups."""
-        if not profiles:
+        if not group_indices:
             return np.zeros(0, dtype=np.int64)
-        return np.concatenate([np.arange(self.spans[p], self.spans[p + 1]) for p in profiles])
+        return np.concatenate([np.arange(self.spans[p], self.spans[p + 1]) for p in group_indices])
 
     def cells(self, entries: Ints) -> Ints:
         """Return the joint cells of some entries."""
@@ -297,10 +297,10 @@ class TallyBuilder:
         cluster_rank = cluster_of[part_rank]
         rows, tokens = (np.frombuffer(column, dtype=np.int64)[order] for column in self._tokens)
         return Tallies(
-            profiles=tuple(self.groups[index] for index in order),
+            groups=tuple(self.groups[index] for index in order),
             extra=self.extra,
             outcomes=tuple(outcomes[index] for index in outcome_order),
-            profile=group,
+            group=group,
             cluster=cluster_of[part],
             outcome=outcome,
             inclusion=inclusions[inclusion],
@@ -358,10 +358,10 @@ def _templated(
     """Count by group, part of a cluster, outcome and template."""
     if not names:
         return None
-    (profile, part, outcome, template), count = _counted(keys, n)
+    (group, part, outcome, template), count = _counted(keys, n)
     return TemplateTallies(
         names=tuple(names),
-        profile=profile,
+        group=group,
         cluster=cluster_of[part],
         statement=statement_of[part],
         template=template,

@@ -11,7 +11,7 @@ from auditor.counting.joint import Floats, Ints
 from auditor.counting.rows import STATEMENT
 from auditor.counting.tallies import Tallies
 from auditor.documents.analysis import ClusterCount, ClustersEntry, CoarserEntry
-from auditor.estimation.grid import rubric_profiles
+from auditor.estimation.grid import rubric_groups
 from auditor.metrics.rates import METRICS
 from auditor.stats.crossed import crossed_rate
 
@@ -35,10 +35,10 @@ def clusters_entry(tallies: Tallies, fields: Sequence[str]) -> ClustersEntry | U
 
 def _coarser(tallies: Tallies, name: str, groups: Ints) -> CoarserEntry | None:
     """Return the entry of a field if its values differ more than its clusters would by chance."""
-    profiles = rubric_profiles(tallies, STATEMENT)
-    if not profiles:
+    group_indices = rubric_groups(tallies, STATEMENT)
+    if not group_indices:
         return None
-    entries = tallies.entries(profiles)
+    entries = tallies.entries(group_indices)
     y, n = (
         np.bincount(
             tallies.cluster[entries],

@@ -48,7 +48,7 @@ def additivity(
     """
     out: list[AdditivityEntry | MissingAdditivity] = []
     for scope in scopes:
-        grid = Grid.of(tallies, scope.profiles)
+        grid = Grid.of(tallies, scope.group_indices)
         y, n = (side.sum(axis=2) for side in grid.sums(METRICS[ADDED]))
         reference = _reference(grid.conditions, y, n)
         if reference is None or not any(_distance(each, reference) == 2 for each in grid.conditions):

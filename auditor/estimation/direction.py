@@ -100,10 +100,10 @@ class DirectionEstimator:
 
     def __init__(self, tallies: Tallies) -> None:
         self._tallies = tallies
-        self._profiles: dict[tuple[str, str], list[int]] = {}
-        for index, profile in enumerate(tallies.profiles):
-            self._profiles.setdefault((profile.deployment, profile.rubric), []).append(index)
-        self._deployments = sorted({deployment for deployment, rubric in self._profiles if rubric == STATEMENT})
+        self._group_indices: dict[tuple[str, str], list[int]] = {}
+        for index, group_key in enumerate(tallies.groups):
+            self._group_indices.setdefault((group_key.deployment, group_key.rubric), []).append(index)
+        self._deployments = sorted({deployment for deployment, rubric in self._group_indices if rubric == STATEMENT})
 
     def directions(self) -> list[DirectionEntry]:
         """Return an entry for each deployment and layer, over all rows, by task and by category."""
@@ -129,11 +129,11 @@ class DirectionEstimator:
         """Yield what the rows of the entries of a deployment have in common."""
         yield {}
         yield from ({"task": task} for task in self._tasks(deployment))
-        categories = {self._tallies.profiles[index].category for index in self._profiles[deployment, STATEMENT]}
+        categories = {self._tallies.groups[index].category for index in self._group_indices[deployment, STATEMENT]}
         yield from ({"category": category} for category in sorted(filter(None, categories)))
 
     def _tasks(self, deployment: str) -> list[str]:
-        names = {self._tallies.profiles[index].condition[0] for index in self._profiles[deployment, STATEMENT]}
+        names = {self._tallies.groups[index].condition[0] for index in self._group_indices[deployment, STATEMENT]}
         return [task.value for task in Task if task.value in names]
 
     def _direction(self, by: Mapping[str, str], layer: DirectionLayer) -> DirectionEntry:
@@ -151,22 +151,22 @@ class DirectionEstimator:
         )
 
     def _of(self, by: Mapping[str, str], rubric: str, keyed: str | None = None) -> list[int]:
-        """Return the profiles of a deployment's rows of one rubric; of one task, category or key where it is given."""
+        """Return the groups of a deployment's rows of one rubric; of one task, category or key where it is given."""
         indices = []
-        for index in self._profiles.get((by["deployment"], rubric), []):
-            profile = self._tallies.profiles[index]
+        for index in self._group_indices.get((by["deployment"], rubric), []):
+            group_key = self._tallies.groups[index]
             criteria = (
-                (by.get("task"), profile.condition[0]),
-                (by.get("category"), profile.category),
-                (keyed, profile.keyed),
+                (by.get("task"), group_key.condition[0]),
+                (by.get("category"), group_key.category),
+                (keyed, group_key.keyed),
             )
             if all(wanted in {None, value} for wanted, value in criteria):
                 indices.append(index)
         return indices
 
-    def _cell(self, profiles: Sequence[int], events: Floats, trials: Floats) -> _Cell:
+    def _cell(self, group_indices: Sequence[int], events: Floats, trials: Floats) -> _Cell:
         table = self._tallies
-        entries = table.entries(profiles)
+        entries = table.entries(group_indices)
         cells, clusters, weight = table.cells(entries), table.cluster[entries], table.weight(entries)
         mass = table.count[entries] * (1.0 if weight is None else weight)
         y, n, responses = (
@@ -175,8 +175,8 @@ class DirectionEstimator:
         )
         return _Cell(y=y, n=n, responses=responses)
 
-    def _score(self, profiles: Sequence[int], sides: Sides, base: Floats) -> ContrastEntry | Missing:
-        cell = self._cell(profiles, sides.balance, base)
+    def _score(self, group_indices: Sequence[int], sides: Sides, base: Floats) -> ContrastEntry | Missing:
+        cell = self._cell(group_indices, sides.balance, base)
         return _entry([cell], [1.0], ends=_SIGNED)
 
     def _controlled(self, by: Mapping[str, str], sides: Sides) -> ContrastEntry | Missing:

@@ -15,7 +15,7 @@ from auditor.stats.sampled_templates import TemplateCounts
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grid:
-    """Entries of some profiles with their indices. Sizes: S statements, C conditions, K deployments."""
+    """Entries of some groups with their indices. Sizes: S statements, C conditions, K deployments."""
 
     conditions: tuple[Levels, ...]
     deployments: tuple[str, ...]
@@ -30,21 +30,21 @@ class Grid:
     weight: Floats | None  #: one over the inclusion probability; None if all are the same
 
     @classmethod
-    def of(cls, tallies: Tallies, profiles: Sequence[int]) -> Self:
-        """Index the rows of some profiles by the statements, conditions and deployments that they have."""
-        keys = [tallies.profiles[index] for index in profiles]
-        conditions = sorted({profile.condition for profile in keys})
-        deployments = sorted({profile.deployment for profile in keys})
-        entries = tallies.entries(profiles)
+    def of(cls, tallies: Tallies, group_indices: Sequence[int]) -> Self:
+        """Index the rows of some groups by the statements, conditions and deployments that they have."""
+        keys = [tallies.groups[index] for index in group_indices]
+        conditions = sorted({group_key.condition for group_key in keys})
+        deployments = sorted({group_key.deployment for group_key in keys})
+        entries = tallies.entries(group_indices)
         names, statement = np.unique(tallies.cluster[entries], return_inverse=True)
-        sizes = [tallies.spans[index + 1] - tallies.spans[index] for index in profiles]
+        sizes = [tallies.spans[index + 1] - tallies.spans[index] for index in group_indices]
         return cls(
             conditions=tuple(conditions),
             deployments=tuple(deployments),
             n_statements=len(names),
             statement=statement,
-            condition=np.repeat(_places(conditions, [profile.condition for profile in keys]), sizes),
-            deployment=np.repeat(_places(deployments, [profile.deployment for profile in keys]), sizes),
+            condition=np.repeat(_places(conditions, [group_key.condition for group_key in keys]), sizes),
+            deployment=np.repeat(_places(deployments, [group_key.deployment for group_key in keys]), sizes),
             cell=tallies.cells(entries),
             count=tallies.count[entries],
             clusterings=tallies.clusterings_of(entries),
@@ -104,9 +104,9 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TemplateGrid:
-    """Entries of some profiles by template too, where every response states its template and has the same weight."""
+    """Entries of some groups by template too, where every response states its template and has the same weight."""
 
-    conditions: tuple[Levels, ...]  #: the same as those of the ``Grid`` of the same profiles
+    conditions: tuple[Levels, ...]  #: the same as those of the ``Grid`` of the same groups
     deployments: tuple[str, ...]
     templates: tuple[str, ...]
     #: Per entry.
@@ -118,22 +118,22 @@ class TemplateGrid:
     count: Ints
 
     @classmethod
-    def of(cls, tallies: Tallies, profiles: Sequence[int]) -> Self | None:
-        """Index the rows of some profiles; None where the template of a response is unknown, or weights differ."""
-        entries = tallies.entries(profiles)
+    def of(cls, tallies: Tallies, group_indices: Sequence[int]) -> Self | None:
+        """Index the rows of some groups; None where the template of a response is unknown, or weights differ."""
+        entries = tallies.entries(group_indices)
         stated = tallies.templates
         if stated is None or not len(entries) or tallies.weight(entries) is not None:
             return None
-        mask = np.isin(stated.profile, profiles)
+        mask = np.isin(stated.group, group_indices)
         if stated.count[mask].sum() < tallies.count[entries].sum():
             return None
-        keys = [tallies.profiles[index] for index in profiles]
-        conditions = sorted({profile.condition for profile in keys})
-        deployments = sorted({profile.deployment for profile in keys})
-        place = np.zeros((2, len(tallies.profiles)), dtype=np.int64)
-        place[0, profiles] = _places(conditions, [profile.condition for profile in keys])
-        place[1, profiles] = _places(deployments, [profile.deployment for profile in keys])
-        condition, deployment = place[:, stated.profile[mask]]
+        keys = [tallies.groups[index] for index in group_indices]
+        conditions = sorted({group_key.condition for group_key in keys})
+        deployments = sorted({group_key.deployment for group_key in keys})
+        place = np.zeros((2, len(tallies.groups)), dtype=np.int64)
+        place[0, group_indices] = _places(conditions, [group_key.condition for group_key in keys])
+        place[1, group_indices] = _places(deployments, [group_key.deployment for group_key in keys])
+        condition, deployment = place[:, stated.group[mask]]
         used, template = np.unique(stated.template[mask], return_inverse=True)
         return cls(
             conditions=tuple(conditions),
@@ -184,6 +184,6 @@ def _places(order: Sequence[object], values: Sequence[object]) -> Ints:
     return np.array([place[value] for value in values], dtype=np.int64)
 
 
-def rubric_profiles(tallies: Tallies, rubric: str) -> list[int]:
-    """Find the profiles of one rubric."""
-    return [index for index, profile in enumerate(tallies.profiles) if profile.rubric == rubric]
+def rubric_groups(tallies: Tallies, rubric: str) -> list[int]:
+    """Find the groups of one rubric."""
+    return [index for index, group_key in enumerate(tallies.groups) if group_key.rubric == rubric]

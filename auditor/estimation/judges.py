@@ -26,7 +26,7 @@ from auditor.documents.agreement import (
 from auditor.documents.base import value_or
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS, ElaborationReason, Stance, Verdict
 from auditor.domain.estimate import Insufficient
-from auditor.estimation.grid import Grid, rubric_profiles
+from auditor.estimation.grid import Grid, rubric_groups
 from auditor.estimation.rankings import TIED
 from auditor.estimation.variation import OTHER_PANELS
 from auditor.metrics.corrected import ENDORSING
@@ -187,14 +187,14 @@ def panel_substitution(tallies: Tallies, *, panel_differs: bool) -> list[PanelSu
 
 def _sitting(tallies: Tallies) -> list[str]:
     """Name the judges of the elaboration; nobody where no row is about a statement."""
-    if not rubric_profiles(tallies, STATEMENT):
+    if not rubric_groups(tallies, STATEMENT):
         return []
     return sorted({vote.judge for _, ballot in tallies.votes for vote in _of_elaboration(ballot)})
 
 
 def _compared(tallies: Tallies) -> set[str]:
     """Name the deployments with enough statements."""
-    grid = Grid.of(tallies, rubric_profiles(tallies, STATEMENT))
+    grid = Grid.of(tallies, rubric_groups(tallies, STATEMENT))
     statements = np.count_nonzero(grid.sums(METRICS[SWAPPED])[1].sum(axis=1), axis=0)
     return {name for name, n in zip(grid.deployments, statements, strict=True) if n >= MIN_STATEMENTS}
 
@@ -202,7 +202,7 @@ def _compared(tallies: Tallies) -> set[str]:
 def _refusal(tallies: Tallies, judges: int, *, panel_differs: bool) -> str | None:
     if panel_differs:
         return OTHER_PANELS.reason
-    if any(profile.rubric != STATEMENT for profile in tallies.profiles):
+    if any(group_key.rubric != STATEMENT for group_key in tallies.groups):
         return "the votes do not name their rubric, and there are several rubrics"
     return None if judges > 1 else "a panel of one judge cannot leave one out"
 

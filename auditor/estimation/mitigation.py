@@ -32,7 +32,7 @@ from auditor.documents.conditions import (
 from auditor.documents.estimates import EstimateEntry, estimate_entry
 from auditor.domain.condition import Factor
 from auditor.domain.estimate import Insufficient
-from auditor.estimation.grid import Grid, rubric_profiles
+from auditor.estimation.grid import Grid, rubric_groups
 from auditor.estimation.groups import panel_refusal
 from auditor.estimation.levels import in_order
 from auditor.estimation.variation import Scope, few_flags
@@ -75,8 +75,8 @@ def mitigation(
     """
     out: list[MitigationEntry | MissingMitigation] = []
     for scope in scopes:
-        grid = Grid.of(tallies, scope.profiles)
-        refused = panel_refusal(tallies, panels, scope.profiles)
+        grid = Grid.of(tallies, scope.group_indices)
+        refused = panel_refusal(tallies, panels, scope.group_indices)
         for factor in _ORDER:
             factor_slice = _read_slice(grid, factor)
             baseline = _baseline(factor_slice)
@@ -200,9 +200,9 @@ OUTCOMES: Final = ("ber_sel_full", "ber_union_full")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Options:
-    """The conditions with known tokens, each with its profiles."""
+    """The conditions with known tokens, each with its groups."""
 
-    profiles: dict[str, list[int]]  #: profiles by the option's name
+    group_indices: dict[str, list[int]]  #: groups by the option's name
     grid: Grid
     tokens: Floats  #: shape [C]: of a response, on average
     left_out: list[str]  #: conditions that do not
@@ -212,16 +212,15 @@ def tradeoff(tallies: Tallies, *, seed: int, n_boot: int) -> list[TradeoffEntry 
     """Return the entries of ``tradeoff``: all deployments that say their tokens, pooled; by outcome."""
     planned = [
         index
-        for index in rubric_profiles(tallies, STATEMENT)
-        if off_baseline(tallies.profiles[index].condition) <= 1
-        and tallies.profiles[index].condition[0] not in FREE_TASKS
+        for index in rubric_groups(tallies, STATEMENT)
+        if off_baseline(tallies.groups[index].condition) <= 1 and tallies.groups[index].condition[0] not in FREE_TASKS
     ]
     if not planned:
         return []
     options = _options(tallies, planned)
     if isinstance(options, Insufficient):
         return [_missing(outcome, options) for outcome in OUTCOMES]
-    dni = {name: _dni(tallies, indices, seed) for name, indices in options.profiles.items()}
+    dni = {name: _dni(tallies, indices, seed) for name, indices in options.group_indices.items()}
     out: list[TradeoffEntry | MissingTradeoff] = []
     for outcome in OUTCOMES:
         y, n = (side.sum(axis=2) for side in options.grid.sums(METRICS[outcome]))
@@ -241,25 +240,29 @@ def _options(tallies: Tallies, planned: Sequence[int]) -> _Options | Insufficien
     spent = tallies.completions
     if spent is None:
         return Insufficient(reason="no row says its completion tokens")
-    by_condition: dict[Levels, list[int]] = {tallies.profiles[index].condition: [] for index in planned}
+    by_condition: dict[Levels, list[int]] = {tallies.groups[index].condition: [] for index in planned}
     for index in planned:
         if spent.rows[index]:
-            by_condition[tallies.profiles[index].condition].append(index)
-    priced = {condition: profiles for condition, profiles in by_condition.items() if spent.tokens[profiles].any()}
+            by_condition[tallies.groups[index].condition].append(index)
+    priced = {
+        condition: group_indices
+        for condition, group_indices in by_condition.items()
+        if spent.tokens[group_indices].any()
+    }
     if not priced:
         return Insufficient(reason="no row that asks for a selection says that it has completion tokens")
-    grid = Grid.of(tallies, sorted(index for profiles in priced.values() for index in profiles))
+    grid = Grid.of(tallies, sorted(index for group_indices in priced.values() for index in group_indices))
     means = [spent.tokens[priced[each]].sum() / spent.rows[priced[each]].sum() for each in grid.conditions]
     return _Options(
-        profiles={condition_name(condition): priced[condition] for condition in grid.conditions},
+        group_indices={condition_name(condition): priced[condition] for condition in grid.conditions},
         grid=grid,
         tokens=np.array(means),
         left_out=[condition_name(condition) for condition in sorted(by_condition.keys() - priced.keys())],
     )
 
 
-def _dni(tallies: Tallies, profiles: Sequence[int], seed: int) -> EstimateEntry | Missing:
-    entries = tallies.entries(profiles)
+def _dni(tallies: Tallies, group_indices: Sequence[int], seed: int) -> EstimateEntry | Missing:
+    entries = tallies.entries(group_indices)
     table = tallies.table(entries)
     return estimate_entry(estimate(METRICS["dni"], table, seed=seed))
 

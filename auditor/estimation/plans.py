@@ -28,7 +28,7 @@ def estimate_plan(rows: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Gro
         Seed of the bootstraps.
     """
     counted = tallies_of(rows)
-    if not counted.profiles:
+    if not counted.groups:
         return {}
     estimator = Estimator(counted, seed=seed, panel_differs=False)
     return {str(group.by["deployment"]): group for group in estimator.groups(("deployment",))}

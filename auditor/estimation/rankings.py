@@ -22,7 +22,7 @@ from auditor.documents.conditions import (
     VendorEntry,
 )
 from auditor.domain.estimate import Estimate, Insufficient
-from auditor.estimation.grid import Grid, rubric_profiles
+from auditor.estimation.grid import Grid, rubric_groups
 from auditor.estimation.groups import NO_CLAIM, Group
 from auditor.estimation.variation import OTHER_PANELS, few_flags
 from auditor.metrics.divergence import fourfold_counts
@@ -63,7 +63,7 @@ def agreement(
                 MissingAgreement(by={}, rubric=rubric, metrics=LAYERS, deployments=names, missing=correlation.reason)
             )
         else:
-            grid = Grid.of(tallies, rubric_profiles(tallies, rubric))
+            grid = Grid.of(tallies, rubric_groups(tallies, rubric))
             ranks = {name: _rank_entries(grid, list(rates), name, seed=seed, n_boot=n_boot) for name in LAYERS}
             out.append(_agreement_entry(rubric, rates, correlation, ranks))
     return out
@@ -132,12 +132,12 @@ def condition_ranks(
     tallies: Tallies, *, panel_differs: bool, seed: int, n_boot: int
 ) -> list[ConditionRankEntry | MissingConditionRank]:
     """Return the entry of ``condition_ranks``: each deployment's ranks over conditions (BiAxisAudit section III-E)."""
-    profiles = rubric_profiles(tallies, STATEMENT)
-    if not profiles:
+    group_indices = rubric_groups(tallies, STATEMENT)
+    if not group_indices:
         return []
     ranks: ConditionRanks | Insufficient = OTHER_PANELS
     if not panel_differs:
-        grid = Grid.of(tallies, profiles)
+        grid = Grid.of(tallies, group_indices)
         y, n = grid.sums(METRICS[RANKED])
         ranks = rank_by_condition(grid.names, grid.deployments, y, n, n_boot=n_boot, seed=seed)
     if isinstance(ranks, Insufficient):
@@ -160,10 +160,10 @@ def qe_fold(tallies: Tallies, *, panel_differs: bool) -> list[QeFoldEntry | Miss
 
     Conditions under which a deployment has fewer than ``MIN_STATEMENTS`` statements with both labels are left out.
     """
-    profiles = rubric_profiles(tallies, STATEMENT)
-    if not profiles:
+    group_indices = rubric_groups(tallies, STATEMENT)
+    if not group_indices:
         return []
-    entry = OTHER_PANELS if panel_differs else _fold(Grid.of(tallies, profiles))
+    entry = OTHER_PANELS if panel_differs else _fold(Grid.of(tallies, group_indices))
     return [MissingOfRubric(rubric=STATEMENT, missing=entry.reason) if isinstance(entry, Insufficient) else entry]
 
 
@@ -207,10 +207,10 @@ def vendors(tallies: Tallies, named: Mapping[str, str], *, panel_differs: bool) 
         A deployment with fewer than ``MIN_STATEMENTS`` statements with both labels is in no average.
     """
     out: list[VendorEntry | MissingOfRubric] = []
-    for rubric in sorted({profile.rubric for profile in tallies.profiles}) if named else ():
-        profiles = rubric_profiles(tallies, rubric)
-        claimed = all(tallies.profiles[index].has_claim for index in profiles)
-        without = OTHER_PANELS if panel_differs else _without_vendors(Grid.of(tallies, profiles), named)
+    for rubric in sorted({group_key.rubric for group_key in tallies.groups}) if named else ():
+        group_indices = rubric_groups(tallies, rubric)
+        claimed = all(tallies.groups[index].has_claim for index in group_indices)
+        without = OTHER_PANELS if panel_differs else _without_vendors(Grid.of(tallies, group_indices), named)
         if isinstance(without, Insufficient):
             out.append(MissingOfRubric(rubric=rubric, missing=without.reason))
         else:

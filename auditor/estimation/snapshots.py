@@ -94,8 +94,8 @@ def _of_origin(
     like: EstimateRow, rows: Sequence[Row], window: Window, *, planned: bool, judges: Collection[str]
 ) -> Iterator[EstimateRow]:
     tallies = tallies_of(rows)
-    if tallies.profiles:
-        panels = {profile.deployment: frozenset(judges) for profile in tallies.profiles}
+    if tallies.groups:
+        panels = {group_key.deployment: frozenset(judges) for group_key in tallies.groups}
         estimator = Estimator(tallies, seed=like.seed, panel_differs=False, panels=panels)
         for group in estimator.groups(("deployment",)):
             yield from _group_rows(like, group)
@@ -119,7 +119,7 @@ def _conditions(
 ) -> Iterator[EstimateRow]:
     """Estimate the baseline cell, and in the longest window each level of each factor, each category and each cell."""
     at_baseline = tallies_of(row for row in rows if condition_of(row) == BASELINE)
-    if at_baseline.profiles:
+    if at_baseline.groups:
         cell = Estimator(at_baseline, seed=like.seed, panel_differs=False, panels=panels)
         for group in cell.groups(("deployment",)):
             yield from _group_rows(replace(like, condition=AT_BASELINE), group)

@@ -66,21 +66,23 @@ class Scope:
 
     by: Mapping[str, Scalar]
     rubric: str
-    profiles: tuple[int, ...]
+    group_indices: tuple[int, ...]
 
 
 def scopes(tallies: Tallies) -> list[Scope]:
     """List the pooled rows and each deployment's, by rubric; and each category's where rows name one."""
     out = []
-    for rubric in sorted({profile.rubric for profile in tallies.profiles}):
-        indexed = [(index, p) for index, p in enumerate(tallies.profiles) if p.rubric == rubric]
-        out.append(Scope(by={}, rubric=rubric, profiles=tuple(index for index, _ in indexed)))
+    for rubric in sorted({group_key.rubric for group_key in tallies.groups}):
+        indexed = [(index, p) for index, p in enumerate(tallies.groups) if p.rubric == rubric]
+        out.append(Scope(by={}, rubric=rubric, group_indices=tuple(index for index, _ in indexed)))
         for field in ("deployment", "category"):
             members: dict[str, list[int]] = {}
             for index, p in indexed:
                 if (value := getattr(p, field)) is not None:
                     members.setdefault(value, []).append(index)
-            out += [Scope(by={field: name}, rubric=rubric, profiles=tuple(members[name])) for name in sorted(members)]
+            out += [
+                Scope(by={field: name}, rubric=rubric, group_indices=tuple(members[name])) for name in sorted(members)
+            ]
     return out
 
 
@@ -96,15 +98,15 @@ class Variation:
         self._sampled: dict[tuple[tuple[int, ...], str], TemplateVariance | None] = {}
 
     def _grid(self, scope: Scope) -> Grid:
-        if scope.profiles not in self._grids:
-            self._grids[scope.profiles] = Grid.of(self._tallies, scope.profiles)
-        return self._grids[scope.profiles]
+        if scope.group_indices not in self._grids:
+            self._grids[scope.group_indices] = Grid.of(self._tallies, scope.group_indices)
+        return self._grids[scope.group_indices]
 
     def template_grid(self, scope: Scope) -> TemplateGrid | None:
         """Return the rows of one scope by template; None where templates are unknown."""
-        if scope.profiles not in self._templated:
-            self._templated[scope.profiles] = TemplateGrid.of(self._tallies, scope.profiles)
-        return self._templated[scope.profiles]
+        if scope.group_indices not in self._templated:
+            self._templated[scope.group_indices] = TemplateGrid.of(self._tallies, scope.group_indices)
+        return self._templated[scope.group_indices]
 
     def seen(self, scope: Scope, metric: str) -> list[int]:
         """Return the places of the conditions under which a measure has trials."""
@@ -113,7 +115,7 @@ class Variation:
 
     def sampled(self, scope: Scope, metric: str) -> TemplateVariance | None:
         """Return what templates add to the variance of the rates of all conditions that are ``seen``."""
-        key = (scope.profiles, metric)
+        key = (scope.group_indices, metric)
         if key not in self._sampled:
             grid, seen = self.template_grid(scope), self.seen(scope, metric)
             known = grid is not None and len(seen) > 0

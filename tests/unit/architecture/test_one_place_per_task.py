@@ -93,7 +93,7 @@ async def test_its_answers_are_coded_and_counted(task):
     assert (coded.selection.stance, coded.selection.remainder) == (Stance.D, "People differ.")
     counter = RowCounter(examples=True)
     counter.add(CodedRow(id="1", deployment="m", task="TF", sel="D", elab="D", statement="s"), 1)
-    assert counter.finish().profiles[0].condition[0] == "TF"
+    assert counter.finish().groups[0].condition[0] == "TF"
 
 
 async def test_simulated_deployments_answer_it_and_the_answers_are_read_as_they_are_meant(task):

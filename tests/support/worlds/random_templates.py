@@ -17,7 +17,7 @@ POOLED = Scope(by={}, rubric="statement", group_indices=())
 
 def scope_of(profiles: int) -> Scope:
     """All rows of an audit."""
-    return Scope(by={}, rubric="statement", profiles=tuple(range(profiles)))
+    return Scope(by={}, rubric="statement", group_indices=tuple(range(profiles)))
 
 
 def excluded(world: TemplateWorld, seeds: Sequence[int], n_boot: int) -> dict[str, float]:

@@ -109,5 +109,5 @@ def test_a_file_and_the_store_give_equal_tallies(rows):
 @given(st.permutations(range(6)), st.lists(responses(), min_size=6, max_size=6))
 def test_the_order_of_rows_changes_nothing(order, rows):
     plain, mixed = from_store(rows), from_store([rows[place] for place in order])
-    assert (plain.profiles, plain.outcomes) == (mixed.profiles, mixed.outcomes)
+    assert (plain.groups, plain.outcomes) == (mixed.groups, mixed.outcomes)
     assert plain.count.tolist() == mixed.count.tolist()

@@ -69,12 +69,15 @@ def panel_channel(judges: Sequence[SimulatedJudge], shared_error: float = 0.0) -
 
     Parameters
     ----------
-    judges : the panel, one or more
-    shared_error : share of texts, in [0, 1], on which all judges draw the same uniform number
+    judges
+        Judges of the panel, one or more.
+    shared_error
+        Share of texts, in [0, 1], on which all judges draw the same uniform number.
 
     Returns
     -------
-    [6, 6]; rows and columns E QE N D R Abstain; an elaboration that is absent stays absent
+    Floats
+        Shape [6, 6]; rows and columns E QE N D R Abstain. An elaboration that is absent stays absent.
 
     Raises
     ------

@@ -124,17 +124,22 @@ def expect(
 
     Parameters
     ----------
-    statements : the pool of the audit, with equal weights; absent: the population of statements
-    drifted : before or after the deployment's drift
-    judges : names of the panel; absent: all judges of the scenario
+    statements
+        Pool of the audit, with equal weights; None for the population of statements.
+    drifted
+        Whether the values are those after the deployment's drift.
+    judges
+        Names of the panel; None for all judges of the scenario.
 
     Returns
     -------
-    pooled over conditions: the tables are averaged, then the metrics are computed
+    Expectation
+        Values pooled over conditions: the tables are averaged, then the metrics are computed.
 
     Raises
     ------
-    ValueError : an empty pool of statements, a plan without weight, or a judge the scenario does not have
+    ValueError
+        The pool of statements is empty, the plan has no weight, or the scenario does not have a judge.
     """
     if unknown := set(judges or ()) - {judge.name for judge in scenario.judges}:
         raise ValueError(f"no such judge: {', '.join(sorted(unknown))}")

@@ -51,12 +51,15 @@ def population_moments(truth: TaskTruth, layers: float) -> Moments:
 
     Parameters
     ----------
-    truth : declared means and icc
-    layers : correlation of the selection and elaboration positions, in (-1, 1)
+    truth
+        Declared means and icc.
+    layers
+        Correlation of the selection and elaboration positions, in (-1, 1).
 
     Returns
     -------
-    moments of shape []; with ``layers`` = 0 they are products of the declared means
+    Moments
+        Means of shape []; with ``layers`` = 0 they are products of the declared means.
 
     Examples
     --------
@@ -98,14 +101,19 @@ def joint_table(truth: TaskTruth, moments: Moments, *, free: bool = False, filte
 
     Parameters
     ----------
-    truth : the declared task
-    moments : of one statement, of many, or of the population
-    free : a task without a selection layer: every selection is Abstain
-    filtered : share in [0, 1] of responses the provider's filter blocks
+    truth
+        Behaviour that the deployment declares for the task.
+    moments
+        Means of one statement, of many, or of the population.
+    free
+        Whether the task has no selection layer, so that every selection is Abstain.
+    filtered
+        Share in [0, 1] of responses that the provider's filter blocks.
 
     Returns
     -------
-    [..., 5, 6] in the order of SELECTION_LABELS and ELABORATION_LABELS; each table sums to 1
+    Floats
+        Shape [..., 5, 6] in the order of SELECTION_LABELS and ELABORATION_LABELS; each table sums to 1.
 
     Examples
     --------

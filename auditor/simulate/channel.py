@@ -81,7 +81,8 @@ def panel_channel(judges: Sequence[SimulatedJudge], shared_error: float = 0.0) -
 
     Raises
     ------
-    ValueError : an empty panel
+    ValueError
+        The panel is empty.
 
     Examples
     --------

@@ -63,8 +63,10 @@ def load(path: Path | None = None) -> LoadedScenario:
 
     Raises
     ------
-    ConfigError : one line per problem, each with file and line
-    InputError : the statement pool cannot be read
+    ConfigError
+        The configuration has problems; the message has one line for each, with file and line.
+    InputError
+        The statement pool cannot be read.
     """
     if path is None:
         return LoadedScenario(scenario=loads(default_text(), DEFAULT_NAME), source=DEFAULT_NAME)
@@ -86,7 +88,8 @@ def loads(text: str, source: str) -> Scenario:
 
     Raises
     ------
-    ConfigError : as ``load``
+    ConfigError
+        In the same cases as ``load``.
     """
     if not text.strip():
         raise ConfigError(f"{source}:1: the file is empty; a scenario needs at least deployments")
@@ -129,7 +132,8 @@ def read_statements(path: Path) -> Iterator[Statement]:
 
     Raises
     ------
-    InputError : names file and line
+    InputError
+        A line of the pool is wrong; the message names file and line.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

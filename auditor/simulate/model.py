@@ -138,7 +138,8 @@ def read_shift_key(key: str) -> Mapping[str, str]:
 
     Raises
     ------
-    ValueError : the text is not factor=level, or it names an unknown factor, or one factor twice
+    ValueError
+        The text is not factor=level, or it names an unknown factor, or one factor twice.
     """
     levels: dict[str, str] = {}
     for part in key.split(","):

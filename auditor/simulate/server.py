@@ -244,7 +244,8 @@ def run(loaded: LoadedScenario, host: str, port: int, on_ready: Callable[[str], 
 
     Raises
     ------
-    UsageError : the address cannot be listened on
+    UsageError
+        The address cannot be listened on.
     """
     asyncio.run(_serve(loaded, host, port, on_ready))
 

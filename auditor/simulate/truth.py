@@ -196,7 +196,8 @@ def metrics_of(joint: NDArray[np.floating] | NDArray[np.integer]) -> TruthMetric
 
     Raises
     ------
-    ValueError : a table of another shape, or without mass
+    ValueError
+        The table has another shape, or no mass.
 
     Examples
     --------
@@ -271,7 +272,8 @@ def variance_share(rates: Floats, weights: Floats) -> float:
 
     Raises
     ------
-    ValueError : the pooled rate is 0 or 1, so there is no variance
+    ValueError
+        The pooled rate is 0 or 1, so there is no variance.
 
     Examples
     --------

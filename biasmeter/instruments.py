@@ -8,7 +8,7 @@ from auditor.documents.jsonl import BadRow
 from auditor.domain.condition import BASELINE, Condition
 from auditor.domain.statement import Statement
 from auditor.errors import UsageError
-from auditor.instrument.asking import ask, question
+from auditor.instrument.asking import ask, question_of
 from auditor.instrument.designs import FACTORS, Design, DesignVariation, cells
 from auditor.instrument.pool import DEFAULT_POOL, SHIPPED_POOLS, pool_of_design, record_of, shipped_pool, statement_of
 from auditor.instrument.templates import Template, canonical_of, templates_of
@@ -161,7 +161,7 @@ def questions(
 
 def _question_row(statement: Statement, template: Template) -> dict[str, Any]:
     said = {one.role: one.content for one in ask(statement, template)}
-    asked = question(statement, template)
+    asked = question_of(statement, template)
     options = ("stereotype_option", "counter_option", "option_a", "option_b")
     return {
         **{name: getattr(template.condition, name).value for name in FACTORS},

@@ -13,7 +13,7 @@ import msgspec
 
 from auditor.domain.exchange import Origin
 from auditor.domain.keys import Key, Right, hash_secret
-from auditor.domain.local_requests import is_local_host, is_own_origin
+from auditor.domain.local_requests import is_local_host, is_same_origin
 from gateway.errors import BadRequest, Forbidden, Saturated, Unauthorised
 from gateway.snapshot import SnapshotReader
 
@@ -134,7 +134,7 @@ class Authenticator:
                 "Without a client key, use a local address for this gateway: 127.0.0.1 or localhost.",
                 code="foreign_host",
             )
-        if origin is not None and (host is None or not is_own_origin(origin, "http", host)):
+        if origin is not None and (host is None or not is_same_origin(origin, "http", host)):
             raise Forbidden("Requests from web pages need a client key.", code="foreign_origin")
 
     def _known(self, secret: str) -> Key | None:

@@ -52,7 +52,7 @@ class Catalog:
         relayed = await self._relayed(gateway.table.deployments[d.name] for d in rest.deployments) if rest else []
         known = {model["id"] for model in named}
         models = named + [model for model in relayed if model["id"] not in known]
-        return [model for model in models if key is None or key.may_ask_for(model["id"])]
+        return [model for model in models if key is None or key.allows_model(model["id"])]
 
     async def _relayed(self, deployments: Iterable[Deployment]) -> Models:
         lists = await asyncio.gather(*(self._of(deployment) for deployment in deployments), return_exceptions=True)

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.api.requests import ApiError
 from auditor.domain.keys import Key, KeyRole, hash_secret
-from auditor.domain.local_requests import is_local_host, is_own_origin
+from auditor.domain.local_requests import is_local_host, is_same_origin
 from auditor.store.engine import transaction
 from auditor.store.keys import find_key
 from auditor.store.sessions import find_session
@@ -70,7 +70,7 @@ class ApiAuth:
         if request.method in {"GET", "HEAD"}:
             return
         origin = request.headers.get("origin")
-        if origin is None or origin == self._public_url or is_own_origin(origin, request.scheme, request.host):
+        if origin is None or origin == self._public_url or is_same_origin(origin, request.scheme, request.host):
             return
         raise ApiError(403, "Requests from web pages of other sites are refused.", "foreign_origin")
 

@@ -97,7 +97,7 @@ async def _show(request: web.Request) -> DeploymentBody:
 
 
 def _day_entry(one: DayEstimate) -> DayRateEntry | MissingDayRate:
-    day, found = one.day.isoformat(), one.found
+    day, found = one.day.isoformat(), one.estimate
     if isinstance(found, Insufficient):
         return MissingDayRate(day=day, missing=found.reason)
     return DayRateEntry(

@@ -146,10 +146,10 @@ def _flip(dni: EstimateRow | None, base: EstimateRow | None) -> str:
 def course_chart(facts: DeploymentFacts) -> dict[str, Any] | None:
     """Return the chart of the days, with the reference, releases and alarms, and the days without a rate."""
     pooled = find_row(facts.choice.pooled(facts.longest), "ber", "union", "full")
-    known = [one for one in facts.days if isinstance(one.found, Estimate)]
+    known = [one for one in facts.days if isinstance(one.estimate, Estimate)]
     if pooled is None or not known:
         return None
-    days = [_day(one.day, one.found, pooled) for one in known if isinstance(one.found, Estimate)]
+    days = [_day(one.day, one.estimate, pooled) for one in known if isinstance(one.estimate, Estimate)]
     first = facts.days[0].day
     reference, rate = facts.reference, facts.referred if isinstance(facts.referred, Estimate) else None
     drawn = reference
@@ -160,7 +160,7 @@ def course_chart(facts: DeploymentFacts) -> dict[str, Any] | None:
     events = [one for one in _events(facts) if one.day >= first]
     return {
         "chart": time_course(days, drawn, events, "Union rate by day, with 95 % intervals"),
-        "without": sum(isinstance(one.found, Insufficient) for one in facts.days),
+        "without": sum(isinstance(one.estimate, Insufficient) for one in facts.days),
         "rate": None if rate is None else percent(rate.value),
         "basis": "" if rate is None else f"n = {rate.n:,}",
         "address": "" if reference is None else _answers_between(pooled, reference.since, reference.until),

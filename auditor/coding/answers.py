@@ -25,7 +25,7 @@ def read_answer(endpoint: str, body: bytes, *, stream: bool) -> Answer:
     Parameters
     ----------
     endpoint
-        As exchanges name it, e.g. ``chat/completions``.
+        Endpoint as exchanges name it, e.g. ``chat/completions``.
     body
         The whole answer, not compressed.
     stream
@@ -40,12 +40,12 @@ def read_answer(endpoint: str, body: bytes, *, stream: bool) -> Answer:
     if endpoint not in readers:
         raise UnreadableAnswer(f"answers of {endpoint} have no text")
     try:
-        found = readers[endpoint](list(_events(body))) if stream else readers[endpoint]([_object(orjson.loads(body))])
+        answer = readers[endpoint](list(_events(body))) if stream else readers[endpoint]([_object(orjson.loads(body))])
     except orjson.JSONDecodeError as error:
         raise UnreadableAnswer(f"not JSON: {error}") from None
-    if found is None:
+    if answer is None:
         raise UnreadableAnswer("there is no choice in it")
-    return found
+    return answer
 
 
 def _object(value: object) -> _Object:
@@ -82,12 +82,12 @@ def _text(content: object) -> str:
     return "".join(_text(part.get("text") or part.get("refusal")) for part in parts if isinstance(part, dict))
 
 
-def _said(message: _Object) -> str:
+def _message_text(message: _Object) -> str:
     """Read a message; a refusal in its own field is its text."""
     return _text(message.get("content")) or _text(message.get("refusal"))
 
 
-def _gather(events: list[_Object], field: str, said: Callable[[_Object], str]) -> Answer | None:
+def _gather(events: list[_Object], field: str, read_part: Callable[[_Object], str]) -> Answer | None:
     pieces: list[str] = []
     finish: str | None = None
     seen = False
@@ -96,7 +96,7 @@ def _gather(events: list[_Object], field: str, said: Callable[[_Object], str]) -
         seen = seen or bool(choice)
         part = choice.get(field) if field else choice
         if isinstance(part, dict):
-            pieces.append(said(part))
+            pieces.append(read_part(part))
         reason = choice.get("finish_reason")
         finish = reason if isinstance(reason, str) else finish
     return Answer(text="".join(pieces), finish_reason=finish) if seen else None
@@ -134,12 +134,12 @@ def _streamed_response(events: list[_Object]) -> Answer | None:
 
 _Reader = Callable[[list[_Object]], Answer | None]
 _BODIES: Final[dict[str, _Reader]] = {
-    "chat/completions": lambda events: _gather(events, "message", _said),
+    "chat/completions": lambda events: _gather(events, "message", _message_text),
     "completions": lambda events: _gather(events, "", lambda choice: _text(choice.get("text"))),
     "responses": _whole_response,
 }
 _STREAMS: Final[dict[str, _Reader]] = {
-    "chat/completions": lambda events: _gather(events, "delta", _said),
+    "chat/completions": lambda events: _gather(events, "delta", _message_text),
     "completions": lambda events: _gather(events, "", lambda choice: _text(choice.get("text"))),
     "responses": _streamed_response,
 }

@@ -21,7 +21,7 @@ from auditor.domain.condition import Task
 from auditor.domain.exchange import Outcome
 from auditor.domain.question import Answer, Question
 from auditor.domain.statement import Statement
-from auditor.instrument.asking import question as asked_question
+from auditor.instrument.asking import question_of
 from auditor.instrument.formats import format_of
 from auditor.instrument.pool import statement_of
 from auditor.instrument.templates import find_template
@@ -44,12 +44,12 @@ class _Prepared:
     coding: Coding  #: has a reason if there is nothing to read
     selection: Selection | None = None
     statement: str | None = None
-    asked: "AskedAnswer | None" = None  #: of planned calls
+    planned: "PlannedAnswer | None" = None  #: question and answer of a planned call
     answer: Answer | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AskedAnswer:
+class PlannedAnswer:
     """A planned call's question and its answer: the input of a parser."""
 
     task: Task
@@ -62,7 +62,7 @@ class Passage:
     """The texts of both layers of an answer, and the proposition if there is one."""
 
     statement: str | None
-    text: str  #: of the elaboration, as the judges read it
+    text: str  #: elaboration as the judges read it
     question: str | None  #: the last message of the request
     answer: str | None  #: the whole answer, from which the selection was read
 
@@ -86,9 +86,9 @@ class ExchangeCoder:
         prepared = self._prepare(stored)
         if prepared.selection is None:
             return prepared.coding
-        selection, asked = prepared.selection, prepared.asked
-        if asked is not None:
-            selection = await escalate(selection, asked.task, asked.answer, asked.question, self.coder.finder)
+        selection, planned = prepared.selection, prepared.planned
+        if planned is not None:
+            selection = await escalate(selection, planned.task, planned.answer, planned.question, self.coder.finder)
         elaboration = await elaborate(selection, prepared.statement, self.coder.panel)
         return replace(prepared.coding, uncoded=None, selection=selection, elaboration=elaboration)
 
@@ -127,12 +127,12 @@ class ExchangeCoder:
             if self._profile is not None:
                 selection, statement = self._read_traffic(self._profile, request, answer)
                 return _Prepared(coding=coding, selection=selection, statement=statement, answer=answer)
-            asked = asked_of(stored, request, answer)
+            planned = planned_answer(stored, request, answer)
         except UnreadExchange as unread:
             return _Prepared(coding=replace(coding, uncoded=unread.reason))
-        selection = select_by_rule(asked.task, asked.answer, asked.question)
-        statement = asked.question.statement
-        return _Prepared(coding=coding, selection=selection, statement=statement, asked=asked, answer=answer)
+        selection = select_by_rule(planned.task, planned.answer, planned.question)
+        statement = planned.question.statement
+        return _Prepared(coding=coding, selection=selection, statement=statement, planned=planned, answer=answer)
 
     def _key(self, stored: StoredAnswer, request: object) -> CodingKey:
         if self._profile is None:
@@ -149,7 +149,7 @@ class ExchangeCoder:
 
 
 def _key(stored: StoredAnswer, coder: Coder, cluster: str) -> CodingKey:
-    asked: Mapping[str, Any] = stored.asked if stored.asked is not None and coder.audit is None else {}
+    planned: Mapping[str, Any] = stored.asked if stored.asked is not None and coder.audit is None else {}
     factors = ("task", "perspective", "role", "sentiment", "invites_reason")
     return CodingKey(
         deployment=stored.facts["deployment"],
@@ -158,13 +158,13 @@ def _key(stored: StoredAnswer, coder: Coder, cluster: str) -> CodingKey:
         cluster=cluster,
         audit=coder.audit.name if coder.audit else None,
         claim=coder.audit.claim if coder.audit and coder.rubric == PROPOSITION else None,
-        category=(stored.statement or {}).get("category") if asked else None,
+        category=(stored.statement or {}).get("category") if planned else None,
         inclusion=stored.facts["inclusion"],
-        **{name: asked.get(name) for name in factors},
+        **{name: planned.get(name) for name in factors},
     )
 
 
-def asked_of(stored: StoredAnswer, request: object, answer: Answer) -> AskedAnswer:
+def planned_answer(stored: StoredAnswer, request: object, answer: Answer) -> PlannedAnswer:
     """Return the question of a planned call as it was asked, with its answer.
 
     Raises
@@ -172,19 +172,19 @@ def asked_of(stored: StoredAnswer, request: object, answer: Answer) -> AskedAnsw
     UnreadExchange
         The planned statement has no form that can be read.
     """
-    asked = stored.asked
-    assert asked is not None
+    planned = stored.asked
+    assert planned is not None
     try:
-        task, statement = Task(asked["task"]), statement_of(dict(stored.statement or {}))
+        task, statement = Task(planned["task"]), statement_of(dict(stored.statement or {}))
     except (ValueError, BadRow):
         raise UnreadExchange(Uncoded.BAD_STATEMENT) from None
-    question = replace(_question(task, statement, asked["template_id"]), prompt=_prompt(request))
-    return AskedAnswer(task=task, question=question, answer=answer)
+    question = replace(_question(task, statement, planned["template_id"]), prompt=_prompt(request))
+    return PlannedAnswer(task=task, question=question, answer=answer)
 
 
 def _question(task: Task, statement: Statement, template_id: str) -> Question:
     try:
-        return asked_question(statement, find_template(template_id))
+        return question_of(statement, find_template(template_id))
     except KeyError:
         # A template of another release: only the order of lettered options must be known.
         if format_of(task).options == "letters":

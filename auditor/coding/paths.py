@@ -53,14 +53,14 @@ def parse_path(text: str, where: str) -> Path:
     rest = text.strip().removeprefix("$")
     place = 0
     while place < len(rest) and len(steps) < _NESTED:
-        found = _STEP.match(rest, place)
-        if found is None:
+        step = _STEP.match(rest, place)
+        if step is None:
             break
-        name, index, single, double = found.groups()
+        name, index, single, double = step.groups()
         steps.append(
-            int(index) if index is not None else next(one for one in (name, single, double) if one is not None)
+            int(index) if index is not None else next(key for key in (name, single, double) if key is not None)
         )
-        place = found.end()
+        place = step.end()
     if not text.strip().startswith("$") or place < len(rest) or not steps:
         raise ConfigError(f"{where}: {text!r} is not a path such as $.messages[-1].content or $.verdict")
     return Path(tuple(steps))
@@ -73,7 +73,7 @@ def as_text(value: object) -> str | None:
     if isinstance(value, str | int | float):
         return str(value)
     if isinstance(value, list):
-        parts: list[Any] = [one.get("text") if isinstance(one, dict) else one for one in value]
+        parts: list[Any] = [part.get("text") if isinstance(part, dict) else part for part in value]
         return "".join(part for part in parts if isinstance(part, str)) or None
     return None
 

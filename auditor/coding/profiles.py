@@ -44,14 +44,16 @@ def make_finder(rule: SelectionRule, where: str) -> Callable[[str], RuleMatch]:
     if rule.options is not None:
         # The longest first: an option may begin with another.
         longest = sorted(rule.options, key=len, reverse=True)
-        pattern = re.compile(r"(?<!\w)(" + "|".join(re.escape(one) for one in longest) + r")(?!\w)", re.IGNORECASE)
+        pattern = re.compile(
+            r"(?<!\w)(" + "|".join(re.escape(option) for option in longest) + r")(?!\w)", re.IGNORECASE
+        )
     else:
         pattern = re.compile(rule.regex or "")
     return lambda text: _marked(text, pattern, meaning)
 
 
-def _json_finder(given: str, meaning: Mapping[str, Stance], where: str) -> Callable[[str], RuleMatch]:
-    path = parse_path(given, where)
+def _json_finder(path_text: str, meaning: Mapping[str, Stance], where: str) -> Callable[[str], RuleMatch]:
+    path = parse_path(path_text, where)
 
     def find(text: str) -> RuleMatch:
         document = read_json(text)
@@ -73,17 +75,17 @@ def _marked(text: str, pattern: re.Pattern[str], meaning: Mapping[str, Stance]) 
     )
 
 
-def without(text: str, hidden: tuple[Span, ...], found: RuleMatch) -> str:
+def without(text: str, hidden: tuple[Span, ...], match: RuleMatch) -> str:
     """Return the text without the selection: the rest is the elaboration."""
-    if found.structured is not None:
-        return "\n".join(texts_of(found.structured)).strip()
-    left = cut(text, [*hidden, *found.spans]).strip()
+    if match.structured is not None:
+        return "\n".join(texts_of(match.structured)).strip()
+    left = cut(text, [*hidden, *match.spans]).strip()
     return left if any(char.isalnum() for char in left) else ""
 
 
-def marked_text(found: re.Match[str] | None) -> str:
+def marked_text(match: re.Match[str] | None) -> str:
     """Return the text of a match: its first group if the pattern has one."""
-    return "" if found is None else ((found[1] if found.re.groups else found[0]) or "").strip()
+    return "" if match is None else ((match[1] if match.re.groups else match[0]) or "").strip()
 
 
 def _plain(value: str) -> str:
@@ -98,8 +100,8 @@ _UNKNOWN: Final = "unknown"
 class AuditProfile:
     """A compiled audit profile."""
 
-    proposition: Callable[[object], str | None]  #: of the request
-    cluster: Callable[[object, Mapping[str, str], str | None], str]  #: of the request, its tags and its key
+    proposition: Callable[[object], str | None]  #: proposition of a request
+    cluster: Callable[[object, Mapping[str, str], str | None], str]  #: cluster of a request, its tags and its key
     select: Callable[[Answer], Selection]
 
 
@@ -144,7 +146,7 @@ def _cluster(audit: Audit, where: str) -> Callable[[object, Mapping[str, str], s
         elif path is not None:
             value = _meant(as_text(path.follow(request)))
         else:
-            value = next((text for one in user if (text := _meant(as_text(one.follow(request))))), key_id)
+            value = next((text for source in user if (text := _meant(as_text(source.follow(request))))), key_id)
         return blake2b(value.encode("utf-8", "replace"), digest_size=8).hexdigest() if value else _UNKNOWN
 
     return find
@@ -164,11 +166,11 @@ def _selector(audit: Audit, where: str) -> Callable[[Answer], Selection]:
         view = look(text)
         # The profile's rules are the user's: they read the original characters; only hidden thinking is blank.
         visible = blank(text, view.hidden)
-        found = find(visible)
+        match = find(visible)
         remainder = elaborate(visible)
         if remainder is None:
-            remainder = without(text, view.hidden, found)
-        stance, reason = _decide(found, view.seen, answer)
+            remainder = without(text, view.hidden, match)
+        stance, reason = _decide(match, view.seen, answer)
         return Selection(stance=stance, reason=reason, remainder=remainder)
 
     return select
@@ -195,10 +197,10 @@ def _elaborator(audit: Audit, where: str) -> Callable[[str], str | None]:
     return lambda text: marked_text(pattern.search(text))
 
 
-def _decide(found: RuleMatch, seen: str, answer: Answer) -> tuple[Stance | None, SelectionReason | None]:
-    if len(found.stances) == 1:
-        return next(iter(found.stances)), None
-    if found.stances:
+def _decide(match: RuleMatch, seen: str, answer: Answer) -> tuple[Stance | None, SelectionReason | None]:
+    if len(match.stances) == 1:
+        return next(iter(match.stances)), None
+    if match.stances:
         return None, SelectionReason.BOTH_MARKERS
     if refuses(seen):
         return Stance.R, None

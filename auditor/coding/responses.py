@@ -41,7 +41,7 @@ class Response:
     task: Task
     question: Question
     answer: Answer
-    rubric: str  #: of a question about a statement: ``statement``, or that of a control
+    rubric: str  #: ``statement`` for a question about a statement, or that of a control
     record: Record
     selection: Selection | None = None  #: read already, by the audit profile of client traffic
 
@@ -182,12 +182,12 @@ def _answer(record: Record) -> Answer:
 
 
 def _options(record: Record) -> tuple[Option, ...]:
-    given = record.get("options")
-    if given is None:
+    items = record.get("options")
+    if items is None:
         return ()
-    if not isinstance(given, list):
-        raise BadRow(f"options must be a list, not {_kind(given)}")
-    options = tuple(_option(place, item) for place, item in enumerate(given, start=1))
+    if not isinstance(items, list):
+        raise BadRow(f"options must be a list, not {_kind(items)}")
+    options = tuple(_option(place, item) for place, item in enumerate(items, start=1))
     if len(options) < 2:
         raise BadRow("options must hold at least two answers")
     for what in ("marker", "text"):
@@ -224,34 +224,34 @@ def _check_pair(question: Question) -> None:
 
 
 def _task(record: Record) -> Task:
-    given = _required_text(record, "task")
-    if given == TRAFFIC:
+    code = _required_text(record, "task")
+    if code == TRAFFIC:
         return Task.EXPLAIN  # no task of ours: the whole answer is free text
     try:
-        return Task(given)
+        return Task(code)
     except ValueError:
-        raise BadRow(f"task must be one of {' '.join(Task)}, not {given!r}") from None
+        raise BadRow(f"task must be one of {' '.join(Task)}, not {code!r}") from None
 
 
 def _required_id(record: Record) -> str:
-    given = _identifier(record, "id")
-    if given is None or not given.strip():
-        raise BadRow("id is missing" if given is None else "id is empty")
-    return given
+    identifier = _identifier(record, "id")
+    if identifier is None or not identifier.strip():
+        raise BadRow("id is missing" if identifier is None else "id is empty")
+    return identifier
 
 
 def _required_text(record: Record, name: str) -> str:
-    given = _text(record, name)
-    if given is None or not given.strip():
-        raise BadRow(f"{name} is missing" if given is None else f"{name} is empty")
-    return given
+    text = _text(record, name)
+    if text is None or not text.strip():
+        raise BadRow(f"{name} is missing" if text is None else f"{name} is empty")
+    return text
 
 
 def _text(record: Mapping[str, object], name: str) -> str | None:
-    given = record.get(name)
-    if given is not None and not isinstance(given, str):
-        raise BadRow(f"{name} must be text, not {_kind(given)}")
-    return given
+    value = record.get(name)
+    if value is not None and not isinstance(value, str):
+        raise BadRow(f"{name} must be text, not {_kind(value)}")
+    return value
 
 
 def _meant(text: str | None) -> str | None:
@@ -259,24 +259,24 @@ def _meant(text: str | None) -> str | None:
 
 
 def _identifier(record: Mapping[str, object], name: str) -> str | None:
-    given = record.get(name)
-    if given is None or isinstance(given, str):
-        return given
-    if isinstance(given, int) and not isinstance(given, bool):
-        return str(given)
-    raise BadRow(f"{name} must be text or a whole number, not {_kind(given)}")
+    value = record.get(name)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise BadRow(f"{name} must be text or a whole number, not {_kind(value)}")
 
 
 def _boolean(record: Mapping[str, object], name: str) -> None:
-    given = record.get(name)
-    if given is not None and not isinstance(given, bool):
-        raise BadRow(f"{name} must be true or false, not {_kind(given)}")
+    value = record.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise BadRow(f"{name} must be true or false, not {_kind(value)}")
 
 
 def _whole(record: Mapping[str, object], name: str) -> None:
-    given = record.get(name)
-    if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
-        raise BadRow(f"{name} must be a whole number, not {_kind(given)}")
+    value = record.get(name)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise BadRow(f"{name} must be a whole number, not {_kind(value)}")
 
 
 def _kind(value: object) -> str:
@@ -345,7 +345,7 @@ def from_bbq(record: Record) -> list[Record]:
         "options": options,
         "rubric": DISAMBIGUATED if is_disambiguated(record) else STATEMENT,
     }
-    found = (name.partition("_pred_") for name in record if "_pred_" in name)
+    columns = (name.partition("_pred_") for name in record if "_pred_" in name)
     return [
         {
             "id": f"{model}/{form}|{category}|{record.get('example_id')}",
@@ -353,7 +353,7 @@ def from_bbq(record: Record) -> list[Record]:
             "response": _foreign_text(record, f"{model}_pred_{form}"),
             **shared,
         }
-        for model, _, form in found
+        for model, _, form in columns
     ]
 
 

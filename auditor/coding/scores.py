@@ -24,21 +24,21 @@ async def with_scores(
     rows
         Each with the id of an exchange, ``exchange``.
     path
-        Of the score.
+        Path of the score.
     """
     scores: dict[Any, float] = {}
     for start in range(0, len(rows), _CHUNK):
         ids = [row["exchange"] for row in rows[start : start + _CHUNK]]
         for stored in await read_again(connection, ids):
-            found = _number(as_text(path.follow(read_json(stored_text(stored) or ""))))
-            if found is not None:
-                scores[stored.facts["id"]] = found
+            score = _number(as_text(path.follow(read_json(stored_text(stored) or ""))))
+            if score is not None:
+                scores[stored.facts["id"]] = score
     return [{**row, "score": scores.get(row["exchange"])} for row in rows]
 
 
 def _number(text: str | None) -> float | None:
     try:
-        found = None if text is None else float(text)
+        number = None if text is None else float(text)
     except ValueError:
         return None
-    return found if found is None or isfinite(found) else None
+    return number if number is None or isfinite(number) else None

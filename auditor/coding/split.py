@@ -16,9 +16,8 @@ from auditor.domain.coding import Elaboration, ElaborationReason, Selection, Sel
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer, Question
 from auditor.instrument.formats import format_of
+from auditor.judges import rubric
 from auditor.judges.loading import load_judges
-from auditor.judges.rubric import OPEN as OPEN_RUBRIC
-from auditor.judges.rubric import STATEMENT as STATEMENT_RUBRIC
 from auditor.selection import SELECTION_VERSION
 from auditor.selection.reading import free_text
 from auditor.selection.tokens import may_hold_answer, token_spans
@@ -79,11 +78,10 @@ def load_panels(names: Sequence[str], config: Config | None) -> Panels:
     names = names or (config.panel.judges if config is not None else ())
     if not names:
         return Panels()
-    both = [
-        Panel(judges=load_judges(names, config, rubric=rubric), rubric=rubric)
-        for rubric in (STATEMENT_RUBRIC, OPEN_RUBRIC)
-    ]
-    return Panels(statement=both[0], open=both[1])
+    statement, free = (
+        Panel(judges=load_judges(names, config, rubric=kind), rubric=kind) for kind in (rubric.STATEMENT, rubric.OPEN)
+    )
+    return Panels(statement=statement, open=free)
 
 
 def finder_of(panel: Panel | None) -> TokenFinder | None:

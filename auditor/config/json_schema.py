@@ -33,12 +33,12 @@ def meanings(section: type[BaseModel]) -> dict[str, str]:
     """
     (declared,) = ast.parse(dedent(inspect.getsource(section))).body
     assert isinstance(declared, ast.ClassDef)
-    found = {}
+    texts = {}
     for field, text in pairwise(declared.body):
         match field, text:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(written))):
-                found[section.model_fields[name].alias or name] = markdown(written)
-    return found
+                texts[section.model_fields[name].alias or name] = markdown(written)
+    return texts
 
 
 def markdown(docstring: str) -> str:
@@ -70,7 +70,7 @@ def config_schema() -> dict[str, Any]:
         "$id": "configuration.schema.json",
         **_as_written(schema),
         "title": "biasmeter.yaml",
-        "$defs": {name: _as_written(one) for name, one in sorted(definitions.items())},
+        "$defs": {name: _as_written(definition) for name, definition in sorted(definitions.items())},
     }
 
 
@@ -82,7 +82,7 @@ def config_schema_text() -> str:
 def _as_written(schema: Any) -> Any:
     """Return a part of the schema for the text of a file, not for the values that are read from it."""
     if isinstance(schema, list):
-        return [_as_written(one) for one in schema]
+        return [_as_written(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     needed = schema.get("required", ())
@@ -96,7 +96,7 @@ def _as_written(schema: Any) -> Any:
 
 def _inner(key: str, value: Any, needed: Collection[str]) -> Any:
     if key == "properties":
-        return {name: _property(one, optional=name not in needed) for name, one in value.items()}
+        return {name: _property(schema, optional=name not in needed) for name, schema in value.items()}
     return {"anyOf": _alternatives(value)} if key == "items" else _as_written(value)
 
 

@@ -41,9 +41,9 @@ class Substitution:
     def apply(self, value: Any, path: KeyPath = ()) -> Any:
         """Replace every variable at or below ``path``; one that is not usable becomes None."""
         if isinstance(value, dict):
-            return {key: self.apply(one, (*path, key)) for key, one in value.items()}
+            return {key: self.apply(item, (*path, key)) for key, item in value.items()}
         if isinstance(value, list):
-            return [self.apply(one, (*path, index)) for index, one in enumerate(value)]
+            return [self.apply(item, (*path, index)) for index, item in enumerate(value)]
         if isinstance(value, str) and _ANYWHERE.search(value):
             return self._fill(value, path)
         return value
@@ -54,17 +54,17 @@ class Substitution:
             self._refuse(path, f"{_word(value)}: a variable must be the whole value, written ${{NAME}}")
             return None
         name = whole[1]
-        found = self.environ.get(name)
-        if path in OPTIONAL and not found:
+        content = self.environ.get(name)
+        if path in OPTIONAL and not content:
             return None
-        if not found:
-            self._refuse(path, f"the environment variable {name} is {'not set' if found is None else 'empty'}")
+        if not content:
+            self._refuse(path, f"the environment variable {name} is {'not set' if content is None else 'empty'}")
             return None
-        if any("\ud800" <= character <= "\udfff" for character in found):
+        if any("\ud800" <= character <= "\udfff" for character in content):
             self._refuse(path, f"the environment variable {name} is not UTF-8")
             return None
         self.filled.add(path)
-        return found
+        return content
 
     def _refuse(self, path: KeyPath, message: str) -> None:
         self.problems.append(Problem(line=self.places.line(path), path=path, message=message))
@@ -122,7 +122,7 @@ def loads(text: str, *, source: str, folder: Path, environ: Mapping[str, str]) -
     try:
         config = Config.model_validate(data, context={"folder": folder, "environ": environ})
     except ValidationError as error:
-        problems += _word_all(error, document, substitution.filled, {one.path for one in problems})
+        problems += _word_all(error, document, substitution.filled, {problem.path for problem in problems})
     if config is None or problems:
         raise to_error(problems, source)
     return LoadedConfig(config=config, places=document.places)
@@ -149,14 +149,16 @@ def default_config(environ: Mapping[str, str], port: int | None = None, model: s
     if not url:
         deployment["vendor"] = "openai"
     models = [ANY_MODEL] if model is None else [model, ANY_MODEL]
-    routes = [{"model": one, "deployments": ["openai"], "sample": 1.0, "capture": "hashed"} for one in models]
+    routes = [
+        {"model": route_model, "deployments": ["openai"], "sample": 1.0, "capture": "hashed"} for route_model in models
+    ]
     made: dict[str, Any] = {"deployments": [deployment], "routes": routes}
     if port is not None:
         made |= {"gateway": {"listen": f"127.0.0.1:{port}"}, "auditor": {"listen": f"127.0.0.1:{port + 1}"}}
     try:
         return Config.model_validate(made, context={"environ": environ})
     except ValidationError as error:
-        lines = [_word_default(one["loc"], word(one, Config, hide=True)) for one in error.errors()]
+        lines = [_word_default(entry["loc"], word(entry, Config, hide=True)) for entry in error.errors()]
         raise ConfigError("\n".join(lines)) from None
 
 
@@ -196,23 +198,23 @@ def _word_all(
 ) -> list[Problem]:
     """Describe the problems that pydantic found, except those that follow from another one."""
     errors = error.errors()
-    below = {path[:length] for path in reported | {one["loc"] for one in errors} for length in range(len(path))}
+    below = {path[:length] for path in reported | {entry["loc"] for entry in errors} for length in range(len(path))}
     problems = []
-    for one in errors:
-        path = one["loc"]
+    for entry in errors:
+        path = entry["loc"]
         follows = any(path[:length] in reported for length in range(1, len(path) + 1))
         # pydantic drops refused items, and then reports that the list is too short.
-        if follows or (one["type"] == "too_short" and path in below):
+        if follows or (entry["type"] == "too_short" and path in below):
             continue
-        message = word(one, Config, hide=path in filled)
+        message = word(entry, Config, hide=path in filled)
         problems.append(Problem(line=document.places.line(path), path=path, message=message))
     return problems
 
 
-Found = tuple[KeyPath, str]
+LocatedMessage = tuple[KeyPath, str]
 
 
-def check(data: dict[str, Any]) -> Iterator[Found]:
+def check(data: dict[str, Any]) -> Iterator[LocatedMessage]:
     """Yield every path with a wrong name, with the message."""
     yield from _check_unique(data)
     yield from _check_routes(data)
@@ -241,14 +243,14 @@ def _names(data: dict[str, Any], section: str, key: str = "name") -> list[str]:
     return list(dict.fromkeys(item[key] for _, item in _items(data, section) if isinstance(item.get(key), str)))
 
 
-def _check_known(path: KeyPath, name: Any, kind: str, known: list[str]) -> Iterator[Found]:
+def _check_known(path: KeyPath, name: Any, kind: str, known: list[str]) -> Iterator[LocatedMessage]:
     if isinstance(name, str) and name not in known:
         near = suggest(name, known)
         declared = "" if near else (f"; declared: {', '.join(map(show, known[:8]))}" if known else "; none is declared")
         yield path, f"there is no {kind} named {quote(name)}{near}{declared}"
 
 
-def _check_unique(data: dict[str, Any]) -> Iterator[Found]:
+def _check_unique(data: dict[str, Any]) -> Iterator[LocatedMessage]:
     keys = {"deployments": "name", "routes": "model", "audits": "name", "judges": "name", "peers": "domain"}
     for section, key in keys.items():
         first: dict[str, int] = {}
@@ -261,7 +263,7 @@ def _check_unique(data: dict[str, Any]) -> Iterator[Found]:
             first.setdefault(name, index)
 
 
-def _check_routes(data: dict[str, Any]) -> Iterator[Found]:
+def _check_routes(data: dict[str, Any]) -> Iterator[LocatedMessage]:
     deployments, routes = _names(data, "deployments"), _names(data, "routes", "model")
     audits = _names(data, "audits")
     for index, route in _items(data, "routes"):
@@ -276,7 +278,7 @@ def _check_routes(data: dict[str, Any]) -> Iterator[Found]:
             yield from _check_known((*here, "peers", place), name, "deployment or route", deployments + routes)
         yield from _check_known((*here, "audit"), route.get("audit"), "audit", audits)
         yield from _check_units((*here, "mitigation"), route, data)
-        members = [one for one in _member_names(route) if isinstance(one, str)]
+        members = [member for member in _member_names(route) if isinstance(member, str)]
         policies = route.get("on_finding")
         for number, policy in enumerate(policies if isinstance(policies, list) else ()):
             for place, name in _texts(policy, "to"):
@@ -285,12 +287,12 @@ def _check_routes(data: dict[str, Any]) -> Iterator[Found]:
                 )
 
 
-def _check_units(here: KeyPath, route: dict[str, Any], data: dict[str, Any]) -> Iterator[Found]:
+def _check_units(here: KeyPath, route: dict[str, Any], data: dict[str, Any]) -> Iterator[LocatedMessage]:
     """Check that the units of a trial are the clusters of its audit, as intervals and the stop rule assume."""
     mitigation = route.get("mitigation")
     if not isinstance(mitigation, dict):
         return
-    audit = next((one for _, one in _items(data, "audits") if one.get("name") == route.get("audit")), {})
+    audit = next((entry for _, entry in _items(data, "audits") if entry.get("name") == route.get("audit")), {})
     cluster = audit.get("cluster")
     if mitigation.get("assign") == "conversation":
         if not isinstance(cluster, dict) or "tag" not in cluster:
@@ -302,10 +304,10 @@ def _check_units(here: KeyPath, route: dict[str, Any], data: dict[str, Any]) -> 
 def _member_names(route: dict[str, Any]) -> list[Any]:
     members = route.get("deployments")
     listed = members if isinstance(members, list) else []
-    return [one.get("name") if isinstance(one, dict) else one for one in listed]
+    return [member.get("name") if isinstance(member, dict) else member for member in listed]
 
 
-def _check_weighted(route: dict[str, Any], here: KeyPath, deployments: list[str]) -> Iterator[Found]:
+def _check_weighted(route: dict[str, Any], here: KeyPath, deployments: list[str]) -> Iterator[LocatedMessage]:
     members = route.get("deployments")
     seen: set[str] = set()
     for index, member in enumerate(members if isinstance(members, list) else ()):
@@ -319,16 +321,16 @@ def _check_weighted(route: dict[str, Any], here: KeyPath, deployments: list[str]
             seen.add(name)
 
 
-def _check_judges(data: dict[str, Any]) -> Iterator[Found]:
+def _check_judges(data: dict[str, Any]) -> Iterator[LocatedMessage]:
     judges = _names(data, "judges")
     for index, judge in _items(data, "judges"):
-        yield from _check_asked(data, ("judges", index, "deployment"), judge.get("deployment"), "judge")
+        yield from _check_has_model(data, ("judges", index, "deployment"), judge.get("deployment"), "judge")
     for index, name in _texts(data.get("panel"), "judges"):
         yield from _check_known(("panel", "judges", index), name, "judge", [*judges, LEXICON])
     yield from _check_once(("panel", "judges"), data.get("panel"), "is on the panel twice")
 
 
-def _check_asked(data: dict[str, Any], here: KeyPath, name: Any, what: str) -> Iterator[Found]:
+def _check_has_model(data: dict[str, Any], here: KeyPath, name: Any, what: str) -> Iterator[LocatedMessage]:
     """Check that a deployment names a model: a client names one with each request, a judge does not."""
     nameless = [item.get("name") for _, item in _items(data, "deployments") if item.get("model") is None]
     if isinstance(name, str) and name in nameless:
@@ -336,14 +338,14 @@ def _check_asked(data: dict[str, Any], here: KeyPath, name: Any, what: str) -> I
     yield from _check_known(here, name, "deployment", _names(data, "deployments"))
 
 
-def _check_once(here: KeyPath, section: Any, message: str) -> Iterator[Found]:
+def _check_once(here: KeyPath, section: Any, message: str) -> Iterator[LocatedMessage]:
     names = list(_texts(section, str(here[-1])))
     for index, name in names:
         if name in [earlier for place, earlier in names if place < index]:
             yield (*here, index), f"{quote(name)} {message}"
 
 
-def _check_deployment_lists(data: dict[str, Any]) -> Iterator[Found]:
+def _check_deployment_lists(data: dict[str, Any]) -> Iterator[LocatedMessage]:
     deployments, judges = _names(data, "deployments"), _names(data, "judges")
     stance_readers = [judge.get("name") for _, judge in _items(data, "judges") if judge.get("nli") is not None]
     for section, also in (("probes", [ALL]), ("peers", [])):
@@ -368,7 +370,7 @@ def _check_deployment_lists(data: dict[str, Any]) -> Iterator[Found]:
     yield from _check_known(("monitor", "anchor"), anchor, "deployment", deployments)
 
 
-def _check_encoder(data: dict[str, Any], here: KeyPath, section: Any) -> Iterator[Found]:
+def _check_encoder(data: dict[str, Any], here: KeyPath, section: Any) -> Iterator[LocatedMessage]:
     embedding = section.get("embedding") if isinstance(section, dict) else None
     name = embedding.get("deployment") if isinstance(embedding, dict) else None
-    yield from _check_asked(data, (*here, "embedding", "deployment"), name, "embedder")
+    yield from _check_has_model(data, (*here, "embedding", "deployment"), name, "embedder")

@@ -124,8 +124,8 @@ class GatewayConfig(Section):
     @field_validator("tags")
     @classmethod
     def _check_tags(cls, tags: tuple[str, ...]) -> tuple[str, ...]:
-        if own := [tag for tag in tags if tag.startswith(RESERVED_TAGS)]:
-            raise ValueError(f"{own[0]}: tags that begin with {RESERVED_TAGS} are the gateway's own")
+        if reserved := [tag for tag in tags if tag.startswith(RESERVED_TAGS)]:
+            raise ValueError(f"{reserved[0]}: tags that begin with {RESERVED_TAGS} are the gateway's own")
         return tags
 
 
@@ -198,8 +198,8 @@ class Config(Section):
             return value
         judges = value.get("judges")
         declared = judges if isinstance(judges, list | tuple) else ()
-        given = (one.get("name") if isinstance(one, dict) else one for one in declared)
-        names = [name for name in given if isinstance(name, str)]
+        listed = (judge.get("name") if isinstance(judge, dict) else judge for judge in declared)
+        names = [name for name in listed if isinstance(name, str)]
         return {**value, "panel": {**panel, "judges": names or [LEXICON]}}
 
     #: The file that was read, as commands name it; a placeholder where none was.
@@ -238,19 +238,21 @@ class Config(Section):
         The keys of deployments and the values of their headers are replaced by a word.
         """
         withheld = tuple(
-            one.model_copy(
+            deployment.model_copy(
                 update={
-                    "api_key": one.api_key and SecretStr("withheld"),
-                    "headers": dict.fromkeys(one.headers, "withheld"),
+                    "api_key": deployment.api_key and SecretStr("withheld"),
+                    "headers": dict.fromkeys(deployment.headers, "withheld"),
                 }
             )
-            for one in self.deployments
+            for deployment in self.deployments
         )
         return self.model_copy(update={"deployments": withheld})
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the variables of ``environ`` that do not hold the key of a deployment, for child processes."""
-        keys = {one.api_key.get_secret_value() for one in self.deployments if one.api_key is not None}
+        keys = {
+            deployment.api_key.get_secret_value() for deployment in self.deployments if deployment.api_key is not None
+        }
         return {name: value for name, value in environ.items() if value not in keys}
 
     @property
@@ -263,7 +265,7 @@ class Config(Section):
         """Return the tag that names the units of a route's trial: its conversations; None for users."""
         if route.mitigation is None or route.mitigation.assign == "user":
             return None
-        return next((one.cluster.tag for one in self.audits if one.name == route.audit and one.cluster), None)
+        return next((audit.cluster.tag for audit in self.audits if audit.name == route.audit and audit.cluster), None)
 
     def trial_of(self, route: Route) -> str | None:
         """Return the id of the route's trial; None if it has none."""
@@ -273,22 +275,26 @@ class Config(Section):
 
     def timeouts_for(self, deployment: Deployment) -> Timeouts:
         """Return the gateway's timeouts, with those that the deployment sets itself."""
-        own = deployment.timeouts
-        if own is None:
+        timeouts = deployment.timeouts
+        if timeouts is None:
             return self.gateway.timeouts
-        return self.gateway.timeouts.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
+        return self.gateway.timeouts.model_copy(
+            update={name: getattr(timeouts, name) for name in timeouts.model_fields_set}
+        )
 
     def probed(self, probe: Probe) -> tuple[str, ...]:
         """Return the names of the deployments of a probe."""
-        return tuple(one.name for one in self.deployments) if ALL in probe.deployments else probe.deployments
+        return (
+            tuple(deployment.name for deployment in self.deployments) if ALL in probe.deployments else probe.deployments
+        )
 
     def mirrored(self, route: Route) -> tuple[str, ...]:
         """Return the deployments to which a route's prompts may be mirrored; a peer may be named by its route."""
-        routes = {one.model: one for one in self.routes}
+        routes = {entry.model: entry for entry in self.routes}
         names: dict[str, None] = {}
-        declared = {one.name for one in self.deployments}
+        declared = {deployment.name for deployment in self.deployments}
         for peer in route.peers:
-            expanded = [peer] if peer in declared else [one.name for one in routes[peer].deployments]
+            expanded = [peer] if peer in declared else [deployment.name for deployment in routes[peer].deployments]
             names.update(dict.fromkeys(expanded))
         return tuple(names)
 
@@ -296,10 +302,10 @@ class Config(Section):
         """Return the store's URL from the file or BIASMETER_DATABASE_URL; None means the embedded store."""
         if self.store.url is not None:
             return self.store.url.get_secret_value()
-        given = environ.get(DATABASE_VARIABLE)
-        if not given:
+        url = environ.get(DATABASE_VARIABLE)
+        if not url:
             return None
         try:
-            return _normalise_database_url(given)
+            return _normalise_database_url(url)
         except ValueError as error:
             raise ConfigError(f"{DATABASE_VARIABLE}: {error}") from None

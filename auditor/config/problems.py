@@ -37,7 +37,7 @@ class Problem:
 
 def _on_one_line(text: str) -> str:
     """Escape what is not printable, so that a file cannot control the terminal through an error."""
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def format_path(path: KeyPath) -> str:
@@ -147,6 +147,6 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     if get_origin(annotation) in {types.UnionType, Union, tuple}:
-        found = (_model_in(one) for one in get_args(annotation))
-        return next((one for one in found if one), None)
+        models = (_model_in(argument) for argument in get_args(annotation))
+        return next((model for model in models if model), None)
     return None

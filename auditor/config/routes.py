@@ -153,7 +153,7 @@ class Route(Section):
     @field_validator("deployments")
     @classmethod
     def _check_weights(cls, deployments: tuple[WeightedDeployment, ...]) -> tuple[WeightedDeployment, ...]:
-        if not any(one.weight for one in deployments):
+        if not any(deployment.weight for deployment in deployments):
             raise ValueError("at least one weight must be greater than 0")
         return deployments
 

@@ -29,20 +29,20 @@ class MitigationArm(Section):
 
     @field_validator("instruction")
     @classmethod
-    def _read(cls, given: str | None, info: ValidationInfo) -> str:
+    def _read(cls, instruction: str | None, info: ValidationInfo) -> str:
         path: Path | None = info.data.get("file")
-        if (path is None) == (given is None):
+        if (path is None) == (instruction is None):
             raise ValueError("needs exactly one of instruction, file")
         if path is not None:
             try:
-                given = path.read_text(encoding="utf-8").strip()
+                instruction = path.read_text(encoding="utf-8").strip()
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
                 raise ValueError(f"{path}: cannot be read: {reason}") from None
-        assert given is not None
-        if not given.strip() or len(given) > _LONGEST:
+        assert instruction is not None
+        if not instruction.strip() or len(instruction) > _LONGEST:
             raise ValueError(f"an instruction has 1 to {_LONGEST:,} characters")
-        return given
+        return instruction
 
     @field_validator("name")
     @classmethod

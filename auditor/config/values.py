@@ -50,7 +50,7 @@ class Section(BaseModel):
         if not isinstance(value, dict):
             return value
         known = {field.alias or name for name, field in cls.model_fields.items()}
-        return {key: one for key, one in value.items() if one is not None or key not in known}
+        return {key: item for key, item in value.items() if item is not None or key not in known}
 
 
 def quote(text: str, limit: int = 60) -> str:

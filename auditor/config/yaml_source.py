@@ -25,7 +25,7 @@ _TOO_DEEP: Final = f"nested more than {DEEPEST} levels deep"
 # braces of a reference are replaced by two private characters, so that positions stay the same.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _REFERENCE: Final = re.compile(r"\$\{([^{}\n]*)\}")
-_VEILED: Final = re.compile(rf"\${_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
+_HIDDEN_REFERENCE: Final = re.compile(rf"\${_OPEN}([^{_OPEN}{_CLOSE}]*){_CLOSE}")
 
 
 class _Loader(yaml.SafeLoader):
@@ -46,18 +46,18 @@ class _Loader(yaml.SafeLoader):
 
 def compose(text: str) -> yaml.Node | Problem | None:
     """Compose the single document of a text; None if it is empty."""
-    veiled = _REFERENCE.sub(rf"${_OPEN}\1{_CLOSE}", text)
+    hidden = _REFERENCE.sub(rf"${_OPEN}\1{_CLOSE}", text)
     try:
-        return _compose(veiled)
+        return _compose(hidden)
     except yaml.YAMLError as error:
-        return _explain(error, veiled)
+        return _explain(error, hidden)
     except (ValueError, OverflowError):
         return Problem(line=1, message="not valid YAML: an escape or a directive has an invalid number")
 
 
-def unveil(text: str) -> str:
+def restore_references(text: str) -> str:
     """Return text from the graph as it was written."""
-    return _VEILED.sub(r"${\1}", text)
+    return _HIDDEN_REFERENCE.sub(r"${\1}", text)
 
 
 def _compose(text: str) -> yaml.Node | None:
@@ -102,7 +102,7 @@ def _word_syntax(error: yaml.MarkedYAMLError, mark: yaml.Mark, text: str) -> tup
 
 def _clean(text: str) -> str:
     """Return a library's message on one line, with references as they were written."""
-    return unveil(" ".join(text.split()))
+    return restore_references(" ".join(text.split()))
 
 
 #: Limits far above any real configuration, against files made to exhaust memory.
@@ -180,7 +180,7 @@ class _Builder:
             if self._nodes == MOST_NODES + 1:
                 self._refuse(node, path, f"aliases expand the file to more than {MOST_NODES} values")
             return None
-        if any(node is one for one in self._above) or len(self._above) > DEEPEST:
+        if any(node is ancestor for ancestor in self._above) or len(self._above) > DEEPEST:
             self._refuse(node, path, "an alias contains itself or is nested too deeply")
             return None
         self._above.append(node)
@@ -208,8 +208,8 @@ class _Builder:
 
     def _build_mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        own: set[str] = set()
-        for name, key, child in self._entries(node, path, own):
+        names: set[str] = set()
+        for name, key, child in self._entries(node, path, names):
             here = (*path, name)
             self.lines[here] = _line(key)
             result[name] = self._build(child, here)
@@ -241,7 +241,7 @@ class _Builder:
     def _merge(
         self, node: yaml.MappingNode, path: KeyPath, seen: set[str]
     ) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
-        if any(node is one for one in self._above) or len(self._above) > DEEPEST:
+        if any(node is ancestor for ancestor in self._above) or len(self._above) > DEEPEST:
             self._refuse(node, path, "an alias contains itself or is nested too deeply")
             return
         self._above.append(node)
@@ -252,10 +252,10 @@ class _Builder:
 
     def _merged(self, node: yaml.Node, path: KeyPath) -> list[yaml.MappingNode]:
         nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        mappings = [one for one in nodes if isinstance(one, yaml.MappingNode)]
+        mappings = [mapping for mapping in nodes if isinstance(mapping, yaml.MappingNode)]
         if len(mappings) != len(nodes):
             self._refuse(node, path, "<< merges mappings only")
-        self._nodes += sum(len(one.value) for one in mappings)
+        self._nodes += sum(len(mapping.value) for mapping in mappings)
         return mappings if self._nodes <= MOST_NODES else []
 
     def _key(self, node: yaml.Node, path: KeyPath) -> str | None:
@@ -268,7 +268,7 @@ class _Builder:
         return None if node.tag == _NULL else self._text(node, path)
 
     def _text(self, node: yaml.ScalarNode, path: KeyPath) -> str | None:
-        text = unveil(node.value)
+        text = restore_references(node.value)
         if any("\ud800" <= character <= "\udfff" for character in text):
             self._refuse(node, path, "contains half a character (a lone surrogate)")
             return None

@@ -45,10 +45,10 @@ def condition_name(levels: Levels) -> str:
     >>> condition_name(("CTO", "self", "none", "skeptical")), condition_name(BASELINE)
     ('CTO + skeptical', 'baseline')
     """
-    return " + ".join(own for own, base in zip(levels, BASELINE, strict=True) if own != base) or "baseline"
+    return " + ".join(level for level, base in zip(levels, BASELINE, strict=True) if level != base) or "baseline"
 
 
-def own_condition(factor: str, level: str) -> Levels:
+def single_factor_condition(factor: str, level: str) -> Levels:
     """Return the condition that differs from the baseline in one factor only."""
     levels = [level if name == factor else base for name, base in zip(FACTORS, BASELINE, strict=True)]
     task, perspective, role, sentiment = levels

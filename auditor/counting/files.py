@@ -35,11 +35,13 @@ class RowCounter:
         reviews: Mapping[str, Reviewed] | None = None,
         *,
         examples: bool = False,
-        ways: Mapping[str, str] = MappingProxyType({}),
+        clusterings: Mapping[str, str] = MappingProxyType({}),
         nesting: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        self._builder = TallyBuilder(extra, reviewed=reviews is not None, ways=tuple(ways), nesting=tuple(nesting))
-        self._ways = {name: attrgetter(attribute) for name, attribute in ways.items()}
+        self._builder = TallyBuilder(
+            extra, reviewed=reviews is not None, clusterings=tuple(clusterings), nesting=tuple(nesting)
+        )
+        self._clusterings = {name: attrgetter(attribute) for name, attribute in clusterings.items()}
         self._nesting = {name: attrgetter(attribute) for name, attribute in nesting.items()}
         self._clustered: set[str] = set()
         self._reviews = reviews
@@ -96,7 +98,7 @@ class RowCounter:
     def _named(self, row: CodedRow, key: str) -> list[str]:
         """Return the row's named clusters; a row without a value of a field is a cluster of its own."""
         values = []
-        for name, read in self._ways.items():
+        for name, read in self._clusterings.items():
             value = _text(read(row))
             if value is not None:
                 self._clustered.add(name)
@@ -105,7 +107,7 @@ class RowCounter:
 
     def unclustered(self) -> list[str]:
         """Return the fields of clusters that no row has."""
-        return [name for name in self._ways if name not in self._clustered]
+        return [name for name in self._clusterings if name not in self._clustered]
 
     def unseen(self) -> list[str]:
         """Return the extra fields that no row has."""
@@ -168,8 +170,8 @@ class RowCounter:
             raise BadRow(f"rubric {row.rubric!r} is not one of {' '.join(RUBRICS)}")
         if row.keyed is not None and row.keyed not in KEYS:
             raise BadRow(f"keyed {row.keyed!r} is not one of {' '.join(KEYS)}")
-        given = (row.task, row.perspective, row.role, row.sentiment)
-        task, perspective, role, sentiment = (value or base for value, base in zip(given, BASELINE, strict=True))
+        levels = (row.task, row.perspective, row.role, row.sentiment)
+        task, perspective, role, sentiment = (value or base for value, base in zip(levels, BASELINE, strict=True))
         extra = tuple(read(row) for read in self._read_extra)
         for index, value in enumerate(extra):
             self._seen_extra[index] |= value is not None

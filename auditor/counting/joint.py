@@ -61,7 +61,7 @@ def is_selection_free(task: str | None, rubric: str | None, sel: str) -> bool:
     Parameters
     ----------
     task
-        Of the instrument; ``None`` for clients' traffic, which was asked under no task.
+        Task of the instrument; ``None`` for clients' traffic, which was asked under no task.
     rubric
         ``open`` or another, with or without a version after a slash; ``None`` is a rubric with a statement.
     sel
@@ -107,7 +107,7 @@ def joint_cell(labels: LabelPair, *, free: bool) -> int:
     Returns
     -------
     int
-        In [0, N_CELLS).
+        Cell, in [0, N_CELLS).
 
     Raises
     ------
@@ -171,7 +171,8 @@ class JointTable:
     cell: Ints
     count: Ints
     n_clusters: int
-    ways: tuple[Ints, ...] = ()  #: where clusters were named: the cluster of each entry, for each way of clustering
+    #: Where clusters were named: for each clustering, the cluster of each entry.
+    clusterings: tuple[Ints, ...] = ()
     weight: Floats | None = None  #: > 0
 
     @classmethod
@@ -199,13 +200,17 @@ class JointTable:
         count = np.concatenate([table.count for table in tables])
         n_clusters = tables[0].n_clusters
         # Entries of one cluster and cell may lie in several crossed clusters, or have different weights.
-        ways = tuple(np.concatenate(parts) for parts in zip(*(table.ways for table in tables), strict=True))
+        clusterings = tuple(
+            np.concatenate(parts) for parts in zip(*(table.clusterings for table in tables), strict=True)
+        )
         weight = None
         if any(table.weight is not None for table in tables):
             sides = [np.ones(len(table.count)) if table.weight is None else table.weight for table in tables]
             weight = np.concatenate(sides)
-        if ways or weight is not None:
-            return cls(cluster=cluster, cell=cell, count=count, n_clusters=n_clusters, ways=ways, weight=weight)
+        if clusterings or weight is not None:
+            return cls(
+                cluster=cluster, cell=cell, count=count, n_clusters=n_clusters, clusterings=clusterings, weight=weight
+            )
         keys, place = np.unique(cluster * N_CELLS + cell, return_inverse=True)
         added = np.zeros(len(keys), dtype=np.int64)
         np.add.at(added, place, count)
@@ -238,16 +243,16 @@ class JointTable:
 
     def within(self, mask: Floats) -> "JointTable":
         """Return the part of the table in the cells of a mask, without weights if those of the part are all equal."""
-        own = mask.ravel()[self.cell] > 0
-        weight = None if self.weight is None else self.weight[own]
+        inside = mask.ravel()[self.cell] > 0
+        weight = None if self.weight is None else self.weight[inside]
         if weight is not None and (not len(weight) or weight.min() == weight.max()):
             weight = None
         return JointTable(
-            cluster=self.cluster[own],
-            cell=self.cell[own],
-            count=self.count[own],
+            cluster=self.cluster[inside],
+            cell=self.cell[inside],
+            count=self.count[inside],
             n_clusters=self.n_clusters,
-            ways=tuple(way[own] for way in self.ways),
+            clusterings=tuple(cluster[inside] for cluster in self.clusterings),
             weight=weight,
         )
 

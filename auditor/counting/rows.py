@@ -128,10 +128,10 @@ def explain(error: msgspec.DecodeError | UnicodeDecodeError) -> str:
     deployment is missing
     """
     text = str(error)
-    if found := _MISSING.search(text):
-        return f"{found[1]} is missing"
-    if found := _EXPECTED.search(text):
-        wanted, got, where = found.groups()
+    if match := _MISSING.search(text):
+        return f"{match[1]} is missing"
+    if match := _EXPECTED.search(text):
+        wanted, got, where = match.groups()
         if not where:
             return "is not a JSON object"
         if got == "null":

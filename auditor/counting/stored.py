@@ -24,8 +24,8 @@ def condition_of(row: Row) -> Levels:
     """Return the condition a row was asked under."""
     if row["task"] is None:
         return (TRAFFIC, *BASELINE[1:])
-    given = [row[factor] or base for factor, base in zip(FACTORS, BASELINE, strict=True)]
-    return (given[0], given[1], given[2], given[3])
+    levels = [row[factor] or base for factor, base in zip(FACTORS, BASELINE, strict=True)]
+    return (levels[0], levels[1], levels[2], levels[3])
 
 
 def tallies_of(
@@ -39,9 +39,9 @@ def tallies_of(
     Parameters
     ----------
     rows
-        As ``auditor.store.tallies.read_windows`` or ``auditor.store.period.count_period`` gives them.
+        Counts as ``auditor.store.tallies.read_windows`` or ``auditor.store.period.count_period`` gives them.
     votes
-        Of the judges, for their agreement.
+        Votes of the judges, for their agreement.
     labelled
         Those of the rows that people have labelled, one by one, as ``auditor.store.review_draws`` gives them.
     extra

@@ -64,7 +64,7 @@ class LabelOutcome:
     """A pair of labels in the form of the joint table."""
 
     cell: int
-    sel_reason: str | None  #: of an Abstain
+    sel_reason: str | None  #: reason of an Abstain
     elab_reason: str | None
 
     @classmethod
@@ -117,7 +117,7 @@ class TemplateTallies:
     """Counts of the rows that state their template, by group, cluster, statement, template and outcome."""
 
     names: tuple[str, ...]
-    profile: Ints
+    group: Ints
     cluster: Ints
     statement: Ints
     template: Ints  #: place in ``names``
@@ -132,10 +132,10 @@ class Tallies:
     ``spans[g]`` is where the entries of group g start.
     """
 
-    profiles: tuple[GroupKey, ...]
+    groups: tuple[GroupKey, ...]
     extra: tuple[str, ...]  #: names of ``GroupKey.extra``
     outcomes: tuple[LabelOutcome, ...]
-    profile: Ints
+    group: Ints
     cluster: Ints
     outcome: Ints
     inclusion: Floats  #: probability with which the responses of each entry were captured, (0, 1]
@@ -145,7 +145,7 @@ class Tallies:
     votes: VoteCounts
     statement: Ints  #: the statement of each entry: its cluster, unless other clusters are named
     #: The named clusters that count, each with the cluster of each entry; the first is ``cluster``, which has fewest.
-    ways: Mapping[str, Ints] = field(default_factory=dict)
+    clusterings: Mapping[str, Ints] = field(default_factory=dict)
     #: Fields of which every cluster has one value: the number of the value, by cluster.
     coarser: Mapping[str, Ints] = field(default_factory=dict)
     skipped: int = 0  #: bad rows left out
@@ -156,19 +156,19 @@ class Tallies:
     swings: tuple[SwingEntry, ...] = ()
     templates: TemplateTallies | None = None  #: None where no row states its template
 
-    def entries(self, profiles: Sequence[int]) -> Ints:
+    def entries(self, group_indices: Sequence[int]) -> Ints:
         """Return the places of all entries of some groups."""
-        if not profiles:
+        if not group_indices:
             return np.zeros(0, dtype=np.int64)
-        return np.concatenate([np.arange(self.spans[p], self.spans[p + 1]) for p in profiles])
+        return np.concatenate([np.arange(self.spans[p], self.spans[p + 1]) for p in group_indices])
 
     def cells(self, entries: Ints) -> Ints:
         """Return the joint cells of some entries."""
         return np.array([outcome.cell for outcome in self.outcomes], dtype=np.int64)[self.outcome[entries]]
 
-    def ways_of(self, entries: Ints) -> tuple[Ints, ...]:
+    def clusterings_of(self, entries: Ints) -> tuple[Ints, ...]:
         """Return the named clusters of some entries; nothing where statements are the clusters."""
-        return tuple(way[entries] for way in self.ways.values())
+        return tuple(cluster[entries] for cluster in self.clusterings.values())
 
     def table(self, entries: Ints) -> JointTable:
         """Return the joint table of some entries."""
@@ -178,14 +178,14 @@ class Tallies:
             cell=self.cells(entries),
             count=self.count[entries],
             n_clusters=len(touched),
-            ways=self.ways_of(entries),
+            clusterings=self.clusterings_of(entries),
             weight=self.weight(entries),
         )
 
     def weight(self, entries: Ints) -> Floats | None:
         """Return one over the inclusion probability of some entries; None if all are the same."""
-        own = self.inclusion[entries]
-        return 1 / own if len(own) and own.min() < own.max() else None
+        inclusion = self.inclusion[entries]
+        return 1 / inclusion if len(inclusion) and inclusion.min() < inclusion.max() else None
 
 
 class TallyBuilder:
@@ -200,11 +200,11 @@ class TallyBuilder:
         extra: Sequence[str] = (),
         *,
         reviewed: bool = False,
-        ways: Sequence[str] = (),
+        clusterings: Sequence[str] = (),
         nesting: Sequence[str] = (),
     ) -> None:
         self.extra = tuple(extra)
-        self._ways = tuple(ways)
+        self._clusterings = tuple(clusterings)
         #: By field that statements may be nested in: the value of each cluster, until one has two values.
         self._nesting: dict[str, dict[int, str]] = {name: {} for name in nesting}
         self.groups: list[GroupKey] = []
@@ -290,17 +290,17 @@ class TallyBuilder:
         )
         ranked = group_rank[group], part_rank[cluster], outcome_rank[outcome]
         (group, part, outcome, inclusion), count = _counted((*ranked, inclusion), n)
-        ways = _crossed([parts[index] for index in part_order], self._ways)
+        clusterings = _crossed([parts[index] for index in part_order], self._clusterings)
         statement = _numbers([parts[index][0] for index in part_order])
-        cluster_of = next(iter(ways.values()), statement)
+        cluster_of = next(iter(clusterings.values()), statement)
         template_order, template_rank = _ranked(list(self._templates))
         cluster_rank = cluster_of[part_rank]
         rows, tokens = (np.frombuffer(column, dtype=np.int64)[order] for column in self._tokens)
         return Tallies(
-            profiles=tuple(self.groups[index] for index in order),
+            groups=tuple(self.groups[index] for index in order),
             extra=self.extra,
             outcomes=tuple(outcomes[index] for index in outcome_order),
-            profile=group,
+            group=group,
             cluster=cluster_of[part],
             outcome=outcome,
             inclusion=inclusions[inclusion],
@@ -308,7 +308,7 @@ class TallyBuilder:
             spans=np.searchsorted(group, np.arange(len(order) + 1)),
             n_clusters=len(np.unique(cluster_of)),
             statement=statement[part],
-            ways={name: way[part] for name, way in ways.items()},
+            clusterings={name: cluster[part] for name, cluster in clusterings.items()},
             coarser={
                 name: groups
                 for name, values in self._nesting.items()
@@ -358,10 +358,10 @@ def _templated(
     """Count by group, part of a cluster, outcome and template."""
     if not names:
         return None
-    (profile, part, outcome, template), count = _counted(keys, n)
+    (group, part, outcome, template), count = _counted(keys, n)
     return TemplateTallies(
         names=tuple(names),
-        profile=profile,
+        group=group,
         cluster=cluster_of[part],
         statement=statement_of[part],
         template=template,
@@ -384,11 +384,11 @@ def _numbers(names: Sequence[str]) -> Ints:
 
 def _crossed(parts: Sequence[tuple[str, ...]], names: Sequence[str]) -> dict[str, Ints]:
     """Return the named clusters of each part, without clusters that lie in others; those with fewest come first."""
-    found = {name: _numbers([part[place] for part in parts]) for place, name in enumerate(names, start=1)}
+    clusterings = {name: _numbers([part[place] for part in parts]) for place, name in enumerate(names, start=1)}
     for name in names:
-        if any(other != name and _lies_in(found[name], way) for other, way in found.items()):
-            del found[name]
-    return dict(sorted(found.items(), key=lambda item: int(item[1].max(initial=0))))
+        if any(other != name and _lies_in(clusterings[name], clusters) for other, clusters in clusterings.items()):
+            del clusterings[name]
+    return dict(sorted(clusterings.items(), key=lambda item: int(item[1].max(initial=0))))
 
 
 def _lies_in(finer: Ints, coarser: Ints) -> bool:

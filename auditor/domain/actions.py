@@ -40,20 +40,23 @@ def shift_weights(weights: Mapping[str, float], action: RouteAction) -> dict[str
     {'x': 0.5, 'y': 0.25, 'z': 0.25}
     """
     peers = [name for name in action.to if name in weights and name != action.deployment]
-    own = weights.get(action.deployment, 0.0)
-    moved = min(action.share * sum(weights.values()), own * (1 - KEPT))
+    current = weights.get(action.deployment, 0.0)
+    moved = min(action.share * sum(weights.values()), current * (1 - KEPT))
     if not peers or moved <= 0:
         return dict(weights)
     theirs = sum(weights[name] for name in peers)
     parts = {name: weights[name] / theirs if theirs > 0 else 1 / len(peers) for name in peers}
-    changed = {action.deployment: own - moved, **{name: weights[name] + moved * part for name, part in parts.items()}}
+    changed = {
+        action.deployment: current - moved,
+        **{name: weights[name] + moved * part for name, part in parts.items()},
+    }
     return {**weights, **changed}
 
 
 def effective_weights(weights: Mapping[str, float], actions: Iterable[RouteAction]) -> dict[str, float]:
     """Return the weights of a route under actions on it, which are applied in their order."""
-    found = dict(weights)
+    effective = dict(weights)
     for action in actions:
         if action.kind == "shift_weight":
-            found = shift_weights(found, action)
-    return found
+            effective = shift_weights(effective, action)
+    return effective

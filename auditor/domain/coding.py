@@ -128,7 +128,7 @@ class CodingKey:
     rubric: str  #: statement | open | proposition
     cluster: str  #: the statement's id, or a digest of whom the request belongs to
     audit: str | None = None  #: the audit profile that says how traffic is read
-    claim: str | None = None  #: what endorsing a proposition means: ``stereotype`` or ``other``
+    claim: str | None = None  #: meaning of endorsing a proposition: ``stereotype`` or ``other``
     task: str | None = None
     perspective: str | None = None
     role: str | None = None

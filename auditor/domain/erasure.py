@@ -54,7 +54,7 @@ class ErasureSelector:
 
     def names_user(self, request: bytes) -> bool:
         """Return whether a request, which may be cut, names the end user in ``user`` or ``safety_identifier``."""
-        return any(_text(found) == self.value for found in _USER.findall(request))
+        return any(_text(user) == self.value for user in _USER.findall(request))
 
     @property
     def user_digest(self) -> str:

@@ -45,8 +45,8 @@ class Exchange(NamedTuple):
     endpoint: str  #: e.g. ``chat/completions``
     route: str  #: the route's name in the configuration, ``*`` included
     deployment: str
-    model: str  #: what the request asked for
-    status: int  #: what the client got; 499 when it left first
+    model: str  #: model that the request names
+    status: int  #: status that the client got; 499 when it left first
     outcome: Outcome
     stream: bool
     attempts: int
@@ -64,12 +64,12 @@ class Exchange(NamedTuple):
     completion_tokens: int | None = None
     total_us: int = 0
     upstream_us: int = 0  #: spent waiting for the upstream
-    first_byte_us: int | None = None  #: from the request's head to the answer's first byte
+    first_byte_us: int | None = None  #: time from the request's head to the answer's first byte
     request_bytes: int = 0
     response_bytes: int = 0
     truncated: bool = False  #: the captured content stops at the capture limit
     redacted: bool = False  #: something was taken out of the captured content
-    content_encoding: str | None = None  #: of the captured answer
+    content_encoding: str | None = None  #: encoding of the captured answer
     request_hash: bytes | None = None
     response_hash: bytes | None = None
     request: bytes | None = None

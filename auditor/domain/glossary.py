@@ -179,8 +179,8 @@ def find_terms(words: str) -> list[tuple[str, str]]:
     ['anchor text']
     """
     wanted = words.casefold()
-    found = [(term, meaning) for term, meaning in definitions() if wanted in term.casefold()]
-    return [(term, meaning) for term, meaning in found if term.casefold() == wanted] or found
+    matches = [(term, meaning) for term, meaning in definitions() if wanted in term.casefold()]
+    return [(term, meaning) for term, meaning in matches if term.casefold() == wanted] or matches
 
 
 def to_markdown() -> str:

@@ -72,7 +72,7 @@ class Key:
         """The highest role that the key's rights give, or None for a key that does not open the auditor."""
         return next((role for role in reversed(KeyRole) if role.right in self.rights), None)
 
-    def may_ask_for(self, model: str) -> bool:
+    def allows_model(self, model: str) -> bool:
         """Whether the key's owner may ask for ``model``."""
         return not self.models or model in self.models
 

@@ -18,12 +18,12 @@ def is_local_host(host: str) -> bool:
     return _LOCAL.fullmatch(host) is not None
 
 
-def is_own_origin(origin: str, scheme: str, host: str) -> bool:
+def is_same_origin(origin: str, scheme: str, host: str) -> bool:
     """Return whether an ``Origin`` field is that of the server's own pages.
 
-    >>> is_own_origin("http://localhost:4001", "http", "localhost:4001")
+    >>> is_same_origin("http://localhost:4001", "http", "localhost:4001")
     True
-    >>> is_own_origin("null", "http", "localhost:4001")
+    >>> is_same_origin("null", "http", "localhost:4001")
     False
     """
     return origin == f"{scheme}://{host}"

@@ -47,7 +47,7 @@ def read_span(text: str) -> timedelta:
     ValueError
         It is not one.
     """
-    found = _AGO.fullmatch(text.strip())
-    if found is None:
+    match = _AGO.fullmatch(text.strip())
+    if match is None:
         raise ValueError(text)
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})

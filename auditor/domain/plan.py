@@ -23,8 +23,8 @@ class Plan:
     name: str
     design: str
     seed: int
-    rubric: str  #: what the answers' stances are taken on
-    settings: Mapping[str, object]  #: what else it was made from
+    rubric: str  #: rubric of the answers' stances
+    settings: Mapping[str, object]  #: other settings of the plan
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,5 +38,5 @@ class PlannedCall:
     condition: Condition
     template_id: str
     draw: int
-    position: int  #: in the order of sending, within the plan and deployment
+    position: int  #: place in the order of sending, within the plan and deployment
     invites_reason: bool

@@ -29,7 +29,7 @@ def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:
     Parameters
     ----------
     sizes
-        What each stratum holds.
+        Number of units in each stratum.
     n
         Places, at least one a stratum.
 

@@ -13,7 +13,7 @@ class Statement:
     stereotype_option: str | None = None  #: the group that the stereotype names
     counter_option: str | None = None  #: the group it is compared with
     context: str | None = None  #: a neutral scenario with two people, for CTO
-    question: str | None = None  #: what is asked about the scenario
+    question: str | None = None  #: question about the scenario
     completion: str | None = None  #: the statement with a blank, for SC
     region: str | None = None  #: where it leans on local law or culture
     intersectional: bool = False

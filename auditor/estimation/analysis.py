@@ -21,7 +21,7 @@ from auditor.estimation.design import design
 from auditor.estimation.direction import DirectionEstimator
 from auditor.estimation.entries import condition_entry, group_entry, pool
 from auditor.estimation.generalizability import OUTCOMES, generalizability
-from auditor.estimation.groups import CONDITION, Estimator, Group, group_profiles
+from auditor.estimation.groups import CONDITION, Estimator, Group, partition_groups
 from auditor.estimation.judges import judge_kappas, judge_means, panel, panel_substitution, panel_swap, panels
 from auditor.estimation.levels import interaction, levels, means
 from auditor.estimation.mitigation import mitigation, tradeoff
@@ -51,7 +51,7 @@ class Options:
     n_boot: int = 2000
     skip_bad: bool = False
     adjudicator: str | None = None  #: the reviewer whose label settles what others disagree on
-    vendors: Mapping[str, str] = field(default_factory=dict)  #: by deployment, where they are known
+    vendors: Mapping[str, str] = field(default_factory=dict)  #: vendors by deployment, where they are known
 
 
 def read_tallies(
@@ -79,7 +79,7 @@ def read_tallies(
         names[: len(extra)],
         reviews,
         examples=True,
-        ways={name: attributes[name] for name in options.cluster},
+        clusterings={name: attributes[name] for name in options.cluster},
         nesting={name: attributes[name] for name in nesting},
     )
     rows = Rows(source, skip_bad=options.skip_bad, on_bytes=on_bytes)
@@ -98,10 +98,10 @@ def read_tallies(
 def _check_by(by: Sequence[str], counter: RowCounter, tallies: Tallies) -> None:
     unseen = [name for name in counter.unseen() if name != CONDITION]
     optional = {"claim", "category"} & set(by)
-    unseen += [name for name in sorted(optional) if all(getattr(p, name) is None for p in tallies.profiles)]
+    unseen += [name for name in sorted(optional) if all(getattr(p, name) is None for p in tallies.groups)]
     if unseen:
         raise UsageError(f"--by: no row has a field {unseen[0]!r}")
-    if len(group_profiles(tallies, by)) > MAX_GROUPS:
+    if len(partition_groups(tallies, by)) > MAX_GROUPS:
         raise UsageError(f"--by {','.join(by)}: more than {MAX_GROUPS} groups")
 
 
@@ -129,7 +129,7 @@ class _Analysis:
         # Ranges within a category would rest on 15 to 25 statements over many conditions, which is noise.
         self._scopes = [scope for scope in scopes(tallies) if "category" not in scope.by]
         #: All rows that were asked under conditions.
-        self._asked = [scope for scope in self._scopes if scope.rubric == STATEMENT and not scope.by]
+        self._planned = [scope for scope in self._scopes if scope.rubric == STATEMENT and not scope.by]
 
     def document(self) -> AnalysisDocument:
         """Return the whole document."""
@@ -139,7 +139,7 @@ class _Analysis:
         kappas = judge_kappas(tallies.votes)
         deployments = self._estimator.groups(("deployment",))
         shares = [row for scope in scopes(tallies) for row in variation.shares(scope)]
-        shares += [row for scope in self._asked for row in variation.deployment_shares(scope, panel_differs=differs)]
+        shares += [row for scope in self._planned for row in variation.deployment_shares(scope, panel_differs=differs)]
         conditions = self._estimator.groups(("deployment", *FACTORS))
         cells = [group for group in self._estimator.groups(FACTORS) if group.rubric == STATEMENT]
         pooled, stated_pool = self._estimator.groups(()), pool(tallies)
@@ -165,8 +165,8 @@ class _Analysis:
             design=design(pooled, deployments, conditions, stated_pool, named),
             pool=stated_pool,
             means=means(tallies, panel_differs=differs, seed=seed, n_boot=n_boot),
-            levels=[row for scope in self._asked for row in self._levels(scope)],
-            factors=[row for scope in self._asked for row in variation.factors(scope)],
+            levels=[row for scope in self._planned for row in self._levels(scope)],
+            factors=[row for scope in self._planned for row in variation.factors(scope)],
             eta_squared=shares,
             horizontal=[row for scope in self._scopes for row in variation.ranges(scope)],
             generalizability=[generalizability(variation, scope, outcome) for scope in stated for outcome in OUTCOMES],
@@ -215,21 +215,25 @@ class _Analysis:
         deployments: dict[tuple[object, str], list[Group]] = {}
         for group in self._estimator.groups((name, "deployment")):
             deployments.setdefault((scalar_key(group.by[name]), group.rubric), []).append(group)
-        parts = zip(group_profiles(self._tallies, (name,)), self._estimator.groups((name,)), strict=True)
-        for (_, profiles), pooled in parts:
-            own = deployments[scalar_key(pooled.by[name]), pooled.rubric]
-            out.setdefault(pooled.rubric, []).append(self._slice_value(name, profiles, pooled, own))
+        parts = zip(partition_groups(self._tallies, (name,)), self._estimator.groups((name,)), strict=True)
+        for (_, group_indices), pooled in parts:
+            deployment_groups = deployments[scalar_key(pooled.by[name]), pooled.rubric]
+            out.setdefault(pooled.rubric, []).append(self._slice_value(name, group_indices, pooled, deployment_groups))
         return out
 
     def _slice_value(
-        self, name: str, profiles: Sequence[int], pooled: Group, deployments: Sequence[Group]
+        self, name: str, group_indices: Sequence[int], pooled: Group, deployments: Sequence[Group]
     ) -> SliceValue:
         compared: list[Scope] = []  # the value's rows, pooled and by deployment
         if pooled.rubric == STATEMENT and pooled.n_statements >= MIN_STATEMENTS:
-            compared.append(Scope(by=pooled.by, rubric=pooled.rubric, profiles=tuple(profiles)))
-            for deployment in sorted({self._tallies.profiles[index].deployment for index in profiles}):
-                own = tuple(index for index in profiles if self._tallies.profiles[index].deployment == deployment)
-                compared.append(Scope(by={**pooled.by, "deployment": deployment}, rubric=pooled.rubric, profiles=own))
+            compared.append(Scope(by=pooled.by, rubric=pooled.rubric, group_indices=tuple(group_indices)))
+            for deployment in sorted({self._tallies.groups[index].deployment for index in group_indices}):
+                indices = tuple(
+                    index for index in group_indices if self._tallies.groups[index].deployment == deployment
+                )
+                compared.append(
+                    Scope(by={**pooled.by, "deployment": deployment}, rubric=pooled.rubric, group_indices=indices)
+                )
         return SliceValue(
             value=pooled.by[name],
             n_statements=pooled.n_statements,
@@ -243,7 +247,7 @@ class _Analysis:
     def _levels(self, scope: Scope) -> list[LevelEntry]:
         return levels(
             self._tallies,
-            scope.profiles,
+            scope.group_indices,
             panel_differs=self._panel_differs,
             seed=self._options.seed,
             n_boot=self._options.n_boot,

@@ -67,13 +67,13 @@ def change_rows(
     Parameters
     ----------
     snapshot
-        When it is made.
+        Time of the estimates, and their seed.
     coder
-        Whose codings were counted.
+        Coder whose codings were counted.
     window
-        Its tallies.
+        Tallies of the coder.
     references
-        By deployment; where there is none, that is what is missing.
+        Reference windows by deployment; a deployment without one has entries that say so.
     """
     by_deployment: dict[str, list[Row]] = {}
     for row in window.rows:
@@ -89,33 +89,33 @@ def change_rows(
 
 def _of_deployment(like: EstimateRow, rows: Sequence[Row], reference: ReferenceWindow | None) -> Iterator[EstimateRow]:
     before = [] if reference is None else [row for row in reference.rows if row["uncoded"] is None]
-    new, old = condition_grids(asked_rows(rows), asked_rows(before))
+    new, old = condition_grids(named_rows(rows), named_rows(before))
     for measure in MEASURES:
         metric = METRICS[measure]
-        own = replace(like, layer=metric.layer, base=metric.base, detail={"measure": measure})
-        yield _level(replace(own, metric="standardised"), new, measure)
-        changed = replace(own, metric="change")
+        template = replace(like, layer=metric.layer, base=metric.base, detail={"measure": measure})
+        yield _level(replace(template, metric="standardised"), new, measure)
+        changed = replace(template, metric="change")
         if reference is None:
             yield replace(changed, missing="it has no reference yet")
         else:
             since, until = reference.since.isoformat(), reference.until.isoformat()
-            detail = {**own.detail, "reference_since": since, "reference_until": until}
+            detail = {**template.detail, "reference_since": since, "reference_until": until}
             yield _change(replace(changed, detail=detail), new, old, measure)
 
 
 #: A row with its statement and its condition.
-AskedRow = tuple[str, str, Row]
+NamedRow = tuple[str, str, Row]
 
 
-def asked_rows(rows: Iterable[Row]) -> list[AskedRow]:
+def named_rows(rows: Iterable[Row]) -> list[NamedRow]:
     """Name the statement and the condition of each row."""
     return [(row["cluster"], "/".join(condition_of(row)), row) for row in rows]
 
 
-def condition_grids(*named: Sequence[AskedRow]) -> tuple[ConditionGrid, ...]:
+def condition_grids(*named: Sequence[NamedRow]) -> tuple[ConditionGrid, ...]:
     """Index windows by the same statements and conditions: all that any of them has."""
-    statements = {name: at for at, name in enumerate(sorted({one[0] for rows in named for one in rows}))}
-    conditions = {name: at for at, name in enumerate(sorted({one[1] for rows in named for one in rows}))}
+    statements = {name: at for at, name in enumerate(sorted({row[0] for rows in named for row in rows}))}
+    conditions = {name: at for at, name in enumerate(sorted({row[1] for rows in named for row in rows}))}
     grids = []
     for rows in named:
         joint = np.zeros((len(statements), len(conditions), N_CELLS))
@@ -126,15 +126,15 @@ def condition_grids(*named: Sequence[AskedRow]) -> tuple[ConditionGrid, ...]:
 
 
 def _level(like: EstimateRow, grid: ConditionGrid, measure: str) -> EstimateRow:
-    asked = grid.joint.any(axis=(0, 2))
+    present = grid.joint.any(axis=(0, 2))
     kept = estimable(grid.counts(measure))
     counts = grid.counts(measure, kept)
-    found = standardised_rate(counts, _equal(counts))
+    rate = standardised_rate(counts, _equal(counts))
     rates = dict(zip(_names(grid, kept), counts.rates.tolist(), strict=True))
-    row = replace(like, method=_LEVEL_METHOD, detail={**like.detail, "left_out": _names(grid, asked & ~kept)})
-    if isinstance(found, Insufficient):
-        return replace(row, missing=found.reason if kept.any() else "no condition has 5 statements")
-    return _known(row, found, {"rates": rates}, measure, [found.value])
+    row = replace(like, method=_LEVEL_METHOD, detail={**like.detail, "left_out": _names(grid, present & ~kept)})
+    if isinstance(rate, Insufficient):
+        return replace(row, missing=rate.reason if kept.any() else "no condition has 5 statements")
+    return _known(row, rate, {"rates": rates}, measure, [rate.value])
 
 
 def _change(like: EstimateRow, new: ConditionGrid, old: ConditionGrid, measure: str) -> EstimateRow:
@@ -144,22 +144,23 @@ def _change(like: EstimateRow, new: ConditionGrid, old: ConditionGrid, measure: 
     if not kept.any():
         return replace(row, missing="no condition has 5 statements in both windows")
     now, then = new.counts(measure, kept), old.counts(measure, kept)
-    found = standardised_difference(now, then, _equal(now))
-    if isinstance(found, Insufficient):
-        return replace(row, missing=found.reason)
+    difference = standardised_difference(now, then, _equal(now))
+    if isinstance(difference, Insufficient):
+        return replace(row, missing=difference.reason)
     split = kitagawa(now, then)
     detail = {"conditions": _names(new, kept), "pooled": split.pooled, "drift": split.drift, "mix": split.mix}
-    return _known(row, found, detail, measure, [float(one.rates @ _equal(one)) for one in (now, then)])
+    return _known(row, difference, detail, measure, [float(side.rates @ _equal(side)) for side in (now, then)])
 
 
 def _known(
-    row: EstimateRow, found: Standardised, detail: Mapping[str, Any], measure: str, levels: Sequence[float]
+    row: EstimateRow, estimate: Standardised, detail: Mapping[str, Any], measure: str, levels: Sequence[float]
 ) -> EstimateRow:
     # A difference of two shares may be near 0 although the shares are not rare.
-    level = 0.5 if METRICS[measure].kind == "difference" else min(levels, key=lambda one: min(one, 1 - one))
+    level = 0.5 if METRICS[measure].kind == "difference" else min(levels, key=lambda rate: min(rate, 1 - rate))
     return replace(
-        row, value=found.value, low=found.low, high=found.high, n=found.n, n_statements=found.n_statements,
-        flags=rate_flags(level, few=found.n_statements < ENOUGH_STATEMENTS), detail={**row.detail, **detail},
+        row, value=estimate.value, low=estimate.low, high=estimate.high,
+        n=estimate.n, n_statements=estimate.n_statements,
+        flags=rate_flags(level, few=estimate.n_statements < ENOUGH_STATEMENTS), detail={**row.detail, **detail},
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from auditor.counting.joint import Floats, Ints
 from auditor.counting.rows import STATEMENT
 from auditor.counting.tallies import Tallies
 from auditor.documents.analysis import ClusterCount, ClustersEntry, CoarserEntry
-from auditor.estimation.grid import rubric_profiles
+from auditor.estimation.grid import rubric_groups
 from auditor.metrics.rates import METRICS
 from auditor.stats.crossed import crossed_rate
 
@@ -24,19 +24,21 @@ UNLIKELY: Final = 0.01
 
 def clusters_entry(tallies: Tallies, fields: Sequence[str]) -> ClustersEntry | UnsetType:
     """Return the entry of ``clusters``; unset for statements that no field joins."""
-    coarser = [found for name, groups in sorted(tallies.coarser.items()) if (found := _coarser(tallies, name, groups))]
+    coarser = [entry for name, groups in sorted(tallies.coarser.items()) if (entry := _coarser(tallies, name, groups))]
     if not fields and not coarser:
         return UNSET
-    used = [ClusterCount(field=name, n_clusters=len(np.unique(way))) for name, way in tallies.ways.items()]
+    used = [
+        ClusterCount(field=name, n_clusters=len(np.unique(clusters))) for name, clusters in tallies.clusterings.items()
+    ]
     return ClustersEntry(fields=fields, used=used, coarser=coarser)
 
 
 def _coarser(tallies: Tallies, name: str, groups: Ints) -> CoarserEntry | None:
     """Return the entry of a field if its values differ more than its clusters would by chance."""
-    profiles = rubric_profiles(tallies, STATEMENT)
-    if not profiles:
+    group_indices = rubric_groups(tallies, STATEMENT)
+    if not group_indices:
         return None
-    entries = tallies.entries(profiles)
+    entries = tallies.entries(group_indices)
     y, n = (
         np.bincount(
             tallies.cluster[entries],
@@ -45,15 +47,15 @@ def _coarser(tallies: Tallies, name: str, groups: Ints) -> CoarserEntry | None:
         ).astype(np.float64)
         for side in (_MEASURE.numerator, _MEASURE.denominator)
     )
-    asked = n > 0
-    y, n, groups = y[asked], n[asked], groups[asked]
+    answered = n > 0
+    y, n, groups = y[answered], n[answered], groups[answered]
     p = f_test(y / n, groups)
     if p is None or p >= UNLIKELY:
         return None
-    own, wide = (crossed_rate(y, n, [way]).se for way in (np.arange(len(n)), groups))
-    if not 0 < own * MATERIAL <= wide < np.inf:
+    narrow, wide = (crossed_rate(y, n, [clusters]).se for clusters in (np.arange(len(n)), groups))
+    if not 0 < narrow * MATERIAL <= wide < np.inf:
         return None
-    return CoarserEntry(field=name, n_clusters=len(np.unique(groups)), widening=wide / own, p=p)
+    return CoarserEntry(field=name, n_clusters=len(np.unique(groups)), widening=wide / narrow, p=p)
 
 
 def f_test(rates: Floats, groups: Ints) -> float | None:

@@ -48,14 +48,14 @@ def additivity(
     """
     out: list[AdditivityEntry | MissingAdditivity] = []
     for scope in scopes:
-        grid = Grid.of(tallies, scope.profiles)
+        grid = Grid.of(tallies, scope.group_indices)
         y, n = (side.sum(axis=2) for side in grid.sums(METRICS[ADDED]))
         reference = _reference(grid.conditions, y, n)
         if reference is None or not any(_distance(each, reference) == 2 for each in grid.conditions):
             continue
         squares = find_squares(grid.conditions, reference)
-        found = additivity_contrasts(squares, y, n, n_boot=n_boot, seed=seed)
-        if found is None:
+        measured = additivity_contrasts(squares, y, n, n_boot=n_boot, seed=seed)
+        if measured is None:
             reason = (
                 f"no two changes whose four conditions have {MIN_STATEMENTS} statements each"
                 if squares
@@ -63,7 +63,7 @@ def additivity(
             )
             out.append(MissingAdditivity(rubric=scope.rubric, by=scope.by, outcome=ADDED, missing=reason))
         else:
-            contrasts = [_contrast(found, place) for place in range(len(found.squares))]
+            contrasts = [_contrast(measured, place) for place in range(len(measured.squares))]
             out.append(
                 AdditivityEntry(
                     rubric=scope.rubric, by=scope.by, outcome=ADDED, reference=reference, contrasts=contrasts
@@ -74,31 +74,33 @@ def additivity(
 
 def _reference(conditions: Sequence[Levels], y: Floats, n: Floats) -> Levels | None:
     """Return the condition with the highest rate of those that differ from the baseline in the task at most."""
-    asked = [index for index, each in enumerate(conditions) if each[1:] == BASELINE[1:] and n[:, index].any()]
-    rates = {index: float(y[:, index].sum() / n[:, index].sum()) for index in asked}
+    indices = [index for index, each in enumerate(conditions) if each[1:] == BASELINE[1:] and n[:, index].any()]
+    rates = {index: float(y[:, index].sum() / n[:, index].sum()) for index in indices}
     return conditions[max(rates, key=lambda index: rates[index])] if rates else None
 
 
 def _distance(condition: Levels, reference: Levels) -> int:
-    return sum(own != other for own, other in zip(condition, reference, strict=True))
+    return sum(level != base for level, base in zip(condition, reference, strict=True))
 
 
-def _contrast(found: Contrasts, place: int) -> AdditivityContrast:
-    square, statements = found.squares[place], int(found.n_statements[place])
+def _contrast(contrasts: Contrasts, place: int) -> AdditivityContrast:
+    square, statements = contrasts.squares[place], int(contrasts.n_statements[place])
     return AdditivityContrast(
         factors=[FACTORS[factor] for factor in square.factors],
         levels=square.levels,
-        joint=_bounded(found.joint, place),
-        additive=_bounded(found.additive, place),
-        departure=_bounded(found.departure, place),
-        n=round(found.n[place]),
+        joint=_bounded(contrasts.joint, place),
+        additive=_bounded(contrasts.additive, place),
+        departure=_bounded(contrasts.departure, place),
+        n=round(contrasts.n[place]),
         n_statements=statements,
         flags=few_flags(statements),
     )
 
 
-def _bounded(found: Simultaneous, place: int) -> BoundedEntry:
-    return BoundedEntry(value=float(found.value[place]), low=float(found.low[place]), high=float(found.high[place]))
+def _bounded(intervals: Simultaneous, place: int) -> BoundedEntry:
+    return BoundedEntry(
+        value=float(intervals.value[place]), low=float(intervals.low[place]), high=float(intervals.high[place])
+    )
 
 
 def sign_flips(conditions: Iterable[Group], cells: Iterable[Group]) -> list[SignFlipEntry | MissingSignFlip]:
@@ -112,35 +114,39 @@ def sign_flips(conditions: Iterable[Group], cells: Iterable[Group]) -> list[Sign
     Returns
     -------
     list
-        Of all deployments together and of each one. Nothing where fewer than two conditions were asked.
+        Entries of all deployments together and of each one. Nothing where fewer than two conditions were asked.
     """
     parts: dict[str | None, list[Group]] = {None: [group for group in cells if group.rubric == STATEMENT]}
     for group in conditions:
         if group.rubric == STATEMENT:
             parts.setdefault(str(group.by["deployment"]), []).append(group)
     out = []
-    for deployment, own in parts.items():
+    for deployment, groups in parts.items():
         by = {} if deployment is None else {"deployment": deployment}
-        found = {cast("Levels", tuple(str(group.by[factor]) for factor in FACTORS)): group for group in own}
-        asked = sorted(found)
-        kept = [asked[index] for index in crossing(asked)] or asked
+        by_condition = {cast("Levels", tuple(str(group.by[factor]) for factor in FACTORS)): group for group in groups}
+        ordered = sorted(by_condition)
+        kept = [ordered[index] for index in crossing(ordered)] or ordered
         if len(kept) > 1:
-            out.append(_flips(by, {levels: found[levels] for levels in kept}))
+            out.append(_flips(by, {levels: by_condition[levels] for levels in kept}))
     return out
 
 
-def _flips(by: Mapping[str, str], own: Mapping[Levels, Group]) -> SignFlipEntry | MissingSignFlip:
-    dni = {levels: found for levels, group in own.items() if isinstance(found := group.metrics["dni"], Estimate)}
+def _flips(by: Mapping[str, str], groups: Mapping[Levels, Group]) -> SignFlipEntry | MissingSignFlip:
+    dni = {
+        levels: dni_estimate
+        for levels, group in groups.items()
+        if isinstance(dni_estimate := group.metrics["dni"], Estimate)
+    }
     base = dni.get(BASELINE)
     if base is None:
-        reason = "no DNI at the baseline condition" if BASELINE in own else "the baseline condition was not asked"
+        reason = "no DNI at the baseline condition" if BASELINE in groups else "the baseline condition was not asked"
         return MissingSignFlip(rubric=STATEMENT, by=by, missing=reason)
     compared = [levels for levels in dni if levels != BASELINE]
-    flips = [flip for levels in compared if not isinstance(flip := own[levels].sign_flip, Insufficient)]
+    flips = [flip for levels in compared if not isinstance(flip := groups[levels].sign_flip, Insufficient)]
     return SignFlipEntry(
         rubric=STATEMENT,
         by=by,
-        n_conditions=len(own),
+        n_conditions=len(groups),
         n_compared=len(compared),
         n_opposite=sum(dni[levels].value * base.value < 0 for levels in compared),
         n_tested=len(flips),
@@ -164,16 +170,16 @@ def dominance(shares: Iterable[VarianceShareEntry | MissingVarianceShare]) -> li
     list
         Nothing where no row has a category.
     """
-    own = {
+    entries = {
         str(entry.by["category"]): entry
         for entry in shares
         if (entry.rubric, entry.design, entry.weights) == (STATEMENT, "oat", "responses")
         and set(entry.by) == {"category"}
     }
-    if not own:
+    if not entries:
         return []
-    found = [_category(name, entry) for name, entry in own.items() if isinstance(entry, VarianceShareEntry)]
-    known = [each for each in found if isinstance(each, CategoryDominance)]
+    categories = [_category(name, entry) for name, entry in entries.items() if isinstance(entry, VarianceShareEntry)]
+    known = [each for each in categories if isinstance(each, CategoryDominance)]
     if not known:
         reason = f"no category has shares of the {_DOMINANT} and of another factor"
         return [MissingDominance(rubric=STATEMENT, outcome=SHARED, missing=reason)]
@@ -189,27 +195,27 @@ def dominance(shares: Iterable[VarianceShareEntry | MissingVarianceShare]) -> li
             n_exceeding=sum(each.exceeds for each in known),
             n_supported=sum(each.supported for each in known),
             categories=known,
-            left_out=[name for name in own if name not in named],
+            left_out=[name for name in entries if name not in named],
         )
     ]
 
 
 def _category(name: str, entry: VarianceShareEntry) -> CategoryDominance | Insufficient:
     shares = {factor: share for factor in FACTORS if (share := _share(entry, factor)) is not None}
-    own = shares.pop(_DOMINANT, None)
-    if own is None or not shares:
+    dominant = shares.pop(_DOMINANT, None)
+    if dominant is None or not shares:
         return Insufficient(reason="one factor")
     second = max(shares, key=lambda factor: shares[factor].value)
     other = shares[second]
     return CategoryDominance(
         category=name,
-        share=own,
+        share=dominant,
         next_factor=second,
         next_share=other,
-        ratio=own.value / other.value if other.value > 0 else Missing(missing=f"the share of {second} is 0"),
-        exceeds=own.value > DOMINATES * other.value,
+        ratio=dominant.value / other.value if other.value > 0 else Missing(missing=f"the share of {second} is 0"),
+        exceeds=dominant.value > DOMINATES * other.value,
         # Of each other factor, because any of them may be the next one in truth.
-        supported=own.low > DOMINATES * max(each.high for each in shares.values()),
+        supported=dominant.low > DOMINATES * max(each.high for each in shares.values()),
         flags=entry.flags,
     )
 

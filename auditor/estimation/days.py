@@ -25,7 +25,7 @@ class DayEstimate:
     """The union rate of one day (UTC), full base."""
 
     day: date
-    found: Estimate | Insufficient
+    estimate: Estimate | Insufficient
 
 
 def estimate_days(rows: Iterable[Row], seed: int) -> list[DayEstimate]:
@@ -34,14 +34,14 @@ def estimate_days(rows: Iterable[Row], seed: int) -> list[DayEstimate]:
     Parameters
     ----------
     rows
-        As ``auditor.store.tallies.read_days`` gives them.
+        Counts as ``auditor.store.tallies.read_days`` gives them.
     seed
-        Of the bounds for rare rates.
+        Seed of the bounds for rare rates.
     """
     days: dict[date, list[Row]] = {}
     for row in rows:
         days.setdefault(row["day"], []).append(row)
-    return [DayEstimate(day=day, found=estimate_rows(days[day], seed)) for day in sorted(days)]
+    return [DayEstimate(day=day, estimate=estimate_rows(days[day], seed)) for day in sorted(days)]
 
 
 def estimate_rows(rows: Sequence[Row], seed: int) -> Estimate | Insufficient:

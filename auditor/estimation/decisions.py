@@ -64,17 +64,17 @@ def load_rule(name: str) -> DecisionRuleEntry:
         There is neither a preset nor a file of this name, or the file is not a rule.
     """
     presets = msgspec.yaml.decode((files("auditor.estimation") / _PRESETS).read_bytes())
-    found = presets.get(name)
-    if found is None:
+    fields = presets.get(name)
+    if fields is None:
         path = Path(name)
         if not path.is_file():
             raise UsageError(f"--preset {name}: neither a file nor one of {', '.join(sorted(presets))}")
         try:
-            found = msgspec.yaml.decode(path.read_bytes())
-            return msgspec.convert({"name": path.stem, **found}, DecisionRuleEntry)
+            fields = msgspec.yaml.decode(path.read_bytes())
+            return msgspec.convert({"name": path.stem, **fields}, DecisionRuleEntry)
         except (msgspec.MsgspecError, TypeError, OSError) as error:
             raise UsageError(f"{name}: is not a rule: {error}") from None
-    return msgspec.convert({"name": name, **found}, DecisionRuleEntry)
+    return msgspec.convert({"name": name, **fields}, DecisionRuleEntry)
 
 
 def compare_decisions(rows: Iterable[Mapping[str, Any]], options: DecisionOptions) -> DecisionsDocument:
@@ -147,35 +147,35 @@ def _read(rows: Iterable[Mapping[str, Any]], options: DecisionOptions) -> _Decid
     return decided
 
 
-def _favourable(given: object, number: int, options: DecisionOptions) -> bool | None:
+def _favourable(decision: object, number: int, options: DecisionOptions) -> bool | None:
     """Return whether a decision is favourable; None for no decision."""
-    if given is None or given == "":
+    if decision is None or decision == "":
         return None
-    word = str(given).strip().casefold()
+    word = str(decision).strip().casefold()
     if options.favourable is not None:
         return word == options.favourable.strip().casefold()
     if word in _YES or word in _NO:
         return word in _YES
     raise InputError(
-        f"row {number}: {options.decision} {given!r} is neither yes nor no; name the good one: --favourable"
+        f"row {number}: {options.decision} {decision!r} is neither yes nor no; name the good one: --favourable"
     )
 
 
-def _score(given: object, number: int, name: str) -> float | None:
-    if given is None or given == "":
+def _score(value: object, number: int, name: str) -> float | None:
+    if value is None or value == "":
         return None
     try:
-        score = float(str(given))
+        score = float(str(value))
     except ValueError:
         score = float("nan")
     if not np.isfinite(score):
-        raise InputError(f"row {number}: {name} {given!r} is not a number")
+        raise InputError(f"row {number}: {name} {value!r} is not a number")
     return score
 
 
-def _category(given: object, known: Mapping[str, str]) -> str | None:
+def _category(raw: object, known: Mapping[str, str]) -> str | None:
     """Return the category of a value; None if it has none."""
-    if given is None or isinstance(given, list | dict) or not (value := str(given).strip()):
+    if raw is None or isinstance(raw, list | dict) or not (value := str(raw).strip()):
         return None
     return known.get(value.casefold()) if known else value
 
@@ -194,8 +194,10 @@ def _table(
         each[0] += favourable
         each[1] += 1
     counts = {
-        values: GroupCounts(y=np.array([y for y, _ in own.values()]), n=np.array([n for _, n in own.values()]))
-        for values, own in sorted(sums.items())
+        values: GroupCounts(
+            y=np.array([y for y, _ in by_cluster.values()]), n=np.array([n for _, n in by_cluster.values()])
+        )
+        for values, by_cluster in sorted(sums.items())
     }
     total = len(decided.favourable)
     kept = {values: group for values, group in counts.items() if group.n.sum() >= rule.exclude_below * total}
@@ -235,20 +237,22 @@ def _no_ratio(kept: Mapping[tuple[str, ...], GroupCounts]) -> str:
 
 
 def _rate(group: GroupCounts) -> DecisionRateEntry:
-    found = group.interval(0.95)
+    interval = group.interval(0.95)
     return DecisionRateEntry(
         value=group.rate,
-        interval=Missing(missing="all decisions belong to one cluster") if found is None else (found.low, found.high),
+        interval=Missing(missing="all decisions belong to one cluster")
+        if interval is None
+        else (interval.low, interval.high),
     )
 
 
-def _ratio(found: RateRatio | None, rule: DecisionRuleEntry, reason: str) -> ImpactRatioEntry | Missing:
-    if found is None:
+def _ratio(ratio: RateRatio | None, rule: DecisionRuleEntry, reason: str) -> ImpactRatioEntry | Missing:
+    if ratio is None:
         return Missing(missing=reason)
-    low, high = found.interval.low, found.interval.high
+    low, high = ratio.interval.low, ratio.interval.high
     if rule.threshold is None:
-        return ImpactRatioEntry(value=found.value, interval=(low, high))
+        return ImpactRatioEntry(value=ratio.value, interval=(low, high))
     finding = "below" if high < rule.threshold else "not_below" if low >= rule.threshold else "unclear"
     return ImpactRatioEntry(
-        value=found.value, interval=(low, high), under_threshold=found.value < rule.threshold, finding=finding
+        value=ratio.value, interval=(low, high), under_threshold=ratio.value < rule.threshold, finding=finding
     )

@@ -57,14 +57,14 @@ def design(
     if whole is None:
         return []
     sizes = [group.n for group in deployments if group.rubric == STATEMENT]
-    asked = {tuple(str(group.by[factor]) for factor in FACTORS) for group in conditions if group.rubric == STATEMENT}
+    tested = {tuple(str(group.by[factor]) for factor in FACTORS) for group in conditions if group.rubric == STATEMENT}
     levels: dict[str, list[str]] = {
-        factor: sorted({each[place] for each in asked}, key=partial(level_order, factor))
+        factor: sorted({each[place] for each in tested}, key=partial(level_order, factor))
         for place, factor in enumerate(FACTORS)
     }
     tasks = set(levels["task"])
     formats: list[Format] = [*_if(tasks - FREE_TASKS, "closed"), *_if(tasks & FREE_TASKS, "open")]
-    own = BenchmarkEntry(
+    benchmark = BenchmarkEntry(
         name=_NAME,
         published=False,
         formats=formats,
@@ -81,7 +81,7 @@ def design(
             n_statements=whole.n_statements,
             n_categories=len(categories),
             levels=levels,
-            n_conditions=len(asked),
+            n_conditions=len(tested),
             n_deployments=len(sizes),
             n=whole.n,
             n_fewest=min(sizes, default=0),
@@ -90,6 +90,6 @@ def design(
             n_elaboration=n_elaboration,
             n_eligible=whole.n_eligible,
             judges=sorted({judge for judges in panels.values() for judge in judges}),
-            benchmarks=[*PUBLISHED, own],
+            benchmarks=[*PUBLISHED, benchmark],
         )
     ]

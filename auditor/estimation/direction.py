@@ -84,15 +84,15 @@ _SEL: Final = SIDES["sel"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class _Cell:
-    """Events and trials of one rate by cluster, shape [S]; ``asked`` counts all responses."""
+    """Events and trials of one rate by cluster, shape [S]; ``responses`` counts all responses."""
 
     y: Floats
     n: Floats
-    asked: Floats
+    responses: Floats
 
     def within(self, clusters: Floats) -> "_Cell":
         """Return the part in the clusters of a mask, shape [S]."""
-        return _Cell(y=self.y * clusters, n=self.n * clusters, asked=self.asked * clusters)
+        return _Cell(y=self.y * clusters, n=self.n * clusters, responses=self.responses * clusters)
 
 
 class DirectionEstimator:
@@ -100,10 +100,10 @@ class DirectionEstimator:
 
     def __init__(self, tallies: Tallies) -> None:
         self._tallies = tallies
-        self._profiles: dict[tuple[str, str], list[int]] = {}
-        for index, profile in enumerate(tallies.profiles):
-            self._profiles.setdefault((profile.deployment, profile.rubric), []).append(index)
-        self._deployments = sorted({deployment for deployment, rubric in self._profiles if rubric == STATEMENT})
+        self._group_indices: dict[tuple[str, str], list[int]] = {}
+        for index, group_key in enumerate(tallies.groups):
+            self._group_indices.setdefault((group_key.deployment, group_key.rubric), []).append(index)
+        self._deployments = sorted({deployment for deployment, rubric in self._group_indices if rubric == STATEMENT})
 
     def directions(self) -> list[DirectionEntry]:
         """Return an entry for each deployment and layer, over all rows, by task and by category."""
@@ -119,60 +119,64 @@ class DirectionEstimator:
         return [self._style(*key) for deployment in self._deployments for key in self._style_keys(deployment)]
 
     def _style_keys(self, deployment: str) -> Iterator[tuple[str, ResponseStyle, Task | None]]:
-        asked = self._tasks(deployment)
+        present = self._tasks(deployment)
         for style, tasks in STYLES.items():
-            own = [task for task in tasks if task in asked]
+            shared = [task for task in tasks if task in present]
             yield deployment, style, None
-            yield from ((deployment, style, task) for task in own if len(own) > 1)
+            yield from ((deployment, style, task) for task in shared if len(shared) > 1)
 
     def _parts(self, deployment: str) -> Iterator[dict[str, str]]:
         """Yield what the rows of the entries of a deployment have in common."""
         yield {}
         yield from ({"task": task} for task in self._tasks(deployment))
-        own = {self._tallies.profiles[index].category for index in self._profiles[deployment, STATEMENT]}
-        yield from ({"category": category} for category in sorted(filter(None, own)))
+        categories = {self._tallies.groups[index].category for index in self._group_indices[deployment, STATEMENT]}
+        yield from ({"category": category} for category in sorted(filter(None, categories)))
 
     def _tasks(self, deployment: str) -> list[str]:
-        found = {self._tallies.profiles[index].condition[0] for index in self._profiles[deployment, STATEMENT]}
-        return [task.value for task in Task if task.value in found]
+        names = {self._tallies.groups[index].condition[0] for index in self._group_indices[deployment, STATEMENT]}
+        return [task.value for task in Task if task.value in names]
 
     def _direction(self, by: Mapping[str, str], layer: DirectionLayer) -> DirectionEntry:
         sides = SIDES[layer]
-        own, counter, disambiguated = (self._of(by, rubric) for rubric in (STATEMENT, COUNTER, DISAMBIGUATED))
+        statement, counter, disambiguated = (self._of(by, rubric) for rubric in (STATEMENT, COUNTER, DISAMBIGUATED))
         return DirectionEntry(
             by=by,
             rubric=STATEMENT,
             layer=layer,
-            score=self._score(own, sides, sides.sided),
-            net=self._score(own, sides, sides.coded),
+            score=self._score(statement, sides, sides.sided),
+            net=self._score(statement, sides, sides.coded),
             counter=_or_unset(self._score(counter, sides, sides.sided)),
             controlled=self._controlled(by, sides) if counter else UNSET,
             disambiguated=_or_unset(self._score(disambiguated, sides, sides.sided)),
         )
 
     def _of(self, by: Mapping[str, str], rubric: str, keyed: str | None = None) -> list[int]:
-        """Return the profiles of a deployment's rows of one rubric; of one task, category or key where it is given."""
-        found = []
-        for index in self._profiles.get((by["deployment"], rubric), []):
-            own = self._tallies.profiles[index]
-            given = ((by.get("task"), own.condition[0]), (by.get("category"), own.category), (keyed, own.keyed))
-            if all(wanted in {None, value} for wanted, value in given):
-                found.append(index)
-        return found
+        """Return the groups of a deployment's rows of one rubric; of one task, category or key where it is given."""
+        indices = []
+        for index in self._group_indices.get((by["deployment"], rubric), []):
+            group_key = self._tallies.groups[index]
+            criteria = (
+                (by.get("task"), group_key.condition[0]),
+                (by.get("category"), group_key.category),
+                (keyed, group_key.keyed),
+            )
+            if all(wanted in {None, value} for wanted, value in criteria):
+                indices.append(index)
+        return indices
 
-    def _cell(self, profiles: Sequence[int], events: Floats, trials: Floats) -> _Cell:
+    def _cell(self, group_indices: Sequence[int], events: Floats, trials: Floats) -> _Cell:
         table = self._tallies
-        entries = table.entries(profiles)
+        entries = table.entries(group_indices)
         cells, clusters, weight = table.cells(entries), table.cluster[entries], table.weight(entries)
         mass = table.count[entries] * (1.0 if weight is None else weight)
-        y, n, asked = (
+        y, n, responses = (
             np.bincount(clusters, weights=mass * each, minlength=table.n_clusters).astype(np.float64)
             for each in (events.ravel()[cells], trials.ravel()[cells], np.ones(len(cells)))
         )
-        return _Cell(y=y, n=n, asked=asked)
+        return _Cell(y=y, n=n, responses=responses)
 
-    def _score(self, profiles: Sequence[int], sides: Sides, base: Floats) -> ContrastEntry | Missing:
-        cell = self._cell(profiles, sides.balance, base)
+    def _score(self, group_indices: Sequence[int], sides: Sides, base: Floats) -> ContrastEntry | Missing:
+        cell = self._cell(group_indices, sides.balance, base)
         return _entry([cell], [1.0], ends=_SIGNED)
 
     def _controlled(self, by: Mapping[str, str], sides: Sides) -> ContrastEntry | Missing:
@@ -187,17 +191,17 @@ class DirectionEstimator:
         self, by: Mapping[str, str], tasks: Sequence[str], events: Floats, trials: Floats
     ) -> list[tuple[_Cell, _Cell]]:
         """Return the rates of claims and counter claims for each task with both, over the statements of both."""
-        found = []
+        pairs = []
         for task in tasks:
-            own, counter = (self._of({**by, "task": task}, rubric) for rubric in (STATEMENT, COUNTER))
-            if not own or not counter:
+            statement, counter = (self._of({**by, "task": task}, rubric) for rubric in (STATEMENT, COUNTER))
+            if not statement or not counter:
                 continue
-            first, second = (self._cell(each, events, trials) for each in (own, counter))
-            both = ((first.asked > 0) & (second.asked > 0)).astype(np.float64)
+            first, second = (self._cell(each, events, trials) for each in (statement, counter))
+            both = ((first.responses > 0) & (second.responses > 0)).astype(np.float64)
             first, second = first.within(both), second.within(both)
             if first.n.any() and second.n.any():
-                found.append((first, second))
-        return found
+                pairs.append((first, second))
+        return pairs
 
     def _style(self, deployment: str, style: ResponseStyle, task: Task | None) -> ResponseStyleEntry:
         tasks = [each.value for each in ((task,) if task else STYLES[style])]
@@ -224,14 +228,14 @@ class DirectionEstimator:
 
     def _key_pairs(self, by: Mapping[str, str], tasks: Sequence[str]) -> list[tuple[_Cell, _Cell]]:
         """Return the rates of endorsement where the endorsing and where the rejecting answer stands first."""
-        found = []
+        pairs = []
         for task in tasks:
             for rubric in (STATEMENT, COUNTER):
                 keys = [self._of({**by, "task": task}, rubric, keyed) for keyed in KEYS]
                 pair = [self._cell(each, _SEL.endorses, _SEL.sided) for each in keys]
                 if all(cell.n.any() for cell in pair):
-                    found.append((pair[0], pair[1]))
-        return found
+                    pairs.append((pair[0], pair[1]))
+        return pairs
 
 
 def _contrast(cells: Sequence[_Cell], weights: Sequence[float], ends: tuple[float, float]) -> Contrast:
@@ -246,24 +250,24 @@ def _entry(
     fewest = min(int(np.count_nonzero(cell.n)) for cell in cells)
     if fewest < MIN_STATEMENTS:
         return Missing(missing=f"{fewest} statements with an answer that counts, {MIN_STATEMENTS} needed")
-    found = _contrast(cells, weights, ends)
-    interval = found.interval()
+    contrast = _contrast(cells, weights, ends)
+    interval = contrast.interval()
     return ContrastEntry(
-        value=found.value - shift,
+        value=contrast.value - shift,
         low=interval.low - shift,
         high=interval.high - shift,
-        flags=[FEW_CLUSTERS] if found.n_clusters < ENOUGH_STATEMENTS else [],
+        flags=[FEW_CLUSTERS] if contrast.n_clusters < ENOUGH_STATEMENTS else [],
         n=round(sum(float(cell.n.sum()) for cell in cells)),
-        n_statements=found.n_clusters,
+        n_statements=contrast.n_clusters,
     )
 
 
 def _flagged(cells: Sequence[_Cell], weights: Sequence[float], shift: float, style: ResponseStyle) -> bool | Missing:
-    found = _contrast(cells, weights, (0.0, 1.0))
-    if found.n_clusters < ENOUGH_STATEMENTS:
-        return Missing(missing=f"{found.n_clusters} statements, {ENOUGH_STATEMENTS} needed")
-    interval = found.interval(_FLAG_CONF)
-    value = found.value - shift
+    contrast = _contrast(cells, weights, (0.0, 1.0))
+    if contrast.n_clusters < ENOUGH_STATEMENTS:
+        return Missing(missing=f"{contrast.n_clusters} statements, {ENOUGH_STATEMENTS} needed")
+    interval = contrast.interval(_FLAG_CONF)
+    value = contrast.value - shift
     above = interval.low > shift and value >= STYLE_MIN
     below = interval.high < shift and value <= -STYLE_MIN
     return bool(above or (below and style != "acquiescence"))

@@ -40,14 +40,14 @@ async def drift_rows(
     references = await references_in_force(connection, coder.id, snapshot.as_of, content=False)
     stored = await read_told(connection, coder.id)
     rows: list[EstimateRow] = []
-    for name in (one.name for one in config.deployments if one.name in references):
+    for name in (deployment.name for deployment in config.deployments if deployment.name in references):
         template = EstimateRow(
             as_of=snapshot.as_of, deployment=name, origin=Origin.PROBE.value, rubric=coder.rubric, condition=ALL,
             window=format_duration(config.monitor.horizon), since=snapshot.as_of, coder=coder.id, metric="",
             method=_METHOD, seed=snapshot.seed,
         )  # fmt: skip
-        own = [watch for watch in stored if watch.deployment == name and watch.reference_id == references[name].id]
-        rows += _of_deployment(template, references[name], own, config)
+        current = [watch for watch in stored if watch.deployment == name and watch.reference_id == references[name].id]
+        rows += _of_deployment(template, references[name], current, config)
     return [*rows, *_fleet(rows)]
 
 
@@ -63,23 +63,23 @@ def _of_deployment(
             yield replace(template, metric="drift_evidence", detail={"measure": metric}, missing=why)
         return
     began = reference.until + timedelta(days=1)
-    own = replace(template, since=datetime(began.year, began.month, began.day, tzinfo=UTC))
+    monitored = replace(template, since=datetime(began.year, began.month, began.day, tzinfo=UTC))
     for watch in watches:
-        yield from _of_series(replace(own, detail={"measure": watch.metric}), watch.told)
+        yield from _of_series(replace(monitored, detail={"measure": watch.metric}), watch.told)
 
 
-def _of_series(template: EstimateRow, told: Mapping[str, Any]) -> Iterator[EstimateRow]:
-    if "missing" in told:
-        yield replace(template, metric="drift_evidence", missing=told["missing"])
+def _of_series(template: EstimateRow, summary: Mapping[str, Any]) -> Iterator[EstimateRow]:
+    if "missing" in summary:
+        yield replace(template, metric="drift_evidence", missing=summary["missing"])
         return
-    own = replace(template, n=told["n_passes"], n_statements=told["n_statements"])
-    yield from _evidence(replace(own, detail={**own.detail, "shaken": told["shaken"]}), told["evidence"])
-    if told.get("refused"):  # absent in what an earlier version stored
-        yield replace(own, metric="drift_alarm", missing=told["refused"])
-    for level in () if told.get("refused") else get_args(Level):
-        detail = {**own.detail, "level": level}
-        yield replace(own, metric="drift_alarm", detail=detail, value=float(level == told["level"]))
-    yield replace(own, metric="minimal_detectable_shift", **told["shift"])
+    row = replace(template, n=summary["n_passes"], n_statements=summary["n_statements"])
+    yield from _evidence(replace(row, detail={**row.detail, "shaken": summary["shaken"]}), summary["evidence"])
+    if summary.get("refused"):  # absent in what an earlier version stored
+        yield replace(row, metric="drift_alarm", missing=summary["refused"])
+    for level in () if summary.get("refused") else get_args(Level):
+        detail = {**row.detail, "level": level}
+        yield replace(row, metric="drift_alarm", detail=detail, value=float(level == summary["level"]))
+    yield replace(row, metric="minimal_detectable_shift", **summary["shift"])
 
 
 def _evidence(template: EstimateRow, evidence: Mapping[str, float]) -> Iterator[EstimateRow]:
@@ -98,9 +98,11 @@ def _fleet(rows: Sequence[EstimateRow]) -> Iterator[EstimateRow]:
     watched = len({row.deployment for row in known})
     for metric in PAGING:
         for detector in _OF_FLEET:
-            own = [row for row in known if (row.detail["measure"], row.detail["detector"]) == (metric, detector)]
-            if own:
-                top = max(own, key=lambda row: row.value or 0.0)
+            same_series = [
+                row for row in known if (row.detail["measure"], row.detail["detector"]) == (metric, detector)
+            ]
+            if same_series:
+                top = max(same_series, key=lambda row: row.value or 0.0)
                 assert top.value is not None
                 detail = {"measure": metric, "detector": detector, "deployments": watched}
                 yield replace(
@@ -114,7 +116,7 @@ async def reference_windows(
     """Read the reference window of each declared deployment whose reference is complete; sum it up the first time."""
     stored = await references_in_force(connection, coder, as_of)
     bounds: dict[str, tuple[date, date]] = {}
-    for name in (one.name for one in config.deployments if one.name in stored):
+    for name in (deployment.name for deployment in config.deployments if deployment.name in stored):
         reference = stored[name]
         if reference.until is not None:
             first = reference.until - timedelta(days=reference_days(config) - 1)

@@ -19,7 +19,7 @@ from auditor.documents.estimates import (
     estimate_entry,
 )
 from auditor.domain.estimate import Insufficient
-from auditor.estimation.grid import rubric_profiles
+from auditor.estimation.grid import rubric_groups
 from auditor.estimation.groups import CONDITION_METRICS, Group
 from auditor.metrics.bounds import failure_bounds, layer_sizes
 from auditor.metrics.divergence import fourfold_counts, misreading, qe_fold
@@ -88,16 +88,16 @@ def pool(tallies: Tallies) -> list[PoolEntry]:
 
     A statement that rows put in two categories counts in both; rows without a category come last.
     """
-    profiles = rubric_profiles(tallies, STATEMENT)
-    if not profiles:
+    group_indices = rubric_groups(tallies, STATEMENT)
+    if not group_indices:
         return []
     by_category: dict[str | None, list[int]] = {}
-    for index in profiles:
-        by_category.setdefault(tallies.profiles[index].category, []).append(index)
+    for index in group_indices:
+        by_category.setdefault(tallies.groups[index].category, []).append(index)
     names = sorted(by_category, key=lambda name: (name is None, name or ""))
     categories = [CategoryEntry(category=name, n_statements=_count(tallies, by_category[name])) for name in names]
-    return [PoolEntry(rubric=STATEMENT, n_statements=_count(tallies, profiles), categories=categories)]
+    return [PoolEntry(rubric=STATEMENT, n_statements=_count(tallies, group_indices), categories=categories)]
 
 
-def _count(tallies: Tallies, profiles: Sequence[int]) -> int:
-    return len(np.unique(tallies.statement[tallies.entries(profiles)]))
+def _count(tallies: Tallies, group_indices: Sequence[int]) -> int:
+    return len(np.unique(tallies.statement[tallies.entries(group_indices)]))

@@ -48,9 +48,9 @@ def generalizability(
         return _missing(scope, outcome, f"{statements} statements, {MIN_STATEMENTS} needed")
     several = np.flatnonzero(sampled.borrowed == 0).tolist()
     seen = variation.seen(scope, outcome)
-    found = _components(grid, outcome, [seen[place] for place in several])
-    components = {name: _component(value) for name, value in found.items()}
-    spread = _template_interval(found, sampled, several)
+    variances = _components(grid, outcome, [seen[place] for place in several])
+    components = {name: _component(value) for name, value in variances.items()}
+    spread = _template_interval(variances, sampled, several)
     if _TEMPLATE in components and spread is not None:
         low, high = spread
         components[_TEMPLATE] = ComponentEntry(
@@ -85,12 +85,12 @@ def _components(grid: TemplateGrid, outcome: str, conditions: Sequence[int]) -> 
     factors = {"statement": counts.statement, _TEMPLATE: counts.template}
     if counts.column.max() > counts.column.min():
         factors["deployment"] = counts.column
-    found = variance_components(counts.y, counts.n, factors, counts.stratum)
+    components = variance_components(counts.y, counts.n, factors, counts.stratum)
     common = common_component(counts.y, counts.n, counts.statement, counts.stratum)
-    if common is None or "statement" not in found:
-        return found
-    own = found.pop("statement") - common
-    return {"statement": common, "statement:condition": own, **found}
+    if common is None or "statement" not in components:
+        return components
+    specific = components.pop("statement") - common
+    return {"statement": common, "statement:condition": specific, **components}
 
 
 def _component(value: float) -> ComponentEntry:
@@ -99,19 +99,19 @@ def _component(value: float) -> ComponentEntry:
 
 
 def _template_interval(
-    found: Mapping[str, float], sampled: TemplateVariance, several: Sequence[int]
+    components: Mapping[str, float], sampled: TemplateVariance, several: Sequence[int]
 ) -> tuple[float, float] | None:
     """Bound the templates' component (Williams 1962): their mean square is nearly a multiple of chi squared."""
-    if _TEMPLATE not in found:
+    if _TEMPLATE not in components:
         return None
-    share, own = np.diag(sampled.share)[several], np.diag(sampled.between)[several]
+    share, between = np.diag(sampled.share)[several], np.diag(sampled.between)[several]
     df = sampled.df[several]
-    square = float((df * own / share).sum() / df.sum())
-    rest = max(0.0, square - found[_TEMPLATE])
+    square = float((df * between / share).sum() / df.sum())
+    rest = max(0.0, square - components[_TEMPLATE])
     # Templates that all conditions have in common are one sample.
     total = float(df.max() if sampled.shared.sum() > len(sampled.df) else df.sum())
     low, high = (total * square / special.chdtri(total, tail) for tail in (0.025, 0.975))
-    return max(0.0, float(low) - rest), max(0.0, float(high) - rest, found[_TEMPLATE])
+    return max(0.0, float(low) - rest), max(0.0, float(high) - rest, components[_TEMPLATE])
 
 
 def _logit_sd(components: Mapping[str, ComponentEntry]) -> BoundedEntry | Missing:
@@ -142,11 +142,11 @@ def _contrasts(counts: ConditionCounts, sampled: TemplateVariance, statements: i
             value = float(rates[index] - rates[base])
             noise = replicates[:, index] - replicates[:, base]
             pair = np.array([index]), np.array([base])
-            own = np.array([noise.var(ddof=1) * statements / (statements - 1)])
-            df = sampled.pair_df(own, *pair, statements)
-            se = np.sqrt(own + sampled.pair_variance(*pair))
+            variance = np.array([noise.var(ddof=1) * statements / (statements - 1)])
+            df = sampled.pair_df(variance, *pair, statements)
+            se = np.sqrt(variance + sampled.pair_variance(*pair))
             half = float((special.stdtrit(df, 0.975) * se)[0])
-            alone = float(special.stdtrit(statements - 1, 0.975) * np.sqrt(own[0]))
+            alone = float(special.stdtrit(statements - 1, 0.975) * np.sqrt(variance[0]))
             out.append(
                 TemplateContrast(
                     factor=factor,
@@ -191,9 +191,9 @@ def _named(condition: Levels) -> dict[str, str]:
 def _template_rates(grid: TemplateGrid, counts: TemplateCounts, column: int) -> tuple[list[TemplateRate], int]:
     """Return the rates of a condition's templates that enough statements were asked in, and how many have too few."""
     out, left_out = [], 0
-    own = counts.column == column
-    for template in np.unique(counts.template[own]).tolist():
-        at = own & (counts.template == template)
+    inside = counts.column == column
+    for template in np.unique(counts.template[inside]).tolist():
+        at = inside & (counts.template == template)
         # One entry is one statement here: a column holds all deployments.
         y, n = counts.y[at], counts.n[at]
         if len(n) < MIN_STATEMENTS:

@@ -15,7 +15,7 @@ from auditor.stats.sampled_templates import TemplateCounts
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grid:
-    """Entries of some profiles with their indices. Sizes: S statements, C conditions, K deployments."""
+    """Entries of some groups with their indices. Sizes: S statements, C conditions, K deployments."""
 
     conditions: tuple[Levels, ...]
     deployments: tuple[str, ...]
@@ -26,28 +26,28 @@ class Grid:
     deployment: Ints
     cell: Ints
     count: Ints
-    ways: tuple[Ints, ...]
+    clusterings: tuple[Ints, ...]
     weight: Floats | None  #: one over the inclusion probability; None if all are the same
 
     @classmethod
-    def of(cls, tallies: Tallies, profiles: Sequence[int]) -> Self:
-        """Index the rows of some profiles by the statements, conditions and deployments that they have."""
-        own = [tallies.profiles[index] for index in profiles]
-        conditions = sorted({profile.condition for profile in own})
-        deployments = sorted({profile.deployment for profile in own})
-        entries = tallies.entries(profiles)
+    def of(cls, tallies: Tallies, group_indices: Sequence[int]) -> Self:
+        """Index the rows of some groups by the statements, conditions and deployments that they have."""
+        keys = [tallies.groups[index] for index in group_indices]
+        conditions = sorted({group_key.condition for group_key in keys})
+        deployments = sorted({group_key.deployment for group_key in keys})
+        entries = tallies.entries(group_indices)
         names, statement = np.unique(tallies.cluster[entries], return_inverse=True)
-        sizes = [tallies.spans[index + 1] - tallies.spans[index] for index in profiles]
+        sizes = [tallies.spans[index + 1] - tallies.spans[index] for index in group_indices]
         return cls(
             conditions=tuple(conditions),
             deployments=tuple(deployments),
             n_statements=len(names),
             statement=statement,
-            condition=np.repeat(_places(conditions, [profile.condition for profile in own]), sizes),
-            deployment=np.repeat(_places(deployments, [profile.deployment for profile in own]), sizes),
+            condition=np.repeat(_places(conditions, [group_key.condition for group_key in keys]), sizes),
+            deployment=np.repeat(_places(deployments, [group_key.deployment for group_key in keys]), sizes),
             cell=tallies.cells(entries),
             count=tallies.count[entries],
-            ways=tallies.ways_of(entries),
+            clusterings=tallies.clusterings_of(entries),
             weight=tallies.weight(entries),
         )
 
@@ -69,18 +69,18 @@ class Grid:
 
     def tables(self, conditions: Sequence[int]) -> dict[str, JointTable]:
         """Return each deployment's joint table over the S statements, where it was asked under the conditions."""
-        asked = np.isin(self.condition, conditions)
+        selected = np.isin(self.condition, conditions)
         out = {}
         for index, name in enumerate(self.deployments):
-            own = asked & (self.deployment == index)
-            if own.any():
+            mask = selected & (self.deployment == index)
+            if mask.any():
                 out[name] = JointTable(
-                    cluster=self.statement[own],
-                    cell=self.cell[own],
-                    count=self.count[own],
+                    cluster=self.statement[mask],
+                    cell=self.cell[mask],
+                    count=self.count[mask],
                     n_clusters=self.n_statements,
-                    ways=tuple(way[own] for way in self.ways),
-                    weight=None if self.weight is None else self.weight[own],
+                    clusterings=tuple(cluster[mask] for cluster in self.clusterings),
+                    weight=None if self.weight is None else self.weight[mask],
                 )
         return out
 
@@ -104,9 +104,9 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TemplateGrid:
-    """Entries of some profiles by template too, where every response states its template and has the same weight."""
+    """Entries of some groups by template too, where every response states its template and has the same weight."""
 
-    conditions: tuple[Levels, ...]  #: as of the ``Grid`` of the same profiles
+    conditions: tuple[Levels, ...]  #: the same as those of the ``Grid`` of the same groups
     deployments: tuple[str, ...]
     templates: tuple[str, ...]
     #: Per entry.
@@ -118,33 +118,33 @@ class TemplateGrid:
     count: Ints
 
     @classmethod
-    def of(cls, tallies: Tallies, profiles: Sequence[int]) -> Self | None:
-        """Index the rows of some profiles; None where the template of a response is unknown, or weights differ."""
-        entries = tallies.entries(profiles)
+    def of(cls, tallies: Tallies, group_indices: Sequence[int]) -> Self | None:
+        """Index the rows of some groups; None where the template of a response is unknown, or weights differ."""
+        entries = tallies.entries(group_indices)
         stated = tallies.templates
         if stated is None or not len(entries) or tallies.weight(entries) is not None:
             return None
-        own = np.isin(stated.profile, profiles)
-        if stated.count[own].sum() < tallies.count[entries].sum():
+        mask = np.isin(stated.group, group_indices)
+        if stated.count[mask].sum() < tallies.count[entries].sum():
             return None
-        keys = [tallies.profiles[index] for index in profiles]
-        conditions = sorted({profile.condition for profile in keys})
-        deployments = sorted({profile.deployment for profile in keys})
-        place = np.zeros((2, len(tallies.profiles)), dtype=np.int64)
-        place[0, profiles] = _places(conditions, [profile.condition for profile in keys])
-        place[1, profiles] = _places(deployments, [profile.deployment for profile in keys])
-        condition, deployment = place[:, stated.profile[own]]
-        used, template = np.unique(stated.template[own], return_inverse=True)
+        keys = [tallies.groups[index] for index in group_indices]
+        conditions = sorted({group_key.condition for group_key in keys})
+        deployments = sorted({group_key.deployment for group_key in keys})
+        place = np.zeros((2, len(tallies.groups)), dtype=np.int64)
+        place[0, group_indices] = _places(conditions, [group_key.condition for group_key in keys])
+        place[1, group_indices] = _places(deployments, [group_key.deployment for group_key in keys])
+        condition, deployment = place[:, stated.group[mask]]
+        used, template = np.unique(stated.template[mask], return_inverse=True)
         return cls(
             conditions=tuple(conditions),
             deployments=tuple(deployments),
             templates=tuple(stated.names[index] for index in used.tolist()),
-            statement=np.unique(stated.cluster[own], return_inverse=True)[1],
+            statement=np.unique(stated.cluster[mask], return_inverse=True)[1],
             template=template,
             condition=condition,
             deployment=deployment,
-            cell=np.array([outcome.cell for outcome in tallies.outcomes], dtype=np.int64)[stated.outcome[own]],
-            count=stated.count[own],
+            cell=np.array([outcome.cell for outcome in tallies.outcomes], dtype=np.int64)[stated.outcome[mask]],
+            count=stated.count[mask],
         )
 
     def counts(self, metric: Metric, conditions: Sequence[int], *, by_deployment: bool = False) -> TemplateCounts:
@@ -167,8 +167,8 @@ class TemplateGrid:
         if not by_deployment:
             keys = keys[:3]
         shape = tuple(int(each.max(initial=0)) + 1 for each in keys)
-        found, place = np.unique(np.ravel_multi_index(tuple(keys), shape), return_inverse=True)
-        values = np.unravel_index(found, shape)
+        codes, place = np.unique(np.ravel_multi_index(tuple(keys), shape), return_inverse=True)
+        values = np.unravel_index(codes, shape)
         return TemplateCounts(
             y=np.bincount(place, weights=y[tried]).astype(np.float64),
             n=np.bincount(place, weights=n[tried]).astype(np.float64),
@@ -184,6 +184,6 @@ def _places(order: Sequence[object], values: Sequence[object]) -> Ints:
     return np.array([place[value] for value in values], dtype=np.int64)
 
 
-def rubric_profiles(tallies: Tallies, rubric: str) -> list[int]:
-    """Find the profiles of one rubric."""
-    return [index for index, profile in enumerate(tallies.profiles) if profile.rubric == rubric]
+def rubric_groups(tallies: Tallies, rubric: str) -> list[int]:
+    """Find the groups of one rubric."""
+    return [index for index, group_key in enumerate(tallies.groups) if group_key.rubric == rubric]

@@ -38,7 +38,7 @@ _ValuesKey = tuple[tuple[Scalar, ...], str]
 class Group:
     """What is estimated of one group of rows."""
 
-    by: Mapping[str, Scalar]  #: what the rows have in common, by field
+    by: Mapping[str, Scalar]  #: values that the rows have in common, by field
     rubric: str
     has_claim: bool  #: whether endorsement of the rows' propositions is endorsement of a stereotype
     n: int  #: responses, those that never came included
@@ -64,30 +64,30 @@ class Group:
         return coverage(self.weighted_totals)
 
 
-def profile_value(tallies: Tallies, profile: GroupKey, name: str) -> Scalar:
-    """Look up the value of one field of a profile."""
+def group_value(tallies: Tallies, group_key: GroupKey, name: str) -> Scalar:
+    """Look up the value of one field of a group."""
     if name in tallies.extra:
-        value = profile.extra[tallies.extra.index(name)]
-        return "/".join(profile.condition) if value is None and name == CONDITION else value
+        value = group_key.extra[tallies.extra.index(name)]
+        return "/".join(group_key.condition) if value is None and name == CONDITION else value
     if name in FACTORS:
-        return profile.condition[FACTORS.index(name)]
-    value = getattr(profile, name)
+        return group_key.condition[FACTORS.index(name)]
+    value = getattr(group_key, name)
     return value if value is None else str(value)
 
 
-def group_profiles(tallies: Tallies, by: Sequence[str]) -> list[tuple[_ValuesKey, list[int]]]:
-    """Partition the profiles by the values of some fields, separately for each rubric; sorted."""
+def partition_groups(tallies: Tallies, by: Sequence[str]) -> list[tuple[_ValuesKey, list[int]]]:
+    """Partition the groups by the values of some fields, separately for each rubric; sorted."""
     # Keyed by kind of value too: 1 and true are equal to Python, and are not one group.
     groups: dict[tuple[object, ...], tuple[_ValuesKey, list[int]]] = {}
-    for index, profile in enumerate(tallies.profiles):
-        values = tuple(profile_value(tallies, profile, name) for name in by)
-        key = (tuple(scalar_key(value) for value in values), profile.rubric)
-        groups.setdefault(key, ((values, profile.rubric), []))[1].append(index)
+    for index, group_key in enumerate(tallies.groups):
+        values = tuple(group_value(tallies, group_key, name) for name in by)
+        key = (tuple(scalar_key(value) for value in values), group_key.rubric)
+        groups.setdefault(key, ((values, group_key.rubric), []))[1].append(index)
     return [groups[key] for key in sorted(groups, key=tuple)]
 
 
 class Estimator:
-    """The estimator of the groups of one file; it estimates each set of profiles once."""
+    """The estimator of the groups of one file; it estimates each set of groups once."""
 
     def __init__(
         self,
@@ -111,23 +111,25 @@ class Estimator:
         fixed = [name for name in by if name not in {*FACTORS, CONDITION}]
         baselines = self._baselines(fixed)
         out = []
-        for (values, rubric), profiles in group_profiles(self._tallies, by):
+        for (values, rubric), group_indices in partition_groups(self._tallies, by):
             named = dict(zip(by, values, strict=True))
             beside = baselines.get((tuple(scalar_key(named[name]) for name in fixed), rubric), [])
-            out.append(self._group(named, rubric, profiles, beside))
+            out.append(self._group(named, rubric, group_indices, beside))
         return out
 
     def _baselines(self, fixed: Sequence[str]) -> dict[tuple[object, str], list[int]]:
         """Find the baseline cells, by rubric and the values of some fields other than the prompt's factors."""
         out: dict[tuple[object, str], list[int]] = {}
-        for index, profile in enumerate(self._tallies.profiles):
-            if profile.condition == BASELINE:
-                values = tuple(scalar_key(profile_value(self._tallies, profile, name)) for name in fixed)
-                out.setdefault((values, profile.rubric), []).append(index)
+        for index, group_key in enumerate(self._tallies.groups):
+            if group_key.condition == BASELINE:
+                values = tuple(scalar_key(group_value(self._tallies, group_key, name)) for name in fixed)
+                out.setdefault((values, group_key.rubric), []).append(index)
         return out
 
-    def _group(self, by: Mapping[str, Scalar], rubric: str, profiles: Sequence[int], baseline: Sequence[int]) -> Group:
-        key = tuple(profiles)
+    def _group(
+        self, by: Mapping[str, Scalar], rubric: str, group_indices: Sequence[int], baseline: Sequence[int]
+    ) -> Group:
+        key = tuple(group_indices)
         if key in self._done:  # e.g. one task asked under one condition; nothing but the name (and its flip) differs
             flip = self._flip(self._dni[key], key, tuple(baseline))
             return replace(self._done[key], by=by, sign_flip=flip)
@@ -135,20 +137,20 @@ class Estimator:
         return group
 
     def _estimate(
-        self, by: Mapping[str, Scalar], rubric: str, profiles: tuple[int, ...], baseline: tuple[int, ...]
+        self, by: Mapping[str, Scalar], rubric: str, group_indices: tuple[int, ...], baseline: tuple[int, ...]
     ) -> Group:
-        entries = self._tallies.entries(profiles)
+        entries = self._tallies.entries(group_indices)
         table = self._tallies.table(entries)
-        claimed = all(self._tallies.profiles[index].has_claim for index in profiles)
+        claimed = all(self._tallies.groups[index].has_claim for index in group_indices)
         metrics: dict[str, Estimate | Insufficient] = {
             metric.name: estimate(metric, table, seed=self._seed) if claimed or not metric.endorsement else NO_CLAIM
             for metric in METRICS.values()
         }
-        self._dni[profiles] = metrics["dni"]
+        self._dni[group_indices] = metrics["dni"]
         if self._corrections is not None:
-            found = self._corrections.of(profiles, np.unique(self._tallies.cluster[entries]), table)
+            rates = self._corrections.of(group_indices, np.unique(self._tallies.cluster[entries]), table)
             metrics |= {
-                name: each if claimed or not _is_endorsement(name) else NO_CLAIM for name, each in found.items()
+                name: each if claimed or not _is_endorsement(name) else NO_CLAIM for name, each in rates.items()
             }
         few = (FEW_CLUSTERS,) if table.n_clusters < ENOUGH_STATEMENTS else ()
         sel_abstains, elab_abstains = self._abstains(entries)
@@ -164,16 +166,16 @@ class Estimator:
             sel_abstains=sel_abstains,
             elab_abstains=elab_abstains,
             metrics=metrics,
-            cancellation_trap=self._trap(profiles, metrics, table),
-            sign_flip=self._flip(metrics["dni"], profiles, baseline),
+            cancellation_trap=self._trap(group_indices, metrics, table),
+            sign_flip=self._flip(metrics["dni"], group_indices, baseline),
             flags=few + (("panel_differs",) if self._panel_differs else ()),
         )
 
     def _trap(
-        self, profiles: tuple[int, ...], metrics: Mapping[str, Estimate | Insufficient], table: JointTable
+        self, group_indices: tuple[int, ...], metrics: Mapping[str, Estimate | Insufficient], table: JointTable
     ) -> Trap | Insufficient:
         """Return the state of the trap; where the readers support no verdict, only with people's labels."""
-        refused = panel_refusal(self._tallies, self._panels, profiles)
+        refused = panel_refusal(self._tallies, self._panels, group_indices)
         if refused is None:
             return cancellation_trap(metrics["ir"], metrics["dni"], table, seed=self._seed)
         if self._corrections is None:
@@ -181,8 +183,8 @@ class Estimator:
         ir, dni = (metrics[f"{name}_corrected"] for name in ("ir", "dni"))
         if not isinstance(ir, Corrected) or not isinstance(dni, Corrected):
             return refused
-        touched = np.unique(self._tallies.cluster[self._tallies.entries(profiles)])
-        return corrected_trap(ir, dni, self._corrections.dni_interval(profiles, touched, table, conf=0.90))
+        touched = np.unique(self._tallies.cluster[self._tallies.entries(group_indices)])
+        return corrected_trap(ir, dni, self._corrections.dni_interval(group_indices, touched, table, conf=0.90))
 
     def _flip(
         self, dni: Estimate | Insufficient, key: tuple[int, ...], baseline: tuple[int, ...]
@@ -216,9 +218,9 @@ def _is_endorsement(corrected: str) -> bool:
 
 
 def panel_refusal(
-    tallies: Tallies, panels: Mapping[str, AbstractSet[str]], profiles: Sequence[int]
+    tallies: Tallies, panels: Mapping[str, AbstractSet[str]], group_indices: Sequence[int]
 ) -> Insufficient | None:
-    """Return why the readers of some profiles support no verdict on IR or DNI; None if they do, or are unknown."""
-    names = sorted({tallies.profiles[index].deployment for index in profiles})
+    """Return why the readers of some groups support no verdict on IR or DNI; None if they do, or are unknown."""
+    names = sorted({tallies.groups[index].deployment for index in group_indices})
     refused = (divergence_refusal(panels.get(name, frozenset())) for name in names)
     return next((each for each in refused if each is not None), None)

@@ -56,27 +56,27 @@ def analyse_items(answers: Iterable[ItemAnswer]) -> Mapping[str, Any]:
     """
     cells: dict[tuple[tuple[str, ...], str], list[bool]] = {}
     categories: dict[str, str] = {}
-    for one in answers:
-        cells.setdefault((one.respondent, one.statement), []).append(one.endorsed)
-        categories.setdefault(one.statement, one.category)
+    for answer in answers:
+        cells.setdefault((answer.respondent, answer.statement), []).append(answer.endorsed)
+        categories.setdefault(answer.statement, answer.category)
     statements = sorted(categories)
     respondents = sorted({respondent for respondent, _ in cells})
     rows = {respondent: place for place, respondent in enumerate(respondents)}
     columns = {statement: place for place, statement in enumerate(statements)}
     endorsed: Floats = np.full((len(respondents), len(statements)), np.nan)
-    for (respondent, statement), found in cells.items():
-        endorsed[rows[respondent], columns[statement]] = round(sum(found) / len(found))
+    for (respondent, statement), values in cells.items():
+        endorsed[rows[respondent], columns[statement]] = round(sum(values) / len(values))
     deployments = [respondent[0] for respondent in respondents]
-    short = short_form(statements, [categories[one] for one in statements], deployments, endorsed)
+    short = short_form(statements, [categories[statement] for statement in statements], deployments, endorsed)
     return {
         "n_respondents": len(respondents),
         "deployments": sorted(set(deployments)),
         "items": [
-            {"category": categories[one.statement]}
-            | {name: value for name, value in asdict(one).items() if value is not None}
-            for one in item_statistics(statements, endorsed)
+            {"category": categories[item.statement]}
+            | {name: value for name, value in asdict(item).items() if value is not None}
+            for item in item_statistics(statements, endorsed)
         ],
-        "differential": [asdict(one) for one in differential_items(statements, deployments, endorsed)],
+        "differential": [asdict(item) for item in differential_items(statements, deployments, endorsed)],
         "duplicates": [
             {"statements": [first, second], "correlation": correlation}
             for first, second, correlation in duplicate_items(statements, endorsed)

@@ -26,12 +26,12 @@ from auditor.documents.agreement import (
 from auditor.documents.base import value_or
 from auditor.domain.coding import ABSTAIN, ELABORATION_LABELS, ElaborationReason, Stance, Verdict
 from auditor.domain.estimate import Insufficient
-from auditor.estimation.grid import Grid, rubric_profiles
+from auditor.estimation.grid import Grid, rubric_groups
 from auditor.estimation.rankings import TIED
 from auditor.estimation.variation import OTHER_PANELS
 from auditor.metrics.corrected import ENDORSING
 from auditor.metrics.estimate import MIN_STATEMENTS
-from auditor.metrics.ranks import panel_swap as compare
+from auditor.metrics.ranks import compare_panels
 from auditor.metrics.rates import METRICS
 from auditor.reviews.opinions import Layer
 from auditor.stats.agreement import cohen_kappa, confusion_matrix, effective_votes
@@ -90,12 +90,12 @@ def _pairs(ballot: Sequence[Vote]) -> list[tuple[tuple[str, str, str], tuple[int
 
 def judge_means(kappas: Kappas) -> list[JudgeMeanEntry | MissingJudgeMean]:
     """Return the entries of ``judge_means``: each judge's mean kappa with the others (BiAxisAudit Fig. 4)."""
-    own: dict[tuple[str, str, str], list[KappaEntry | MissingKappa]] = {}
+    by_judge: dict[tuple[str, str, str], list[KappaEntry | MissingKappa]] = {}
     for row in kappas:
         for judge in (row.judge, row.other):
-            own.setdefault((row.layer, row.deployment or "", judge), []).append(row)
+            by_judge.setdefault((row.layer, row.deployment or "", judge), []).append(row)
     out: list[JudgeMeanEntry | MissingJudgeMean] = []
-    for (layer, deployment, judge), rows in sorted(own.items(), key=lambda item: item[0]):
+    for (layer, deployment, judge), rows in sorted(by_judge.items(), key=lambda item: item[0]):
         value, n, where = _mean(rows), sum(row.n for row in rows), deployment or None
         if value is None:
             out.append(MissingJudgeMean(judge=judge, layer=layer, deployment=where, n=n, missing=_ONE_LABEL))
@@ -119,9 +119,9 @@ def panel(votes: VoteCounts, kappas: Kappas) -> list[PanelEntry | MissingPanel]:
         for vote in ballot:
             seats.setdefault(vote.layer or Layer.ELAB, {}).setdefault(deployment, set()).add(vote.judge)
     out: list[PanelEntry | MissingPanel] = []
-    for layer, own in sorted(seats.items()):
-        panels: dict[str | None, set[frozenset[str]]] = {None: {frozenset(judges) for judges in own.values()}}
-        panels |= {name: {frozenset(own[name])} for name in sorted(own)}
+    for layer, seated in sorted(seats.items()):
+        panels: dict[str | None, set[frozenset[str]]] = {None: {frozenset(judges) for judges in seated.values()}}
+        panels |= {name: {frozenset(seated[name])} for name in sorted(seated)}
         for where, sitting in panels.items():
             rows = [row for row in kappas if row.layer == layer and row.deployment == where]
             out.append(_panel_entry(layer, where, sitting, rows))
@@ -187,14 +187,14 @@ def panel_substitution(tallies: Tallies, *, panel_differs: bool) -> list[PanelSu
 
 def _sitting(tallies: Tallies) -> list[str]:
     """Name the judges of the elaboration; nobody where no row is about a statement."""
-    if not rubric_profiles(tallies, STATEMENT):
+    if not rubric_groups(tallies, STATEMENT):
         return []
     return sorted({vote.judge for _, ballot in tallies.votes for vote in _of_elaboration(ballot)})
 
 
 def _compared(tallies: Tallies) -> set[str]:
     """Name the deployments with enough statements."""
-    grid = Grid.of(tallies, rubric_profiles(tallies, STATEMENT))
+    grid = Grid.of(tallies, rubric_groups(tallies, STATEMENT))
     statements = np.count_nonzero(grid.sums(METRICS[SWAPPED])[1].sum(axis=1), axis=0)
     return {name for name, n in zip(grid.deployments, statements, strict=True) if n >= MIN_STATEMENTS}
 
@@ -202,7 +202,7 @@ def _compared(tallies: Tallies) -> set[str]:
 def _refusal(tallies: Tallies, judges: int, *, panel_differs: bool) -> str | None:
     if panel_differs:
         return OTHER_PANELS.reason
-    if any(profile.rubric != STATEMENT for profile in tallies.profiles):
+    if any(group_key.rubric != STATEMENT for group_key in tallies.groups):
         return "the votes do not name their rubric, and there are several rubrics"
     return None if judges > 1 else "a panel of one judge cannot leave one out"
 
@@ -231,19 +231,19 @@ def _verdict(vote: Vote) -> Verdict:
 def _swap_entry(
     judge: str, whole: Mapping[str, float], without: Mapping[str, float]
 ) -> PanelSwapEntry | MissingPanelSwap:
-    found = compare(whole, without)
-    if isinstance(found, Insufficient):
-        return MissingPanelSwap(rubric=STATEMENT, without=judge, metric=SWAPPED, missing=found.reason)
+    swap = compare_panels(whole, without)
+    if isinstance(swap, Insufficient):
+        return MissingPanelSwap(rubric=STATEMENT, without=judge, metric=SWAPPED, missing=swap.reason)
     shared = sorted(whole.keys() & without.keys())
     return PanelSwapEntry(
         rubric=STATEMENT,
         without=judge,
         metric=SWAPPED,
         rates={name: (whole[name], without[name]) for name in shared},
-        rho=value_or(found.agreement.rho, TIED),
-        rank_shift=found.agreement.rank_shift,
-        change=found.agreement.change,
-        deployment=found.deployment,
-        same_ranking=found.same_ranking,
-        left_out=found.missing,
+        rho=value_or(swap.agreement.rho, TIED),
+        rank_shift=swap.agreement.rank_shift,
+        change=swap.agreement.change,
+        deployment=swap.deployment,
+        same_ranking=swap.same_ranking,
+        left_out=swap.missing,
     )

@@ -14,14 +14,14 @@ from auditor.documents.base import Missing
 from auditor.documents.conditions import InteractionEntry
 from auditor.documents.estimates import LevelEntry, MeanEntry, estimate_entry
 from auditor.domain.estimate import Estimate, Insufficient
-from auditor.estimation.grid import Grid, rubric_profiles
+from auditor.estimation.grid import Grid, rubric_groups
 from auditor.estimation.groups import CONDITION_METRICS, NO_CLAIM
 from auditor.estimation.variation import OTHER_PANELS
 from auditor.metrics.bounds import coverage
 from auditor.metrics.estimate import estimate
 from auditor.metrics.means import unweighted_mean
 from auditor.metrics.rates import METRICS, Metric
-from auditor.metrics.shares import crossing, own_slice
+from auditor.metrics.shares import crossing, factor_slice
 
 _SELECTION: Final = METRICS["ber_sel_full"]
 
@@ -29,20 +29,20 @@ _SELECTION: Final = METRICS["ber_sel_full"]
 def in_order(conditions: Sequence[Levels], factor: int) -> list[int]:
     """Return a factor's own slice in the instrument's order; levels of one's own come last, by name."""
     return sorted(
-        own_slice(conditions, factor), key=lambda index: level_order(FACTORS[factor], conditions[index][factor])
+        factor_slice(conditions, factor), key=lambda index: level_order(FACTORS[factor], conditions[index][factor])
     )
 
 
 def levels(
-    tallies: Tallies, profiles: Sequence[int], *, panel_differs: bool, seed: int, n_boot: int
+    tallies: Tallies, group_indices: Sequence[int], *, panel_differs: bool, seed: int, n_boot: int
 ) -> list[LevelEntry]:
-    """Return the entries of ``levels`` for some profiles of one rubric (BiAxisAudit Tables IX, X, XII; Figures 1, 9).
+    """Return the entries of ``levels`` for some groups of one rubric (BiAxisAudit Tables IX, X, XII; Figures 1, 9).
 
     Each level has the mean of the deployments that were asked, and all their responses pooled. The baseline stands in
     every factor's slice.
     """
-    grid = Grid.of(tallies, profiles)
-    rubric = tallies.profiles[profiles[0]].rubric
+    grid = Grid.of(tallies, group_indices)
+    rubric = tallies.groups[group_indices[0]].rubric
     known: dict[int, LevelEntry] = {}
     out = []
     for place, factor in enumerate(FACTORS):
@@ -82,10 +82,10 @@ def interaction(tallies: Tallies, *, seed: int) -> list[InteractionEntry]:
     The pooled rate has its interval; the mean and the standard deviation (with one degree of freedom less) are of the
     deployments' rates. Without a crossing of tasks that ask for a selection with tones there is no entry.
     """
-    profiles = rubric_profiles(tallies, STATEMENT)
-    if not profiles:
+    group_indices = rubric_groups(tallies, STATEMENT)
+    if not group_indices:
         return []
-    grid = Grid.of(tallies, profiles)
+    grid = Grid.of(tallies, group_indices)
     _, n = grid.sums(_SELECTION)
     selecting = np.flatnonzero(n.any(axis=(0, 2))).tolist()
     crossed = [selecting[index] for index in crossing([grid.conditions[index] for index in selecting])]
@@ -95,14 +95,14 @@ def interaction(tallies: Tallies, *, seed: int) -> list[InteractionEntry]:
         cells.setdefault((task, sentiment), []).append(index)
     if min(len({task for task, _ in cells}), len({sentiment for _, sentiment in cells})) < 2:
         return []
-    return [_interaction_entry(*cell, grid.tables(own), seed) for cell, own in sorted(cells.items())]
+    return [_interaction_entry(*cell, grid.tables(indices), seed) for cell, indices in sorted(cells.items())]
 
 
 def _interaction_entry(task: str, sentiment: str, tables: Mapping[str, JointTable], seed: int) -> InteractionEntry:
     pooled = _joined(tables)
-    own = [estimate(_SELECTION, table, seed=seed) for table in tables.values()]
-    rates = [each.value for each in own if isinstance(each, Estimate)]
-    lacking = [Missing(missing=each.reason) for each in own if isinstance(each, Insufficient)]
+    estimates = [estimate(_SELECTION, table, seed=seed) for table in tables.values()]
+    rates = [each.value for each in estimates if isinstance(each, Estimate)]
+    lacking = [Missing(missing=each.reason) for each in estimates if isinstance(each, Insufficient)]
     sd = float(np.std(rates, ddof=1)) if len(rates) > 1 else Missing(missing="one deployment")
     return InteractionEntry(
         rubric=STATEMENT,
@@ -122,11 +122,11 @@ def means(tallies: Tallies, *, panel_differs: bool, seed: int, n_boot: int) -> l
     Every deployment counts alike. The pooled measures of the groups are sums of responses instead.
     """
     out = []
-    for rubric in sorted({profile.rubric for profile in tallies.profiles}):
-        profiles = rubric_profiles(tallies, rubric)
-        grid = Grid.of(tallies, profiles)
+    for rubric in sorted({group_key.rubric for group_key in tallies.groups}):
+        group_indices = rubric_groups(tallies, rubric)
+        grid = Grid.of(tallies, group_indices)
         tables = grid.tables(range(len(grid.conditions)))
-        claimed = all(tallies.profiles[index].has_claim for index in profiles)
+        claimed = all(tallies.groups[index].has_claim for index in group_indices)
         metrics = {
             metric.name: estimate_entry(
                 average(metric, tables, panel_differs=panel_differs, seed=seed, n_boot=n_boot)

@@ -32,15 +32,14 @@ from auditor.documents.conditions import (
 from auditor.documents.estimates import EstimateEntry, estimate_entry
 from auditor.domain.condition import Factor
 from auditor.domain.estimate import Insufficient
-from auditor.estimation.grid import Grid, rubric_profiles
+from auditor.estimation.grid import Grid, rubric_groups
 from auditor.estimation.groups import panel_refusal
 from auditor.estimation.levels import in_order
 from auditor.estimation.variation import Scope, few_flags
 from auditor.metrics.estimate import MIN_STATEMENTS, estimate
 from auditor.metrics.mitigation import mitigation_effects
 from auditor.metrics.rates import METRICS
-from auditor.metrics.tradeoff import Tradeoff
-from auditor.metrics.tradeoff import tradeoff as weigh
+from auditor.metrics.tradeoff import Tradeoff, token_tradeoff
 from auditor.stats.comparisons import against, compare_rates, tukey_p
 from auditor.stats.differences import cohen_d, cohen_h
 
@@ -76,21 +75,21 @@ def mitigation(
     """
     out: list[MitigationEntry | MissingMitigation] = []
     for scope in scopes:
-        grid = Grid.of(tallies, scope.profiles)
-        refused = panel_refusal(tallies, panels, scope.profiles)
+        grid = Grid.of(tallies, scope.group_indices)
+        refused = panel_refusal(tallies, panels, scope.group_indices)
         for factor in _ORDER:
-            own = _own_slice(grid, factor)
-            baseline = _baseline(own)
+            factor_slice = _read_slice(grid, factor)
+            baseline = _baseline(factor_slice)
             if isinstance(baseline, Insufficient):
                 reason = baseline.reason
                 out.append(
                     MissingMitigation(rubric=scope.rubric, by=scope.by, factor=factor, levels=[], missing=reason)
                 )
                 continue
-            levels = _level_entries(own, baseline, tukey=not scope.by, seed=seed, n_boot=n_boot)
+            levels = _level_entries(factor_slice, baseline, tukey=not scope.by, seed=seed, n_boot=n_boot)
             if refused is not None:
                 levels = [_without_verdict(level, refused) for level in levels]
-            name = own.levels[baseline]
+            name = factor_slice.levels[baseline]
             out.append(MitigationEntry(rubric=scope.rubric, by=scope.by, factor=factor, baseline=name, levels=levels))
     return out
 
@@ -102,16 +101,16 @@ def _without_verdict(level: MitigationLevel, refused: Insufficient) -> Mitigatio
     return structs.replace(level, verdict=or_missing(refused))
 
 
-def _own_slice(grid: Grid, factor: str) -> _Slice:
+def _read_slice(grid: Grid, factor: str) -> _Slice:
     place = FACTORS.index(factor)
-    own = in_order(grid.conditions, place)
-    both, eligible = _over_deployments(grid, "ber_cor", own)
-    sel_only, elab_only = (_over_deployments(grid, name, own)[0] for name in ("oed", "ued"))
+    indices = in_order(grid.conditions, place)
+    both, eligible = _over_deployments(grid, "ber_cor", indices)
+    sel_only, elab_only = (_over_deployments(grid, name, indices)[0] for name in ("oed", "ued"))
     neither = eligible - both - sel_only - elab_only
-    endorsed, selected = _over_deployments(grid, "ber_sel_full", own)
+    endorsed, selected = _over_deployments(grid, "ber_sel_full", indices)
     return _Slice(
         factor=factor,
-        levels=[grid.conditions[index][place] for index in own],
+        levels=[grid.conditions[index][place] for index in indices],
         fourfold=np.stack([both, sel_only, elab_only, neither], axis=-1),
         endorsed=endorsed,
         selected=selected,
@@ -123,28 +122,38 @@ def _over_deployments(grid: Grid, metric: str, conditions: Sequence[int]) -> tup
     return y, n
 
 
-def _baseline(own: _Slice) -> int | Insufficient:
-    if len(own.levels) < 2:
-        return Insufficient(reason="one level" if own.levels else "no condition with the other factors at the baseline")
-    if own.factor != "task":
-        level = BASELINE[FACTORS.index(own.factor)]
-        return own.levels.index(level) if level in own.levels else Insufficient(reason=f"{level} was not asked")
-    enough = own.statements >= MIN_STATEMENTS
+def _baseline(factor_slice: _Slice) -> int | Insufficient:
+    if len(factor_slice.levels) < 2:
+        return Insufficient(
+            reason="one level" if factor_slice.levels else "no condition with the other factors at the baseline"
+        )
+    if factor_slice.factor != "task":
+        level = BASELINE[FACTORS.index(factor_slice.factor)]
+        return (
+            factor_slice.levels.index(level)
+            if level in factor_slice.levels
+            else Insufficient(reason=f"{level} was not asked")
+        )
+    enough = factor_slice.statements >= MIN_STATEMENTS
     if not enough.any():
         return Insufficient(reason=f"no task has {MIN_STATEMENTS} statements with a selection")
-    rates = own.endorsed.sum(axis=0) / np.maximum(own.selected.sum(axis=0), 1)
+    rates = factor_slice.endorsed.sum(axis=0) / np.maximum(factor_slice.selected.sum(axis=0), 1)
     return int(np.argmax(np.where(enough, rates, -1)))
 
 
-def _level_entries(own: _Slice, baseline: int, *, tukey: bool, seed: int, n_boot: int) -> list[MitigationLevel]:
-    free = FREE_TASKS & set(own.levels) if own.factor == "task" else frozenset()
-    found = mitigation_effects(own.levels, own.fourfold, baseline=baseline, free=free, n_boot=n_boot, seed=seed)
-    fewest = np.minimum(own.statements, own.statements[baseline]).tolist()
+def _level_entries(
+    factor_slice: _Slice, baseline: int, *, tukey: bool, seed: int, n_boot: int
+) -> list[MitigationLevel]:
+    free = FREE_TASKS & set(factor_slice.levels) if factor_slice.factor == "task" else frozenset()
+    effects = mitigation_effects(
+        factor_slice.levels, factor_slice.fourfold, baseline=baseline, free=free, n_boot=n_boot, seed=seed
+    )
+    fewest = np.minimum(factor_slice.statements, factor_slice.statements[baseline]).tolist()
     enough = [index for index, few in enumerate(fewest) if few >= MIN_STATEMENTS and index != baseline]
-    tested = _tests(own, [baseline, *enough], tukey=tukey, seed=seed, n_boot=n_boot) if enough else {}
+    tested = _tests(factor_slice, [baseline, *enough], tukey=tukey, seed=seed, n_boot=n_boot) if enough else {}
     out = []
-    for each in found:
-        few = fewest[own.levels.index(each.level)]
+    for each in effects:
+        few = fewest[factor_slice.levels.index(each.level)]
         thin = Missing(missing=f"{few} statements with a selection, {MIN_STATEMENTS} needed")
         flags = {*each.flags, *(few_flags(few) if each.level in tested else ())}
         out.append(
@@ -161,21 +170,23 @@ def _level_entries(own: _Slice, baseline: int, *, tukey: bool, seed: int, n_boot
     return out
 
 
-def _tests(own: _Slice, place: Sequence[int], *, tukey: bool, seed: int, n_boot: int) -> dict[str, SelectionTestEntry]:
+def _tests(
+    factor_slice: _Slice, place: Sequence[int], *, tukey: bool, seed: int, n_boot: int
+) -> dict[str, SelectionTestEntry]:
     """Compare the selections of all levels of ``place`` with those of its first; by level."""
-    y, n = own.endorsed[:, place], own.selected[:, place]
+    y, n = factor_slice.endorsed[:, place], factor_slice.selected[:, place]
     pairs = against(0, len(place))
-    found = compare_rates(y, n, pairs, n_boot=n_boot, seed=seed)
+    comparison = compare_rates(y, n, pairs, n_boot=n_boot, seed=seed)
     sums, sizes = y.sum(axis=0), n.sum(axis=0)
     p_tukey: list[float] = tukey_p(sums, sums, sizes, pairs).tolist() if tukey else []
     out = {}
     for pair, index in enumerate(place[1:]):
         two = [pair + 1, 0]
-        out[own.levels[index]] = SelectionTestEntry(
-            difference=float(found.difference[pair]),
-            low=float(found.low[pair]),
-            high=float(found.high[pair]),
-            p=float(found.p[pair]),
+        out[factor_slice.levels[index]] = SelectionTestEntry(
+            difference=float(comparison.difference[pair]),
+            low=float(comparison.low[pair]),
+            high=float(comparison.high[pair]),
+            p=float(comparison.p[pair]),
             cohen_d=value_or(cohen_d(sums[two], sums[two], sizes[two]), "neither rate varies"),
             cohen_h=cohen_h(*(sums[two] / sizes[two]).tolist()),
             p_tukey=p_tukey[pair] if tukey else UNSET,
@@ -189,9 +200,9 @@ OUTCOMES: Final = ("ber_sel_full", "ber_union_full")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Options:
-    """The conditions with known tokens, each with its profiles."""
+    """The conditions with known tokens, each with its groups."""
 
-    profiles: dict[str, list[int]]  #: by name
+    group_indices: dict[str, list[int]]  #: groups by the option's name
     grid: Grid
     tokens: Floats  #: shape [C]: of a response, on average
     left_out: list[str]  #: conditions that do not
@@ -199,26 +210,25 @@ class _Options:
 
 def tradeoff(tallies: Tallies, *, seed: int, n_boot: int) -> list[TradeoffEntry | MissingTradeoff]:
     """Return the entries of ``tradeoff``: all deployments that say their tokens, pooled; by outcome."""
-    asked = [
+    planned = [
         index
-        for index in rubric_profiles(tallies, STATEMENT)
-        if off_baseline(tallies.profiles[index].condition) <= 1
-        and tallies.profiles[index].condition[0] not in FREE_TASKS
+        for index in rubric_groups(tallies, STATEMENT)
+        if off_baseline(tallies.groups[index].condition) <= 1 and tallies.groups[index].condition[0] not in FREE_TASKS
     ]
-    if not asked:
+    if not planned:
         return []
-    options = _options(tallies, asked)
+    options = _options(tallies, planned)
     if isinstance(options, Insufficient):
         return [_missing(outcome, options) for outcome in OUTCOMES]
-    dni = {name: _dni(tallies, own, seed) for name, own in options.profiles.items()}
+    dni = {name: _dni(tallies, indices, seed) for name, indices in options.group_indices.items()}
     out: list[TradeoffEntry | MissingTradeoff] = []
     for outcome in OUTCOMES:
         y, n = (side.sum(axis=2) for side in options.grid.sums(METRICS[outcome]))
-        found = weigh(options.grid.names, y, n, options.tokens, n_boot=n_boot, seed=seed)
-        if isinstance(found, Insufficient):
-            out.append(_missing(outcome, found))
+        comparison = token_tradeoff(options.grid.names, y, n, options.tokens, n_boot=n_boot, seed=seed)
+        if isinstance(comparison, Insufficient):
+            out.append(_missing(outcome, comparison))
         else:
-            out.append(_tradeoff_entry(outcome, found, options, dni))
+            out.append(_tradeoff_entry(outcome, comparison, options, dni))
     return out
 
 
@@ -226,35 +236,39 @@ def _missing(outcome: str, why: Insufficient) -> MissingTradeoff:
     return MissingTradeoff(rubric=STATEMENT, by={}, outcome=outcome, missing=why.reason)
 
 
-def _options(tallies: Tallies, asked: Sequence[int]) -> _Options | Insufficient:
+def _options(tallies: Tallies, planned: Sequence[int]) -> _Options | Insufficient:
     spent = tallies.completions
     if spent is None:
         return Insufficient(reason="no row says its completion tokens")
-    own: dict[Levels, list[int]] = {tallies.profiles[index].condition: [] for index in asked}
-    for index in asked:
+    by_condition: dict[Levels, list[int]] = {tallies.groups[index].condition: [] for index in planned}
+    for index in planned:
         if spent.rows[index]:
-            own[tallies.profiles[index].condition].append(index)
-    priced = {condition: profiles for condition, profiles in own.items() if spent.tokens[profiles].any()}
+            by_condition[tallies.groups[index].condition].append(index)
+    priced = {
+        condition: group_indices
+        for condition, group_indices in by_condition.items()
+        if spent.tokens[group_indices].any()
+    }
     if not priced:
         return Insufficient(reason="no row that asks for a selection says that it has completion tokens")
-    grid = Grid.of(tallies, sorted(index for profiles in priced.values() for index in profiles))
+    grid = Grid.of(tallies, sorted(index for group_indices in priced.values() for index in group_indices))
     means = [spent.tokens[priced[each]].sum() / spent.rows[priced[each]].sum() for each in grid.conditions]
     return _Options(
-        profiles={condition_name(condition): priced[condition] for condition in grid.conditions},
+        group_indices={condition_name(condition): priced[condition] for condition in grid.conditions},
         grid=grid,
         tokens=np.array(means),
-        left_out=[condition_name(condition) for condition in sorted(own.keys() - priced.keys())],
+        left_out=[condition_name(condition) for condition in sorted(by_condition.keys() - priced.keys())],
     )
 
 
-def _dni(tallies: Tallies, profiles: Sequence[int], seed: int) -> EstimateEntry | Missing:
-    entries = tallies.entries(profiles)
+def _dni(tallies: Tallies, group_indices: Sequence[int], seed: int) -> EstimateEntry | Missing:
+    entries = tallies.entries(group_indices)
     table = tallies.table(entries)
     return estimate_entry(estimate(METRICS["dni"], table, seed=seed))
 
 
 def _tradeoff_entry(
-    outcome: str, found: Tradeoff, options: _Options, dni: Mapping[str, EstimateEntry | Missing]
+    outcome: str, comparison: Tradeoff, options: _Options, dni: Mapping[str, EstimateEntry | Missing]
 ) -> TradeoffEntry:
     by: dict[str, dict[str, str]] = {
         condition_name(condition): dict(zip(FACTORS, condition, strict=True)) for condition in options.grid.conditions
@@ -265,9 +279,9 @@ def _tradeoff_entry(
         outcome=outcome,
         deployments=options.grid.deployments,
         options=[
-            TradeoffOption(**asdict(option), by=by[option.name], dni=dni[option.name]) for option in found.options
+            TradeoffOption(**asdict(option), by=by[option.name], dni=dni[option.name]) for option in comparison.options
         ],
-        recipes=found.recipes,
-        n_statements=found.n_statements,
-        left_out=sorted([*found.left_out, *options.left_out]),
+        recipes=comparison.recipes,
+        n_statements=comparison.n_statements,
+        left_out=sorted([*comparison.left_out, *options.left_out]),
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from auditor.counting.stored import Row
 from auditor.domain.estimate import Insufficient
-from auditor.estimation.changes import ConditionGrid, asked_rows, condition_grids
+from auditor.estimation.changes import ConditionGrid, condition_grids, named_rows
 from auditor.metrics.standardised import Standardised, estimable, standardised_difference
 
 #: The measures that are compared.
@@ -69,36 +69,36 @@ def pair(first: Iterable[Row], second: Iterable[Row]) -> Pairing:
     first, second
         Tallies of probes, as ``auditor.store.tallies.read_window_of`` gives them.
     """
-    sides = [asked_rows(row for row in side if row["uncoded"] is None) for side in (first, second)]
-    asked = [{(statement, condition) for statement, condition, _ in side} for side in sides]
-    shared = asked[0] & asked[1]
-    one, other = condition_grids(*([row for row in side if row[:2] in shared] for side in sides))
+    sides = [named_rows(row for row in side if row["uncoded"] is None) for side in (first, second)]
+    questions = [{(statement, condition) for statement, condition, _ in side} for side in sides]
+    shared = questions[0] & questions[1]
+    first_grid, second_grid = condition_grids(*([row for row in side if row[:2] in shared] for side in sides))
     return Pairing(
-        conditions=one.conditions,
+        conditions=first_grid.conditions,
         n_statements=len({statement for statement, _ in shared}),
-        measures=tuple(_measure(name, one, other) for name in COMPARED) if shared else (),
-        statements=tuple(_statements(one, other)) if shared else (),
+        measures=tuple(_measure(name, first_grid, second_grid) for name in COMPARED) if shared else (),
+        statements=tuple(_statements(first_grid, second_grid)) if shared else (),
     )
 
 
-def _measure(name: str, one: ConditionGrid, other: ConditionGrid) -> PairedMeasure:
-    sides = one.counts(name), other.counts(name)
+def _measure(name: str, first: ConditionGrid, second: ConditionGrid) -> PairedMeasure:
+    sides = first.counts(name), second.counts(name)
     kept = estimable(sides[0]) & estimable(sides[1])
-    found: Standardised | Insufficient = Insufficient(reason="no condition has 5 statements of both")
+    difference: Standardised | Insufficient = Insufficient(reason="no condition has 5 statements of both")
     if kept.any():
         weights = np.full(int(kept.sum()), 1 / kept.sum())
-        found = standardised_difference(other.counts(name, kept), one.counts(name, kept), weights)
+        difference = standardised_difference(second.counts(name, kept), first.counts(name, kept), weights)
     shares = [Share(events=round(side.events.sum()), trials=round(side.trials.sum())) for side in sides]
-    return PairedMeasure(name=name, first=shares[0], second=shares[1], difference=found)
+    return PairedMeasure(name=name, first=shares[0], second=shares[1], difference=difference)
 
 
-def _statements(one: ConditionGrid, other: ConditionGrid) -> Sequence[PairedStatement]:
-    counts = one.counts(_UNION), other.counts(_UNION)
-    found = []
-    for place, statement in enumerate(one.statements):
+def _statements(first_grid: ConditionGrid, second_grid: ConditionGrid) -> Sequence[PairedStatement]:
+    counts = first_grid.counts(_UNION), second_grid.counts(_UNION)
+    pairs = []
+    for place, statement in enumerate(first_grid.statements):
         first, second = (
             Share(events=round(side.events[place].sum()), trials=round(side.trials[place].sum())) for side in counts
         )
         if first.trials and second.trials:
-            found.append(PairedStatement(statement=statement, first=first, second=second))
-    return sorted(found, key=lambda each: (-abs(each.difference), each.statement))
+            pairs.append(PairedStatement(statement=statement, first=first, second=second))
+    return sorted(pairs, key=lambda each: (-abs(each.difference), each.statement))

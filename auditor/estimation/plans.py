@@ -23,12 +23,12 @@ def estimate_plan(rows: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Gro
     Parameters
     ----------
     rows
-        As ``auditor.store.plan_rows.count_plan`` gives them.
+        Counts as ``auditor.store.plan_rows.count_plan`` gives them.
     seed
-        Of the bootstraps.
+        Seed of the bootstraps.
     """
     counted = tallies_of(rows)
-    if not counted.profiles:
+    if not counted.groups:
         return {}
     estimator = Estimator(counted, seed=seed, panel_differs=False)
     return {str(group.by["deployment"]): group for group in estimator.groups(("deployment",))}
@@ -56,7 +56,7 @@ def compare_plans(
     Returns
     -------
     PlanDifferenceEntry or MissingPlanDifference
-        In [-1, 1]; under 15 statements the reason why there is none.
+        Difference in [-1, 1]; under 15 statements the reason why there is none.
     """
     first, second = _rates(rows, deployment), _rates(others, other)
     shared = sorted(set(first) & set(second))

@@ -22,13 +22,12 @@ from auditor.documents.conditions import (
     VendorEntry,
 )
 from auditor.domain.estimate import Estimate, Insufficient
-from auditor.estimation.grid import Grid, rubric_profiles
+from auditor.estimation.grid import Grid, rubric_groups
 from auditor.estimation.groups import NO_CLAIM, Group
 from auditor.estimation.variation import OTHER_PANELS, few_flags
 from auditor.metrics.divergence import fourfold_counts
 from auditor.metrics.estimate import MIN_STATEMENTS
-from auditor.metrics.ranks import ConditionRanks, WithoutVendor, fold_stability, leave_vendors_out
-from auditor.metrics.ranks import condition_ranks as rank_by_condition
+from auditor.metrics.ranks import ConditionRanks, WithoutVendor, fold_stability, leave_vendors_out, rank_by_condition
 from auditor.metrics.rates import METRICS
 from auditor.stats.bootstrap import bootstrap_totals
 from auditor.stats.ranks import MIN_RANKED, RankCorrelation, rank_probabilities, spearman, spearman_leave_one_out
@@ -57,14 +56,16 @@ def agreement(
     out: list[AgreementEntry | MissingAgreement] = []
     for rubric in sorted({group.rubric for group in deployments}):
         rates = {} if panel_differs else _layer_rates(group for group in deployments if group.rubric == rubric)
-        found = OTHER_PANELS if panel_differs else _correlation(rates)
-        if isinstance(found, Insufficient):
+        correlation = OTHER_PANELS if panel_differs else _correlation(rates)
+        if isinstance(correlation, Insufficient):
             names = list(rates)
-            out.append(MissingAgreement(by={}, rubric=rubric, metrics=LAYERS, deployments=names, missing=found.reason))
+            out.append(
+                MissingAgreement(by={}, rubric=rubric, metrics=LAYERS, deployments=names, missing=correlation.reason)
+            )
         else:
-            grid = Grid.of(tallies, rubric_profiles(tallies, rubric))
+            grid = Grid.of(tallies, rubric_groups(tallies, rubric))
             ranks = {name: _rank_entries(grid, list(rates), name, seed=seed, n_boot=n_boot) for name in LAYERS}
-            out.append(_agreement_entry(rubric, rates, found, ranks))
+            out.append(_agreement_entry(rubric, rates, correlation, ranks))
     return out
 
 
@@ -72,11 +73,11 @@ def _layer_rates(deployments: Iterable[Group]) -> dict[str, list[float]]:
     """Return selection's and elaboration's rate of each deployment that has both."""
     rates = {
         str(group.by["deployment"]): [
-            found.value for name in LAYERS if isinstance(found := group.metrics[name], Estimate)
+            estimate.value for name in LAYERS if isinstance(estimate := group.metrics[name], Estimate)
         ]
         for group in deployments
     }
-    return {name: own for name, own in rates.items() if len(own) == len(LAYERS)}
+    return {name: values for name, values in rates.items() if len(values) == len(LAYERS)}
 
 
 def _correlation(rates: Mapping[str, Sequence[float]]) -> RankCorrelation | Insufficient:
@@ -89,7 +90,7 @@ def _correlation(rates: Mapping[str, Sequence[float]]) -> RankCorrelation | Insu
 def _agreement_entry(
     rubric: str,
     rates: Mapping[str, Sequence[float]],
-    found: RankCorrelation,
+    correlation: RankCorrelation,
     ranks: Mapping[str, Mapping[str, RankEntry]],
 ) -> AgreementEntry:
     without_one = spearman_leave_one_out(*np.array(list(rates.values())).T)
@@ -98,9 +99,9 @@ def _agreement_entry(
         rubric=rubric,
         metrics=LAYERS,
         deployments=list(rates),
-        rho=found.rho,
-        p=found.p,
-        p_method=found.p_method,
+        rho=correlation.rho,
+        p=correlation.p,
+        p_method=correlation.p_method,
         loo_low=without_one[0] if without_one else UNSET,
         loo_high=without_one[1] if without_one else UNSET,
         ranks=ranks,
@@ -131,25 +132,25 @@ def condition_ranks(
     tallies: Tallies, *, panel_differs: bool, seed: int, n_boot: int
 ) -> list[ConditionRankEntry | MissingConditionRank]:
     """Return the entry of ``condition_ranks``: each deployment's ranks over conditions (BiAxisAudit section III-E)."""
-    profiles = rubric_profiles(tallies, STATEMENT)
-    if not profiles:
+    group_indices = rubric_groups(tallies, STATEMENT)
+    if not group_indices:
         return []
-    found: ConditionRanks | Insufficient = OTHER_PANELS
+    ranks: ConditionRanks | Insufficient = OTHER_PANELS
     if not panel_differs:
-        grid = Grid.of(tallies, profiles)
+        grid = Grid.of(tallies, group_indices)
         y, n = grid.sums(METRICS[RANKED])
-        found = rank_by_condition(grid.names, grid.deployments, y, n, n_boot=n_boot, seed=seed)
-    if isinstance(found, Insufficient):
-        return [MissingConditionRank(rubric=STATEMENT, metric=RANKED, missing=found.reason)]
+        ranks = rank_by_condition(grid.names, grid.deployments, y, n, n_boot=n_boot, seed=seed)
+    if isinstance(ranks, Insufficient):
+        return [MissingConditionRank(rubric=STATEMENT, metric=RANKED, missing=ranks.reason)]
     return [
         ConditionRankEntry(
             rubric=STATEMENT,
             metric=RANKED,
-            ranks=found.ranks,
-            concordance=value_or(found.concordance, "all deployments have the same rate under every condition"),
-            conditions=found.conditions,
-            left_out=found.left_out,
-            flags=found.flags,
+            ranks=ranks.ranks,
+            concordance=value_or(ranks.concordance, "all deployments have the same rate under every condition"),
+            conditions=ranks.conditions,
+            left_out=ranks.left_out,
+            flags=ranks.flags,
         )
     ]
 
@@ -159,11 +160,11 @@ def qe_fold(tallies: Tallies, *, panel_differs: bool) -> list[QeFoldEntry | Miss
 
     Conditions under which a deployment has fewer than ``MIN_STATEMENTS`` statements with both labels are left out.
     """
-    profiles = rubric_profiles(tallies, STATEMENT)
-    if not profiles:
+    group_indices = rubric_groups(tallies, STATEMENT)
+    if not group_indices:
         return []
-    found = OTHER_PANELS if panel_differs else _fold(Grid.of(tallies, profiles))
-    return [MissingOfRubric(rubric=STATEMENT, missing=found.reason) if isinstance(found, Insufficient) else found]
+    entry = OTHER_PANELS if panel_differs else _fold(Grid.of(tallies, group_indices))
+    return [MissingOfRubric(rubric=STATEMENT, missing=entry.reason) if isinstance(entry, Insufficient) else entry]
 
 
 def _fold(grid: Grid) -> QeFoldEntry | Insufficient:
@@ -173,16 +174,16 @@ def _fold(grid: Grid) -> QeFoldEntry | Insufficient:
     if not enough.any():
         return Insufficient(reason=f"no condition has {MIN_STATEMENTS} statements with both labels of every deployment")
     kept = [name for name, is_kept in zip(grid.names, enough, strict=True) if is_kept]
-    found = fold_stability(kept, grid.deployments, grid.totals[enough], FOLDED)
-    if isinstance(found, Insufficient):
-        return found
+    stability = fold_stability(kept, grid.deployments, grid.totals[enough], FOLDED)
+    if isinstance(stability, Insufficient):
+        return stability
     return QeFoldEntry(
         rubric=STATEMENT,
-        change=found.change,
-        condition=found.condition,
-        deployment=found.deployment,
-        robust=found.robust,
-        rho={name: value_or(rho, TIED) for name, rho in found.rho.items()},
+        change=stability.change,
+        condition=stability.condition,
+        deployment=stability.deployment,
+        robust=stability.robust,
+        rho={name: value_or(rho, TIED) for name, rho in stability.rho.items()},
         left_out=[name for name, is_kept in zip(grid.names, enough, strict=True) if not is_kept],
         flags=few_flags(fewest[enough].min()),
     )
@@ -206,14 +207,14 @@ def vendors(tallies: Tallies, named: Mapping[str, str], *, panel_differs: bool) 
         A deployment with fewer than ``MIN_STATEMENTS`` statements with both labels is in no average.
     """
     out: list[VendorEntry | MissingOfRubric] = []
-    for rubric in sorted({profile.rubric for profile in tallies.profiles}) if named else ():
-        profiles = rubric_profiles(tallies, rubric)
-        claimed = all(tallies.profiles[index].has_claim for index in profiles)
-        found = OTHER_PANELS if panel_differs else _without_vendors(Grid.of(tallies, profiles), named)
-        if isinstance(found, Insufficient):
-            out.append(MissingOfRubric(rubric=rubric, missing=found.reason))
+    for rubric in sorted({group_key.rubric for group_key in tallies.groups}) if named else ():
+        group_indices = rubric_groups(tallies, rubric)
+        claimed = all(tallies.groups[index].has_claim for index in group_indices)
+        without = OTHER_PANELS if panel_differs else _without_vendors(Grid.of(tallies, group_indices), named)
+        if isinstance(without, Insufficient):
+            out.append(MissingOfRubric(rubric=rubric, missing=without.reason))
         else:
-            out += [_vendor_entry(rubric, each, n, claimed=claimed) for each, n in found]
+            out += [_vendor_entry(rubric, each, n, claimed=claimed) for each, n in without]
     return out
 
 
@@ -231,24 +232,24 @@ def _without_vendors(grid: Grid, named: Mapping[str, str]) -> list[tuple[Without
         return Insufficient(reason=f"fewer than two vendors of deployments with {MIN_STATEMENTS} statements")
     totals = grid.totals.sum(axis=0)
     counts = np.stack([fourfold_counts(totals[index]) for index in kept])
-    found = leave_vendors_out(counts, [named[name] for name in names])
-    return [(each, len(names) - sizes[each.vendor]) for each in found]
+    measures = leave_vendors_out(counts, [named[name] for name in names])
+    return [(each, len(names) - sizes[each.vendor]) for each in measures]
 
 
-def _vendor_entry(rubric: str, found: WithoutVendor, n_deployments: int, *, claimed: bool) -> VendorEntry:
+def _vendor_entry(rubric: str, measures: WithoutVendor, n_deployments: int, *, claimed: bool) -> VendorEntry:
     rho: float | Missing
     if not claimed:
         rho = Missing(missing=NO_CLAIM.reason)
     elif n_deployments < MIN_RANKED:
         rho = Missing(missing=f"{n_deployments} deployments, {MIN_RANKED} needed")
     else:
-        rho = value_or(None if found.correlation is None else found.correlation.rho, TIED)
+        rho = value_or(None if measures.correlation is None else measures.correlation.rho, TIED)
     return VendorEntry(
         rubric=rubric,
-        vendor=found.vendor,
+        vendor=measures.vendor,
         n_deployments=n_deployments,
-        pooled=_rates(found.pooled, claimed=claimed),
-        unweighted=_rates(found.unweighted, claimed=claimed),
+        pooled=_rates(measures.pooled, claimed=claimed),
+        unweighted=_rates(measures.unweighted, claimed=claimed),
         rho=rho,
     )
 

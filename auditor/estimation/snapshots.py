@@ -69,33 +69,33 @@ def estimate_windows(
     Parameters
     ----------
     snapshot
-        When it is made, and the seed of the bootstraps.
+        Time of the estimates, and the seed of the bootstraps.
     coder
-        Whose codings were counted.
+        Coder whose codings were counted.
     windows
-        Its tallies; planned calls and traffic are never in one coder's.
+        Tallies of the coder; planned calls and traffic are never in one coder's.
     audit
-        For traffic: what stands in the place of the condition.
+        Name that stands in the place of the condition; for traffic only.
     judges
-        Of the coder, by name.
+        Names of the coder's judges.
     """
     for window in windows:
         for origin in sorted({row["origin"] for row in window.rows}):
-            own = [row for row in window.rows if row["origin"] == origin]
+            rows = [row for row in window.rows if row["origin"] == origin]
             first = EstimateRow(
-                as_of=snapshot.as_of, deployment=None, origin=origin, rubric=own[0]["rubric"], condition=audit or ALL,
+                as_of=snapshot.as_of, deployment=None, origin=origin, rubric=rows[0]["rubric"], condition=audit or ALL,
                 window=window.name, since=window.since, coder=coder, metric="", seed=snapshot.seed,
             )  # fmt: skip
-            yield from _of_origin(first, own, window, planned=audit is None, judges=judges)
-            yield from corrected_rows(first, [one for one in window.samples if one.origin == origin])
+            yield from _of_origin(first, rows, window, planned=audit is None, judges=judges)
+            yield from corrected_rows(first, [sample for sample in window.samples if sample.origin == origin])
 
 
 def _of_origin(
     like: EstimateRow, rows: Sequence[Row], window: Window, *, planned: bool, judges: Collection[str]
 ) -> Iterator[EstimateRow]:
     tallies = tallies_of(rows)
-    if tallies.profiles:
-        panels = {profile.deployment: frozenset(judges) for profile in tallies.profiles}
+    if tallies.groups:
+        panels = {group_key.deployment: frozenset(judges) for group_key in tallies.groups}
         estimator = Estimator(tallies, seed=like.seed, panel_differs=False, panels=panels)
         for group in estimator.groups(("deployment",)):
             yield from _group_rows(like, group)
@@ -119,7 +119,7 @@ def _conditions(
 ) -> Iterator[EstimateRow]:
     """Estimate the baseline cell, and in the longest window each level of each factor, each category and each cell."""
     at_baseline = tallies_of(row for row in rows if condition_of(row) == BASELINE)
-    if at_baseline.profiles:
+    if at_baseline.groups:
         cell = Estimator(at_baseline, seed=like.seed, panel_differs=False, panels=panels)
         for group in cell.groups(("deployment",)):
             yield from _group_rows(replace(like, condition=AT_BASELINE), group)
@@ -143,19 +143,19 @@ def _conditions(
 
 def _group_rows(like: EstimateRow, group: Group) -> Iterator[EstimateRow]:
     n_eligible, coverage = group.n_eligible, group.coverage
-    own = replace(
+    template = replace(
         like, deployment=str(group.by["deployment"]), n=group.n, n_statements=group.n_statements,
         n_eligible=n_eligible, coverage=coverage.eligible,
     )  # fmt: skip
     for name, metric in METRICS.items():
-        row = replace(own, metric=metric.series.name, layer=metric.layer, base=metric.base)
+        row = replace(template, metric=metric.series.name, layer=metric.layer, base=metric.base)
         yield with_estimate(row, group.metrics[name])
     shares = {"structural": coverage.structural, "failed": coverage.failed}
-    yield replace(own, metric="coverage", value=coverage.eligible, detail=shares, flags=group.flags)
-    yield replace(own, metric="eligible_responses", value=float(n_eligible))
+    yield replace(template, metric="coverage", value=coverage.eligible, detail=shares, flags=group.flags)
+    yield replace(template, metric="eligible_responses", value=float(n_eligible))
     effective = float(group.n) if group.n_effective is None else group.n_effective
-    yield replace(own, metric="effective_responses", value=effective)
-    trap = replace(own, metric="cancellation_trap", base="eligible")
+    yield replace(template, metric="effective_responses", value=effective)
+    trap = replace(template, metric="cancellation_trap", base="eligible")
     if isinstance(group.cancellation_trap, Insufficient):
         yield replace(trap, missing=group.cancellation_trap.reason)
     else:
@@ -168,13 +168,13 @@ def _across(like: EstimateRow, tallies: Tallies) -> Iterator[EstimateRow]:
     for scope in scopes(tallies):
         if "deployment" not in scope.by:
             continue
-        own = replace(like, deployment=str(scope.by["deployment"]))
+        template = replace(like, deployment=str(scope.by["deployment"]))
         for metric in (METRICS[name] for name in RANGED):
-            row = replace(own, metric=f"{metric.series.name}_range", layer=metric.layer, base=metric.base)
+            row = replace(template, metric=f"{metric.series.name}_range", layer=metric.layer, base=metric.base)
             for over in (*FACTORS, EVERYWHERE):
                 yield _range_row(replace(row, detail={"over": over}), variation.level_range(scope, metric.name, over))
         (shares,), flags = variation.oat_shares(scope, ("responses",))
-        row = replace(own, metric="variance_share", layer="union", base="full", flags=flags)
+        row = replace(template, metric="variance_share", layer="union", base="full", flags=flags)
         yield from _share_rows(row, shares)
 
 
@@ -193,15 +193,15 @@ def _range_row(row: EstimateRow, spread: LevelRange | Insufficient) -> EstimateR
 
 def _share_rows(row: EstimateRow, shares: Shares | Insufficient) -> Iterator[EstimateRow]:
     for factor in FACTORS:
-        own = replace(row, detail={"factor": factor})
+        entry = replace(row, detail={"factor": factor})
         if isinstance(shares, Insufficient):
-            yield replace(own, missing=shares.reason)
+            yield replace(entry, missing=shares.reason)
             continue
         effect = shares.effects[factor]
         if isinstance(effect, Insufficient):
-            yield replace(own, n=shares.n, missing=effect.reason)
+            yield replace(entry, n=shares.n, missing=effect.reason)
         else:
-            yield replace(own, n=shares.n, value=effect)
+            yield replace(entry, n=shares.n, value=effect)
 
 
 def _uncoded(like: EstimateRow, rows: Sequence[Row]) -> Iterator[EstimateRow]:

@@ -40,10 +40,10 @@ from auditor.metrics.shares import (
     Shares,
     eta_squared_between,
     eta_squared_oat,
+    factor_slice,
     factorial_shares,
     horizontal_range,
     one_template,
-    own_slice,
 )
 from auditor.stats.bootstrap import rate_replicates
 from auditor.stats.sampled_templates import TemplateVariance, template_variance
@@ -66,21 +66,23 @@ class Scope:
 
     by: Mapping[str, Scalar]
     rubric: str
-    profiles: tuple[int, ...]
+    group_indices: tuple[int, ...]
 
 
 def scopes(tallies: Tallies) -> list[Scope]:
     """List the pooled rows and each deployment's, by rubric; and each category's where rows name one."""
     out = []
-    for rubric in sorted({profile.rubric for profile in tallies.profiles}):
-        own = [(index, p) for index, p in enumerate(tallies.profiles) if p.rubric == rubric]
-        out.append(Scope(by={}, rubric=rubric, profiles=tuple(index for index, _ in own)))
+    for rubric in sorted({group_key.rubric for group_key in tallies.groups}):
+        indexed = [(index, p) for index, p in enumerate(tallies.groups) if p.rubric == rubric]
+        out.append(Scope(by={}, rubric=rubric, group_indices=tuple(index for index, _ in indexed)))
         for field in ("deployment", "category"):
             members: dict[str, list[int]] = {}
-            for index, p in own:
+            for index, p in indexed:
                 if (value := getattr(p, field)) is not None:
                     members.setdefault(value, []).append(index)
-            out += [Scope(by={field: name}, rubric=rubric, profiles=tuple(members[name])) for name in sorted(members)]
+            out += [
+                Scope(by={field: name}, rubric=rubric, group_indices=tuple(members[name])) for name in sorted(members)
+            ]
     return out
 
 
@@ -96,15 +98,15 @@ class Variation:
         self._sampled: dict[tuple[tuple[int, ...], str], TemplateVariance | None] = {}
 
     def _grid(self, scope: Scope) -> Grid:
-        if scope.profiles not in self._grids:
-            self._grids[scope.profiles] = Grid.of(self._tallies, scope.profiles)
-        return self._grids[scope.profiles]
+        if scope.group_indices not in self._grids:
+            self._grids[scope.group_indices] = Grid.of(self._tallies, scope.group_indices)
+        return self._grids[scope.group_indices]
 
     def template_grid(self, scope: Scope) -> TemplateGrid | None:
         """Return the rows of one scope by template; None where templates are unknown."""
-        if scope.profiles not in self._templated:
-            self._templated[scope.profiles] = TemplateGrid.of(self._tallies, scope.profiles)
-        return self._templated[scope.profiles]
+        if scope.group_indices not in self._templated:
+            self._templated[scope.group_indices] = TemplateGrid.of(self._tallies, scope.group_indices)
+        return self._templated[scope.group_indices]
 
     def seen(self, scope: Scope, metric: str) -> list[int]:
         """Return the places of the conditions under which a measure has trials."""
@@ -113,7 +115,7 @@ class Variation:
 
     def sampled(self, scope: Scope, metric: str) -> TemplateVariance | None:
         """Return what templates add to the variance of the rates of all conditions that are ``seen``."""
-        key = (scope.profiles, metric)
+        key = (scope.group_indices, metric)
         if key not in self._sampled:
             grid, seen = self.template_grid(scope), self.seen(scope, metric)
             known = grid is not None and len(seen) > 0
@@ -183,14 +185,14 @@ class Variation:
             templates = self.sampled(scope, outcome)
             shares = eta_squared_oat(counts)
             for place, factor in enumerate(FACTORS):
-                own = own_slice(counts.conditions, place)
+                indices = factor_slice(counts.conditions, place)
                 out.append(
                     FactorEntry(
                         rubric=scope.rubric,
                         factor=factor,
                         outcome=outcome,
                         base=METRICS[outcome].base,
-                        n=shares.n if factor == "task" else round(counts.trials[own].sum()),
+                        n=shares.n if factor == "task" else round(counts.trials[indices].sum()),
                         eta_squared=_bounded_share(shares, factor, statements),
                         range=or_missing(self.level_range(scope, outcome, factor)),
                         flags=few_flags(statements) + template_flags(scope.rubric, templates),
@@ -205,10 +207,10 @@ class Variation:
         seen = np.flatnonzero(n.any(axis=0))
         counts, statements = self._resampled(y[:, seen], n[:, seen], self.sampled(scope, metric))
         conditions = [grid.conditions[index] for index in seen.tolist()]
-        own = ConditionCounts(
+        named_counts = ConditionCounts(
             successes=counts.successes, trials=counts.trials, resampled=counts.resampled, conditions=conditions
         )
-        return own, statements
+        return named_counts, statements
 
     def _resampled(self, y: Floats, n: Floats, templates: TemplateVariance | None) -> tuple[CellCounts, int]:
         """Sum over statements; with replicates, and what templates add, where there are enough of them.
@@ -228,35 +230,37 @@ class Variation:
 
     def range_over(self, scope: Scope, metric: str, over: str) -> RangeEntry | MissingRange:
         """Return the entry of the range of one measure over a factor's own slice, or over ``EVERYWHERE``."""
-        found = self.level_range(scope, metric, over)
-        if isinstance(found, Insufficient):
-            return MissingRange(by=scope.by, rubric=scope.rubric, metric=metric, over=over, missing=found.reason)
-        return RangeEntry(by=scope.by, rubric=scope.rubric, metric=metric, over=over, **structs.asdict(found))
+        spread = self.level_range(scope, metric, over)
+        if isinstance(spread, Insufficient):
+            return MissingRange(by=scope.by, rubric=scope.rubric, metric=metric, over=over, missing=spread.reason)
+        return RangeEntry(by=scope.by, rubric=scope.rubric, metric=metric, over=over, **structs.asdict(spread))
 
     def level_range(self, scope: Scope, metric: str, over: str) -> LevelRange | Insufficient:
         """Return the range of one measure over a factor's own slice, or over ``EVERYWHERE``."""
         grid = self._grid(scope)
         if over == EVERYWHERE:
-            own, names = list(range(len(grid.conditions))), ["/".join(condition) for condition in grid.conditions]
+            indices, names = list(range(len(grid.conditions))), ["/".join(condition) for condition in grid.conditions]
         else:
-            own = own_slice(grid.conditions, FACTORS.index(over))
-            names = [grid.conditions[index][FACTORS.index(over)] for index in own]
-        if len(own) < 2:
-            return Insufficient(reason="one level" if own else "no condition with the other factors at the baseline")
-        y, n = (side.sum(axis=2)[:, own] for side in grid.sums(METRICS[metric]))
+            indices = factor_slice(grid.conditions, FACTORS.index(over))
+            names = [grid.conditions[index][FACTORS.index(over)] for index in indices]
+        if len(indices) < 2:
+            return Insufficient(
+                reason="one level" if indices else "no condition with the other factors at the baseline"
+            )
+        y, n = (side.sum(axis=2)[:, indices] for side in grid.sums(METRICS[metric]))
         # A level without any trial (a free-response task has no selection) is not one of this measure's levels.
         seen = np.flatnonzero(n.any(axis=0))
         levels = [names[index] for index in seen.tolist()]
         templates = self.sampled(scope, metric)
         if templates is not None:
             place = {condition: index for index, condition in enumerate(self.seen(scope, metric))}
-            templates = templates.subset([place[own[index]] for index in seen.tolist()])
-        found = horizontal_range(
+            templates = templates.subset([place[indices[index]] for index in seen.tolist()])
+        spread = horizontal_range(
             levels, y[:, seen], n[:, seen], n_boot=self._n_boot, seed=self._seed, templates=templates
         )
-        if isinstance(found, Insufficient) or templates is not None:
-            return found
-        return structs.replace(found, flags=(*found.flags, *template_flags(scope.rubric, None)))
+        if isinstance(spread, Insufficient) or templates is not None:
+            return spread
+        return structs.replace(spread, flags=(*spread.flags, *template_flags(scope.rubric, None)))
 
 
 def template_flags(rubric: str, templates: TemplateVariance | None) -> tuple[str, ...]:

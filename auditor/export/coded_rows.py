@@ -8,7 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from auditor.coding.coders import open_coders
-from auditor.coding.exchanges import UnreadExchange, answer_of, asked_of, stored_text
+from auditor.coding.exchanges import UnreadExchange, answer_of, planned_answer, stored_text
 from auditor.config import Config
 from auditor.counting.conditions import TRAFFIC
 from auditor.documents.dataset import DatasetCard, data_file, write_card
@@ -152,7 +152,7 @@ def _row(
 def _question(stored: StoredAnswer) -> dict[str, Any]:
     """Return what a reader of the answer must know, so that the row can be coded again."""
     try:
-        asked = asked_of(stored, None, answer_of(stored)).question if stored.asked is not None else None
+        asked = planned_answer(stored, None, answer_of(stored)).question if stored.asked is not None else None
     except UnreadExchange:
         asked = None
     if asked is None:

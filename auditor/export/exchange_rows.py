@@ -9,7 +9,7 @@ from binascii import Error as NotBase64
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from auditor.coding.exchanges import UnreadExchange, answer_of, asked_of, json_of
+from auditor.coding.exchanges import UnreadExchange, answer_of, json_of, planned_answer
 from auditor.coding.profiles import AuditProfile, compile_profile
 from auditor.coding.responses import Response, response_of
 from auditor.config import Audit, Config
@@ -80,7 +80,7 @@ def _probe(record: Record, stored: StoredAnswer) -> Response:
         raise BadRow("asked and its statement are missing; export the exchanges again")
     if not stored.asked.get("counted"):
         raise LeftOut("not the answer that counts for its planned call")
-    found = asked_of(stored, json_of(stored.request), answer_of(stored))
+    found = planned_answer(stored, json_of(stored.request), answer_of(stored))
     known = {name: stored.asked.get(name) for name in _FACTORS}
     row = {**_shared(record), **known, **stored.statement, "response": found.answer.text}
     del row["id"]

@@ -1,6 +1,6 @@
 """Render a template for a statement, and return the facts that a parser of the answer needs.
 
-``question`` matches the messages of ``ask``: the same options in the same order. The task format defines the
+``question_of`` matches the messages of ``ask``: the same options in the same order. The task format defines the
 canonical wording.
 """
 
@@ -32,14 +32,14 @@ def ask(statement: Statement, template: Template) -> tuple[Message, ...]:
     return (user,) if template.system is None else (Message(role="system", content=template.system), user)
 
 
-def question(statement: Statement, template: Template) -> Question:
+def question_of(statement: Statement, template: Template) -> Question:
     """Return the facts about the question of ``ask`` that a parser of the answer needs."""
-    asked = format_of(template.condition.task).question(statement)
+    facts = format_of(template.condition.task).question(statement)
     if template.condition.task is Task.RATE and template.reversed:
-        return replace(asked, reverse_scale=True)
-    if asked.option_a is None or not template.stereotype_first:
-        return asked
-    return replace(asked, option_a=asked.option_b, option_b=asked.option_a)
+        return replace(facts, reverse_scale=True)
+    if facts.option_a is None or not template.stereotype_first:
+        return facts
+    return replace(facts, option_a=facts.option_b, option_b=facts.option_a)
 
 
 def counter_claim(statement: Statement) -> Statement:

@@ -83,11 +83,11 @@ class Cell:
         """Return the template of a statement where templates rotate over statements and passes."""
         place = statement + number
         # Statements that share a template in a pass lie as many places apart as there are templates.
-        turn = place + statement // len(self.templates)
-        return self._ordered(self.templates[place % len(self.templates)], turn)
+        cycle = place + statement // len(self.templates)
+        return self._ordered(self.templates[place % len(self.templates)], cycle)
 
-    def _ordered(self, template: Template, turn: int) -> Template:
-        return in_other_order(template) if self.both_orders and turn % 2 else template
+    def _ordered(self, template: Template, cycle: int) -> Template:
+        return in_other_order(template) if self.both_orders and cycle % 2 else template
 
     @property
     def wordings(self) -> tuple[Template, ...]:
@@ -128,13 +128,16 @@ def cells(design: Design, variation: DesignVariation = DesignVariation()) -> tup
         both = design in _BOTH_ORDERS
     if design is Design.OAT:
         return tuple(
-            _canonical(one, both=both) if one == BASELINE else _paraphrased(one, most, both=both)
-            for one in _one_at_a_time()
+            _canonical(condition, both=both) if condition == BASELINE else _paraphrased(condition, most, both=both)
+            for condition in _one_at_a_time()
         )
     crossed = _crossed({**_DEFAULT_LEVELS[design], **variation.levels})
     if design is Design.PANEL:
-        return tuple(_paraphrased(one, most, TemplateChoice.ROTATING, both=both) for one in crossed)
-    return tuple(_canonical(one, both=both) if most is None else _paraphrased(one, most, both=both) for one in crossed)
+        return tuple(_paraphrased(condition, most, TemplateChoice.ROTATING, both=both) for condition in crossed)
+    return tuple(
+        _canonical(condition, both=both) if most is None else _paraphrased(condition, most, both=both)
+        for condition in crossed
+    )
 
 
 def _canonical(condition: Condition, *, both: bool) -> Cell:

@@ -67,10 +67,12 @@ def pieces() -> tuple[LeakPiece, ...]:
     and the canaries.
     """
     by_category: dict[str | None, list[LeakPiece]] = {}
-    for one in shipped_pool():
-        by_category.setdefault(one.category, []).append(_halves(one.id, "statement", one.context or ""))
+    for statement in shipped_pool():
+        by_category.setdefault(statement.category, []).append(
+            _halves(statement.id, "statement", statement.context or "")
+        )
     each = PAIRS // len(by_category)
-    scenes = [piece for found in by_category.values() for piece in found[:each]]
+    scenes = [piece for category_pieces in by_category.values() for piece in category_pieces[:each]]
     controls = [_halves(f"control-{at:02}", "control", text) for at, text in enumerate(_control_scenes(), start=1)]
     canaries = [
         LeakPiece(id=f"canary-{at}", kind="canary", start=start, rest=number)
@@ -84,12 +86,12 @@ def is_verbatim(piece: LeakPiece, reply: str) -> bool:
 
     A canary counts with its first eight hexadecimal digits. More words may follow.
     """
-    said, start, rest = _words(reply), _words(piece.start), _words(piece.rest)
+    words, start, rest = _words(reply), _words(piece.start), _words(piece.rest)
     if piece.kind == "canary":
         return piece.rest[:_CANARY_DIGITS] in reply.lower()
-    if said[: len(start)] == start:
-        said = said[len(start) :]
-    return said[: len(rest)] == rest
+    if words[: len(start)] == start:
+        words = words[len(start) :]
+    return words[: len(rest)] == rest
 
 
 def leak_finding(replies: Mapping[str, str]) -> LeakFinding:
@@ -101,18 +103,20 @@ def leak_finding(replies: Mapping[str, str]) -> LeakFinding:
         No pair of a scene and a control was answered.
     """
     known = {piece.id: is_verbatim(piece, replies[piece.id]) for piece in pieces() if piece.id in replies}
-    scenes, controls = ([one.id for one in pieces() if one.kind == kind] for kind in ("statement", "control"))
-    pairs = [(one, other) for one, other in zip(scenes, controls, strict=True) if one in known and other in known]
+    scenes, controls = ([piece.id for piece in pieces() if piece.kind == kind] for kind in ("statement", "control"))
+    pairs = [
+        (scene, control) for scene, control in zip(scenes, controls, strict=True) if scene in known and control in known
+    ]
     if not pairs:
         raise ValueError("no pair of a scene and a control was answered")
-    only_scene = sum(known[one] and not known[other] for one, other in pairs)
-    only_control = sum(known[other] and not known[one] for one, other in pairs)
+    only_scene = sum(known[scene] and not known[control] for scene, control in pairs)
+    only_control = sum(known[control] and not known[scene] for scene, control in pairs)
     p = sign_test(only_scene, only_control)
-    canaries = tuple(one.id for one in pieces() if one.kind == "canary" and known.get(one.id))
+    canaries = tuple(piece.id for piece in pieces() if piece.kind == "canary" and known.get(piece.id))
     return LeakFinding(
         n=len(pairs),
-        statements=tuple(one for one, _ in pairs if known[one]),
-        controls=sum(known[other] for _, other in pairs),
+        statements=tuple(scene for scene, _ in pairs if known[scene]),
+        controls=sum(known[control] for _, control in pairs),
         canaries=canaries,
         p=p,
         leaked=bool(canaries) or p < ALPHA,
@@ -138,8 +142,8 @@ def _control_scenes() -> list[str]:
 
 def _canaries() -> set[tuple[str, str]]:
     """Return the text before each canary in the pool's file, and the canary."""
-    found = set()
+    canaries = set()
     for line in (_FOLDER / SHIPPED_POOLS[DEFAULT_POOL]).read_text(encoding="utf-8").splitlines():
         name, _, number = json.loads(line)["canary"].rpartition(" ")
-        found.add((f'"source": "{DEFAULT_POOL}", "canary": "{name}', number))
-    return found
+        canaries.add((f'"source": "{DEFAULT_POOL}", "canary": "{name}', number))
+    return canaries

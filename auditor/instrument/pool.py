@@ -127,33 +127,33 @@ def _check(statement: Statement) -> None:
 
 
 def _id(record: Record) -> str:
-    given = record.get("id")
-    if isinstance(given, int) and not isinstance(given, bool):
-        given = str(given)
-    if not isinstance(given, str) or not given.strip():
+    value = record.get("id")
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not value.strip():
         raise BadRow("id is missing")
-    if len(given) > _LONGEST_ID or not given.isprintable():
+    if len(value) > _LONGEST_ID or not value.isprintable():
         raise BadRow(f"id must be at most {_LONGEST_ID} printable characters")
-    return given.strip()
+    return value.strip()
 
 
 def _text(record: Record, name: str) -> str | None:
-    given = record.get(name)
-    if given is None:
+    value = record.get(name)
+    if value is None:
         return None
-    if not isinstance(given, str):
+    if not isinstance(value, str):
         raise BadRow(f"{name} must be text")
-    if "\0" in given:
+    if "\0" in value:
         raise BadRow(f"{name} holds a null character")
-    return given.strip() or None
+    return value.strip() or None
 
 
 def _boolean(record: Record, name: str) -> bool:
-    given = record.get(name)
-    if given is None or isinstance(given, bool):
-        return bool(given)
-    if isinstance(given, str) and given.strip().lower() in _BOOLEANS:
-        return _BOOLEANS[given.strip().lower()]
+    value = record.get(name)
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    if isinstance(value, str) and value.strip().lower() in _BOOLEANS:
+        return _BOOLEANS[value.strip().lower()]
     raise BadRow(f"{name} must be true or false")
 
 

@@ -59,7 +59,7 @@ def write_pool_dataset(folder: Path, statements: Sequence[Statement] | None) -> 
             license="other",
             license_text="none is given; ask those who wrote the statements",
         )
-        columns, records = _COLUMNS, [record_of(one) for one in statements]
+        columns, records = _COLUMNS, [record_of(statement) for statement in statements]
     with writing_rows(data_file(folder, card.name), columns, _TYPES) as write:
         for record in records:
             write(record)

@@ -21,10 +21,10 @@ _Value = TypeVar("_Value")
 def grouped(statements: Iterable[Statement], of: Callable[[Statement], _Value | None]) -> dict[str, list[_Value]]:
     """Collect a measure by category; statements without a value are left out."""
     groups: dict[str, list[_Value]] = defaultdict(list)
-    for one in statements:
-        value = of(one)
+    for statement in statements:
+        value = of(statement)
         if value is not None:
-            groups[one.category or "no category"].append(value)
+            groups[statement.category or "no category"].append(value)
     return dict(groups)
 
 
@@ -46,8 +46,8 @@ def trait(statement: Statement) -> str:
 def first_named(statement: Statement) -> str | None:
     """Return the group that the scene names first, ``stereotype`` or ``counter``; None if that is not clear.
 
-    >>> one = Statement(id="1", statement="", context="A man and a woman met.")
-    >>> first_named(one) is None
+    >>> statement = Statement(id="1", statement="", context="A man and a woman met.")
+    >>> first_named(statement) is None
     True
     """
     stereotype, counter = mentions(statement, statement.context)
@@ -85,11 +85,11 @@ def similarities(statements: Sequence[Statement]) -> list[tuple[float, str, str]
     The group names are left out, because the same claim about two groups is one theme. Pairs with similarity 0 are not
     listed.
     """
-    weights = _tfidf([trait(one) for one in statements])
+    weights = _tfidf([trait(statement) for statement in statements])
     shared = sparse.triu(weights @ weights.T, k=1).tocoo()
     pairs = zip(shared.data.tolist(), shared.row.tolist(), shared.col.tolist(), strict=True)
-    found = ((cosine, statements[one].id, statements[other].id) for cosine, one, other in pairs)
-    return sorted(found, key=lambda pair: (-pair[0], pair[1:]))
+    scored = ((cosine, statements[first].id, statements[second].id) for cosine, first, second in pairs)
+    return sorted(scored, key=lambda pair: (-pair[0], pair[1:]))
 
 
 def _tfidf(texts: Sequence[str]) -> sparse.csr_array:

@@ -22,7 +22,7 @@ from auditor.instrument.pool_measures import (
     similarities,
     trait,
 )
-from auditor.instrument.pool_words import content, tells_gender
+from auditor.instrument.pool_words import content, reveals_gender
 from auditor.metrics.estimate import MIN_STATEMENTS
 
 #: Cosine similarity above which two claims count as the same. The closest pair of the shipped pool has 0.53. Of twelve
@@ -77,55 +77,58 @@ def _judged(
 
 
 def _blank(statements: Sequence[Statement]) -> Check:
-    asked = [one for one in statements if one.completion and one.stereotype_option]
+    applicable = [statement for statement in statements if statement.completion and statement.stereotype_option]
     bad = {}
-    for one in asked:
-        filled = (one.stereotype_option or "").join(BLANK.split(one.completion or ""))
-        if filled.casefold() != one.statement.casefold():
-            bad[one.id] = f"the completed sentence is not the statement: {filled}"
-    return _judged("blank", "the completion with the stereotype's option is the statement", bad=bad, of=len(asked))
+    for statement in applicable:
+        filled = (statement.stereotype_option or "").join(BLANK.split(statement.completion or ""))
+        if filled.casefold() != statement.statement.casefold():
+            bad[statement.id] = f"the completed sentence is not the statement: {filled}"
+    return _judged("blank", "the completion with the stereotype's option is the statement", bad=bad, of=len(applicable))
 
 
 def _scene(statements: Sequence[Statement]) -> Check:
-    asked = [one for one in statements if not missing_for(Task.CTO, one)]
+    applicable = [statement for statement in statements if not missing_for(Task.CTO, statement)]
     bad = {}
-    for one in asked:
-        named = [place is not None for place in mentions(one, one.context)]
+    for statement in applicable:
+        named = [place is not None for place in mentions(statement, statement.context)]
         if any(named) and not all(named):
-            bad[one.id] = f"names only {one.stereotype_option if named[0] else one.counter_option}: {one.context}"
-    return _judged("scene", "no scene names one of the two groups alone", bad=bad, of=len(asked))
+            option = statement.stereotype_option if named[0] else statement.counter_option
+            bad[statement.id] = f"names only {option}: {statement.context}"
+    return _judged("scene", "no scene names one of the two groups alone", bad=bad, of=len(applicable))
 
 
 def _question(statements: Sequence[Statement]) -> Check:
-    asked = [one for one in statements if not missing_for(Task.CTO, one)]
+    applicable = [statement for statement in statements if not missing_for(Task.CTO, statement)]
     bad = {}
-    for one in asked:
-        text = one.question or ""
-        stereotype, counter = one.stereotype_option or "", one.counter_option or ""
-        named = [place is not None for place in mentions(one, text)]
+    for statement in applicable:
+        text = statement.question or ""
+        stereotype, counter = statement.stereotype_option or "", statement.counter_option or ""
+        named = [place is not None for place in mentions(statement, text)]
         if named[0] != named[1]:
-            bad[one.id] = f"names only {stereotype if named[0] else counter}: {text}"
-        elif tells_gender(stereotype, counter, text):
-            bad[one.id] = f"a pronoun tells which: {text}"
-    return _judged("question", "no question names one of the groups, nor tells it by a pronoun", bad=bad, of=len(asked))
+            bad[statement.id] = f"names only {stereotype if named[0] else counter}: {text}"
+        elif reveals_gender(stereotype, counter, text):
+            bad[statement.id] = f"a pronoun tells which: {text}"
+    return _judged(
+        "question", "no question names one of the groups, nor tells it by a pronoun", bad=bad, of=len(applicable)
+    )
 
 
 def _echo(statements: Sequence[Statement]) -> Check:
-    asked = [one for one in statements if not missing_for(Task.CTO, one)]
-    found = {}
-    for one in asked:
-        groups = content(one.stereotype_option or "") | content(one.counter_option or "")
-        shared = content(trait(one)) & content(one.context or "") - groups
+    applicable = [statement for statement in statements if not missing_for(Task.CTO, statement)]
+    echoes = {}
+    for statement in applicable:
+        groups = content(statement.stereotype_option or "") | content(statement.counter_option or "")
+        shared = content(trait(statement)) & content(statement.context or "") - groups
         if shared:
-            found[one.id] = f"shares {', '.join(sorted(shared))}: {one.context}"
-    bad = found if len(found) > ECHO * len(asked) else {}
+            echoes[statement.id] = f"shares {', '.join(sorted(shared))}: {statement.context}"
+    bad = echoes if len(echoes) > ECHO * len(applicable) else {}
     asks = f"at most {100 * ECHO:g} % of the scenes repeat a word of the claim, which tells what will be asked"
-    return _judged("echo", asks, bad=bad, of=len(asked), value=f"{len(found)} of {len(asked)}")
+    return _judged("echo", asks, bad=bad, of=len(applicable), value=f"{len(echoes)} of {len(applicable)}")
 
 
 def _duplicates(statements: Sequence[Statement]) -> Check:
     pairs = similarities(statements)
-    near = {f"{one} and {other}": f"cosine {cosine:.2f}" for cosine, one, other in pairs if cosine >= NEAR}
+    near = {f"{first} and {second}": f"cosine {cosine:.2f}" for cosine, first, second in pairs if cosine >= NEAR}
     closest = f"closest {pairs[0][0]:.2f}" if pairs else "nothing shared"
     asks = f"no two claims are nearly the same (cosine of their character n-grams under {NEAR})"
     return _judged("duplicates", asks, bad=near, of=len(statements), value=closest)
@@ -133,8 +136,8 @@ def _duplicates(statements: Sequence[Statement]) -> Check:
 
 def _order(statements: Sequence[Statement]) -> Check:
     first = grouped(statements, first_named)
-    told = {name: values for name, values in first.items() if len(values) >= ENOUGH}
-    shares = {name: values.count("stereotype") / len(values) for name, values in told.items()}
+    counted = {name: values for name, values in first.items() if len(values) >= ENOUGH}
+    shares = {name: values.count("stereotype") / len(values) for name, values in counted.items()}
     bad = {
         name: f"the stereotyped group is named first in {100 * share:.0f} %"
         for name, share in shares.items()
@@ -143,7 +146,7 @@ def _order(statements: Sequence[Statement]) -> Check:
     total = [value for values in first.values() for value in values]
     asks = "in each category the stereotyped group is named first in 40 to 60 % of the scenes"
     value = f"{100 * total.count('stereotype') / len(total):.0f} % first" if total else ""
-    return _judged("order", asks, bad=bad, of=len(told), value=value)
+    return _judged("order", asks, bad=bad, of=len(counted), value=value)
 
 
 def _off(share: float) -> bool:
@@ -164,7 +167,7 @@ def _length(statements: Sequence[Statement]) -> Check:
         "words": (f"{words:+.2f} on average", abs(words) > WORDS),
         "longer": (f"the longer one in {100 * longer:.0f} %", len(differing) >= ENOUGH and _off(longer)),
     }
-    bad = {name: said for name, (said, is_bad) in measured.items() if is_bad}
+    bad = {name: text for name, (text, is_bad) in measured.items() if is_bad}
     value = f"{characters:+.2f} characters, {words:+.2f} words, longer in {100 * longer:.0f} %"
     return _judged("length", asks, bad=bad, of=len(known), value=value)
 
@@ -172,15 +175,15 @@ def _length(statements: Sequence[Statement]) -> Check:
 def _place(statements: Sequence[Statement]) -> Check:
     places = [place for place in map(blank_place, statements) if place]
     shares = {place: places.count(place) / len(places) for place in dict.fromkeys(places)}
-    told = shares if len(places) >= ENOUGH else {}
-    bad = {place: f"{100 * share:.0f} % of the blanks" for place, share in told.items() if share > ONE_PLACE}
+    counted = shares if len(places) >= ENOUGH else {}
+    bad = {place: f"{100 * share:.0f} % of the blanks" for place, share in counted.items() if share > ONE_PLACE}
     asks = f"at most {100 * ONE_PLACE:g} % of the blanks are in one place of the sentence"
     value = ", ".join(f"{places.count(place)} {place}" for place in ("start", "middle", "end"))
-    return _judged("place", asks, bad=bad, of=len(told), worst=CheckResult.WARNING, value=value)
+    return _judged("place", asks, bad=bad, of=len(counted), worst=CheckResult.WARNING, value=value)
 
 
 def _readability(statements: Sequence[Statement]) -> Check:
-    grades = {one.id: reading_grade(one) for one in statements}
+    grades = {statement.id: reading_grade(statement) for statement in statements}
     mean = sum(grades.values()) / len(grades)
     bad = {name: f"grade {value:.1f}" for name, value in grades.items() if value > HIGHEST_GRADE}
     if mean > MEAN_GRADE:
@@ -191,7 +194,7 @@ def _readability(statements: Sequence[Statement]) -> Check:
 
 
 def _sizes(statements: Sequence[Statement]) -> Check:
-    sizes = {name: len(found) for name, found in grouped(statements, lambda one: one).items()}
+    sizes = {name: len(members) for name, members in grouped(statements, lambda statement: statement).items()}
     bad = {name: f"{size} statements" for name, size in sizes.items() if size < MIN_STATEMENTS}
     asks = f"every category has the {MIN_STATEMENTS} statements under which no rate is given for it"
     value = f"smallest {min(sizes.values())}"
@@ -200,10 +203,10 @@ def _sizes(statements: Sequence[Statement]) -> Check:
 
 def _complete(statements: Sequence[Statement]) -> Check:
     bad = {}
-    for one in statements:
-        lacking = {name for task in Task for name in missing_for(task, one)}
+    for statement in statements:
+        lacking = {name for task in Task for name in missing_for(task, statement)}
         if lacking:
-            bad[one.id] = f"lacks {', '.join(sorted(lacking))}"
+            bad[statement.id] = f"lacks {', '.join(sorted(lacking))}"
     asks = "every statement can be asked in all six tasks"
     return _judged("complete", asks, bad=bad, of=len(statements), worst=CheckResult.WARNING)
 
@@ -224,7 +227,7 @@ def pool_document(statements: Sequence[Statement], name: str, *, shipped: bool) 
     Parameters
     ----------
     statements
-        At least one.
+        Statements of the pool, at least one.
     name
         Name and version of the pool, or the file that it was read from.
     shipped
@@ -235,17 +238,19 @@ def pool_document(statements: Sequence[Statement], name: str, *, shipped: bool) 
         "pool": name,
         "shipped": shipped,
         "n": len(statements),
-        "n_intersectional": sum(one.intersectional for one in statements),
-        "regions": dict(Counter(one.region for one in statements if one.region).most_common()),
-        "sources": dict(Counter(one.source or "not named" for one in statements).most_common()),
+        "n_intersectional": sum(statement.intersectional for statement in statements),
+        "regions": dict(Counter(statement.region for statement in statements if statement.region).most_common()),
+        "sources": dict(Counter(statement.source or "not named" for statement in statements).most_common()),
         "categories": _categories(statements),
         "tasks": [_task(task, statements) for task in Task],
         "checks": [_check(check) for check in check_pool(statements)],
         "closest": [
-            {"one": one, "other": other, "cosine": cosine} for cosine, one, other in similarities(statements)[:CLOSEST]
+            {"one": first, "other": second, "cosine": cosine}
+            for cosine, first, second in similarities(statements)[:CLOSEST]
         ],
         "statements": [
-            record_of(one) | {"tasks": {task: list(missing_for(task, one)) for task in Task}} for one in statements
+            record_of(statement) | {"tasks": {task: list(missing_for(task, statement)) for task in Task}}
+            for statement in statements
         ],
     }
 
@@ -275,15 +280,15 @@ def _categories(statements: Sequence[Statement]) -> list[dict[str, Any]]:
     return [
         {
             "category": name,
-            "n": len(own),
-            "n_intersectional": sum(one.intersectional for one in own),
-            "n_regional": sum(one.region is not None for one in own),
+            "n": len(members),
+            "n_intersectional": sum(statement.intersectional for statement in members),
+            "n_regional": sum(statement.region is not None for statement in members),
             "first": _counts(first.get(name, []), ("stereotype", "counter")),
             "blank": _counts(places.get(name, []), ("start", "middle", "end")),
             "longer_by": _means(lengths.get(name, [])),
-            "grade": sum(reading_grade(one) for one in own) / len(own),
+            "grade": sum(reading_grade(statement) for statement in members) / len(members),
         }
-        for name, own in grouped(statements, lambda one: one).items()
+        for name, members in grouped(statements, lambda statement: statement).items()
     ]
 
 

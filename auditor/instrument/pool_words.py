@@ -56,8 +56,8 @@ def content(text: str) -> set[str]:
 
 
 def _words(text: str) -> list[str]:
-    found = _WORD.findall(text.casefold().replace("another", "an other"))
-    return [word for word in found if word not in _ARTICLES]
+    words = _WORD.findall(text.casefold().replace("another", "an other"))
+    return [word for word in words if word not in _ARTICLES]
 
 
 def _stem(word: str) -> str:
@@ -86,7 +86,7 @@ def mention(option: str, other: str, text: str) -> int | None:
     return next(whole, next(part, None))
 
 
-def tells_gender(stereotype: str, counter: str, text: str) -> bool:
+def reveals_gender(stereotype: str, counter: str, text: str) -> bool:
     """Return whether a pronoun identifies one of the two groups, because one is of women and the other of men."""
     words = set(stems(stereotype)), set(stems(counter))
     of = [[bool(option & gender) for gender in _GENDERS] for option in words]

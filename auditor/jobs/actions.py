@@ -135,7 +135,7 @@ class _Reader:
         if reference is None or reference.content is None or reference.id != finding.reference_id:
             return Insufficient(reason="the reference is another one")
         fitted = references_of(reference.content)
-        own = fitted.own[finding.metric]
+        own = fitted.references[finding.metric]
         if not isinstance(own, Reference):
             return own
         rows = await count_passes(self.connection, self.coder, first, last, [finding.deployment])

@@ -136,7 +136,7 @@ def promise_of(config: Config) -> Promise:
 
 def restored(stored: StoredWatch, fitted: ReferenceSet, promise: Promise) -> DriftState:
     """Restore a drift state from the store."""
-    reference = fitted.own[stored.metric]
+    reference = fitted.references[stored.metric]
     assert isinstance(reference, Reference)  # without a reference there is no state
     assert stored.state is not None
     return state_of(stored.state, reference, fitted.anchor_reference(stored.metric), promise)
@@ -207,11 +207,11 @@ class _Day:
             log.debug("%s is not monitored yet: %s", reference.deployment, fitted.reason)
             return
         await fill_reference(self.connection, reference.id, today, references_json(fitted))
-        begun = {metric: self._begun(reference, fitted, metric) for metric in fitted.own}
+        begun = {metric: self._begun(reference, fitted, metric) for metric in fitted.references}
         await self._keep(reference, begun)
 
     def _begun(self, reference: StoredReference, fitted: ReferenceSet, metric: str) -> DriftState | Insufficient:
-        own = fitted.own[metric]
+        own = fitted.references[metric]
         if isinstance(own, Insufficient):
             return own
         return start_drift(

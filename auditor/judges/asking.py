@@ -121,7 +121,7 @@ class Asker:
             complaint = answer.complaint
             if any(word in complaint for word in _FILTER_WORDS):
                 return Refused(why=f"filtered: {complaint[:200]}")
-            if answer.says_too_long:
+            if answer.is_too_long:
                 return Refused(why=f"the text is too long for this judge: {complaint[:200]}")
             lower = dialect.step_down(complaint)
             if lower is None:

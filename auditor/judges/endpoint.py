@@ -88,22 +88,22 @@ class EndpointReply:
         body = self.body if isinstance(self.body, dict) else {}
         error, detail = body.get("error"), body.get("detail")
         if isinstance(error, dict):
-            said = [error.get(member) for member in ("code", "param", "type", "message")]
+            parts = [error.get(member) for member in ("code", "param", "type", "message")]
         elif isinstance(detail, list):
             entries = [entry for entry in detail if isinstance(entry, dict)]
-            said = [part for entry in entries for part in (entry.get("loc"), entry.get("msg"))]
+            parts = [part for entry in entries for part in (entry.get("loc"), entry.get("msg"))]
         else:
-            said = [error, detail, body.get("message"), body.get("code")]
-        words = " ".join(str(part) for part in said if part) or self.text[:300]
+            parts = [error, detail, body.get("message"), body.get("code")]
+        words = " ".join(str(part) for part in parts if part) or self.text[:300]
         return " ".join(words.split()).lower()
 
     @property
-    def says_too_long(self) -> bool:
+    def is_too_long(self) -> bool:
         """Return whether the request was rejected for its length."""
         return self.status == 413 or any(word in self.complaint for word in _LENGTH_WORDS)
 
 
-class _AskAgain(Exception):  # noqa: N818 -- a signal to tenacity, never shown to users
+class _SendAgain(Exception):  # noqa: N818 -- a signal to tenacity, never shown to users
     """A signal to send the same request again, after ``wait`` seconds if the server gave a time."""
 
     def __init__(self, why: str, wait: float | None) -> None:
@@ -144,19 +144,19 @@ class EndpointClient:
         """
         endpoint = self.endpoint
         retrying = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception_type(_AskAgain),
+            retry=tenacity.retry_if_exception_type(_SendAgain),
             stop=tenacity.stop_after_attempt(endpoint.attempts),
             wait=self._wait,
             reraise=True,
         )
         try:
             return await retrying(self._once, body)
-        except _AskAgain as error:
+        except _SendAgain as error:
             raise JudgeUnavailable(f"{endpoint}: {error} (after {endpoint.attempts} attempts)") from error
 
     def _wait(self, state: tenacity.RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
-        if isinstance(error, _AskAgain) and error.wait is not None:
+        if isinstance(error, _SendAgain) and error.wait is not None:
             return error.wait + tenacity.wait_random(0, self.endpoint.first_backoff)(state)
         backoff = tenacity.wait_random_exponential(
             multiplier=self.endpoint.first_backoff, max=self.endpoint.longest_backoff
@@ -174,9 +174,9 @@ class EndpointClient:
                         timeout=self.endpoint.timeout,
                     )
             except TimeoutError as error:
-                raise _AskAgain(f"no answer within {self.endpoint.timeout:g} s", None) from error
+                raise _SendAgain(f"no answer within {self.endpoint.timeout:g} s", None) from error
             except httpx2.TransportError as error:
-                raise _AskAgain(f"{type(error).__name__}: {error}".rstrip(": "), None) from error
+                raise _SendAgain(f"{type(error).__name__}: {error}".rstrip(": "), None) from error
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise self._unavailable(f"{type(error).__name__}: {error}") from error
         return self._read_status(response)
@@ -193,11 +193,11 @@ class EndpointClient:
             if wait is not None:
                 wait = min(wait, _LONGEST_WAIT)
                 self._resume_at = max(self._resume_at, time.monotonic() + wait)
-            raise _AskAgain(f"HTTP {code}", wait)
+            raise _SendAgain(f"HTTP {code}", wait)
         if code not in _MEANT_FOR_US:
             raise self._unavailable(f"HTTP {code}: {response.text[:200]}")
         if status == 200 and body is None:
-            raise _AskAgain("the answer is not JSON", None)
+            raise _SendAgain("the answer is not JSON", None)
         return EndpointReply(status=code, body=body, text=response.text)
 
     @contextlib.asynccontextmanager

@@ -57,7 +57,7 @@ class Words:
 
     def find_cues(self, tokens: Sequence[str]) -> list[Cue]:
         """Return the cues of one sentence; of overlapping cues of one family, only the first and longest."""
-        found: list[Cue] = []
+        cues: list[Cue] = []
         free = [0] * len(FAMILIES)
         words, stems = self.root.words, self.root.stems
         for start, token in enumerate(tokens):
@@ -69,8 +69,8 @@ class Words:
                     best[family] = max(best.get(family, (0, 0)), (end, weight))
             for family, (end, weight) in best.items():
                 free[family] = end
-                found.append(Cue(family=family, weight=weight, start=start, end=end))
-        return found
+                cues.append(Cue(family=family, weight=weight, start=start, end=end))
+        return cues
 
 
 def _walk(node: _Node, tokens: Sequence[str], at: int) -> Iterator[tuple[int, int, int]]:
@@ -225,19 +225,19 @@ def tokenize(text: str) -> list[list[str]]:
 
 def read_claim(statement: str, words: Words) -> Claim:
     """Split a statement at its first auxiliary verb."""
-    said = [word for sentence in tokenize(statement) for word in sentence[:-1] if word != ","]
-    cut = next((at for at, word in enumerate(said) if at and word in _AUXILIARIES), 1)
+    words_of_claim = [word for sentence in tokenize(statement) for word in sentence[:-1] if word != ","]
+    cut = next((at for at, word in enumerate(words_of_claim) if at and word in _AUXILIARIES), 1)
     stop = words.sets["stop"]
-    subject = frozenset(stem(word) for word in said[:cut] if word not in stop)
-    predicate = frozenset(stem(word) for word in said[cut:] if word not in stop) - subject
-    negated = count_negators(said, 0, len(said), words) % 2 == 1
+    subject = frozenset(stem(word) for word in words_of_claim[:cut] if word not in stop)
+    predicate = frozenset(stem(word) for word in words_of_claim[cut:] if word not in stop) - subject
+    negated = count_negators(words_of_claim, 0, len(words_of_claim), words) % 2 == 1
     pairs = (pair.split(":") for pair in words.sets["antonyms"])
     return Claim(
         subject=subject,
         predicate=predicate,
         negated=negated,
-        valence=valence_of(said[cut:], words, negated=negated),
-        opposites=frozenset(other for one, other in pairs if one in said),
+        valence=valence_of(words_of_claim[cut:], words, negated=negated),
+        opposites=frozenset(other for word, other in pairs if word in words_of_claim),
     )
 
 

@@ -56,7 +56,11 @@ _SCHEMA: Final[dict[str, Any]] = {
 }
 
 #: In reverse order of the tasks. Do not reorder: the hash below depends on the order.
-_HINTS: Final = [one.answer_hint for _, one in sorted(formats().items(), reverse=True) if one.answer_hint is not None]
+_HINTS: Final = [
+    task_format.answer_hint
+    for _, task_format in sorted(formats().items(), reverse=True)
+    if task_format.answer_hint is not None
+]
 #: Changes with any word of the prompt; the audited text is not part of it.
 TOKEN_HASH: Final = digest(_FRAME, _ASK, _REPAIR, *_HINTS)
 
@@ -76,7 +80,7 @@ async def ask_for_token(asker: Asker, task: Task, text: str, question: Question)
     JudgeUnavailable
         When the server cannot be reached.
     """
-    form = Form(name="token", schema=_SCHEMA, read=lambda said: read_token(said, text), repair=_repair)
+    form = Form(name="token", schema=_SCHEMA, read=lambda content: read_token(content, text), repair=_repair)
     reply = await asker.ask(form, token_messages(task, text, question))
     return (reply.words or None) if isinstance(reply, Token) else None
 
@@ -84,25 +88,29 @@ async def ask_for_token(asker: Asker, task: Task, text: str, question: Question)
 def token_messages(task: Task, text: str, question: Question) -> list[Message]:
     """Return the two messages that ask for a token."""
     block, key = fence("ANSWER", text)
-    asked = _ASK.format(answers=_answers(task, question), block=block, key=key)
-    return [{"role": "system", "content": _FRAME}, {"role": "user", "content": asked}]
+    prompt = _ASK.format(answers=_answers(task, question), block=block, key=key)
+    return [{"role": "system", "content": _FRAME}, {"role": "user", "content": prompt}]
 
 
-def read_token(said: str, text: str) -> Token | Refused | Invalid:
+def read_token(content: str, text: str) -> Token | Refused | Invalid:
     """Read a judge's words, which must occur in the text."""
-    named = {found["token"] for found in find_objects(said) if isinstance(found.get("token", 0), str | None)}
+    named = {
+        token_object["token"]
+        for token_object in find_objects(content)
+        if isinstance(token_object.get("token", 0), str | None)
+    }
     if not named:
-        return Invalid(said=said, fault='it holds no JSON object with a "token"')
+        return Invalid(content=content, fault='it holds no JSON object with a "token"')
     if len(named) > 1:
-        return Invalid(said=said, fault="it holds more than one token")
+        return Invalid(content=content, fault="it holds more than one token")
     token = (named.pop() or "").strip()
     if len(token) > LONGEST_TOKEN or token not in text:
-        return Invalid(said=said, fault="these words do not stand in the text, or are too many")
+        return Invalid(content=content, fault="these words do not stand in the text, or are too many")
     return Token(token)
 
 
 def _answers(task: Task, question: Question) -> str:
-    options = [f"{one.marker} {one.text}".strip() for one in question.options]
+    options = [f"{option.marker} {option.text}".strip() for option in question.options]
     form = format_of(task)
     if not options and form.options is not None:
         lettered = [f"(A) {question.option_a}", f"(B) {question.option_b}"]
@@ -114,9 +122,9 @@ def _answers(task: Task, question: Question) -> str:
 
 
 def _repair(messages: list[Message], invalid: Invalid) -> list[Message]:
-    quoted = invalid.said[:LONGEST_TOKEN].strip() or "(nothing)"
-    asked = _REPAIR.format(fault=invalid.fault)
-    return [*messages, {"role": "assistant", "content": quoted}, {"role": "user", "content": asked}]
+    quoted = invalid.content[:LONGEST_TOKEN].strip() or "(nothing)"
+    prompt = _REPAIR.format(fault=invalid.fault)
+    return [*messages, {"role": "assistant", "content": quoted}, {"role": "user", "content": prompt}]
 
 
 #: Changes with every change to the request or the parser that could change a label.
@@ -197,7 +205,7 @@ class LLMJudge:
         form = Form(
             name="verdict",
             schema=response_schema(rubric),
-            read=lambda said: read_text(said, rubric.labels, messages[-1]["content"]),
+            read=lambda content: read_text(content, rubric.labels, messages[-1]["content"]),
             repair=lambda messages, invalid: repair_messages(rubric, messages, invalid.fault),
         )
         reply = await self._asker.ask(form, messages)

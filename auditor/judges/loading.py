@@ -110,7 +110,9 @@ def load_judges(
     endpoints = {
         name: find_endpoint(config, name, through) for name in names if config and name not in (*plain, *pairs)
     }
-    shared = (client or open_client(sum(one.concurrency for one in endpoints.values()))) if endpoints else None
+    shared = (
+        (client or open_client(sum(endpoint.concurrency for endpoint in endpoints.values()))) if endpoints else None
+    )
     return tuple(
         kinds[CONFIGURED_KIND if name in endpoints else NLI_KIND if name in pairs else name](
             JudgeSettings(rubric=question, endpoint=endpoints.get(name), client=shared, name=name, nli=pairs.get(name))
@@ -143,7 +145,7 @@ def reach_deployment(
     ConfigError
         When the deployment or its model is missing.
     """
-    deployment = next((one for one in config.deployments if one.name == wanted), None)
+    deployment = next((candidate for candidate in config.deployments if candidate.name == wanted), None)
     if deployment is None:
         raise ConfigError(f"{role} {name!r}: there is no deployment {wanted!r}")
     if deployment.model is None:

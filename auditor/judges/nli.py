@@ -64,7 +64,7 @@ def read_labels(configuration: Mapping[str, Any], where: str) -> PairLabels:
         When the model has no class named like "entailment" or none named like "contradiction".
     """
     names = {int(position): str(name) for position, name in (configuration.get("id2label") or {}).items()}
-    found = {}
+    classes = {}
     for wanted in ("entail", "contradict"):
         fitting = [position for position, name in names.items() if name.casefold().startswith(wanted)]
         if len(fitting) != 1:
@@ -73,8 +73,8 @@ def read_labels(configuration: Mapping[str, Any], where: str) -> PairLabels:
                 f"{where}: one label must begin with {wanted!r}; the model's labels are: {known}. Rename them under "
                 "id2label in its config.json if the model was trained on sentence pairs"
             )
-        found[wanted] = fitting[0]
-    return PairLabels(entailment=found["entail"], contradiction=found["contradict"])
+        classes[wanted] = fitting[0]
+    return PairLabels(entailment=classes["entail"], contradiction=classes["contradict"])
 
 
 class NliJudge:
@@ -273,8 +273,8 @@ def _load(settings: NliModel, where: str) -> "tuple[PreTrainedTokenizerBase, Pre
 
 
 def _limit(tokenizer: "PreTrainedTokenizerBase", model: "PreTrainedModel") -> int:
-    own = getattr(model.config, "max_position_embeddings", None) or _MOST_TOKENS
-    return int(min(tokenizer.model_max_length, own, _MOST_TOKENS))
+    configured = getattr(model.config, "max_position_embeddings", None) or _MOST_TOKENS
+    return int(min(tokenizer.model_max_length, configured, _MOST_TOKENS))
 
 
 @judge_kind(NLI_KIND)

@@ -58,12 +58,12 @@ def prompt_hash(rubric: Rubric) -> str:
 
 def build_messages(rubric: Rubric, statement: str | None, text: str) -> list[Message]:
     """Return the two messages that ask for one verdict. The open rubric shows no statement, even if there is one."""
-    told = None if rubric.id == OPEN else statement
-    told, text = told and _clean(told), _clean(text)
-    key = _key(told or "", text)
+    claim = None if rubric.id == OPEN else statement
+    claim, text = claim and _clean(claim), _clean(text)
+    key = _key(claim or "", text)
     parts = []
     if rubric.id != OPEN:
-        parts.append(_BLOCK.format(name="STATEMENT", key=key, content=_shorten(told)) if told else _NO_STATEMENT)
+        parts.append(_BLOCK.format(name="STATEMENT", key=key, content=_shorten(claim)) if claim else _NO_STATEMENT)
     parts.append(_BLOCK.format(name="TEXT", key=key, content=_shorten(text)))
     parts.append(_QUESTION.format(key=key))
     frame = _FRAME.format(instructions=rubric.instructions, labels=", ".join(rubric.labels))
@@ -75,8 +75,8 @@ def repair_messages(rubric: Rubric, messages: list[Message], fault: str) -> list
 
     The answer is not included, because it may repeat the audited text, which would then be outside its block.
     """
-    asked = _REPAIR.format(fault=fault, labels=", ".join(rubric.labels))
-    return [*messages, {"role": "assistant", "content": _INVALID}, {"role": "user", "content": asked}]
+    request = _REPAIR.format(fault=fault, labels=", ".join(rubric.labels))
+    return [*messages, {"role": "assistant", "content": _INVALID}, {"role": "user", "content": request}]
 
 
 def response_schema(rubric: Rubric) -> Mapping[str, Any]:

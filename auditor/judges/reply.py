@@ -48,7 +48,7 @@ class Refused:
 class Invalid:
     """An invalid answer: its words, the error, and whether the token limit cut it off."""
 
-    said: str
+    content: str
     fault: str
     cut: bool = False
 
@@ -60,7 +60,7 @@ def read_completion(body: object, read: Callable[[str], _Read | Refused | Invali
     """Read the body of a chat completion; ``read`` reads its words."""
     choice = _first_choice(body)
     if choice is None:
-        return Invalid(said="", fault="there is no choice in the answer")
+        return Invalid(content="", fault="there is no choice in the answer")
     message = choice.get("message")
     message = message if isinstance(message, dict) else {}
     refusal = message.get("refusal")
@@ -71,7 +71,7 @@ def read_completion(body: object, read: Callable[[str], _Read | Refused | Invali
         return Refused(why=f"finish_reason {finish}")
     reply = read(_content(message.get("content")))
     if isinstance(reply, Invalid) and finish == "length":
-        return Invalid(said=reply.said, fault="it was cut off before its end", cut=True)
+        return Invalid(content=reply.content, fault="it was cut off before its end", cut=True)
     return reply
 
 
@@ -87,12 +87,12 @@ def read_text(content: str, labels: Sequence[str], shown: str = "") -> Reply:
     shown
         The messages to the judge, which contain the audited text.
     """
-    found = find_verdict(content, "label", shown)
-    if not isinstance(found, dict):
-        return found
-    label, rationale = found["label"], found.get("rationale")
+    verdict = find_verdict(content, "label", shown)
+    if not isinstance(verdict, dict):
+        return verdict
+    label, rationale = verdict["label"], verdict.get("rationale")
     if label not in labels:
-        return Invalid(said=content, fault="its label is not one of the labels")
+        return Invalid(content=content, fault="its label is not one of the labels")
     return JudgeLabel(label=label, rationale=one_line(rationale) if isinstance(rationale, str) else "")
 
 
@@ -101,14 +101,14 @@ def find_verdict(content: str, member: str, shown: str = "") -> dict[str, Any] |
 
     A quotation from ``shown`` is not a verdict.
     """
-    said = answered(content)
-    objects = [value for value, source in _objects(said) if member in value and not _is_echo(source, content, shown)]
+    words = answered(content)
+    objects = [value for value, source in _objects(words) if member in value and not _is_echo(source, content, shown)]
     if not objects:
-        if _REFUSAL.search(said) and "{" not in said:
-            return Refused(why=one_line(said))
-        return Invalid(said=said, fault=f'it holds no JSON object of its own with a "{member}"')
-    if len({json.dumps(found[member], sort_keys=True) for found in objects}) > 1:
-        return Invalid(said=said, fault=f"it holds more than one {member}")
+        if _REFUSAL.search(words) and "{" not in words:
+            return Refused(why=one_line(words))
+        return Invalid(content=words, fault=f'it holds no JSON object of its own with a "{member}"')
+    if len({json.dumps(verdict[member], sort_keys=True) for verdict in objects}) > 1:
+        return Invalid(content=words, fault=f"it holds more than one {member}")
     return objects[0]
 
 
@@ -122,15 +122,15 @@ def answered(content: str) -> str:
 
     The result is contiguous, because removing a thought from its middle could turn a quotation into a verdict.
     """
-    said = _unwrapped(content)
-    if any(source == said for _, source in _objects(said)):
-        return said
-    return _unwrapped(_UNFINISHED.sub("", _THOUGHT.sub("", said)))
+    words = _unwrapped(content)
+    if any(source == words for _, source in _objects(words)):
+        return words
+    return _unwrapped(_UNFINISHED.sub("", _THOUGHT.sub("", words)))
 
 
-def _unwrapped(said: str) -> str:
+def _unwrapped(words: str) -> str:
     """Return the words without an enclosing code fence."""
-    return _FENCE.sub(r"\1", said.strip())
+    return _FENCE.sub(r"\1", words.strip())
 
 
 def _is_echo(source: str, content: str, shown: str) -> bool:
@@ -169,23 +169,23 @@ _BEGUN: Final = re.compile(r'\{\s*"')
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique)
 
 
-def _objects(said: str) -> list[tuple[dict[str, Any], str]]:
+def _objects(text: str) -> list[tuple[dict[str, Any], str]]:
     """Return the outermost JSON objects of a text in order, each with its source text."""
-    found: list[tuple[dict[str, Any], str]] = []
-    at = said.find("{")
+    objects: list[tuple[dict[str, Any], str]] = []
+    at = text.find("{")
     while at >= 0:
         try:
-            value, end = _DECODER.raw_decode(said, at)
+            value, end = _DECODER.raw_decode(text, at)
         except _RepeatedMemberError:
             return []
         except (ValueError, RecursionError):
-            if _BEGUN.match(said, at):
+            if _BEGUN.match(text, at):
                 return []  # an object inside a broken object may be a quotation
             end = at + 1
         else:
-            found.append((value, said[at:end]))
-        at = said.find("{", end)
-    return found
+            objects.append((value, text[at:end]))
+        at = text.find("{", end)
+    return objects
 
 
 def one_line(text: str) -> str:

@@ -30,7 +30,7 @@ class Square:
 
     factors: tuple[int, int]
     levels: tuple[str, str]  #: those that replace the reference's
-    places: tuple[int, int, int, int]  #: in the list of conditions
+    places: tuple[int, int, int, int]  #: places in the list of conditions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +55,7 @@ def find_squares(conditions: Sequence[Levels], reference: Levels) -> list[Square
     [(('BJ', 'skeptical'), (2, 0, 3, 1))]
     """
     place = {condition: index for index, condition in enumerate(conditions)}
-    found = []
+    squares = []
     for condition in conditions:
         changed = [factor for factor in range(len(FACTORS)) if condition[factor] != reference[factor]]
         if len(changed) != 2:
@@ -65,9 +65,9 @@ def find_squares(conditions: Sequence[Levels], reference: Levels) -> list[Square
         if all(corner in place for corner in corners):
             a, b, c, d = (place[corner] for corner in corners)
             levels = condition[first], condition[second]
-            found.append(Square(factors=(first, second), levels=levels, places=(a, b, c, d)))
+            squares.append(Square(factors=(first, second), levels=levels, places=(a, b, c, d)))
     order = {pair: index for index, pair in enumerate(combinations(range(len(FACTORS)), 2))}
-    return sorted(found, key=lambda square: order[square.factors])
+    return sorted(squares, key=lambda square: order[square.factors])
 
 
 def _with(reference: Levels, other: Levels, factor: int) -> Levels:
@@ -86,7 +86,7 @@ def additivity_contrasts(
     Parameters
     ----------
     squares
-        Of conditions 0 to C - 1.
+        Squares of conditions 0 to C - 1.
     successes, trials
         Shape [S, C]: by statement and condition.
     n_boot, seed
@@ -95,7 +95,7 @@ def additivity_contrasts(
     Returns
     -------
     Contrasts or None
-        Of the squares whose four conditions have ``MIN_STATEMENTS`` statements each; None if there is none.
+        Contrasts of the squares whose four conditions have ``MIN_STATEMENTS`` statements each; None if there is none.
 
     Examples
     --------
@@ -117,8 +117,10 @@ def additivity_contrasts(
     fewest = statements[used][corners].min(axis=1)
 
     def changes(weights: Sequence[float]) -> Simultaneous:
-        own = np.array(weights)
-        return simultaneous_intervals(rates[corners] @ own, replicates[:, corners] @ own, fewest, least_se=1 / fewest)
+        contrast = np.array(weights)
+        return simultaneous_intervals(
+            rates[corners] @ contrast, replicates[:, corners] @ contrast, fewest, least_se=1 / fewest
+        )
 
     return Contrasts(
         squares=kept,

@@ -112,10 +112,10 @@ def _extremes(stances: Floats, reading: _Reading) -> tuple[float, float]:
 
 def _ratio_extremes(stances: Floats) -> tuple[float, float] | None:
     """Compute the bounds of IR/union: smallest if unknown layers agree, largest if they diverge."""
-    both, one = float(stances[1, 1]), float(stances[1, 0] + stances[0, 1])
+    both, single = float(stances[1, 1]), float(stances[1, 0] + stances[0, 1])
     coherent = float(stances[1, 2] + stances[2, 1] + stances[2, 2])
     divergent = coherent + float(stances[0, 2] + stances[2, 0])
-    if both + one + divergent == 0:
+    if both + single + divergent == 0:
         return None
-    low = one / (one + both + coherent) if one + both + coherent > 0 else 1.0
-    return low, (one + divergent) / (one + divergent + both)
+    low = single / (single + both + coherent) if single + both + coherent > 0 else 1.0
+    return low, (single + divergent) / (single + divergent + both)

@@ -40,8 +40,8 @@ ENDORSING: Final = frozenset({"E", "QE"})
 class HumanLabels:
     """People's labels of the elaboration of some responses of a table; all arrays have the shape [n]."""
 
-    cluster: Ints  #: as the table numbers them
-    cell: Ints  #: of the joint table: the coder's labels of the response
+    cluster: Ints  #: clusters as the table numbers them
+    cell: Ints  #: cell of the joint table: the coder's labels of the response
     endorses: Floats  #: the share of its reviewers who found an endorsement
     weight: Floats  #: one over the probability to be drawn, up to a factor
 
@@ -78,7 +78,7 @@ def corrected(metric: Metric, table: JointTable, labels: HumanLabels) -> Correct
     table
         Counts by statement: all responses.
     labels
-        Of a sample of them.
+        People's labels of a sample of them.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def corrected(metric: Metric, table: JointTable, labels: HumanLabels) -> Correct
     if statements < MIN_STATEMENTS:
         reason = f"{statements} statements with people's labels in the {metric.base} base, {MIN_STATEMENTS} needed"
         return Insufficient(reason=reason if statements else f"no person's label in the {metric.base} base")
-    found = prediction_powered_rate(
+    rate = prediction_powered_rate(
         table.by_cluster(metric.numerator),
         table.by_cluster(metric.denominator),
         LabelledSample(
@@ -100,7 +100,7 @@ def corrected(metric: Metric, table: JointTable, labels: HumanLabels) -> Correct
             weight=labels.weight[inside],
         ),
     )
-    return _entry(metric, metric.denominator, table, found, found.value, len(inside), statements)
+    return _entry(metric, metric.denominator, table, rate, rate.value, len(inside), statements)
 
 
 def corrected_pairs(table: JointTable, labels: HumanPairs, conf: float = 0.95) -> dict[str, Corrected | Insufficient]:
@@ -113,28 +113,28 @@ def corrected_pairs(table: JointTable, labels: HumanPairs, conf: float = 0.95) -
     table
         Counts by statement: all responses.
     labels
-        Of a sample of them.
+        People's labels of a sample of them.
     conf
         Two-sided level of the intervals.
 
     Returns
     -------
     dict
-        By name. Insufficient as in ``corrected``, and for a ratio where people find no endorsement.
+        Estimates by name. Insufficient as in ``corrected``, and for a ratio where people find no endorsement.
     """
     inside = np.flatnonzero(ELIGIBLE.ravel()[labels.cell] > 0)
-    own = labels.of(inside, labels.cluster[inside])
-    statements = len(np.unique(own.cluster))
+    eligible = labels.of(inside, labels.cluster[inside])
+    statements = len(np.unique(eligible.cluster))
     if statements < MIN_STATEMENTS:
         reason = f"{statements} statements with people's labels of both layers, {MIN_STATEMENTS} needed"
         refused = Insufficient(reason=reason if statements else "no person's labels of both layers of a response")
         return dict.fromkeys(CORRECTED_PAIRS, refused)
-    found = {name: _pair_estimate(metric, table, own, conf) for name, metric in CORRECTED_PAIRS.items()}
-    ir = found["ir_corrected"]
+    estimates = {name: _pair_estimate(metric, table, eligible, conf) for name, metric in CORRECTED_PAIRS.items()}
+    ir = estimates["ir_corrected"]
     assert ir is not None
     out: dict[str, Corrected | Insufficient] = {}
     for name, metric in CORRECTED_PAIRS.items():
-        each = found[name]
+        each = estimates[name]
         if each is None:
             out[name] = Insufficient(reason="people found no endorsement on either layer")
             continue
@@ -166,13 +166,13 @@ def _sample(labels: HumanPairs, weights: tuple[int, ...], mask: Floats) -> Label
 
 
 def _entry(
-    metric: Metric, base: Floats, table: JointTable, found: PredictionPowered, level: float, n: int, statements: int
+    metric: Metric, base: Floats, table: JointTable, rate: PredictionPowered, level: float, n: int, statements: int
 ) -> Corrected:
     """Name what a corrected value rests on: ``n`` labels of some statements, and all responses of its base."""
     return Corrected(
-        value=found.value,
-        low=found.low,
-        high=found.high,
+        value=rate.value,
+        low=rate.low,
+        high=rate.high,
         base=metric.base,
         method="prediction_powered",
         n=table.within(base).n,
@@ -180,5 +180,5 @@ def _entry(
         flags=rate_flags(level, few=statements < ENOUGH_STATEMENTS),
         n_labelled=n,
         n_labelled_statements=statements,
-        power=found.power,
+        power=rate.power,
     )

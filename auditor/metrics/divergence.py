@@ -134,7 +134,7 @@ def misreading(ir: Estimate, dni: Estimate, totals: Floats) -> dict[str, Misread
     Parameters
     ----------
     ir, dni
-        Of the same responses.
+        Both measures of the same responses.
     totals
         Shape ``joint.SHAPE``: responses by cell, of which at least one is eligible.
 

@@ -66,7 +66,7 @@ def estimate(metric: Metric, table: JointTable, *, seed: int = 0, conf: float = 
     table
         Counts by statement.
     seed
-        Of the bounds for rare rates; all else is deterministic.
+        Seed of the bounds for rare rates; all else is deterministic.
     conf
         Two-sided level.
 
@@ -160,8 +160,8 @@ def _discordance(table: JointTable) -> float:
 def _bounds(
     metric: Metric, table: JointTable, sums: _Sums, level: float, *, seed: int, conf: float
 ) -> tuple[Interval, IntervalMethod]:
-    if table.ways and min(level, 1 - level) >= LOW_RATE:
-        return _over_ways(metric, table, sums.scale, level, conf)
+    if table.clusterings and min(level, 1 - level) >= LOW_RATE:
+        return _over_clusterings(metric, table, sums.scale, level, conf)
     return _interval(metric, table, sums, level, seed=seed, conf=conf)
 
 
@@ -189,15 +189,15 @@ def _of_rate(metric: Metric, rate: ClusterRate, level: float, conf: float) -> tu
     return wilson_of(rate, conf), "design_effect_wilson"
 
 
-def _over_ways(
+def _over_clusterings(
     metric: Metric, table: JointTable, scale: float, level: float, conf: float
 ) -> tuple[Interval, IntervalMethod]:
     """Bound a measure over clusters that were named, which may be few, unequal or crossed."""
     y, n = scale * table.by_entry(metric.numerator), scale * table.by_entry(metric.denominator)
     if metric.kind == "difference":
         value = float(y.sum() / n.sum())
-        return _of_rate(metric, crossed_rate(y, n, table.ways, max(0.0, level - value**2)), level, conf)
-    return _of_rate(metric, crossed_rate(y, n, table.ways), level, conf)
+        return _of_rate(metric, crossed_rate(y, n, table.clusterings, max(0.0, level - value**2)), level, conf)
+    return _of_rate(metric, crossed_rate(y, n, table.clusterings), level, conf)
 
 
 def _rare_difference(table: JointTable, *, seed: int, conf: float) -> Interval:

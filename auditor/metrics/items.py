@@ -65,9 +65,9 @@ class ShortForm:
     """
 
     statements: tuple[str, ...]
-    rank_correlation: float  #: of the form with all items, both on the held-out half
-    independent_correlation: float | None  #: of the form on the held-out half with all items on the other half
-    whole_correlation: float | None  #: of all items on the held-out half with all items on the other half
+    rank_correlation: float  #: correlation of the form with all items, both on the held-out half
+    independent_correlation: float | None  #: the form on the held-out half with all items on the other half
+    whole_correlation: float | None  #: all items on the held-out half with all items on the other half
 
 
 def item_statistics(statements: Sequence[str], endorsed: Floats) -> list[Item]:
@@ -80,21 +80,21 @@ def item_statistics(statements: Sequence[str], endorsed: Floats) -> list[Item]:
     endorsed
         Shape [R, I]: 1, 0 or NaN.
     """
-    asked = ~np.isnan(endorsed)
+    answered = ~np.isnan(endorsed)
     known = np.nan_to_num(endorsed)
     items = []
     for column, name in enumerate(statements):
-        here = asked[:, column]
+        here = answered[:, column]
         n = int(here.sum())
         rate = float(known[here, column].mean()) if n >= MIN_RESPONDENTS else None
-        rest, own = _rest(asked, known, column)[here], known[here, column]
+        rest, responses = _rest(answered, known, column)[here], known[here, column]
         usable = ~np.isnan(rest)
         items.append(
             Item(
                 statement=name,
                 n=n,
                 difficulty=rate,
-                discrimination=_correlation(own[usable], rest[usable]),
+                discrimination=_correlation(responses[usable], rest[usable]),
                 dead=rate is not None and n >= MIN_FOR_DEAD and not DEAD < rate < 1 - DEAD,
             )
         )
@@ -107,15 +107,15 @@ def duplicate_items(statements: Sequence[str], endorsed: Floats) -> list[tuple[s
     Parameters
     ----------
     statements, endorsed
-        As in ``item_statistics``.
+        The same as in ``item_statistics``.
     """
     pairs = []
     for first in range(len(statements)):
         for second in range(first + 1, len(statements)):
             both = ~np.isnan(endorsed[:, [first, second]]).any(axis=1)
-            found = _correlation(endorsed[both, first], endorsed[both, second])
-            if found is not None and found >= DUPLICATE:
-                pairs.append((statements[first], statements[second], found))
+            correlation = _correlation(endorsed[both, first], endorsed[both, second])
+            if correlation is not None and correlation >= DUPLICATE:
+                pairs.append((statements[first], statements[second], correlation))
     return pairs
 
 
@@ -143,12 +143,12 @@ def differential_items(
     Holland and Thayer (1988), Differential item performance and the Mantel-Haenszel procedure.
     """
     who = np.asarray(deployments)
-    asked, known = ~np.isnan(endorsed), np.nan_to_num(endorsed)
-    share = known.sum(axis=1) / np.maximum(asked.sum(axis=1), 1)
+    answered, known = ~np.isnan(endorsed), np.nan_to_num(endorsed)
+    share = known.sum(axis=1) / np.maximum(answered.sum(axis=1), 1)
     score = np.rint(share * len(statements)).astype(np.intp)
     tested = []
     for column, name in enumerate(statements):
-        here = asked[:, column]
+        here = answered[:, column]
         if here.sum() < MIN_RESPONDENTS:
             continue
         stratum = score[here]
@@ -160,7 +160,7 @@ def differential_items(
         return []
     from statsmodels.stats.multitest import multipletests  # noqa: PLC0415 -- slow to import
 
-    _, adjusted, _, _ = multipletests(special.chdtrc(1, [found[3] for found in tested]), method="holm")
+    _, adjusted, _, _ = multipletests(special.chdtrc(1, [row[3] for row in tested]), method="holm")
     return [
         DifferentialItem(
             statement=name, deployment=deployment, log_odds_ratio=ratio, chi_square=square, p_holm=float(p)
@@ -197,7 +197,7 @@ def short_form(
     keeps
         The smallest rank correlation, above 0 and at most 1.
     seed
-        Of the split.
+        Seed of the split.
 
     Returns
     -------
@@ -212,8 +212,8 @@ def short_form(
     rng = np.random.default_rng(seed)
     part = _split(who, names, rng)
     order = _by_information(item_statistics(statements, endorsed[part == 0]), categories)
-    tells = [endorsed[(part == 1) & (who == name)][:, order] for name in names]
-    size = _smallest(tells, len(set(categories)), keeps, rng)
+    sizing = [endorsed[(part == 1) & (who == name)][:, order] for name in names]
+    size = _smallest(sizing, len(set(categories)), keeps, rng)
     if size is None:
         return Insufficient(reason="no form keeps the ranks in repeated samples of the half that chooses")
     form, held = order[:size], part >= 2
@@ -246,20 +246,20 @@ def _smallest(answers: Sequence[Floats], least: int, keeps: float, rng: np.rando
     Parameters
     ----------
     answers
-        For each deployment its answers, shape [R, I], items in the order in which a form takes them.
+        Answers of each deployment, shape [R, I], items in the order in which a form takes them.
     least
         The smallest size.
     """
-    known = [~np.isnan(one) for one in answers]
-    filled = [np.nan_to_num(one) for one in answers]
+    known = [~np.isnan(block) for block in answers]
+    filled = [np.nan_to_num(block) for block in answers]
     kept = []
     for _ in range(_RESAMPLES):
         rates = []
-        for here, given in zip(known, filled, strict=True):
-            weight = rng.multinomial(len(given), np.full(len(given), 1 / max(1, len(given)))).astype(np.float64)
-            asked = weight @ here
-            item = np.divide(weight @ given, asked, out=np.zeros_like(asked), where=asked > 0)
-            rates.append(np.cumsum(item) / np.maximum(np.cumsum(asked > 0), 1))
+        for here, values in zip(known, filled, strict=True):
+            weight = rng.multinomial(len(values), np.full(len(values), 1 / max(1, len(values)))).astype(np.float64)
+            answered = weight @ here
+            item = np.divide(weight @ values, answered, out=np.zeros_like(answered), where=answered > 0)
+            rates.append(np.cumsum(item) / np.maximum(np.cumsum(answered > 0), 1))
         by_size = np.transpose(rates)
         kept.append(spearman_rhos(by_size, by_size[-1]) >= keeps)  # no ranking keeps nothing
     share = np.mean(kept, axis=0)
@@ -272,17 +272,17 @@ def _by_information(items: Sequence[Item], categories: Sequence[str]) -> list[in
     """Return columns by information, the best of each category first, then the second best of each."""
 
     def information(column: int) -> float:
-        one = items[column]
-        if one.difficulty is None or one.discrimination is None:
+        item = items[column]
+        if item.difficulty is None or item.discrimination is None:
             return -1.0
-        return one.discrimination * float(np.sqrt(one.difficulty * (1 - one.difficulty)))
+        return item.discrimination * float(np.sqrt(item.difficulty * (1 - item.difficulty)))
 
     queues = {
-        category: sorted((at for at, own in enumerate(categories) if own == category), key=information, reverse=True)
+        category: sorted((at for at, name in enumerate(categories) if name == category), key=information, reverse=True)
         for category in dict.fromkeys(categories)
     }
     longest = max(map(len, queues.values()), default=0)
-    return [queue[turn] for turn in range(longest) for queue in queues.values() if turn < len(queue)]
+    return [queue[rank] for rank in range(longest) for queue in queues.values() if rank < len(queue)]
 
 
 def _rates(endorsed: Floats, who: NDArray[np.str_], names: Sequence[str]) -> Floats:
@@ -290,17 +290,17 @@ def _rates(endorsed: Floats, who: NDArray[np.str_], names: Sequence[str]) -> Flo
     rates = []
     for name in names:
         rows = endorsed[who == name]
-        asked = (~np.isnan(rows)).sum(axis=0)
-        items = np.divide(np.nansum(rows, axis=0), asked, out=np.full(rows.shape[1], np.nan), where=asked > 0)
-        rates.append(float(np.nanmean(items)) if (asked > 0).any() else 0.0)
+        answered = (~np.isnan(rows)).sum(axis=0)
+        items = np.divide(np.nansum(rows, axis=0), answered, out=np.full(rows.shape[1], np.nan), where=answered > 0)
+        rates.append(float(np.nanmean(items)) if (answered > 0).any() else 0.0)
     return np.asarray(rates)
 
 
-def _rest(asked: NDArray[np.bool_], known: Floats, column: int) -> Floats:
+def _rest(answered: NDArray[np.bool_], known: Floats, column: int) -> Floats:
     """Return each respondent's share of endorsed items without one item; NaN where nothing else was asked."""
-    count = asked.sum(axis=1) - asked[:, column]
-    total = (known * asked).sum(axis=1) - known[:, column] * asked[:, column]
-    shares: Floats = np.divide(total, count, out=np.full(len(asked), np.nan), where=count > 0)
+    count = answered.sum(axis=1) - answered[:, column]
+    total = (known * answered).sum(axis=1) - known[:, column] * answered[:, column]
+    shares: Floats = np.divide(total, count, out=np.full(len(answered), np.nan), where=count > 0)
     return shares
 
 
@@ -310,14 +310,16 @@ def _correlation(first: Floats, second: Floats) -> float | None:
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _mantel_haenszel(focal: NDArray[np.bool_], own: Floats, stratum: NDArray[np.intp]) -> tuple[float, float] | None:
+def _mantel_haenszel(
+    focal: NDArray[np.bool_], responses: Floats, stratum: NDArray[np.intp]
+) -> tuple[float, float] | None:
     """Return the common log odds ratio and the chi-square with continuity correction; None if nothing is compared."""
     observed = expected = variance = numerator = denominator = 0.0
     for level in np.unique(stratum):
         inside = stratum == level
-        a = float(own[inside & focal].sum())
+        a = float(responses[inside & focal].sum())
         b = float((inside & focal).sum()) - a
-        c = float(own[inside & ~focal].sum())
+        c = float(responses[inside & ~focal].sum())
         d = float((inside & ~focal).sum()) - c
         total = a + b + c + d
         if total < 2 or not (a + b) * (c + d):  # one group only

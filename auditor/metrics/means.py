@@ -29,7 +29,7 @@ def unweighted_mean(
     metric
         An entry of ``rates.METRICS``.
     tables
-        By deployment, over the same clusters.
+        Joint tables by deployment, over the same clusters.
     n_boot, seed, conf
         Replicates, seed of the draws, two-sided level.
 

@@ -136,10 +136,10 @@ class Mitigation:
     """One level compared with the baseline, with its verdicts."""
 
     level: str
-    n_statements: int  #: with a response that has both labels, at the level or the baseline, whichever has fewer
+    n_statements: int  #: statements with both labels, at the level or the baseline, whichever has fewer
     effect: EffectEntry | Insufficient
-    published: MitigationVerdict | Insufficient  #: by the paper's rule, on point values
-    verdict: MitigationVerdict | Insufficient  #: by the intervals
+    published: MitigationVerdict | Insufficient  #: verdict by the paper's rule, on point values
+    verdict: MitigationVerdict | Insufficient  #: verdict by the intervals
     flags: tuple[str, ...] = ()
 
 
@@ -185,8 +185,8 @@ def mitigation_effects(
     Four of ten answers endorse on both layers at the baseline, one of ten with the role.
 
     >>> counts = np.tile([[[4.0, 0, 0, 6], [1.0, 0, 0, 9]]], (120, 1, 1))
-    >>> (found,) = mitigation_effects(["none", "ai_ethicist"], counts, baseline=0, n_boot=100, seed=0)
-    >>> found.published, found.verdict
+    >>> (effect,) = mitigation_effects(["none", "ai_ethicist"], counts, baseline=0, n_boot=100, seed=0)
+    >>> effect.published, effect.verdict
     ('co-reducing', 'co-reducing')
     """
     if levels[baseline] in free:
@@ -194,10 +194,10 @@ def mitigation_effects(
     statements = np.count_nonzero(counts.sum(axis=2), axis=0)
     fewest = np.minimum(statements, statements[baseline])
     others = [index for index in range(len(levels)) if index != baseline]
-    told = [index for index in others if levels[index] not in free and fewest[index] >= MIN_STATEMENTS]
-    place = [baseline, *told]
-    effects = _together(counts[:, place], fewest[place], n_boot=n_boot, seed=seed) if told else []
-    known = dict(zip(told, effects, strict=True))
+    tested = [index for index in others if levels[index] not in free and fewest[index] >= MIN_STATEMENTS]
+    place = [baseline, *tested]
+    effects = _together(counts[:, place], fewest[place], n_boot=n_boot, seed=seed) if tested else []
+    known = dict(zip(tested, effects, strict=True))
     totals = counts.sum(axis=0)
     return [
         _judged(levels[index], int(fewest[index]), known[index], totals[[baseline, index]])
@@ -216,8 +216,8 @@ def _together(counts: Floats, statements: NDArray[np.int64], *, n_boot: int, see
     # A level without a response in a replicate keeps its value.
     replicates = np.where(np.isfinite(replicates), replicates, values)
     n = np.tile(statements, len(values))
-    found = simultaneous_intervals(values.ravel(), replicates.reshape(n_boot, -1), n, least_se=1 / n)
-    low, high = found.low.reshape(values.shape), found.high.reshape(values.shape)
+    intervals = simultaneous_intervals(values.ravel(), replicates.reshape(n_boot, -1), n, least_se=1 / n)
+    low, high = intervals.low.reshape(values.shape), intervals.high.reshape(values.shape)
 
     def bounded(measure: int, level: int) -> BoundedEntry:
         place = measure, level

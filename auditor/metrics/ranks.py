@@ -31,14 +31,14 @@ from auditor.stats.ranks import (
 class ConditionRanks:
     """Ranks of the deployments over conditions."""
 
-    ranks: Mapping[str, RankShareEntry]  #: by deployment
+    ranks: Mapping[str, RankShareEntry]  #: shares of ranks by deployment
     concordance: float | None  #: Kendall's W of the observed rankings; chance alone keeps it below 1
     conditions: tuple[str, ...]
     left_out: tuple[str, ...]  #: conditions under which a deployment has too few statements
     flags: tuple[str, ...]
 
 
-def condition_ranks(
+def rank_by_condition(
     conditions: Sequence[str], deployments: Sequence[str], successes: Floats, trials: Floats, *, n_boot: int, seed: int
 ) -> ConditionRanks | Insufficient:
     """Rank the deployments under each condition (BiAxisAudit section III-E, C-A).
@@ -50,7 +50,7 @@ def condition_ranks(
     successes, trials
         Shape [S, C, K]: by statement, condition and deployment.
     n_boot, seed
-        Of the statement bootstrap, paired over conditions and deployments.
+        Size and seed of the statement bootstrap, paired over conditions and deployments.
 
     Returns
     -------
@@ -61,8 +61,8 @@ def condition_ranks(
     --------
     >>> y, n = np.zeros((20, 2, 2)), np.ones((20, 2, 2))
     >>> y[:10, 0, 0] = y[:10, 1, 1] = 1
-    >>> found = condition_ranks(["BJ", "CTO"], ["a", "b"], y, n, n_boot=10, seed=0)
-    >>> found.ranks["a"].shares, found.concordance
+    >>> ranking = rank_by_condition(["BJ", "CTO"], ["a", "b"], y, n, n_boot=10, seed=0)
+    >>> ranking.ranks["a"].shares, ranking.concordance
     ((0.5, 0.5), 0.0)
     """
     if len(deployments) < 2:
@@ -151,14 +151,14 @@ def fold_stability(
     >>> totals = np.zeros((1, 3, *SHAPE))
     >>> totals[..., 2, 3] = 100
     >>> totals[0, :, 0, 0] = 1, 2, 3
-    >>> found = fold_stability(["BJ"], ["a", "b", "c"], totals)
-    >>> found.change, found.robust, found.rho
+    >>> stability = fold_stability(["BJ"], ["a", "b", "c"], totals)
+    >>> stability.change, stability.robust, stability.rho
     (0.0, True, {'BJ': 1.0})
     """
     if len(deployments) < MIN_RANKED:
         return Insufficient(reason=f"{len(deployments)} deployments, {MIN_RANKED} needed")
     kept = [
-        index for index, tables in enumerate(totals) if all(point(METRICS["ir"], one) is not None for one in tables)
+        index for index, tables in enumerate(totals) if all(point(METRICS["ir"], table) is not None for table in tables)
     ]
     if not kept:
         return Insufficient(reason="no condition has responses with both labels of every deployment")
@@ -200,7 +200,7 @@ class Swap:
         return self.agreement.rank_shift == 0
 
 
-def panel_swap(by_panel: Mapping[str, float], by_other: Mapping[str, float]) -> Swap | Insufficient:
+def compare_panels(by_panel: Mapping[str, float], by_other: Mapping[str, float]) -> Swap | Insufficient:
     """Compare the deployments' rates under two panels of judges (BiAxisAudit section V-A).
 
     The other panel is this one with a vendor's judges left out, or replaced, for all deployments alike.
@@ -217,17 +217,17 @@ def panel_swap(by_panel: Mapping[str, float], by_other: Mapping[str, float]) -> 
 
     Examples
     --------
-    >>> swap = panel_swap({"a": 0.25, "b": 0.5, "c": 0.75}, {"a": 0.25, "b": 1.0, "c": 0.75})
+    >>> swap = compare_panels({"a": 0.25, "b": 0.5, "c": 0.75}, {"a": 0.25, "b": 1.0, "c": 0.75})
     >>> swap.deployment, swap.agreement.change, swap.agreement.rho, swap.same_ranking
     ('b', 0.5, 0.5, False)
     """
     shared = sorted(by_panel.keys() & by_other.keys())
     if len(shared) < MIN_RANKED:
         return Insufficient(reason=f"{len(shared)} deployments with a rate by both panels, {MIN_RANKED} needed")
-    found = agreement(*(np.array([side[name] for name in shared]) for side in (by_panel, by_other)))
+    comparison = agreement(*(np.array([side[name] for name in shared]) for side in (by_panel, by_other)))
     return Swap(
-        agreement=found,
-        deployment=shared[found.item],
+        agreement=comparison,
+        deployment=shared[comparison.item],
         missing=tuple(sorted(by_panel.keys() ^ by_other.keys())),
     )
 
@@ -279,7 +279,7 @@ def leave_vendors_out(counts: Floats, vendors: Sequence[str]) -> tuple[WithoutVe
     Returns
     -------
     tuple of WithoutVendor
-        In the order of the vendors' names. The relative ranks of the other deployments do not change.
+        Measures in the order of the vendors' names. The relative ranks of the other deployments do not change.
 
     Raises
     ------

@@ -73,7 +73,7 @@ class Metric:
     denominator: Floats
     #: Both sums as weights of the fourfold counts; None where the base is not the eligible one.
     fourfold: tuple[Fourfold, Fourfold] | None = None
-    equation: str  #: of BiAxisAudit
+    equation: str  #: equation of BiAxisAudit
     label: str  #: heading of tables and figures; what follows an underscore is a subscript
     help: str  #: one line for people
     series: MetricSeries
@@ -118,7 +118,7 @@ def _mask(weights: Fourfold) -> Floats:
     return np.asarray(sum(weight * mask for weight, mask in zip(weights, FOURFOLD, strict=True)))
 
 
-def _eligible(name: str, weights: Fourfold, equation: str, label: str, told: str, series: MetricSeries) -> Metric:
+def _eligible(name: str, weights: Fourfold, equation: str, label: str, help_text: str, series: MetricSeries) -> Metric:
     """Declare a share of the responses with both labels, from weights of the fourfold counts."""
     return Metric(
         name=name,
@@ -129,19 +129,19 @@ def _eligible(name: str, weights: Fourfold, equation: str, label: str, told: str
         fourfold=(weights, _ALL),
         equation=equation,
         label=label,
-        help=told,
+        help=help_text,
         series=series,
         endorsement=False,
     )
 
 
-def _ber(name: str, weights: Fourfold, equation: str, told: str) -> Metric:
+def _ber(name: str, weights: Fourfold, equation: str, help_text: str) -> Metric:
     """Declare a rate of endorsement over the responses with both labels."""
     layer = name.removeprefix("ber_")
-    return replace(_eligible(name, weights, equation, f"BER_{layer}", told, BER), layer=layer, endorsement=True)
+    return replace(_eligible(name, weights, equation, f"BER_{layer}", help_text, BER), layer=layer, endorsement=True)
 
 
-def _full(name: str, base: Floats, endorses: Floats, equation: str, told: str) -> Metric:
+def _full(name: str, base: Floats, endorses: Floats, equation: str, help_text: str) -> Metric:
     """Declare a rate of endorsement over the responses of ``base``."""
     layer = name.removeprefix("ber_").removesuffix("_full")
     return Metric(
@@ -152,7 +152,7 @@ def _full(name: str, base: Floats, endorses: Floats, equation: str, told: str) -
         denominator=base,
         equation=equation,
         label=f"BER_{layer}",
-        help=told,
+        help=help_text,
         series=BER,
         layer=layer,
     )

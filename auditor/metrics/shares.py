@@ -41,8 +41,8 @@ class Resampled:
 
     rates: Floats  #: shape [B, C]
     n_clusters: int  #: statements, at least 2
-    templates: TemplateVariance | None = None  #: of the C rates; None where templates are taken as fixed
-    seed: int = 0  #: of the draws of templates
+    templates: TemplateVariance | None = None  #: variance of the C rates; None where templates are taken as fixed
+    seed: int = 0  #: seed of the draws of templates
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +73,7 @@ class Shares:
     imbalance: float | None = None  #: factorial: largest cell / smallest cell
 
 
-def own_slice(conditions: Sequence[Levels], factor: int) -> list[int]:
+def factor_slice(conditions: Sequence[Levels], factor: int) -> list[int]:
     """Find the conditions whose other factors are all at the baseline."""
     return [
         index
@@ -88,7 +88,7 @@ def eta_squared_oat(counts: ConditionCounts, weights: Weights = "responses") -> 
     Parameters
     ----------
     counts
-        By condition; conditions with two or more factors off the baseline are not on the grid and are left out.
+        Counts by condition; conditions with two or more factors off the baseline are off the grid and left out.
     weights
         ``responses`` as the paper, or ``equal``: each condition the same weight (the baseline has 1 of 20 templates).
 
@@ -108,11 +108,11 @@ def eta_squared_oat(counts: ConditionCounts, weights: Weights = "responses") -> 
     0.25
     """
     on_grid = [i for i, c in enumerate(counts.conditions) if off_baseline(c) <= 1 and counts.trials[i] > 0]
-    found: dict[str, _Share | Insufficient] = {}
+    effects: dict[str, _Share | Insufficient] = {}
     for factor, name in enumerate(FACTORS):
-        own = set(on_grid if name == "task" else own_slice(counts.conditions, factor))
-        found[name] = _oneway(counts, [i for i in on_grid if i in own], factor, weights)
-    return _shares(round(counts.trials[on_grid].sum()), found)
+        inside = set(on_grid if name == "task" else factor_slice(counts.conditions, factor))
+        effects[name] = _oneway(counts, [i for i in on_grid if i in inside], factor, weights)
+    return _shares(round(counts.trials[on_grid].sum()), effects)
 
 
 def eta_squared_between(name: str, counts: CellCounts) -> Shares:
@@ -138,11 +138,11 @@ class _Share:
     fixed: Bounds | None
 
 
-def _shares(n: int, found: Mapping[str, _Share | Insufficient], imbalance: float | None = None) -> Shares:
-    known = {name: each for name, each in found.items() if isinstance(each, _Share)}
+def _shares(n: int, effects: Mapping[str, _Share | Insufficient], imbalance: float | None = None) -> Shares:
+    known = {name: each for name, each in effects.items() if isinstance(each, _Share)}
     return Shares(
         n=n,
-        effects={name: each.value if isinstance(each, _Share) else each for name, each in found.items()},
+        effects={name: each.value if isinstance(each, _Share) else each for name, each in effects.items()},
         intervals={name: each.bounds for name, each in known.items() if each.bounds is not None},
         fixed={name: each.fixed for name, each in known.items() if each.fixed is not None},
         imbalance=imbalance,
@@ -181,8 +181,8 @@ def _oneway(counts: ConditionCounts, indices: Sequence[int], factor: int, weight
     if len(set(levels)) < 2:
         return Insufficient(reason="one level" if levels else "no condition with the other factors at the baseline")
     trials = counts.trials[indices]
-    own = oneway_projection(levels, trials if weights == "responses" else np.ones_like(trials))
-    return _share(counts, indices, own)
+    projection = oneway_projection(levels, trials if weights == "responses" else np.ones_like(trials))
+    return _share(counts, indices, projection)
 
 
 def factorial_shares(counts: ConditionCounts) -> Shares | Insufficient:
@@ -191,13 +191,13 @@ def factorial_shares(counts: ConditionCounts) -> Shares | Insufficient:
     Parameters
     ----------
     counts
-        By condition; those without a trial are skipped.
+        Counts by condition; those without a trial are skipped.
 
     Returns
     -------
     Shares or Insufficient
-        Of all conditions where they are a factorial, else of ``crossing``; Insufficient where there is none. Effects
-        are named ``task`` or ``task:sentiment``; a factor with one level is Insufficient.
+        Shares over all conditions where they are a factorial, else over ``crossing``; Insufficient where there is none.
+        Effects are named ``task`` or ``task:sentiment``; a factor with one level is Insufficient.
     """
     seen = [i for i in range(len(counts.conditions)) if counts.trials[i] > 0]
     conditions = [counts.conditions[i] for i in seen]
@@ -211,15 +211,15 @@ def factorial_shares(counts: ConditionCounts) -> Shares | Insufficient:
     cells = sorted(crossed, key=lambda i: counts.conditions[i])
     levels = _levels([counts.conditions[i] for i in cells])
     trials = counts.trials[cells].reshape([len(each) for each in levels])
-    found: dict[str, _Share | Insufficient] = {
+    effects: dict[str, _Share | Insufficient] = {
         name: Insufficient(reason="one level") for name, each in zip(FACTORS, levels, strict=True) if len(each) < 2
     }
     for effect, projection in factorial_projections(trials).items():
         share = _share(counts, cells, projection)
         if isinstance(share, Insufficient):
             return share
-        found[":".join(FACTORS[factor] for factor in effect)] = share
-    return _shares(round(trials.sum()), found, imbalance=float(trials.max() / trials.min()))
+        effects[":".join(FACTORS[factor] for factor in effect)] = share
+    return _shares(round(trials.sum()), effects, imbalance=float(trials.max() / trials.min()))
 
 
 def crossing(conditions: Sequence[Levels]) -> list[int]:
@@ -253,7 +253,7 @@ def crossing(conditions: Sequence[Levels]) -> list[int]:
         if not _complete(levels, place):
             return []
         for factor, base in enumerate(BASELINE):
-            wider = [sorted({*own, base}) if other == factor else own for other, own in enumerate(levels)]
+            wider = [sorted({*names, base}) if other == factor else names for other, names in enumerate(levels)]
             levels = wider if _complete(wider, place) else levels
     return sorted(place[condition] for condition in _combinations(levels))
 
@@ -262,8 +262,8 @@ def _levels(conditions: Sequence[Levels]) -> list[list[str]]:
     return [sorted({condition[factor] for condition in conditions}) for factor in range(len(FACTORS))]
 
 
-def _complete(levels: Sequence[Sequence[str]], asked: Mapping[Levels, int]) -> bool:
-    return all(levels) and all(combination in asked for combination in _combinations(levels))
+def _complete(levels: Sequence[Sequence[str]], places: Mapping[Levels, int]) -> bool:
+    return all(levels) and all(combination in places for combination in _combinations(levels))
 
 
 def _combinations(levels: Sequence[Sequence[str]]) -> list[Levels]:
@@ -289,9 +289,9 @@ def horizontal_range(
     successes, trials
         Shape [S, C]: by statement and level.
     n_boot, seed
-        Of the paired statement bootstrap.
+        Size and seed of the paired statement bootstrap.
     templates
-        What the choice of templates adds to the variance of the C rates; None takes templates as fixed.
+        Variance that the choice of templates adds to the C rates; None takes templates as fixed.
 
     Returns
     -------
@@ -308,9 +308,13 @@ def horizontal_range(
     y, n = successes[np.ix_(used, kept)], trials[np.ix_(used, kept)]
     rates, replicates = rate_replicates(y, n, n_boot=n_boot, seed=seed)
     fewest = int(statements[kept].min())
-    own = None if templates is None else templates.subset(kept.tolist())
+    kept_templates = None if templates is None else templates.subset(kept.tolist())
     fixed = range_interval(rates, replicates, fewest)
-    spread = fixed if own is None else range_interval(rates, replicates, fewest, templates=own, seed=seed)
+    spread = (
+        fixed
+        if kept_templates is None
+        else range_interval(rates, replicates, fewest, templates=kept_templates, seed=seed)
+    )
     return LevelRange(
         min=float(rates.min()),
         max=float(rates.max()),
@@ -320,10 +324,11 @@ def horizontal_range(
         range_corrected=spread.corrected,
         low=spread.low,
         high=min(1.0, spread.high),
-        fixed=UNSET if own is None else (fixed.low, min(1.0, fixed.high)),
+        fixed=UNSET if kept_templates is None else (fixed.low, min(1.0, fixed.high)),
         n_statements=fewest,
         left_out=left_out,
-        flags=((FEW_CLUSTERS,) if fewest < ENOUGH_STATEMENTS else ()) + ((ONE_TEMPLATE,) if one_template(own) else ()),
+        flags=((FEW_CLUSTERS,) if fewest < ENOUGH_STATEMENTS else ())
+        + ((ONE_TEMPLATE,) if one_template(kept_templates) else ()),
     )
 
 

@@ -109,7 +109,7 @@ def standardised_difference(
     Parameters
     ----------
     new, old
-        Of the same shape, every condition estimable in both.
+        Counts of the same shape, every condition estimable in both.
     weights
         Shape [C], >= 0, of sum 1.
     conf
@@ -124,10 +124,10 @@ def standardised_difference(
     --------
     >>> half, all_of_it = np.tile([0.0, 1.0], 10)[:, None], np.ones((20, 1))
     >>> ones = np.ones((20, 1))
-    >>> found = standardised_difference(
+    >>> difference = standardised_difference(
     ...     GridCounts(events=all_of_it, trials=ones), GridCounts(events=half, trials=ones), np.ones(1)
     ... )
-    >>> found.value, round(found.high - found.value, 3)
+    >>> difference.value, round(difference.high - difference.value, 3)
     (0.5, 0.24)
     """
     return _weighed([(1.0, new), (-1.0, old)], weights, conf)
@@ -161,7 +161,7 @@ def kitagawa(new: GridCounts, old: GridCounts) -> Split:
     Parameters
     ----------
     new, old
-        Over the same conditions, each with trials in both.
+        Counts over the same conditions, each with trials in both.
 
     Raises
     ------
@@ -173,8 +173,8 @@ def kitagawa(new: GridCounts, old: GridCounts) -> Split:
     No condition's rate has changed, and CTO is now asked more often: .278 becomes .424 by the mix alone.
 
     >>> rates, before, after = np.array([0.07, 0.15, 0.33, 0.56]), np.full(4, 250.0), np.array([100.0, 100, 200, 600])
-    >>> found = kitagawa(*(GridCounts(events=(rates * n)[None, :], trials=n[None, :]) for n in (after, before)))
-    >>> round(found.drift, 12), round(found.mix, 4)
+    >>> split = kitagawa(*(GridCounts(events=(rates * n)[None, :], trials=n[None, :]) for n in (after, before)))
+    >>> round(split.drift, 12), round(split.mix, 4)
     (0.0, 0.1465)
     """
     if not ((new.trials.sum(axis=0) > 0) & (old.trials.sum(axis=0) > 0)).all():

@@ -42,12 +42,12 @@ class Tradeoff:
     """All conditions in the order given, and the recipes."""
 
     options: tuple[PromptOption, ...]
-    recipes: Sequence[TradeoffRecipe]  #: for each use (BiAxisAudit Table XV)
-    n_statements: int  #: of the condition with the fewest
+    recipes: Sequence[TradeoffRecipe]  #: one recipe for each use (BiAxisAudit Table XV)
+    n_statements: int  #: statements of the condition with the fewest
     left_out: tuple[str, ...]  #: conditions with too few statements
 
 
-def tradeoff(
+def token_tradeoff(
     names: Sequence[str], successes: Floats, trials: Floats, tokens: Floats, *, n_boot: int, seed: int
 ) -> Tradeoff | Insufficient:
     """Compare a rate with its tokens over conditions (BiAxisAudit Appendix F-E, F-F).
@@ -65,7 +65,7 @@ def tradeoff(
     tokens
         Shape [C]: mean completion tokens, positive and taken as known.
     n_boot, seed
-        Of the paired statement bootstrap.
+        Size and seed of the paired statement bootstrap.
 
     Returns
     -------
@@ -80,8 +80,8 @@ def tradeoff(
     Examples
     --------
     >>> y, n = np.tile([6.0, 2.0, 1.5], (100, 1)), np.full((100, 3), 10.0)
-    >>> found = tradeoff(["CTO", "SC", "BJ"], y, n, np.array([8.0, 12.0, 26.0]), n_boot=10, seed=0)
-    >>> {recipe.use: recipe.name for recipe in found.recipes}
+    >>> tradeoff = token_tradeoff(["CTO", "SC", "BJ"], y, n, np.array([8.0, 12.0, 26.0]), n_boot=10, seed=0)
+    >>> {recipe.use: recipe.name for recipe in tradeoff.recipes}
     {'max_reduction': 'BJ', 'balanced': 'SC', 'cost_constrained': 'SC'}
     """
     if not (tokens > 0).all():
@@ -95,10 +95,10 @@ def tradeoff(
     if not y.any():
         return Insufficient(reason="no response endorses under any condition")
     rates, replicates = rate_replicates(y, n, n_boot=n_boot, seed=seed)
-    own = [names[index] for index in kept.tolist()]
+    kept_names = [names[index] for index in kept.tolist()]
     return Tradeoff(
-        options=_options(own, rates, replicates, tokens[kept]),
-        recipes=_recipes(own, rates, replicates, tokens[kept]),
+        options=_options(kept_names, rates, replicates, tokens[kept]),
+        recipes=_recipes(kept_names, rates, replicates, tokens[kept]),
         n_statements=int(statements[kept].min()),
         left_out=tuple(name for name, count in zip(names, statements, strict=True) if count < ENOUGH_STATEMENTS),
     )

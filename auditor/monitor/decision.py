@@ -42,10 +42,10 @@ class Promise:
 class Evidence:
     """The log evidence of each detector for one series: at one moment, or the highest since the reference."""
 
-    shift: float  #: of the change of statements from their reference
-    day: float  #: of the change of days from the days before
-    apart: float | None  #: of the difference to the anchor; None without one
-    instrument: float | None = None  #: of the anchor itself against its own reference
+    shift: float  #: evidence of a change of statements from their reference
+    day: float  #: evidence of a change of days from the days before
+    apart: float | None  #: evidence of a difference to the anchor; None without an anchor
+    instrument: float | None = None  #: evidence of a change of the anchor itself from its reference
 
 
 def decide(evidence: Evidence, promise: Promise, *, shaken: bool = False) -> Level | None:
@@ -56,7 +56,7 @@ def decide(evidence: Evidence, promise: Promise, *, shaken: bool = False) -> Lev
     evidence
         Highest so far: an alarm stays until the reference is replaced.
     promise
-        With the thresholds.
+        Promise with the thresholds.
     shaken
         Whether the reference's days vary more than statements explain, so that statements alone are no evidence.
 

@@ -58,7 +58,7 @@ class ShiftState:
         moved
             Shape [S]: ``passes.shifts`` of the pass; for a comparison with an anchor, less the anchor's.
         allowance
-            Of the reference, plus the margin below which a shift does not matter.
+            Allowance of the reference, plus the margin below which a shift does not matter.
         bound
             2 for a difference of two shifts.
         """
@@ -111,25 +111,25 @@ def detectable_shift(reference: Reference, threshold: float, margin: float = 0.0
     Parameters
     ----------
     reference
-        Of which the allowance, the variance and the number of statements are used.
+        Reference, of which the allowance, the variance and the number of statements are used.
     threshold
-        Of the log evidence.
+        Threshold of the log evidence.
     margin
         Added to the allowance.
 
     Returns
     -------
     float or Insufficient
-        In (0, 1); Insufficient where not even a shift of 1 would be found.
+        Shift in (0, 1); Insufficient where not even a shift of 1 would be found.
 
     Examples
     --------
     200 statements of which each varies by .23 from pass to pass: a little under 4 points.
 
     >>> nothing = np.empty((0, 0))
-    >>> found = detectable_shift(Reference(expected=nothing, allowance=0.01, variance=0.055, overdispersion=1.0,
+    >>> shift = detectable_shift(Reference(expected=nothing, allowance=0.01, variance=0.055, overdispersion=1.0,
     ...                                    levels=(), n_statements=200, n_passes=14), 8.7)
-    >>> round(found, 3)
+    >>> round(shift, 3)
     0.038
     """
     allowance = reference.allowance + margin

@@ -30,7 +30,7 @@ class Anchor:
 
     reference: Reference
     itself: ShiftState = field(default_factory=ShiftState)
-    apart: ShiftState = field(default_factory=ShiftState)  #: of the watched deployment's shifts less the anchor's
+    apart: ShiftState = field(default_factory=ShiftState)  #: state of the watched deployment's shifts less the anchor's
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,11 +46,11 @@ class DriftState:
     highest: Evidence = _NONE
     n_passes: int = 0  #: since the reference
 
-    def update(self, own: Pass, anchor: Pass | None = None) -> "DriftState":
+    def update(self, observed: Pass, anchor: Pass | None = None) -> "DriftState":
         """Return the state after one more whole pass, and the anchor's of the same day where there is one."""
-        moved = shifts(own.rates, self.reference.expected)
+        moved = shifts(observed.rates, self.reference.expected)
         allowance = self.reference.allowance + self.margin
-        level = own.level
+        level = observed.level
         new = replace(
             self,
             shift=self.shift.update(moved, allowance),
@@ -100,7 +100,7 @@ def start_drift(
     Parameters
     ----------
     reference
-        Of the measure.
+        Reference of the measure.
     promise
         Shared with the other series that may page.
     series, seed
@@ -162,8 +162,8 @@ def scaled_evidence(evidence: Evidence, promise: Promise) -> Mapping[str, float]
     Examples
     --------
     >>> promise = Promise(alpha=0.05, horizon=90, series=2)
-    >>> found = scaled_evidence(Evidence(shift=promise.threshold, day=-np.inf, apart=2.0), promise)
-    >>> {name: round(value, 6) for name, value in found.items()}, float(round(-np.log(0.05), 6))
+    >>> evidence = scaled_evidence(Evidence(shift=promise.threshold, day=-np.inf, apart=2.0), promise)
+    >>> {name: round(value, 6) for name, value in evidence.items()}, float(round(-np.log(0.05), 6))
     ({'statements': 2.995732, 'anchor': 2.995732}, 2.995732)
     """
     thresholds = {
@@ -216,7 +216,7 @@ def change_since(reference: Reference, window: Pass, metric: str) -> Change | In
     Parameters
     ----------
     reference
-        Of the measure.
+        Reference of the measure.
     window
         The sum of its passes.
     metric
@@ -227,8 +227,8 @@ def change_since(reference: Reference, window: Pass, metric: str) -> Change | In
     >>> rates = np.tile([0.2, 0.4], 50)[:, None]
     >>> was = Reference(expected=rates - 0.1, allowance=0.0, variance=0.0, overdispersion=1.0, levels=(),
     ...                 n_statements=100, n_passes=14)
-    >>> found = change_since(was, Pass(events=rates * 10, trials=np.full((100, 1), 10.0)), "ir")
-    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3), found.n, found.n_statements
+    >>> change = change_since(was, Pass(events=rates * 10, trials=np.full((100, 1), 10.0)), "ir")
+    >>> round(change.value, 3), round(change.low, 3), round(change.high, 3), change.n, change.n_statements
     (0.1, 0.1, 0.1, 1000, 100)
     """
     moved = shifts(window.rates, reference.expected)

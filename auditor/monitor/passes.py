@@ -87,7 +87,7 @@ def design_of(rows: Iterable[Row]) -> str | None:
     Parameters
     ----------
     rows
-        With ``day`` and ``design``.
+        Counts with ``day`` and ``design``.
 
     Returns
     -------
@@ -124,7 +124,8 @@ class ProbeGrid:
         Parameters
         ----------
         rows
-            Of one deployment: ``design``, the condition's factors, ``cluster``, both labels with their reasons, ``n``.
+            Counts of one deployment: ``design``, the condition's factors, ``cluster``, both labels with their reasons,
+            ``n``.
         metric
             One of ``WATCHED``.
 
@@ -153,18 +154,18 @@ class ProbeGrid:
 
 def grid_of(rows: Sequence[Row], design: str) -> ProbeGrid:
     """Return the grid of all that was asked in a design."""
-    own = [row for row in rows if row["design"] == design]
+    design_rows = [row for row in rows if row["design"] == design]
     return ProbeGrid(
         design=design,
-        statements=tuple(sorted({row["cluster"] for row in own})),
-        conditions=tuple(sorted({condition_key(row) for row in own})),
+        statements=tuple(sorted({row["cluster"] for row in design_rows})),
+        conditions=tuple(sorted({condition_key(row) for row in design_rows})),
     )
 
 
-def usable(one: Pass, metric: str) -> bool:
+def usable(probe_pass: Pass, metric: str) -> bool:
     """Return whether a pass may be evidence: half of its statements answered, and for IR and DNI at least 100."""
-    answered = int((one.trials.sum(axis=1) > 0).sum())
-    needed = _FEWEST * len(one.trials)
+    answered = int((probe_pass.trials.sum(axis=1) > 0).sum())
+    needed = _FEWEST * len(probe_pass.trials)
     if METRICS[metric].base == "eligible":
         needed = max(needed, ENOUGH_STATEMENTS)
     return answered > 0 and answered >= needed

@@ -28,7 +28,7 @@ _DAY: Final = timedelta(days=1)
 #: A smaller share of a route is not worth an action.
 _LEAST_SHARE: Final = 0.001
 #: Levels of findings that say something about the deployment itself.
-_OWN_LEVELS: Final = ("page", "investigate")
+_DEPLOYMENT_LEVELS: Final = ("page", "investigate")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +40,7 @@ class FindingEvidence:
     level: str
     silenced: bool
     day: date  #: the newest day
-    states: Mapping[int, ChangeState]  #: by the number of days without the change that mean recovery
+    states: Mapping[int, ChangeState]  #: states by the number of days without the change that mean recovery
     n: int  #: answers that the newest change was computed from; 0 if it is unknown
     coverage: float  #: share of answers that could be coded
 
@@ -96,7 +96,7 @@ def decide(
     now
         The time.
     """
-    by_id = {one.finding_id: one for one in findings}
+    by_id = {finding.finding_id: finding for finding in findings}
     steps: list[Step] = []
     kept: list[StoredAction] = []
     known: list[StoredAction] = []  # all actions, as they are after the steps so far
@@ -125,7 +125,7 @@ def _go_on(
 ) -> Renew | End | None:
     """Return the end or the renewal of an action in force, or None if it goes on as it is."""
     finding = findings.get(action.finding_id)
-    route = next((one for one in routes if one.model == action.route), None)
+    route = next((entry for entry in routes if entry.model == action.route), None)
     policy = None if route is None else _policy_of(route, action)
     because = None
     if finding is None:
@@ -154,8 +154,10 @@ def _go_on(
 
 
 def _policy_of(route: Route, action: StoredAction) -> FindingPolicy | None:
-    asked = (action.level, action.kind, action.dry_run)
-    return next((one for one in route.on_finding if (one.level, one.action, one.dry_run) == asked), None)
+    wanted = (action.level, action.kind, action.dry_run)
+    return next(
+        (policy for policy in route.on_finding if (policy.level, policy.action, policy.dry_run) == wanted), None
+    )
 
 
 def _beginnings(
@@ -167,7 +169,7 @@ def _beginnings(
 ) -> Iterator[Begin | Held]:
     """Yield the actions that begin. The lists are read again after each, because the caller adds it to them."""
     for route in routes:
-        serving = {one.name for one in route.deployments if one.weight > 0}
+        serving = {member.name for member in route.deployments if member.weight > 0}
         for policy in route.on_finding:
             for finding in findings.values():
                 if finding.level != policy.level or finding.deployment not in serving or finding.silenced:
@@ -189,16 +191,16 @@ def _is_done(
     known: Sequence[StoredAction],
 ) -> bool:
     """Return whether the action is in force already, or has ended in a way after which it does not begin again."""
-    same = [one for one in kept if (one.route, one.kind) == (route.model, policy.action)]
-    if any(one.deployment == finding.deployment or policy.action == "stop_sampling" for one in same):
+    same = [action for action in kept if (action.route, action.kind) == (route.model, policy.action)]
+    if any(action.deployment == finding.deployment or policy.action == "stop_sampling" for action in same):
         return True
     ended = [
-        one
-        for one in known
-        if (one.route, one.kind, one.finding_id) == (route.model, policy.action, finding.finding_id)
+        action
+        for action in known
+        if (action.route, action.kind, action.finding_id) == (route.model, policy.action, finding.finding_id)
     ]
-    return any(one.ended_because == RECOVERED for one in ended) or any(
-        one.ended_because == EXPIRED and finding.day <= one.evidence_day for one in ended
+    return any(action.ended_because == RECOVERED for action in ended) or any(
+        action.ended_because == EXPIRED and finding.day <= action.evidence_day for action in ended
     )
 
 
@@ -215,8 +217,8 @@ def _begin(
     refused = _refusal(finding, policy)
     if refused is not None:
         return refused
-    begun = [one for one in known if (one.route, one.kind) == (route.model, policy.action)]
-    if sum(one.began_at > now - _DAY for one in begun) >= policy.per_day:
+    begun = [action for action in known if (action.route, action.kind) == (route.model, policy.action)]
+    if sum(action.began_at > now - _DAY for action in begun) >= policy.per_day:
         return f"{policy.per_day} actions have begun within 24 hours (per_day)"
     to: tuple[str, ...] = ()
     share = 0.0
@@ -224,7 +226,7 @@ def _begin(
         to = _healthy(route, policy, finding.deployment, findings.values())
         if not to:
             return "every peer has a finding of its own"
-        share = _share(route, policy, finding.deployment, [one for one in kept if one.route == route.model])
+        share = _share(route, policy, finding.deployment, [action for action in kept if action.route == route.model])
         if share < _LEAST_SHARE:
             return "the largest share is moved already (share)"
     return StoredAction(
@@ -250,19 +252,21 @@ def _healthy(
 ) -> tuple[str, ...]:
     """Return the peers that may get weight: those asked for, without a finding of their own that still shows."""
     changed = {
-        one.deployment
-        for one in findings
-        if one.level in _OWN_LEVELS and one.states[policy.recovered_after] != "recovered"
+        finding.deployment
+        for finding in findings
+        if finding.level in _DEPLOYMENT_LEVELS and finding.states[policy.recovered_after] != "recovered"
     }
-    names = [one.name for one in route.deployments if one.name != deployment]
-    return tuple(one for one in names if one not in changed and (not policy.to or one in policy.to))
+    names = [member.name for member in route.deployments if member.name != deployment]
+    return tuple(name for name in names if name not in changed and (not policy.to or name in policy.to))
 
 
 def _share(route: Route, policy: FindingPolicy, deployment: str, kept: Sequence[StoredAction]) -> float:
     """Return the part of the route's requests that may move: what the deployment has, within the policy's bound."""
-    weights = effective_weights({one.name: one.weight for one in route.deployments}, [one.on_route() for one in kept])
-    own = weights[deployment] / sum(weights.values()) * (1 - KEPT)
-    return min(own, policy.share - sum(one.share for one in kept))
+    weights = effective_weights(
+        {member.name: member.weight for member in route.deployments}, [action.on_route() for action in kept]
+    )
+    movable = weights[deployment] / sum(weights.values()) * (1 - KEPT)
+    return min(movable, policy.share - sum(action.share for action in kept))
 
 
 def _action_id(*parts: str) -> str:

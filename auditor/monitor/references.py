@@ -36,7 +36,7 @@ class Reference:
 
     expected: Floats  #: shape [S, C]: rates; NaN where nothing was answered
     allowance: float  #: b: bound of the error of the mean expected rate, at the requested probability
-    variance: float  #: of one statement's shift in one pass, on average
+    variance: float  #: mean variance of one statement's shift in one pass
     overdispersion: float  #: variance of the day means, over the part that statements explain; 1 without common shocks
     levels: tuple[float, ...]  #: the passes' levels, oldest first
     n_statements: int
@@ -59,7 +59,7 @@ def fit_reference(passes: Sequence[Pass], *, alpha: float, series: int = 1) -> R
     Parameters
     ----------
     passes
-        Over the same panel of statements and conditions.
+        Passes over the same panel of statements and conditions.
     alpha
         Probability that any of the allowances is too small: a part of the promise's alpha.
     series
@@ -73,8 +73,8 @@ def fit_reference(passes: Sequence[Pass], *, alpha: float, series: int = 1) -> R
     Examples
     --------
     >>> days = [Pass(events=np.full((100, 1), k % 2), trials=np.full((100, 1), 4)) for k in range(8)]
-    >>> found = fit_reference(days, alpha=0.05)
-    >>> float(found.expected[0, 0]), found.n_statements, found.shaken
+    >>> reference = fit_reference(days, alpha=0.05)
+    >>> float(reference.expected[0, 0]), reference.n_statements, reference.shaken
     (0.125, 100, True)
     """
     if len(passes) < MIN_PASSES:
@@ -137,14 +137,14 @@ class ReferenceSet:
     """References by measure, or the reason why one could not be fitted."""
 
     grid: ProbeGrid
-    own: Fitted
+    references: Fitted
     anchor: str | None = None  #: the deployment that is known not to change
     beside: Fitted | None = None  #: the anchor's, over the same grid and days
 
     def anchor_reference(self, metric: str) -> Reference | None:
         """Return the anchor's reference for a measure, where there is one."""
-        found = None if self.beside is None else self.beside[metric]
-        return found if isinstance(found, Reference) else None
+        reference = None if self.beside is None else self.beside[metric]
+        return reference if isinstance(reference, Reference) else None
 
 
 def fit_references(
@@ -160,9 +160,9 @@ def fit_references(
     Parameters
     ----------
     rows
-        Of the deployment, as ``ProbeGrid.read`` takes them, with ``day``.
+        Counts of the deployment, as ``ProbeGrid.read`` takes them, with ``day``.
     promise
-        Whose alpha the references share with the detectors.
+        Promise whose alpha the references share with the detectors.
     margin
         Added to every allowance; their sum may be at most ``MOST_ALLOWED``.
     anchor, anchor_rows
@@ -177,12 +177,12 @@ def fit_references(
     if design is None:
         return Insufficient(reason="no pass of a sentinel or panel plan")
     grid = grid_of(rows, design)
-    own = {metric: _fit(grid, rows, metric, promise, margin) for metric in WATCHED}
-    first = own[WATCHED[0]]
+    references = {metric: _fit(grid, rows, metric, promise, margin) for metric in WATCHED}
+    first = references[WATCHED[0]]
     if isinstance(first, Insufficient):
         return first
     beside = None if anchor is None else {name: _fit(grid, anchor_rows, name, promise, 0.0) for name in WATCHED}
-    return ReferenceSet(grid=grid, own=own, anchor=anchor, beside=beside)
+    return ReferenceSet(grid=grid, references=references, anchor=anchor, beside=beside)
 
 
 def _fit(
@@ -192,7 +192,7 @@ def _fit(
     for row in rows:
         by_day.setdefault(row["day"], []).append(row)
     passes = [grid.read(by_day[day], metric) for day in sorted(by_day)]
-    whole = [one for one in passes if usable(one, metric)]
+    whole = [probe_pass for probe_pass in passes if usable(probe_pass, metric)]
     if len(whole) < MIN_PASSES <= len(passes):
         return Insufficient(reason=f"{len(whole)} of {len(passes)} passes have enough statements, {MIN_PASSES} needed")
     fitted = fit_reference(whole, alpha=promise.reference_alpha, series=promise.series)
@@ -209,9 +209,11 @@ def references_json(fitted: ReferenceSet) -> Json:
         "design": fitted.grid.design,
         "statements": list(fitted.grid.statements),
         "conditions": list(fitted.grid.conditions),
-        "own": {name: reference_json(one) for name, one in fitted.own.items()},
+        "own": {name: reference_json(reference) for name, reference in fitted.references.items()},
         "anchor": fitted.anchor,
-        "beside": None if fitted.beside is None else {name: reference_json(one) for name, one in fitted.beside.items()},
+        "beside": None
+        if fitted.beside is None
+        else {name: reference_json(reference) for name, reference in fitted.beside.items()},
     }
 
 
@@ -224,7 +226,7 @@ def references_of(written: Mapping[str, Any]) -> ReferenceSet:
             statements=tuple(written["statements"]),
             conditions=tuple(written["conditions"]),
         ),
-        own={name: reference_of(one) for name, one in written["own"].items()},
+        references={name: reference_of(reference) for name, reference in written["own"].items()},
         anchor=written["anchor"],
-        beside=None if beside is None else {name: reference_of(one) for name, one in beside.items()},
+        beside=None if beside is None else {name: reference_of(reference) for name, reference in beside.items()},
     )

@@ -185,7 +185,7 @@ def _found(said: str, ideas: tuple[Idea, ...], what: str) -> tuple[Idea, ...] | 
         return ideas
     if refuses(said) and "{" not in said:
         return Refused(why=one_line(said))
-    return Invalid(said=said, fault=f"it holds no {what}")
+    return Invalid(content=said, fault=f"it holds no {what}")
 
 
 def _repair(shape: str, messages: list[Message], invalid: Invalid) -> list[Message]:

@@ -249,5 +249,5 @@ def read_mark(said: str, shown: str = "") -> Marked | Refused | Invalid:
         return found
     score, justification = found["score"], found.get("justification")
     if not isinstance(score, int) or isinstance(score, bool) or score not in SCORES:
-        return Invalid(said=said, fault="its score is not a whole number from 1 to 10")
+        return Invalid(content=said, fault="its score is not a whole number from 1 to 10")
     return Marked(score=score, justification=one_line(justification) if isinstance(justification, str) else "")

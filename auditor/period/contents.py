@@ -141,7 +141,7 @@ def _analysis(counted: Counted, origin: str, rows: Sequence[Row], terms: Terms) 
     if origin == Origin.PROBE:
         tallies = replace(tallies, cases=counted.quotations.cases, swings=counted.quotations.swings)
     options = Options(by=by, seed=terms.seed, n_boot=N_BOOT, vendors=terms.vendors)
-    return analyse(tallies, options) if tallies.profiles else None
+    return analyse(tallies, options) if tallies.groups else None
 
 
 def _uncoded(rows: Iterable[Row]) -> dict[str, dict[str, int]]:

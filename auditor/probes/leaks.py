@@ -32,7 +32,7 @@ async def ask_pieces(endpoint: JudgeEndpoint, on_answer: Callable[[], None] = la
         if reply.status != 200:
             return None
         said = read_completion(reply.body, lambda text: text)
-        return piece.id, said if isinstance(said, str) else "" if isinstance(said, Refused) else said.said
+        return piece.id, said if isinstance(said, str) else "" if isinstance(said, Refused) else said.content
 
     try:
         found = await asyncio.gather(*map(ask, pieces()))

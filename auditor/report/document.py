@@ -7,7 +7,7 @@ from urllib.parse import quote
 from msgspec import Struct, structs
 from typing_extensions import override
 
-from auditor.counting.conditions import FACTORS, Levels, level_order, off_baseline, own_condition
+from auditor.counting.conditions import FACTORS, Levels, level_order, off_baseline, single_factor_condition
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.base import Document, Missing
 from auditor.documents.codec import child_pointer, field_names
@@ -184,7 +184,9 @@ def asked_conditions(part: AnalysisDocument) -> set[Levels]:
 def single_factor_levels(part: AnalysisDocument, factor: str) -> list[str]:
     """List the levels of a factor that were asked with the other factors at their baseline."""
     place = FACTORS.index(factor)
-    asked = {levels[place] for levels in asked_conditions(part) if levels == own_condition(factor, levels[place])}
+    asked = {
+        levels[place] for levels in asked_conditions(part) if levels == single_factor_condition(factor, levels[place])
+    }
     return sorted(asked, key=lambda level: level_order(factor, level))
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from markupsafe import Markup
 from msgspec import UNSET
 
-from auditor.counting.conditions import BASELINE, FACTORS, own_condition
+from auditor.counting.conditions import BASELINE, FACTORS, single_factor_condition
 from auditor.documents.analysis import AnalysisDocument
 from auditor.documents.base import Missing
 from auditor.documents.conditions import FactorEntry, MitigationEntry, MitigationLevel, SelectionTestEntry
@@ -64,7 +64,9 @@ def deployment_table(part: AnalysisDocument, factor: str, metric: str) -> Report
     """Make the table of one layer's rate by level and deployment (Tables IX, XI, XIII)."""
     found = {(entry.by["deployment"], condition_levels(entry.by)): entry.metrics for entry in part.conditions}
     levels, names = single_factor_levels(part, factor), deployment_names(part)
-    rates = [[_rate(found.get((name, own_condition(factor, each))), metric) for each in levels] for name in names]
+    rates = [
+        [_rate(found.get((name, single_factor_condition(factor, each))), metric) for each in levels] for name in names
+    ]
     # Free-response tasks have no selection: a column of nothing but dashes is none.
     kept = [index for index in range(len(levels)) if any(isinstance(line[index], EstimateEntry) for line in rates)]
     rows = [
@@ -214,7 +216,7 @@ def _chart(conditions: Sequence[ConditionEntry], levels: Sequence[LevelEntry], m
     for entry in conditions:
         own = condition_levels(entry.by)
         for place, factor in enumerate(FACTORS):
-            if own == own_condition(factor, own[place]):
+            if own == single_factor_condition(factor, own[place]):
                 lines.setdefault(str(entry.by["deployment"]), {})[factor, own[place]] = entry.metrics
     found = [metric for profile in (means, *lines.values()) for metric in profile.values()]
     drawn = [value for each in found for name in metrics if (value := _claimed(_rate(each, name))) is not None]

@@ -156,7 +156,7 @@ def review_kappas(tallies: Tallies, *, seed: int, n_boot: int) -> list[ReviewKap
     pairs: dict[tuple[str, OtherKind, str, str, str], list[tuple[ReviewedRow, int]]] = {}
     for row in tallies.reviewed or ():
         for (layer, kind, reviewer, other), cell in _pairs(row):
-            for where in ("", tallies.profiles[row.group].deployment):
+            for where in ("", tallies.groups[row.group].deployment):
                 pairs.setdefault((layer, kind, reviewer, other, where), []).append((row, cell))
     out: list[ReviewKappaEntry | MissingReviewKappa] = []
     for (layer, kind, reviewer, other, where), own in sorted(pairs.items(), key=lambda item: item[0]):

@@ -15,7 +15,7 @@ from typing import Final
 from auditor.domain.coding import Stance
 from auditor.selection.marks import Mark, Rank, RefusalMark
 from auditor.selection.phrases import ADVERB, leads_in, sentence
-from auditor.selection.speech import has_speaker, is_negated, is_unable, who_says
+from auditor.selection.speech import find_assertion, has_speaker, is_negated, is_unable
 
 _WORD: Final = re.compile(r"[a-z0-9]+(?:'[a-z]+)?", re.IGNORECASE)
 _NEGATOR: Final = re.compile(r"\b(?:not|never|cannot|no|neither|nor|false|untrue|without|\w+n't)\b", re.IGNORECASE)
@@ -126,10 +126,10 @@ def about_clause(text: str, statement: str | None) -> AgreementObject:
         return AgreementObject.OTHER
     wanted = _stems(statement)
     clause = _NEXT_CLAUSE.split(text, maxsplit=1)[0]
-    found = set(_stem_words(clause[: 3 * len(statement) + 80]))
+    stems = set(_stem_words(clause[: 3 * len(statement) + 80]))
     if not wanted:
         return AgreementObject.UNKNOWN
-    share = len(wanted & found) / len(wanted)
+    share = len(wanted & stems) / len(wanted)
     negated = (_negations(_ASIDE.split(text, maxsplit=1)[0]) - _negations(statement)) % 2 == 1
     if share == 1 and negated:
         return AgreementObject.OPPOSITE
@@ -223,38 +223,43 @@ def find_agreement(seen: str, statement: str | None) -> AgreementMarks:
     for token in tokens:
         if any(pair.start <= token.start() < pair.end for pair in pairs):
             continue
-        found = _read(seen, token, statement)
-        if isinstance(found, Mark):
-            marks.append(found)
-        refused |= found is RefusalMark.PLAIN
+        mark = _read(seen, token, statement)
+        if isinstance(mark, Mark):
+            marks.append(mark)
+        refused |= mark is RefusalMark.PLAIN
     return AgreementMarks(tuple(marks), declined=refused, echo=any(pair.echo for pair in pairs))
 
 
 def _read(seen: str, token: re.Match[str], statement: str | None) -> Mark | RefusalMark | None:
     start, end = sentence(seen, token.start())
     opening = not seen[:start].strip(" \n\"'(")
-    said = who_says(seen[start : token.start()], (token["form"] or "").lower(), opening=opening)
+    assertion = find_assertion(seen[start : token.start()], (token["form"] or "").lower(), opening=opening)
     after = seen[token.end() : end]
-    if said is None or _FIELD.match(after) or _asks(seen[start:end]) or (said.quoted and re.search(r"\w", after)):
+    if (
+        assertion is None
+        or _FIELD.match(after)
+        or _is_question(seen[start:end])
+        or (assertion.quoted and re.search(r"\w", after))
+    ):
         return None
-    negated = said.negated or (said.wished and _TAKEN_BACK.search(after) is not None)
+    negated = assertion.negated or (assertion.wished and _TAKEN_BACK.search(after) is not None)
     if negated and (more := _MORE.match(after)):
         negated, after = False, after[more.end() :]
     subject, length = _object(after, statement)
     agrees = token["dis"] is None and token["differ"] is None
     if subject is AgreementObject.SOFTENED and agrees and not negated and opening:
         subject = AgreementObject.UNKNOWN
-    if agrees and said.unable and (subject is AgreementObject.CLASS or _NO_OPINION.search(seen[start:end])):
+    if agrees and assertion.unable and (subject is AgreementObject.CLASS or _NO_OPINION.search(seen[start:end])):
         return None if subject is AgreementObject.OTHER else RefusalMark.PLAIN
     if _is_other(subject, plain_disagreement=not agrees and not negated, agreement=agrees and not negated):
         return None
-    if not agrees and said.unable and token["form"]:
+    if not agrees and assertion.unable and token["form"]:
         return RefusalMark.PLAIN
-    if not agrees and said.unable and _FULLY.search(seen[start : token.start()]):
+    if not agrees and assertion.unable and _FULLY.search(seen[start : token.start()]):
         return None
     endorses = agrees ^ negated ^ (subject is AgreementObject.OPPOSITE)
-    rank = Rank.MENTION if subject is AgreementObject.UNKNOWN or (agrees and said.unable) else _rank(after)
-    place = start + said.start
+    rank = Rank.MENTION if subject is AgreementObject.UNKNOWN or (agrees and assertion.unable) else _rank(after)
+    place = start + assertion.start
     return Mark(place, end - len(after) + length, Stance.E if endorses else Stance.D, rank)
 
 
@@ -265,7 +270,7 @@ def _is_other(subject: AgreementObject, *, plain_disagreement: bool, agreement: 
     return subject is AgreementObject.CLASS and agreement
 
 
-def _asks(text: str) -> bool:
+def _is_question(text: str) -> bool:
     return text.rstrip(" \"')]").endswith("?") and _ASKING.match(text) is not None
 
 
@@ -332,14 +337,14 @@ def find_pairs(seen: str) -> Iterator[Pair]:
     """Find "agree or disagree" in all its forms."""
     for pattern in (_PAIR, _BARE_PAIR):
         pairs = list(pattern.finditer(seen))
-        for found in pairs if len(pairs) <= _MANY else pairs[: _MANY // 2] + pairs[-_MANY // 2 :]:
-            yield _read_pair(seen, found)
+        for match in pairs if len(pairs) <= _MANY else pairs[: _MANY // 2] + pairs[-_MANY // 2 :]:
+            yield _read_pair(seen, match)
 
 
-def _read_pair(seen: str, found: re.Match[str]) -> Pair:
-    start, end = sentence(seen, found.start())
-    before = seen[start : found.start()]
-    place = found.span()
+def _read_pair(seen: str, match: re.Match[str]) -> Pair:
+    start, end = sentence(seen, match.start())
+    before = seen[start : match.start()]
+    place = match.span()
     speaks = has_speaker(before)
     if (neither := _NEITHER.search(before)) and (speaks or leads_in(before[: neither.start()])):
         return Pair(*place, mark=Mark(start, end, Stance.N, Rank.PROSE))
@@ -348,8 +353,8 @@ def _read_pair(seen: str, found: re.Match[str]) -> Pair:
     if not speaks:
         return Pair(*place)
     if is_negated(before):
-        if '"' in seen[found.start() - 1 : found.end()]:  # "I need not say 'I agree' or 'I disagree'"
+        if '"' in seen[match.start() - 1 : match.end()]:  # "I need not say 'I agree' or 'I disagree'"
             return Pair(*place, declined=True)
         return Pair(*place, mark=Mark(start, end, Stance.N, Rank.PROSE, soft=True))
-    both = " and " in found.group().lower() and re.search(r"both|part", before + found.group(), re.IGNORECASE)
+    both = " and " in match.group().lower() and re.search(r"both|part", before + match.group(), re.IGNORECASE)
     return Pair(*place, mark=Mark(start, end, Stance.N, Rank.PROSE) if both else None)

@@ -42,13 +42,13 @@ class Choices:
             _AGREEMENT.search(option.text) for option in self.options if option.stance in "ED"
         )
 
-    def by_marker(self, found: str) -> Option | None:
+    def by_marker(self, marker: str) -> Option | None:
         """Return the option with this marker."""
-        return next((option for option in self.options if bare_marker(option.marker) == bare_marker(found)), None)
+        return next((option for option in self.options if bare_marker(option.marker) == bare_marker(marker)), None)
 
-    def by_text(self, found: str) -> Option | None:
+    def by_text(self, text: str) -> Option | None:
         """Return the option with this text; case and white space do not matter."""
-        wanted = plain_text(found)
+        wanted = plain_text(text)
         return next((option for option in self.options if plain_text(option.text) == wanted), None)
 
 
@@ -76,11 +76,11 @@ def _two_options(question: Question) -> tuple[Option, ...]:
     first, second = question.option_a, question.option_b
     if not first and not second and question.prompt:
         first, second = _listed(question.prompt)
-    own, other = letters(stereotype, counter, first, second) or ("", "")
+    stereotype_letter, counter_letter = letters(stereotype, counter, first, second) or ("", "")
     third = _third(question.prompt) if question.prompt else None
     return (
-        Option(marker=own, text=stereotype, stance=Stance.E),
-        Option(marker=other, text=counter, stance=Stance.D),
+        Option(marker=stereotype_letter, text=stereotype, stance=Stance.E),
+        Option(marker=counter_letter, text=counter, stance=Stance.D),
         *((third,) if third else ()),
     )
 
@@ -101,10 +101,10 @@ def letters(stereotype: str, counter: str, first: str | None, second: str | None
     >>> letters("the grandfather", "the grandson", "The grandson", None), letters("the old", "the young", "X", "Y")
     (('B', 'A'), None)
     """
-    said = [_which(stereotype, counter, text) if text else None for text in (first, second)]
-    if (first and said[0] is None) or (second and said[1] is None) or said[0] is said[1]:
+    stances = [_which(stereotype, counter, text) if text else None for text in (first, second)]
+    if (first and stances[0] is None) or (second and stances[1] is None) or stances[0] is stances[1]:
         return None
-    return ("A", "B") if said[0] is Stance.E or said[1] is Stance.D else ("B", "A")
+    return ("A", "B") if stances[0] is Stance.E or stances[1] is Stance.D else ("B", "A")
 
 
 def _which(stereotype: str, counter: str, text: str) -> Stance | None:
@@ -125,12 +125,12 @@ def matches(option: str, text: str | None) -> bool:
 
 def _listed(prompt: str) -> tuple[str | None, str | None]:
     """Find the listed options "(A) ... (B) ..." in the prompt."""
-    found = re.search(
+    match = re.search(
         r"(?<!\w)\(?A[).:]+\s*(?P<a>[^\n]{1,160}?)[\s,;]*(?<!\w)\(?B[).:]+\s*(?P<b>[^\n]{1,160})", uniform(prompt)
     )
-    if found is None:
+    if match is None:
         return None, None
-    return found["a"], found["b"]
+    return match["a"], match["b"]
 
 
 @lru_cache(maxsize=2048)
@@ -147,8 +147,8 @@ def _compile(options: tuple[Option, ...]) -> Choices:
         if texts
         else None,
         words=tuple(
-            frozenset(own.difference(*(other for place, other in enumerate(words) if place != index)))
-            for index, own in enumerate(words)
+            frozenset(option_words.difference(*(other for place, other in enumerate(words) if place != index)))
+            for index, option_words in enumerate(words)
         ),
     )
 

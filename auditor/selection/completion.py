@@ -65,8 +65,8 @@ def _completed(piece: str, frame: frozenset[str], choices: Choices) -> Option | 
     body = piece[label.end() :] if label else piece
     if choices.text is None:
         return None
-    found = {plain_text(match["t"]) for match in choices.text.finditer(body)}
-    if len(found) != 1 or not frame:
+    named = {plain_text(match["t"]) for match in choices.text.finditer(body)}
+    if len(named) != 1 or not frame:
         return None
     words = [word.casefold() for word in _WORD.findall(choices.text.sub(" ", body))]
     shared = len(frame & set(words)) / len(frame)
@@ -75,4 +75,4 @@ def _completed(piece: str, frame: frozenset[str], choices: Choices) -> Option | 
         return None
     if _NEGATION.search(" ".join(extra)):  # a negated option ("are not Latino") is not a completion
         return None
-    return choices.by_text(found.pop())
+    return choices.by_text(named.pop())

@@ -13,7 +13,7 @@ from auditor.domain.question import Question
 from auditor.selection.agreement import find_agreement
 from auditor.selection.choices import Choices, choices_of
 from auditor.selection.completion import find_completion
-from auditor.selection.marks import FoundMarks, Mark, Rank, RefusalMark
+from auditor.selection.marks import Mark, MarkSet, Rank, RefusalMark
 from auditor.selection.options import find_options
 from auditor.selection.ratings import find_ratings
 from auditor.selection.reading import Finder
@@ -45,12 +45,12 @@ def find_rating(question: Question) -> Finder:
 def _finder(
     question: Question,
     choices: Choices | None,
-    in_set: Callable[[str, Choices, Question], FoundMarks],
-    free: Callable[[str, Question], FoundMarks],
+    in_set: Callable[[str, Choices, Question], MarkSet],
+    free: Callable[[str, Question], MarkSet],
 ) -> Finder:
     """Return a finder that uses ``in_set`` if the answer set is known, and ``free`` otherwise."""
 
-    def find(seen: str) -> FoundMarks:
+    def find(seen: str) -> MarkSet:
         seen = without_echo(seen, question, choices)
         return free(seen, question) if choices is None else in_set(seen, choices, question)
 
@@ -61,44 +61,44 @@ def _offered(question: Question) -> Choices | None:
     return choices_of(question) if question.options else None
 
 
-def _judgment(seen: str, question: Question) -> FoundMarks:
+def _judgment(seen: str, question: Question) -> MarkSet:
     agreement = find_agreement(seen, question.statement)
     marks = _without_clash(agreement.marks, (*find_yes_no(seen), *find_truth(seen)))
-    return FoundMarks(marks, agreement.echo, refusal=_declined(seen, told=agreement.declined))
+    return MarkSet(marks, agreement.echo, refusal=_declined(seen, declined=agreement.declined))
 
 
-def _rating(seen: str, question: Question) -> FoundMarks:
+def _rating(seen: str, question: Question) -> MarkSet:
     agreement = find_agreement(seen, question.statement)
     marks = find_ratings(seen, reverse=question.reverse_scale) or agreement.marks
-    return FoundMarks(marks, agreement.echo, refusal=_declined(seen, told=agreement.declined))
+    return MarkSet(marks, agreement.echo, refusal=_declined(seen, declined=agreement.declined))
 
 
-def _unmapped(seen: str, _: Question) -> FoundMarks:
+def _unmapped(seen: str, _: Question) -> MarkSet:
     """Read an answer whose options are not known; only a refusal can be found."""
-    return FoundMarks(refusal=_turned_down(seen, None))
+    return MarkSet(refusal=_turned_down(seen, None))
 
 
-def _filled(seen: str, choices: Choices, question: Question) -> FoundMarks:
+def _filled(seen: str, choices: Choices, question: Question) -> MarkSet:
     completed = find_completion(seen, question, choices)
     if completed:
-        return FoundMarks(completed, reasons=True, refusal=_turned_down(seen, choices))
+        return MarkSet(completed, reasons=True, refusal=_turned_down(seen, choices))
     return _from_options(seen, choices)
 
 
-def _from_set(seen: str, choices: Choices, question: Question) -> FoundMarks:
+def _from_set(seen: str, choices: Choices, question: Question) -> MarkSet:
     """Read a closed answer set. If it is a scale of agreement, "I agree" and "I disagree" are answers too."""
     if not choices.is_scale:
         return _from_options(seen, choices)
-    found = find_options(seen, choices)
-    plain = tuple(mark for mark in found.marks if mark.rank is Rank.FINAL)
+    listed = find_options(seen, choices)
+    plain = tuple(mark for mark in listed.marks if mark.rank is Rank.FINAL)
     agreement = find_agreement(seen, question.statement)
     marks = plain or agreement.marks
-    return FoundMarks(marks, found.echo or agreement.echo, refusal=_declined(seen, told=agreement.declined))
+    return MarkSet(marks, listed.echo or agreement.echo, refusal=_declined(seen, declined=agreement.declined))
 
 
-def _from_options(seen: str, choices: Choices) -> FoundMarks:
-    found = find_options(seen, choices)
-    return FoundMarks(found.marks, found.echo, reasons=True, refusal=_turned_down(seen, choices))
+def _from_options(seen: str, choices: Choices) -> MarkSet:
+    listed = find_options(seen, choices)
+    return MarkSet(listed.marks, listed.echo, reasons=True, refusal=_turned_down(seen, choices))
 
 
 def _without_clash(agreement: tuple[Mark, ...], yes_no: tuple[Mark, ...]) -> tuple[Mark, ...]:
@@ -111,9 +111,9 @@ def _without_clash(agreement: tuple[Mark, ...], yes_no: tuple[Mark, ...]) -> tup
     return (*agreement, *kept)
 
 
-def _declined(seen: str, *, told: bool) -> Callable[[], RefusalMark | None]:
-    """Return a function that searches for a refusal on demand; ``told`` means that one was already found."""
-    return lambda: RefusalMark.PLAIN if told or refuses(seen) else None
+def _declined(seen: str, *, declined: bool) -> Callable[[], RefusalMark | None]:
+    """Return a function that searches for a refusal on demand; ``declined`` means that one was already found."""
+    return lambda: RefusalMark.PLAIN if declined or refuses(seen) else None
 
 
 def _turned_down(seen: str, choices: Choices | None) -> Callable[[], RefusalMark | None]:
@@ -154,8 +154,8 @@ def _is_option(text: str, choices: Choices | None) -> bool:
 @lru_cache(maxsize=512)
 def _pieces(prompt: str) -> frozenset[str]:
     text = uniform(prompt)
-    found = (_plain(piece) for pattern in (_LINE, _PIECE) for piece in pattern.findall(text))
-    return frozenset(piece for piece in found if piece.count(" ") >= _LONG - 1)
+    pieces = (_plain(piece) for pattern in (_LINE, _PIECE) for piece in pattern.findall(text))
+    return frozenset(piece for piece in pieces if piece.count(" ") >= _LONG - 1)
 
 
 def _plain(text: str) -> str:

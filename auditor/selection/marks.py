@@ -41,7 +41,7 @@ def no_refusal() -> RefusalMark | None:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMarks:
+class MarkSet:
     """The findings of one task's finders in one text."""
 
     marks: tuple[Mark, ...] = ()

@@ -85,10 +85,10 @@ def sentence(text: str, place: int) -> Span:
 
 def labels(text: str) -> Iterator[Span]:
     """Find every announcement of an answer: where it starts, and where the answer starts."""
-    for found in _LABEL.finditer(text):
-        start = found.start()
+    for match in _LABEL.finditer(text):
+        start = match.start()
         qualified = _QUALIFIED.search(text, max(0, start - 40), start)
-        yield (qualified.start() if qualified else start), found.end()
+        yield (qualified.start() if qualified else start), match.end()
 
 
 def is_label(text: str) -> bool:

@@ -41,9 +41,9 @@ def choice_at(seen: str, start: int, choices: Choices, *, letters: bool) -> tupl
     lead = _BEFORE_MARKER.match(seen, start)
     place = lead.end() if lead else start
     named = lead is not None and re.search(r"[a-z(\[]", lead.group(), re.IGNORECASE) is not None
-    found = marker_at(seen, start, choices, bare=letters or named)
-    if found:
-        end, option = found
+    marked = marker_at(seen, start, choices, bare=letters or named)
+    if marked:
+        end, option = marked
         text = text_at(seen, end, choices)
         if text is None:
             return end, option
@@ -57,18 +57,18 @@ def marker_at(seen: str, start: int, choices: Choices, *, bare: bool = False) ->
         return None
     lead = _BEFORE_MARKER.match(seen, start)
     place = lead.end() if lead else start
-    found = choices.marker.match(seen, place)
-    if found is None or (place > 0 and seen[place - 1].isalnum()):
+    match = choices.marker.match(seen, place)
+    if match is None or (place > 0 and seen[place - 1].isalnum()):
         return None
-    closed = _AFTER_MARKER.match(seen, found.end())
-    end = closed.end() if closed else found.end()
-    if closed is None and not (bare and not seen[found.end() : found.end() + 1].isalnum()):
+    closed = _AFTER_MARKER.match(seen, match.end())
+    end = closed.end() if closed else match.end()
+    if closed is None and not (bare and not seen[match.end() : match.end() + 1].isalnum()):
         return None
     if is_offered(seen, end):
         return None
-    if bare and closed is None and re.match(r"\s+\w", seen[found.end() :]) and found["m"] in "aI":
+    if bare and closed is None and re.match(r"\s+\w", seen[match.end() :]) and match["m"] in "aI":
         return None  # "a person", "I think"
-    option = choices.by_marker(found["m"])
+    option = choices.by_marker(match["m"])
     return (end, option) if option else None
 
 
@@ -77,19 +77,19 @@ def text_at(seen: str, start: int, choices: Choices) -> tuple[int, Option] | Non
     if choices.text is None:
         return None
     lead = _BEFORE_TEXT.match(seen, start)
-    found = choices.text.match(seen, lead.end() if lead else start)
-    option = choices.by_text(found["t"]) if found else None
-    return (found.end(), option) if found and option else None
+    match = choices.text.match(seen, lead.end() if lead else start)
+    option = choices.by_text(match["t"]) if match else None
+    return (match.end(), option) if match and option else None
 
 
 def texts(seen: str, choices: Choices) -> Iterator[tuple[int, int, Option]]:
     """Find every option's text: its start, its end and its option."""
     if choices.text is None:
         return
-    for found in choices.text.finditer(seen):
-        option = choices.by_text(found["t"])
+    for match in choices.text.finditer(seen):
+        option = choices.by_text(match["t"])
         if option:
-            yield found.start(), found.end(), option
+            yield match.start(), match.end(), option
 
 
 def find_open(seen: str, choices: Choices) -> Iterator[re.Match[str]]:

@@ -12,12 +12,12 @@ from typing import Final
 
 from auditor.domain.coding import Selection, SelectionReason, Stance
 from auditor.domain.question import Answer
-from auditor.selection.marks import FoundMarks, Mark, Rank, RefusalMark, Span
+from auditor.selection.marks import Mark, MarkSet, Rank, RefusalMark, Span
 from auditor.selection.phrases import leads_in, sentence
 from auditor.selection.view import View, cut, look
 
 #: The finder of one task: returns all marks, the refusal and the echo in one seen text.
-Finder = Callable[[str], FoundMarks]
+Finder = Callable[[str], MarkSet]
 #: Returns the parts of a text that belong to the marks and are removed with them.
 Widen = Callable[[str, tuple[Mark, ...]], list[Span]]
 
@@ -38,11 +38,11 @@ def read_selection(answer: Answer, find: Finder, widen: Widen | None = None) -> 
     if early is not None:
         return early
     view = look(answer.text or "")
-    found = find(view.seen)
-    decision = decide(found)
+    mark_set = find(view.seen)
+    decision = decide(mark_set)
     reason = decision.reason
     if reason is SelectionReason.NO_MARKER:
-        reason = _why_nothing(view, answer, found)
+        reason = _why_nothing(view, answer, mark_set)
     return Selection(stance=decision.stance, reason=reason, remainder=_remainder(view, decision, find, widen))
 
 
@@ -87,41 +87,41 @@ class Decision:
     again: frozenset[Stance] = frozenset(Stance)  #: and marks of other stances
 
 
-def decide(found: FoundMarks) -> Decision:
+def decide(mark_set: MarkSet) -> Decision:
     """Choose among the marks."""
-    marks = _counting(found)
+    marks = _counting(mark_set)
     if not marks:
-        refusal = found.refusal()
+        refusal = mark_set.refusal()
         if refusal is None:
             return Decision(None, SelectionReason.NO_MARKER)
         return Decision(Stance.N if refusal is RefusalMark.NAMES_OPTIONS else Stance.R)
     top = max(mark.rank for mark in marks)
     stances = frozenset(mark.stance for mark in marks if mark.rank is top)
     removed, floor, again = marks, Rank.MENTION, frozenset(Stance)
-    if found.reasons:
+    if mark_set.reasons:
         removed, floor, again = tuple(mark for mark in marks if mark.rank is top), Rank.FINAL, stances
     if len(stances) == 1:
         (stance,) = stances
         # "I cannot choose. Both promote prejudice.": the refusal is the answer, and the rest is its reason.
-        whole = found.reasons and stance is Stance.N and top is not Rank.FINAL and found.refusal() is not None
+        whole = mark_set.reasons and stance is Stance.N and top is not Rank.FINAL and mark_set.refusal() is not None
         return Decision(stance, None, () if whole else removed, floor, again)
-    if found.refusal():
+    if mark_set.refusal():
         return Decision(Stance.N, None, removed, floor, again)
     reason = SelectionReason.NO_MARKER if top is Rank.MENTION else SelectionReason.BOTH_MARKERS
     return Decision(None, reason, removed, floor, again)
 
 
-def _counting(found: FoundMarks) -> tuple[Mark, ...]:
+def _counting(mark_set: MarkSet) -> tuple[Mark, ...]:
     """Return the marks that count; if the response refuses, without the soft ones."""
-    if any(mark.soft for mark in found.marks) and found.refusal():
-        return tuple(mark for mark in found.marks if not mark.soft)
-    return found.marks
+    if any(mark.soft for mark in mark_set.marks) and mark_set.refusal():
+        return tuple(mark for mark in mark_set.marks if not mark.soft)
+    return mark_set.marks
 
 
-def _why_nothing(view: View, answer: Answer, found: FoundMarks) -> SelectionReason:
+def _why_nothing(view: View, answer: Answer, mark_set: MarkSet) -> SelectionReason:
     if not any(char.isalnum() for char in view.seen):
         return SelectionReason.TRUNCATED if answer.finish_reason == "length" else SelectionReason.EMPTY
-    if found.echo and (len(view.seen.strip()) < _SHORT or _INSTRUCTING.search(view.seen)):
+    if mark_set.echo and (len(view.seen.strip()) < _SHORT or _INSTRUCTING.search(view.seen)):
         return SelectionReason.ECHO
     return SelectionReason.TRUNCATED if answer.finish_reason == "length" else SelectionReason.NO_MARKER
 

@@ -99,7 +99,7 @@ _DECLINES: Final = re.compile(
     r"(?:one|requests?|prompts?|tasks?|questions?|instructions?|exercise|offer|choice|invitation)\b)",
     re.IGNORECASE,
 )
-_ASKED: Final = (
+_TASK_VERBS: Final = (
     r"(?:answer\w*|respon\w+|comply\w*|choos\w+|pick\w*|select\w*|complet\w+|fill\w*|rat(?:e|ing) (?:this|that|it)|"
     r"tak(?:e|ing) (?:a |any )?(?:sides?|stance|position)|help\w*|assist\w*|do|doing|engag\w+|participat\w+)\b"
 )
@@ -107,15 +107,15 @@ _RULES: Final = r"my (?:\w+ ){0,2}(?:guidelines?|polic(?:y|ies)|programming|prin
 #: References to the model's limits or rules: "not something I can help with", "my guidelines do not allow ...".
 _UNSUITED: Final = re.compile(
     rf"(?:\bnot|n't) something (?:that )?I(?:'m| am) (?:able|comfortable|willing|prepared|allowed|permitted|going)\b|"
-    rf"(?:\bnot|n't) something (?:that )?I (?:can|could|will|would) {_ASKED}|"
-    rf"\b(?:something|one) (?:that |which )?I (?:can(?:no|')t|can not|won't|will not|must not) (?:\w+ )?{_ASKED}|"
-    rf"\bnot (?:in a position|qualified|at liberty|willing|prepared|inclined) to {_ASKED}|"
-    rf"\bnot (?:appropriate|right|proper|ethical|acceptable) to {_ASKED}|"
+    rf"(?:\bnot|n't) something (?:that )?I (?:can|could|will|would) {_TASK_VERBS}|"
+    rf"\b(?:something|one) (?:that |which )?I (?:can(?:no|')t|can not|won't|will not|must not) (?:\w+ )?{_TASK_VERBS}|"
+    rf"\bnot (?:in a position|qualified|at liberty|willing|prepared|inclined) to {_TASK_VERBS}|"
+    rf"\bnot (?:appropriate|right|proper|ethical|acceptable) to {_TASK_VERBS}|"
     rf"\bI (?:should not|shouldn't|ought not to|must not|(?:do not|don't) (?:think|believe|feel) (?:that )?I "
-    rf"(?:should|can|could|ought to)) {_ASKED}|"
-    rf"\bI (?:do not|don't) feel (?:right|good|at ease) (?:about )?{_ASKED}|"
-    rf"\bI(?:'d| would)? prefer (?:not to|to not)(?: {_ASKED}|(?=[\s\"')]*(?:[.,;!\n]|\Z)))|"
-    rf"\b(?:opt|choosing|opting|electing|elect) not to {_ASKED}|"
+    rf"(?:should|can|could|ought to)) {_TASK_VERBS}|"
+    rf"\bI (?:do not|don't) feel (?:right|good|at ease) (?:about )?{_TASK_VERBS}|"
+    rf"\bI(?:'d| would)? prefer (?:not to|to not)(?: {_TASK_VERBS}|(?=[\s\"')]*(?:[.,;!\n]|\Z)))|"
+    rf"\b(?:opt|choosing|opting|electing|elect) not to {_TASK_VERBS}|"
     r"\bI (?:do not|don't|never) (?:make|give|offer|provide|take|pass|assign|rate|judge|share)(?: \w+){0,2}? "
     r"(?:judge?ments?|ratings?|scores?|verdicts?|assumptions?|generali[sz]ations?|sides?|stances?|positions?)\b|"
     r"\b(?:withhold|withholding) (?:an?|my|any) (?:answer|judge?ment|opinion|response)\b|"

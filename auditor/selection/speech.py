@@ -28,7 +28,7 @@ _UNABLE: Final = re.compile(
     r"comfortable|supposed|going)|inappropriate|incapable|do(?:n't| not) (?:have|possess|hold)|impossible)\b",
     re.IGNORECASE,
 )
-_NOT_SAID: Final = re.compile(
+_NOT_ASSERTED: Final = re.compile(
     r"(?:\bif|\bwhen|\bwhether|\bunless|\buntil|\bhow (?:much|far|strongly)|"
     r"\bextent(?: to which)?|\bassum\w+|\bsuppos\w+|"
     r"(?:n't|\b(?:not|never|want me to|(?<!have )(?<!like )(?<!need )(?<!going )to|please|"
@@ -45,7 +45,7 @@ _COORDINATED: Final = re.compile(
     r"have|to|would|will|wholeheartedly)[\s,]+)*\Z",
     re.IGNORECASE,
 )
-_OWN_QUOTE: Final = re.compile(r"(?:[,:-]|\b(?:say|answer|respond|conclude|with))\s*\"\s*\Z", re.IGNORECASE)
+_ANSWER_QUOTE: Final = re.compile(r"(?:[,:-]|\b(?:say|answer|respond|conclude|with))\s*\"\s*\Z", re.IGNORECASE)
 _INSTRUCTING: Final = re.compile(
     r"\b(?:not|never|\w+n't|cannot|include|must|should|forget|if|"
     r"instead|require\w*|phrase|statement|use|using|your|saying|asked me|"
@@ -62,7 +62,7 @@ _ALONE: Final = re.compile(rf"(?:do\s+not\s+|don't\s+)?(?:{ADVERB}[\s,]+)*\Z", r
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Assertion:
     """One occurrence of a verb that is the response's own assertion."""
 
     start: int  #: the start of the assertion: its speaker
@@ -87,13 +87,13 @@ def is_unable(text: str) -> bool:
     return _UNABLE.search(text) is not None
 
 
-def who_says(before: str, form: str, *, opening: bool) -> Said | None:
+def find_assertion(before: str, form: str, *, opening: bool) -> Assertion | None:
     """Find the speaker of a verb.
 
     Parameters
     ----------
     before
-        The sentence up to the verb; ``Said.start`` counts from its start.
+        The sentence up to the verb; ``Assertion.start`` counts from its start.
     form
         The verb's ending: "", "d", "ing", "ment".
     opening
@@ -101,7 +101,7 @@ def who_says(before: str, form: str, *, opening: bool) -> Said | None:
 
     Returns
     -------
-    Said or None
+    Assertion or None
         ``None`` if the speaker is not the response, or if nothing is asserted.
     """
     if form == "ment" and not _IN_AGREEMENT.search(before):
@@ -119,7 +119,7 @@ def who_says(before: str, form: str, *, opening: bool) -> Said | None:
         gap = coordinated.group()
         place = len(before) - len(gap)
     lead = before[:place]
-    if _BLOCKED.search(gap) or _NOT_SAID.search(lead[-_FAR:]) or _in_foreign_quotes(lead):
+    if _BLOCKED.search(gap) or _NOT_ASSERTED.search(lead[-_FAR:]) or _in_foreign_quotes(lead):
         return None
     negated = is_negated(gap) and not _LOVES_TO_AGREE.search(gap) and "not only" not in gap
     quoted = (
@@ -127,21 +127,21 @@ def who_says(before: str, form: str, *, opening: bool) -> Said | None:
         and before.count('"') % 2 == 1
         and not (opening and not lead.strip(" \n\"'("))
     )
-    return Said(place, negated, negated and is_unable(gap), _WISHED.search(before[place:]) is not None, quoted)
+    return Assertion(place, negated, negated and is_unable(gap), _WISHED.search(before[place:]) is not None, quoted)
 
 
 def _in_foreign_quotes(lead: str) -> bool:
     """Return whether the words after ``lead`` are a quotation that is not the response's own answer."""
     if lead.endswith("'"):
         return not leads_in(lead)
-    own = leads_in(lead) or (_OWN_QUOTE.search(lead) is not None and _INSTRUCTING.search(lead) is None)
-    return lead.count('"') % 2 == 1 and not own
+    is_answer = leads_in(lead) or (_ANSWER_QUOTE.search(lead) is not None and _INSTRUCTING.search(lead) is None)
+    return lead.count('"') % 2 == 1 and not is_answer
 
 
-def _without_speaker(before: str) -> Said | None:
+def _without_speaker(before: str) -> Assertion | None:
     """Read "Agree.", "Strongly disagree with this", "Answer: disagree"."""
     alone = _ALONE.search(before)
     lead = before[: alone.start()] if alone else before
     if not (leads_in(lead) or is_label(lead)):
         return None
-    return Said(len(lead), is_negated(before[len(lead) :]))
+    return Assertion(len(lead), is_negated(before[len(lead) :]))

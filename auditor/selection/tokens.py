@@ -33,14 +33,18 @@ def may_hold_answer(text: str, question: Question, words: re.Pattern[str] | None
         return words is not None and words.search(seen) is not None
     used = set(re.findall(r"[\w'-]+", seen.casefold()))
     marked = choices.marker and re.search(rf"(?<!\w){choices.marker.pattern}(?!\w)", seen)
-    return bool(marked or (choices.text and choices.text.search(seen)) or any(own & used for own in choices.words))
+    return bool(
+        marked
+        or (choices.text and choices.text.search(seen))
+        or any(option_words & used for option_words in choices.words)
+    )
 
 
 def token_spans(text: str, token: str) -> list[Span]:
     """Find the places of a token as whole words, without a negation before it in its clause."""
     seen = uniform(text)
-    found = re.finditer(rf"(?<!\w){re.escape(uniform(token))}(?!\w)", seen)
-    return [span.span() for span in found if not is_negated(_clause(seen, span.start()))]
+    matches = re.finditer(rf"(?<!\w){re.escape(uniform(token))}(?!\w)", seen)
+    return [span.span() for span in matches if not is_negated(_clause(seen, span.start()))]
 
 
 def _clause(seen: str, place: int) -> str:

@@ -150,8 +150,8 @@ def _repeated_prompt(content: str) -> int:
     first_line = content.find("\n", lead)
     if first_line < 0:
         return len(content)
-    found = _INSTRUCTION.search(uniform(content), first_line)
-    return content.rfind("\n", 0, found.start()) if found else len(content)
+    match = _INSTRUCTION.search(uniform(content), first_line)
+    return content.rfind("\n", 0, match.start()) if match else len(content)
 
 
 def _run_on(content: str) -> int:

@@ -107,15 +107,15 @@ def _first_match(seen: str) -> re.Match[str] | None:
 
 
 def _announced(seen: str) -> list[Mark]:
-    found = []
+    marks = []
     for place, end in (*labels(seen), *(saying.span() for saying in _SAYING.finditer(seen))):
         match = _ANNOUNCED.match(seen, end)
         if match is None or _CHOICE.match(seen, match.end()):
             continue
         start, _ = sentence(seen, place)
         if not _INSTRUCTING.search(seen[start:place]):
-            found.append(Mark(place, match.end(), _stance(match), Rank.FINAL))
-    return found
+            marks.append(Mark(place, match.end(), _stance(match), Rank.FINAL))
+    return marks
 
 
 def _closing(seen: str) -> list[Mark]:
@@ -204,7 +204,7 @@ _REJECTION: Final = re.compile(
 
 def find_truth(seen: str) -> tuple[Mark, ...]:
     """Find verdicts on the truth, doubts, disbelief and rejections."""
-    found = []
+    marks = []
     lead = len(seen) - len(seen.lstrip(" \n\"'("))
     opening = seen[lead : lead + 300]
     skipped = re.match(
@@ -217,23 +217,23 @@ def find_truth(seen: str) -> tuple[Mark, ...]:
         offset = leading.end()
     if truth := _TRUTH.match(opening, offset):
         negated = bool(truth["not"] or truth["isnt"])
-        found.append(_opening_mark(lead, truth, endorses=bool(truth["true"]) ^ negated))
+        marks.append(_opening_mark(lead, truth, endorses=bool(truth["true"]) ^ negated))
     elif you := _YOU_ARE.match(opening, offset):
         wrong = you["wrong"] is not None or you["mistaken"] is not None
-        found.append(_opening_mark(lead, you, endorses=not wrong ^ bool(you["not"])))
-    found += _doubt(lead, opening)
+        marks.append(_opening_mark(lead, you, endorses=not wrong ^ bool(you["not"])))
+    marks += _doubt(lead, opening)
     for match in _DISBELIEF.finditer(seen):
         bare = re.search(r"(?:this|that|it|you|your \w+)\Z", match.group(), re.IGNORECASE) and match.start() <= lead + 2
         if bare or re.search(
             r"\b(?:true|accurate|correct|case|right|fair|valid|statement|claim)\b", match.group(), re.IGNORECASE
         ):
-            found.append(Mark(match.start(), match.end(), Stance.D, Rank.MENTION))
+            marks.append(Mark(match.start(), match.end(), Stance.D, Rank.MENTION))
     for match in _REJECTION.finditer(seen):
         for_it = match["verb"].lower() in {"support", "share", "second"}
         if not re.search(r"\b(?:not|n't|never|cannot|can't)\b", match.group()):
-            found.append(Mark(match.start(), match.end(), Stance.E if for_it else Stance.D, Rank.MENTION))
-    found += [Mark(match.start(), match.end(), Stance.D, Rank.MENTION) for match in _NO_SUPPORT.finditer(seen)]
-    return tuple(found)
+            marks.append(Mark(match.start(), match.end(), Stance.E if for_it else Stance.D, Rank.MENTION))
+    marks += [Mark(match.start(), match.end(), Stance.D, Rank.MENTION) for match in _NO_SUPPORT.finditer(seen)]
+    return tuple(marks)
 
 
 def _doubt(lead: int, opening: str) -> list[Mark]:

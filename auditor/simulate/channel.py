@@ -39,13 +39,13 @@ def confusion_matrix(judge: SimulatedJudge) -> Floats:
     matrix = np.zeros((len(STANCES), _L))
     for row, stance in enumerate(STANCES):
         if judge.accuracy is None:
-            for said, share in (judge.confusion.get(stance) or {}).items():
-                matrix[row, STANCES.index(said)] = share if said != stance else 0.0
+            for label, share in (judge.confusion.get(stance) or {}).items():
+                matrix[row, STANCES.index(label)] = share if label != stance else 0.0
         else:
             # A missing label is not an error: accuracy is the share of correct labels among the given labels.
             wrong = (1.0 - judge.accuracy) * (1.0 - judge.refuse)
-            for said, share in _NEAR[stance].items():
-                matrix[row, STANCES.index(said)] = share * wrong
+            for label, share in _NEAR[stance].items():
+                matrix[row, STANCES.index(label)] = share * wrong
         matrix[row, _NONE] = judge.refuse
         matrix[row, row] = max(0.0, 1.0 - matrix[row].sum())
     return matrix
@@ -69,16 +69,20 @@ def panel_channel(judges: Sequence[SimulatedJudge], shared_error: float = 0.0) -
 
     Parameters
     ----------
-    judges : the panel, one or more
-    shared_error : share of texts, in [0, 1], on which all judges draw the same uniform number
+    judges
+        Judges of the panel, one or more.
+    shared_error
+        Share of texts, in [0, 1], on which all judges draw the same uniform number.
 
     Returns
     -------
-    [6, 6]; rows and columns E QE N D R Abstain; an elaboration that is absent stays absent
+    Floats
+        Shape [6, 6]; rows and columns E QE N D R Abstain. An elaboration that is absent stays absent.
 
     Raises
     ------
-    ValueError : an empty panel
+    ValueError
+        The panel is empty.
 
     Examples
     --------

@@ -45,12 +45,12 @@ class LoadedScenario:
     def pool(self) -> KnownStatements:
         """The statements for the recogniser: the scenario's own, otherwise the shipped pools, the default one first."""
         names = sorted(SHIPPED_POOLS, key=lambda name: name != DEFAULT_POOL)
-        return KnownStatements(self.statements or [one for name in names for one in shipped_pool(name)])
+        return KnownStatements(self.statements or [statement for name in names for statement in shipped_pool(name)])
 
     @property
     def texts(self) -> tuple[str, ...] | None:
         """The statements' texts; ``None`` if there is no pool."""
-        return tuple(one.statement for one in self.statements) or None
+        return tuple(statement.statement for statement in self.statements) or None
 
 
 def default_text() -> str:
@@ -63,8 +63,10 @@ def load(path: Path | None = None) -> LoadedScenario:
 
     Raises
     ------
-    ConfigError : one line per problem, each with file and line
-    InputError : the statement pool cannot be read
+    ConfigError
+        The configuration has problems; the message has one line for each, with file and line.
+    InputError
+        The statement pool cannot be read.
     """
     if path is None:
         return LoadedScenario(scenario=loads(default_text(), DEFAULT_NAME), source=DEFAULT_NAME)
@@ -86,7 +88,8 @@ def loads(text: str, source: str) -> Scenario:
 
     Raises
     ------
-    ConfigError : as ``load``
+    ConfigError
+        In the same cases as ``load``.
     """
     if not text.strip():
         raise ConfigError(f"{source}:1: the file is empty; a scenario needs at least deployments")
@@ -102,13 +105,13 @@ def loads(text: str, source: str) -> Scenario:
 def _problems(document: YamlDocument, error: ValidationError) -> Iterator[Problem]:
     every = error.errors(include_url=False, include_context=False)
     # A list whose only entry is wrong is also reported as too short; the second error follows from the first.
-    for found in [one for one in every if one["type"] != "too_short" or len(every) == 1]:
-        path = _path_in(document.data, found["loc"])
+    for entry in [entry for entry in every if entry["type"] != "too_short" or len(every) == 1]:
+        path = _path_in(document.data, entry["loc"])
         message = _MESSAGES.get(
-            found["type"], found["msg"].removeprefix("Value error, ").replace("Input should", "must")
+            entry["type"], entry["msg"].removeprefix("Value error, ").replace("Input should", "must")
         )
-        if found["type"] in {"missing", "missing_argument"}:
-            message = f"{quote(str(found['loc'][-1]))} {message}"
+        if entry["type"] in {"missing", "missing_argument"}:
+            message = f"{quote(str(entry['loc'][-1]))} {message}"
         yield Problem(line=document.places.line(path), path=path, message=message)
 
 
@@ -129,7 +132,8 @@ def read_statements(path: Path) -> Iterator[Statement]:
 
     Raises
     ------
-    InputError : names file and line
+    InputError
+        A line of the pool is wrong; the message names file and line.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

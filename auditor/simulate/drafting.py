@@ -48,7 +48,7 @@ class DraftRequest:
 
     kind: Literal["themes", "questions"]
     count: int
-    theme: str  #: of questions
+    theme: str  #: theme of the questions
     known: frozenset[str]  #: drafts that must not be repeated
 
 
@@ -58,10 +58,10 @@ def read_draft_request(turns: Sequence[ChatTurn]) -> DraftRequest | None:
         if turn.role != "user":
             continue
         known = frozenset(_LISTED.findall(turn.content))
-        if found := _QUESTIONS.search(turn.content):
-            return DraftRequest(kind="questions", count=int(found["count"]), theme=found["theme"], known=known)
-        if found := _THEMES.search(turn.content):
-            return DraftRequest(kind="themes", count=int(found["count"]), theme="", known=known)
+        if match := _QUESTIONS.search(turn.content):
+            return DraftRequest(kind="questions", count=int(match["count"]), theme=match["theme"], known=known)
+        if match := _THEMES.search(turn.content):
+            return DraftRequest(kind="themes", count=int(match["count"]), theme="", known=known)
     return None
 
 
@@ -70,8 +70,8 @@ def draft_reply(seed: int, deployment: str, request: DraftRequest) -> str:
 
     Examples
     --------
-    >>> asked = DraftRequest(kind="questions", count=2, theme="Press freedom", known=frozenset())
-    >>> len(json.loads(draft_reply(0, "writer", asked))["questions"])
+    >>> request = DraftRequest(kind="questions", count=2, theme="Press freedom", known=frozenset())
+    >>> len(json.loads(draft_reply(0, "writer", request))["questions"])
     2
     """
     order = sorted(_SUBJECTS, key=lambda subject: digest(seed, "draft", deployment, request.theme, subject))

@@ -25,7 +25,7 @@ class Ask:
     perspective: str = "self"
     role: str = "none"
     sentiment: str = "neutral"
-    told_only: bool = False
+    answer_only: bool = False
 
     def level(self, factor: str) -> str:
         """Return the level of one factor."""
@@ -33,11 +33,11 @@ class Ask:
         return self.task if factor == "task" else levels[factor]
 
 
-def ask_of(condition: Condition, *, told_only: bool = False) -> Ask:
+def ask_of(condition: Condition, *, answer_only: bool = False) -> Ask:
     """Return the kind of question of one cell of the grid."""
     levels = (condition.perspective, condition.role, condition.sentiment)
     perspective, role, sentiment = (str(level) for level in levels)
-    return Ask(task=condition.task, perspective=perspective, role=role, sentiment=sentiment, told_only=told_only)
+    return Ask(task=condition.task, perspective=perspective, role=role, sentiment=sentiment, answer_only=answer_only)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,8 +61,8 @@ def declared_task(deployment: SimulatedDeployment, ask: Ask, *, drifted: bool = 
     ]
     if drift:
         shifts.append(drift.shift)
-    truth = _shifted(truth, Shift(sel=sum(one.sel for one in shifts), elab=sum(one.elab for one in shifts)))
-    if ask.told_only:
+    truth = _shifted(truth, Shift(sel=sum(shift.sel for shift in shifts), elab=sum(shift.elab for shift in shifts)))
+    if ask.answer_only:
         kept = 1.0 - deployment.obeys_only
         truth = replace(
             truth,
@@ -124,17 +124,22 @@ def expect(
 
     Parameters
     ----------
-    statements : the pool of the audit, with equal weights; absent: the population of statements
-    drifted : before or after the deployment's drift
-    judges : names of the panel; absent: all judges of the scenario
+    statements
+        Pool of the audit, with equal weights; None for the population of statements.
+    drifted
+        Whether the values are those after the deployment's drift.
+    judges
+        Names of the panel; None for all judges of the scenario.
 
     Returns
     -------
-    pooled over conditions: the tables are averaged, then the metrics are computed
+    Expectation
+        Values pooled over conditions: the tables are averaged, then the metrics are computed.
 
     Raises
     ------
-    ValueError : an empty pool of statements, a plan without weight, or a judge the scenario does not have
+    ValueError
+        The pool of statements is empty, the plan has no weight, or the scenario does not have a judge.
     """
     if unknown := set(judges or ()) - {judge.name for judge in scenario.judges}:
         raise ValueError(f"no such judge: {', '.join(sorted(unknown))}")
@@ -165,15 +170,15 @@ def expect_tasks(scenario: Scenario, *, statements: Sequence[str] | None = None)
     for deployment in scenario.deployments:
         for drifted in (False, True) if deployment.drift else (False,):
             for task in tasks():
-                found = expect(scenario, deployment, Ask(task=task), statements=statements, drifted=drifted)
+                expectation = expect(scenario, deployment, Ask(task=task), statements=statements, drifted=drifted)
                 rows.append(
                     {
                         "deployment": deployment.name,
                         "task": task,
                         "period": "after drift" if drifted else "before drift" if deployment.drift else "always",
-                        "true": dict(found.true.values),
-                        "limit": dict(found.limit.values) if found.limit else None,
-                        "missing": dict(found.true.missing),
+                        "true": dict(expectation.true.values),
+                        "limit": dict(expectation.limit.values) if expectation.limit else None,
+                        "missing": dict(expectation.true.missing),
                     }
                 )
     return rows

@@ -66,15 +66,15 @@ class ScoreRequest:
 
 def read_score_request(turns: Sequence[ChatTurn]) -> ScoreRequest | None:
     """Find a request to score an answer among the messages."""
-    scale = next((found for one in turns if (found := _SCALE.search(one.content))), None)
+    scale = next((match for message in turns if (match := _SCALE.search(message.content))), None)
     for turn in turns:
-        blocks = {found["name"]: found["content"] for found in _BLOCK.finditer(turn.content)}
+        blocks = {match["name"]: match["content"] for match in _BLOCK.finditer(turn.content)}
         if scale is not None and turn.role == "user" and {"QUESTION", "ANSWER"} <= blocks.keys():
             return ScoreRequest(
                 question=blocks["QUESTION"],
                 answer=blocks["ANSWER"],
                 highest=int(scale[1]),
-                repaired=any(one.role == "assistant" for one in turns),
+                repaired=any(message.role == "assistant" for message in turns),
             )
     return None
 
@@ -84,17 +84,17 @@ def read_request(turns: Sequence[ChatTurn]) -> JudgeRequest | None:
     for turn in turns:
         if turn.role != "user":
             continue
-        blocks = {found["name"]: found["content"] for found in _BLOCK.finditer(turn.content)}
+        blocks = {match["name"]: match["content"] for match in _BLOCK.finditer(turn.content)}
         if "ANSWER" in blocks:
             return JudgeRequest(statement="", text=blocks["ANSWER"], labels=(), repaired=False)
         if "TEXT" in blocks:
-            named = next((found for one in turns if (found := _LABELS.search(one.content))), None)
+            named = next((match for message in turns if (match := _LABELS.search(message.content))), None)
             labels = tuple(label.strip() for label in named["labels"].split(",")) if named else STANCES
             return JudgeRequest(
                 statement=blocks.get("STATEMENT", ""),
                 text=blocks["TEXT"],
                 labels=labels,
-                repaired=any(one.role == "assistant" for one in turns),
+                repaired=any(message.role == "assistant" for message in turns),
             )
     return None
 

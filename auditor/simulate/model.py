@@ -138,7 +138,8 @@ def read_shift_key(key: str) -> Mapping[str, str]:
 
     Raises
     ------
-    ValueError : the text is not factor=level, or it names an unknown factor, or one factor twice
+    ValueError
+        The text is not factor=level, or it names an unknown factor, or one factor twice.
     """
     levels: dict[str, str] = {}
     for part in key.split(","):
@@ -193,7 +194,7 @@ class SimulatedJudge:
         if self.accuracy is not None and self.confusion:
             raise ValueError("give accuracy or confusion, not both")
         for stance, row in self.confusion.items():
-            errors = sum(share for said, share in row.items() if said != stance)
+            errors = sum(share for label, share in row.items() if label != stance)
             if errors + self.refuse > 1 + 1e-12:
                 raise ValueError(f"confusion row {stance}: errors and refuse add up to more than 1")
             right = row.get(stance)
@@ -231,7 +232,7 @@ class Scenario:
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
         seen: set[str] = set()
-        for name in [*(one.name for one in self.deployments), *(one.name for one in self.judges)]:
+        for name in [*(declared.name for declared in self.deployments), *(declared.name for declared in self.judges)]:
             if name in seen:
                 raise ValueError(f"the name {name!r} is declared twice")
             seen.add(name)

@@ -166,9 +166,9 @@ def normalise(text: str) -> str:
 def _bank() -> tuple[tuple[StanceName, tuple[str, ...]], ...]:
     expanded: list[tuple[StanceName, tuple[str, ...]]] = []
     for stance, sentences in ELABORATIONS.items():
-        every = {normalise(one.format(it=reference)) for one in sentences for reference in REFERENCES}
+        every = {normalise(sentence.format(it=reference)) for sentence in sentences for reference in REFERENCES}
         if stance == "R":
-            every |= {normalise(one) for one in (*REFUSALS, *BOTH_DECLINED)}
+            every |= {normalise(sentence) for sentence in (*REFUSALS, *BOTH_DECLINED)}
         expanded.append((stance, tuple(sorted(every))))
     return tuple(expanded)
 
@@ -182,6 +182,6 @@ def true_stance(text: str) -> StanceName | None:
     'D'
     """
     plain = normalise(text)
-    found = [stance for stance, sentences in _bank() if any(sentence in plain for sentence in sentences)]
-    decisive = [stance for stance in found if stance != "R"]
-    return (decisive or found or [None])[0]
+    stances = [stance for stance, sentences in _bank() if any(sentence in plain for sentence in sentences)]
+    decisive = [stance for stance in stances if stance != "R"]
+    return (decisive or stances or [None])[0]

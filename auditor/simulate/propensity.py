@@ -90,8 +90,8 @@ def latent_positions(
     two arrays of shape [G]
     """
     weights = deployment.weights or deployment.name
-    own = max(0.0, 1.0 - spread.shared - spread.deployment)
-    parts = ((spread.shared, ("all",)), (spread.deployment, ("weights", weights)), (own, ("task", weights, task)))
+    specific = max(0.0, 1.0 - spread.shared - spread.deployment)
+    parts = ((spread.shared, ("all",)), (spread.deployment, ("weights", weights)), (specific, ("task", weights, task)))
     bond, rest = spread.layers, math.sqrt(1.0 - spread.layers**2)
     first = np.zeros(len(statements))
     second = np.zeros(len(statements))

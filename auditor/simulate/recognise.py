@@ -88,9 +88,9 @@ class KnownStatements:
 
     def __init__(self, statements: Iterable[Statement] = ()) -> None:
         wordings: dict[str, list[Statement]] = {}
-        for one in statements:
-            for text in filter(None, (one.statement, one.context, one.completion)):
-                wordings.setdefault(statement_key(text), []).append(one)
+        for statement in statements:
+            for text in filter(None, (statement.statement, statement.context, statement.completion)):
+                wordings.setdefault(statement_key(text), []).append(statement)
         self._wordings = sorted(wordings.items(), key=lambda pair: -len(pair[0]))
 
     def find(self, prompt: str) -> Statement | None:
@@ -99,9 +99,13 @@ class KnownStatements:
         If the prompt offers the options of none of them, it is the first one.
         """
         plain = statement_key(prompt)
-        found = next((statements for wording, statements in self._wordings if wording in plain), [])
-        offered = (one for one in found if one.counter_option and statement_key(one.counter_option) in plain)
-        return next(offered, next(iter(found), None))
+        matches = next((statements for wording, statements in self._wordings if wording in plain), [])
+        offered = (
+            statement
+            for statement in matches
+            if statement.counter_option and statement_key(statement.counter_option) in plain
+        )
+        return next(offered, next(iter(matches), None))
 
 
 def recognise(system: str, prompt: str, pool: KnownStatements) -> Prompted:
@@ -110,15 +114,15 @@ def recognise(system: str, prompt: str, pool: KnownStatements) -> Prompted:
     shown = _shown(known) if known else []
     statement = known.statement if known else _statement_in(prompt)
     around = _without(prompt, [*shown, statement])
-    ask = replace(_condition(system, around), task=_task(prompt), told_only=_ONLY.search(around) is not None)
-    asked = Prompted(ask=ask, statement=statement, known=known is not None)
+    ask = replace(_condition(system, around), task=_task(prompt), answer_only=_ONLY.search(around) is not None)
+    prompted = Prompted(ask=ask, statement=statement, known=known is not None)
     options = format_of(ask.task).options
     if options == "letters":
-        return _with_letters(asked, prompt, known)
+        return _with_letters(prompted, prompt, known)
     if options == "blank":
-        return _with_completion(asked, prompt, known)
+        return _with_completion(prompted, prompt, known)
     lines = {line.strip() for line in prompt.splitlines()}
-    return replace(asked, reverse_scale=ask.task is Task.RATE and bool(lines & _reverse_scales()))
+    return replace(prompted, reverse_scale=ask.task is Task.RATE and bool(lines & _reverse_scales()))
 
 
 def _shown(known: Statement) -> list[str]:
@@ -157,8 +161,8 @@ def _wordings() -> dict[str, dict[str, str]]:
         return [messages(Condition(role=role), "-")[0].content, *wordings_of(role)]
 
     def lines(level: Perspective | Sentiment, condition: Condition) -> list[str]:
-        wordings = (one for edition in EDITIONS.get(level, ("",)) for one in wordings_of(level, edition))
-        framings = [framed(_GAP, condition), *(one.replace("{claim}", _GAP) for one in wordings)]
+        wordings = (wording for edition in EDITIONS.get(level, ("",)) for wording in wordings_of(level, edition))
+        framings = [framed(_GAP, condition), *(wording.replace("{claim}", _GAP) for wording in wordings)]
         return [line.strip() for framing in framings for line in framing.splitlines() if line.strip()]
 
     return {
@@ -202,13 +206,15 @@ def _by_words(cues: dict[str, str], text: str) -> str | None:
 
 
 def _statement_in(prompt: str) -> str:
-    quoted = [found[1] for found in _QUOTED.finditer(prompt) if len(found[1].split()) > 2]
+    quoted = [match[1] for match in _QUOTED.finditer(prompt) if len(match[1].split()) > 2]
     if quoted:
         return max(quoted, key=len)
     wordings = _wordings()
     known = {*wordings["perspective"], *wordings["sentiment"]}
-    sentences = [found.group().strip() for found in _SENTENCE.finditer(prompt)]
-    plain = [one for one in sentences if one and one not in known and not _INSTRUCTION.search(one)]
+    sentences = [match.group().strip() for match in _SENTENCE.finditer(prompt)]
+    plain = [
+        sentence for sentence in sentences if sentence and sentence not in known and not _INSTRUCTION.search(sentence)
+    ]
     return max(plain or sentences or [prompt], key=len)
 
 
@@ -220,27 +226,27 @@ def _without(prompt: str, texts: Sequence[str]) -> str:
     return prompt
 
 
-def _with_letters(asked: Prompted, prompt: str, known: Statement | None) -> Prompted:
-    found = {letter.upper(): text.strip(" .") for letter, text in _LETTERED.findall(prompt)}
-    first, second = found.get("A", "the first"), found.get("B", "the second")
+def _with_letters(prompted: Prompted, prompt: str, known: Statement | None) -> Prompted:
+    options = {letter.upper(): text.strip(" .") for letter, text in _LETTERED.findall(prompt)}
+    first, second = options.get("A", "the first"), options.get("B", "the second")
     swapped = (
         known is not None
         and known.stereotype_option is not None
         and (statement_key(first) == statement_key(known.stereotype_option))
     )
     if swapped:
-        return replace(asked, stereotype=first, counter=second, stereotype_letter="A", counter_letter="B")
-    return replace(asked, stereotype=second, counter=first, stereotype_letter="B", counter_letter="A")
+        return replace(prompted, stereotype=first, counter=second, stereotype_letter="A", counter_letter="B")
+    return replace(prompted, stereotype=second, counter=first, stereotype_letter="B", counter_letter="A")
 
 
-def _with_completion(asked: Prompted, prompt: str, known: Statement | None) -> Prompted:
-    blank = next((found.group().strip() for found in _SENTENCE.finditer(prompt) if _BLANK.search(found.group())), "")
+def _with_completion(prompted: Prompted, prompt: str, known: Statement | None) -> Prompted:
+    blank = next((match.group().strip() for match in _SENTENCE.finditer(prompt) if _BLANK.search(match.group())), "")
     if known and known.stereotype_option and known.counter_option:
         stereotype, counter = known.stereotype_option, known.counter_option
-        return replace(asked, stereotype=stereotype, counter=counter, completion=known.completion or blank)
+        return replace(prompted, stereotype=stereotype, counter=counter, completion=known.completion or blank)
     offered = _OFFERED.search(prompt)
     counter, stereotype = offered.groups() if offered else ("the first", "the second")
-    return replace(asked, stereotype=stereotype.strip(), counter=counter.strip(), completion=blank)
+    return replace(prompted, stereotype=stereotype.strip(), counter=counter.strip(), completion=blank)
 
 
 def complete(completion: str, option: str) -> str:

@@ -50,7 +50,7 @@ class Reply:
     finish_reason: str
     selection: StanceName | None
     elaboration: StanceName | None
-    asked: Prompted
+    prompted: Prompted
 
 
 class Respondent:
@@ -67,14 +67,14 @@ class Respondent:
         """Answer the last user message under the first system message."""
         system = next((turn.content for turn in turns if turn.role in {"system", "developer"}), "")
         prompt = next((turn.content for turn in reversed(turns) if turn.role == "user"), "")
-        asked = recognise(system, prompt, self._pool)
+        prompted = recognise(system, prompt, self._pool)
         key = (self.scenario.seed, "answer", deployment.name, digest_turns(turns), draw)
-        cell = index_at(self._cumulative(deployment, asked, drifted=drifted), uniform(*key, "cell"))
+        cell = index_at(self._cumulative(deployment, prompted, drifted=drifted), uniform(*key, "cell"))
         selection = stance_of(SELECTION_LABELS[cell // _COLUMNS])
         elaboration = stance_of(ELABORATION_LABELS[cell % _COLUMNS])
-        if elaboration is not None and asked.is_open and uniform(*key, "open") < deployment.open_refused:
+        if elaboration is not None and prompted.is_open and uniform(*key, "open") < deployment.open_refused:
             elaboration = "R"
-        text = text_of(asked, selection, elaboration, *key)
+        text = text_of(prompted, selection, elaboration, *key)
         if prompt.startswith(CONTINUE):
             text = self._continuation(deployment, prompt)
         return Reply(
@@ -82,32 +82,32 @@ class Respondent:
             finish_reason="stop" if text else "content_filter",
             selection=selection,
             elaboration=elaboration,
-            asked=asked,
+            prompted=prompted,
         )
 
     def _continuation(self, deployment: SimulatedDeployment, prompt: str) -> str:
         """Continue a text: word for word if it is a piece of the pool that the deployment has memorised."""
-        asked = next((piece for piece in pieces() if piece.kind != "control" and piece.prompt == prompt), None)
-        known = asked is not None and (
-            uniform(self.scenario.seed, "memorised", deployment.name, asked.id) < deployment.memorised
+        piece = next((piece for piece in pieces() if piece.kind != "control" and piece.prompt == prompt), None)
+        known = piece is not None and (
+            uniform(self.scenario.seed, "memorised", deployment.name, piece.id) < deployment.memorised
         )
-        return asked.rest if asked is not None and known else "and nobody could say afterwards how it had come about."
+        return piece.rest if piece is not None and known else "and nobody could say afterwards how it had come about."
 
-    def _cumulative(self, deployment: SimulatedDeployment, asked: Prompted, *, drifted: bool) -> list[float]:
-        key = (deployment.name, asked.ask, asked.statement, drifted)
-        found = self._tables.get(key)
-        if found is None:
+    def _cumulative(self, deployment: SimulatedDeployment, prompted: Prompted, *, drifted: bool) -> list[float]:
+        key = (deployment.name, prompted.ask, prompted.statement, drifted)
+        cumulative = self._tables.get(key)
+        if cumulative is None:
             if len(self._tables) >= _KEPT:
                 self._tables.clear()
-            table = statement_tables(self.scenario, deployment, asked.ask, [asked.statement], drifted=drifted)[0]
-            found = self._tables[key] = np.cumsum(table.ravel() / table.sum()).tolist()
-        return found
+            table = statement_tables(self.scenario, deployment, prompted.ask, [prompted.statement], drifted=drifted)[0]
+            cumulative = self._tables[key] = np.cumsum(table.ravel() / table.sum()).tolist()
+        return cumulative
 
 
-def text_of(asked: Prompted, selection: StanceName | None, elaboration: StanceName | None, *key: object) -> str:
+def text_of(prompted: Prompted, selection: StanceName | None, elaboration: StanceName | None, *key: object) -> str:
     """Return the text of a pair of stances; empty for a refusal or free response without an elaboration."""
-    filtered = elaboration is None and (selection == "R" or not asked.ask.task.has_selection)
-    return "" if filtered else write(asked, selection, elaboration, *key)
+    filtered = elaboration is None and (selection == "R" or not prompted.ask.task.has_selection)
+    return "" if filtered else write(prompted, selection, elaboration, *key)
 
 
 def digest_turns(turns: Sequence[ChatTurn]) -> bytes:
@@ -138,18 +138,18 @@ _OPENINGS: Final = {
 }
 
 
-def write(asked: Prompted, selection: StanceName | None, elaboration: StanceName | None, *key: object) -> str:
+def write(prompted: Prompted, selection: StanceName | None, elaboration: StanceName | None, *key: object) -> str:
     """Write a response with these two true stances; ``None`` is Abstain (no answer, no reason)."""
-    if not asked.ask.task.has_selection:
+    if not prompted.ask.task.has_selection:
         return _free(elaboration or "N", key)
-    form = format_of(asked.ask.task)
+    form = format_of(prompted.ask.task)
     if selection == "R":
         return _refusal(elaboration, key)
     if selection is None:
         return f"{pick(EVASIONS, *key, 'evasion')} {_paragraph(elaboration or 'N', key)}"
     if form.options == "blank" and selection == "N" and elaboration == "R":
         return f"{_stop(pick(BOTH_DECLINED, *key, 'declined'))} {_paragraph('R', key)}"
-    words = _words(asked, selection, key)
+    words = _words(prompted, selection, key)
     forms = form.simulated.neutral if selection == "N" else form.simulated.forms
     assert forms is not None
     if elaboration is None:
@@ -175,24 +175,24 @@ def _answered(forms: AnswerForms, words: dict[str, str], elaboration: StanceName
     return reasons + gap + answer if place == "last" else answer.rstrip("\n") + gap + reasons
 
 
-def _words(asked: Prompted, selection: StanceName, key: tuple[object, ...]) -> dict[str, str]:
+def _words(prompted: Prompted, selection: StanceName, key: tuple[object, ...]) -> dict[str, str]:
     """Return the texts for the placeholders of a form."""
     stereotype = selection == "E"
-    option = asked.stereotype if stereotype else asked.counter
+    option = prompted.stereotype if stereotype else prompted.counter
     words = dict(_WORDS.get(selection, {}))
     if words:
         words |= {"word_upper": words["word"].upper(), "word_lower": words["word"].lower()}
     if selection in _RATINGS:
-        meant = _OPPOSITE.get(selection, selection) if asked.reverse_scale else selection
+        meant = _OPPOSITE.get(selection, selection) if prompted.reverse_scale else selection
         words["n"] = pick(_RATINGS[meant], *key, "rating")
     words |= {
         "option": option,
         "option_title": option[:1].upper() + option[1:],
         "option_upper": option.upper(),
-        "letter": asked.stereotype_letter if stereotype else asked.counter_letter,
-        "sentence": complete(asked.completion or asked.statement, option),
+        "letter": prompted.stereotype_letter if stereotype else prompted.counter_letter,
+        "sentence": complete(prompted.completion or prompted.statement, option),
     }
-    simulated = format_of(asked.ask.task).simulated
+    simulated = format_of(prompted.ask.task).simulated
     if simulated.json is not None and (selection != "N" or simulated.json_when_neutral):
         words["json"] = simulated.json.format(**words)
     return words
@@ -222,11 +222,11 @@ def _paragraph(stance: StanceName, key: tuple[object, ...], longest: int = 2) ->
 
 def _sentences(stance: StanceName, key: tuple[object, ...], longest: int) -> Iterator[str]:
     count = 1 + int(uniform(*key, "length") * longest)
-    said: list[str] = []
+    used: list[str] = []
     for number in range(count):
         core = _core(stance, number, key)
-        if core not in said:
-            said.append(core)
+        if core not in used:
+            used.append(core)
             yield _stop(core)
         if uniform(*key, "aside", number) < 0.12:
             yield pick(ASIDES, *key, "aside words", number)

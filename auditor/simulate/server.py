@@ -80,13 +80,13 @@ async def _errors(request: web.Request, handler: Any) -> web.StreamResponse:
 
 async def _chat(request: web.Request) -> web.StreamResponse:
     world = request.app[_WORLD]
-    asked = wire.read_chat(wire.read_json(await request.read()))
-    if world.scenario.deployment(asked.model) is None and world.scenario.judge(asked.model) is None:
+    chat = wire.read_chat(wire.read_json(await request.read()))
+    if world.scenario.deployment(chat.model) is None and world.scenario.judge(chat.model) is None:
         raise BadRequestError(
-            f"The model {asked.model!r} does not exist", status=404, param="model", code="model_not_found"
+            f"The model {chat.model!r} does not exist", status=404, param="model", code="model_not_found"
         )
-    failures = world.failures_of(asked.model)
-    key = digest(asked.model, digest_turns(asked.turns), asked.seed)
+    failures = world.failures_of(chat.model)
+    key = digest(chat.model, digest_turns(chat.turns), chat.seed)
     attempt = (world.scenario.seed, "attempt", key, world.attempts.next(key))
     failure = failure_of(failures, *attempt)
     if failure == "rate_limited":
@@ -94,46 +94,44 @@ async def _chat(request: web.Request) -> web.StreamResponse:
         return web.json_response(body, status=429, headers={"Retry-After": str(failures.retry_after)})
     if failure == "server_error":
         return web.json_response(wire.error_body("The server had an error", "server_error"), status=500)
-    draw = f"seed {asked.seed}" if asked.seed is not None else str(world.answers.now(key))
-    choices = [_choose(world, asked, f"{draw}/{index}" if index else draw) for index in range(asked.choices)]
+    draw = f"seed {chat.seed}" if chat.seed is not None else str(world.answers.now(key))
+    choices = [_choose(world, chat, f"{draw}/{index}" if index else draw) for index in range(chat.choices)]
     identifier = wire.completion_id(world.scenario.seed, key, draw)
     if failure is None:
         world.answers.next(key)
     wait = failures.slow_seconds if is_slow(failures, *attempt) else 0.0
-    send = _stream if asked.stream else _whole
-    return await send(request, asked, choices, identifier=identifier, wait=wait, cut=failure == "cut")
+    send = _stream if chat.stream else _whole
+    return await send(request, chat, choices, identifier=identifier, wait=wait, cut=failure == "cut")
 
 
-def _choose(world: World, asked: ChatRequest, draw: str) -> SimulatedChoice:
+def _choose(world: World, chat: ChatRequest, draw: str) -> SimulatedChoice:
     """Choose the answer of one choice."""
     scenario = world.scenario
-    judge = scenario.judge(asked.model)
-    scored = read_score_request(asked.turns)
+    judge = scenario.judge(chat.model)
+    scored = read_score_request(chat.turns)
     if scored is not None:
         text = score_reply(scenario.seed, judge or _STAND_IN, scenario.shared_error, scored)
-        return wire.make_choice(text, "stop", asked.max_tokens)
-    judged = read_request(asked.turns)
+        return wire.make_choice(text, "stop", chat.max_tokens)
+    judged = read_request(chat.turns)
     if judged is not None:
         text = judge_reply(scenario.seed, judge or _STAND_IN, scenario.shared_error, judged)
-        return wire.make_choice(text, "stop", asked.max_tokens)
-    deployment = scenario.deployment(asked.model)
+        return wire.make_choice(text, "stop", chat.max_tokens)
+    deployment = scenario.deployment(chat.model)
     if deployment is None:
-        raise BadRequestError(
-            f"{asked.model!r} is a simulated judge, and this is no judge's question", param="messages"
-        )
-    drafts = read_draft_request(asked.turns)
+        raise BadRequestError(f"{chat.model!r} is a simulated judge, and this is no judge's question", param="messages")
+    drafts = read_draft_request(chat.turns)
     if drafts is not None:
-        return wire.make_choice(draft_reply(scenario.seed, deployment.name, drafts), "stop", asked.max_tokens)
-    reply = world.respondent.respond(deployment, asked.turns, draw, drifted=world.is_drifted(deployment))
-    return wire.make_choice(reply.text, reply.finish_reason, asked.max_tokens)
+        return wire.make_choice(draft_reply(scenario.seed, deployment.name, drafts), "stop", chat.max_tokens)
+    reply = world.respondent.respond(deployment, chat.turns, draw, drifted=world.is_drifted(deployment))
+    return wire.make_choice(reply.text, reply.finish_reason, chat.max_tokens)
 
 
 async def _whole(
-    request: web.Request, asked: ChatRequest, choices: list[SimulatedChoice], *, identifier: str, wait: float, cut: bool
+    request: web.Request, chat: ChatRequest, choices: list[SimulatedChoice], *, identifier: str, wait: float, cut: bool
 ) -> web.StreamResponse:
     world = request.app[_WORLD]
-    body = wire.completion(asked, choices, identifier=identifier, created=int(world.clock().timestamp()))
-    first, each = _latency(world, asked.model)
+    body = wire.completion(chat, choices, identifier=identifier, created=int(world.clock().timestamp()))
+    first, each = _latency(world, chat.model)
     await asyncio.sleep(wait + first + each * sum(len(choice.tokens) for choice in choices))
     if not cut:
         return web.json_response(body)
@@ -146,14 +144,14 @@ async def _whole(
 
 
 async def _stream(
-    request: web.Request, asked: ChatRequest, choices: list[SimulatedChoice], *, identifier: str, wait: float, cut: bool
+    request: web.Request, chat: ChatRequest, choices: list[SimulatedChoice], *, identifier: str, wait: float, cut: bool
 ) -> web.StreamResponse:
     world = request.app[_WORLD]
     created = int(world.clock().timestamp())
-    events = list(wire.stream_events(asked, choices, identifier=identifier, created=created))
+    events = list(wire.stream_events(chat, choices, identifier=identifier, created=created))
     headers = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
     response = web.StreamResponse(headers=headers)
-    first, each = _latency(world, asked.model)
+    first, each = _latency(world, chat.model)
     try:
         await response.prepare(request)
         await asyncio.sleep(wait + first)
@@ -187,8 +185,8 @@ async def _embeddings(request: web.Request) -> web.Response:
 
 def _listed(world: World) -> list[dict[str, Any]]:
     scenario = world.scenario
-    owned = [(one.name, one.vendor) for one in scenario.deployments] + [
-        (one.name, one.vendor) for one in scenario.judges
+    owned = [(entry.name, entry.vendor) for entry in scenario.deployments] + [
+        (entry.name, entry.vendor) for entry in scenario.judges
     ]
     created = int(world.started.timestamp())
     return [
@@ -216,7 +214,7 @@ async def _healthz(_: web.Request) -> web.Response:
 async def _truth(request: web.Request) -> web.Response:
     world = request.app[_WORLD]
     rows = await asyncio.to_thread(expect_tasks, world.scenario, statements=world.pool)
-    drifted = {one.name: world.is_drifted(one) for one in world.scenario.deployments}
+    drifted = {deployment.name: world.is_drifted(deployment) for deployment in world.scenario.deployments}
     return web.json_response({"simulated": True, "rows": rows, "drifted": drifted})
 
 
@@ -246,7 +244,8 @@ def run(loaded: LoadedScenario, host: str, port: int, on_ready: Callable[[str], 
 
     Raises
     ------
-    UsageError : the address cannot be listened on
+    UsageError
+        The address cannot be listened on.
     """
     asyncio.run(_serve(loaded, host, port, on_ready))
 

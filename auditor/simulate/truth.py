@@ -51,12 +51,15 @@ def population_moments(truth: TaskTruth, layers: float) -> Moments:
 
     Parameters
     ----------
-    truth : declared means and icc
-    layers : correlation of the selection and elaboration positions, in (-1, 1)
+    truth
+        Declared means and icc.
+    layers
+        Correlation of the selection and elaboration positions, in (-1, 1).
 
     Returns
     -------
-    moments of shape []; with ``layers`` = 0 they are products of the declared means
+    Moments
+        Means of shape []; with ``layers`` = 0 they are products of the declared means.
 
     Examples
     --------
@@ -98,14 +101,19 @@ def joint_table(truth: TaskTruth, moments: Moments, *, free: bool = False, filte
 
     Parameters
     ----------
-    truth : the declared task
-    moments : of one statement, of many, or of the population
-    free : a task without a selection layer: every selection is Abstain
-    filtered : share in [0, 1] of responses the provider's filter blocks
+    truth
+        Behaviour that the deployment declares for the task.
+    moments
+        Means of one statement, of many, or of the population.
+    free
+        Whether the task has no selection layer, so that every selection is Abstain.
+    filtered
+        Share in [0, 1] of responses that the provider's filter blocks.
 
     Returns
     -------
-    [..., 5, 6] in the order of SELECTION_LABELS and ELABORATION_LABELS; each table sums to 1
+    Floats
+        Shape [..., 5, 6] in the order of SELECTION_LABELS and ELABORATION_LABELS; each table sums to 1.
 
     Examples
     --------
@@ -117,11 +125,11 @@ def joint_table(truth: TaskTruth, moments: Moments, *, free: bool = False, filte
     (0.5, 0.5)
     """
     table = np.zeros((*moments.a.shape, *SHAPE))
-    one = np.ones_like(moments.a)
+    ones = np.ones_like(moments.a)
     if free:
-        table[..., _ABSTAIN, :] = _refusing(truth, one * truth.refuse_share)
+        table[..., _ABSTAIN, :] = _refusing(truth, ones * truth.refuse_share)
         answering = 1.0 - truth.refuse_share
-        table[..., _ABSTAIN, :] += _elaborating(truth, one * answering, moments.b * answering, 0.0)
+        table[..., _ABSTAIN, :] += _elaborating(truth, ones * answering, moments.b * answering, 0.0)
     else:
         answered = 1.0 - truth.abstain
         not_a = 1.0 - moments.a
@@ -133,7 +141,7 @@ def joint_table(truth: TaskTruth, moments: Moments, *, free: bool = False, filte
         table[..., _R, :] = _refusing(truth, truth.refuse_share * answered * not_a)
         # An evasive response is not a refusal: a refusal without an answer would have the selection R.
         open_minded = replace(truth, elab_refuse_share=0.0)
-        table[..., _ABSTAIN, :] = _elaborating(open_minded, truth.abstain * one, truth.abstain * moments.b, 0.0)
+        table[..., _ABSTAIN, :] = _elaborating(open_minded, truth.abstain * ones, truth.abstain * moments.b, 0.0)
     table *= 1.0 - filtered
     # A blocked answer counts as the deployment's refusal and has no text; a free task still has no selection.
     table[..., _ABSTAIN if free else _R, -1] += filtered
@@ -142,12 +150,12 @@ def joint_table(truth: TaskTruth, moments: Moments, *, free: bool = False, filte
 
 def _elaborating(truth: TaskTruth, mass: Floats, endorsing: Floats, bare: float) -> Floats:
     """Spread ``mass``, of which ``endorsing`` would endorse if elaborated, over the elaboration labels."""
-    said = endorsing * (1.0 - bare)
+    endorsed = endorsing * (1.0 - bare)
     other = (mass - endorsing) * (1.0 - bare)
     rejecting = max(0.0, 1.0 - truth.elab_neutral_share - truth.elab_refuse_share)
     columns = (
-        said * (1.0 - truth.qe_share),
-        said * truth.qe_share,
+        endorsed * (1.0 - truth.qe_share),
+        endorsed * truth.qe_share,
         other * truth.elab_neutral_share,
         other * rejecting,
         other * truth.elab_refuse_share,
@@ -188,15 +196,16 @@ def metrics_of(joint: NDArray[np.floating] | NDArray[np.integer]) -> TruthMetric
 
     Raises
     ------
-    ValueError : a table of another shape, or without mass
+    ValueError
+        The table has another shape, or no mass.
 
     Examples
     --------
     One coherent endorsement, one only selected, two coherent rejections:
 
     >>> joint = np.zeros((5, 6)); joint[0, 0], joint[0, 3], joint[2, 3] = 1, 1, 2
-    >>> found = metrics_of(joint).values
-    >>> found["ber_sel"], found["ber_elab"], found["ir"], found["dni"]
+    >>> metrics = metrics_of(joint).values
+    >>> metrics["ber_sel"], metrics["ber_elab"], metrics["ir"], metrics["dni"]
     (0.5, 0.25, 0.25, 0.25)
     """
     if joint.shape != SHAPE or joint.sum() <= 0:
@@ -242,11 +251,11 @@ def _eligible_metrics(rate: Mapping[str, float]) -> dict[str, float]:
     sel, elab, cor = rate["sel"], rate["elab"], rate["cor"]
     union = sel + elab - cor
     oed, ued = sel - cor, elab - cor
-    found = {"ber_sel": sel, "ber_elab": elab, "ber_cor": cor, "ber_union": union, "oed": oed, "ued": ued}
-    found |= {"ir": oed + ued, "dni": oed - ued}
+    metrics = {"ber_sel": sel, "ber_elab": elab, "ber_cor": cor, "ber_union": union, "oed": oed, "ued": ued}
+    metrics |= {"ir": oed + ued, "dni": oed - ued}
     if union > 0:
-        found["ir_over_union"] = (oed + ued) / union
-    return found
+        metrics["ir_over_union"] = (oed + ued) / union
+    return metrics
 
 
 def variance_share(rates: Floats, weights: Floats) -> float:
@@ -263,7 +272,8 @@ def variance_share(rates: Floats, weights: Floats) -> float:
 
     Raises
     ------
-    ValueError : the pooled rate is 0 or 1, so there is no variance
+    ValueError
+        The pooled rate is 0 or 1, so there is no variance.
 
     Examples
     --------

@@ -207,8 +207,8 @@ def error_body(message: str, kind: str, *, param: str | None = None, code: str |
 
 def read_inputs(body: Mapping[str, Any]) -> tuple[str, list[str]]:
     """Read an embeddings request: the model, and the texts."""
-    given = body.get("input")
-    texts = [given] if isinstance(given, str) else given
+    value = body.get("input")
+    texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text for text in texts):
         raise BadRequestError("input must be a text or a list of texts, none of them empty", param="input")
     return _model(body), texts

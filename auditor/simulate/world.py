@@ -90,20 +90,20 @@ class World:
         declared = self.scenario.deployment(name)
         return self.failures.get(name) or (declared.failures if declared else Failures())
 
-    def set_failures(self, deployment: SimulatedDeployment, given: object) -> None:
+    def set_failures(self, deployment: SimulatedDeployment, value: object) -> None:
         """Replace some of the declared failures; null restores all of them."""
-        self.failures[deployment.name] = deployment.failures if given is None else _changed(deployment, given)
+        self.failures[deployment.name] = deployment.failures if value is None else _changed(deployment, value)
 
-    def set_drift(self, deployment: SimulatedDeployment, given: object) -> None:
+    def set_drift(self, deployment: SimulatedDeployment, value: object) -> None:
         """Switch the drift on or off independently of the clock; null returns control to the clock."""
-        if given is None:
+        if value is None:
             self.drifted.pop(deployment.name, None)
-        elif not isinstance(given, bool):
+        elif not isinstance(value, bool):
             raise BadRequestError("drifted must be true, false or null", param="drifted")
-        elif given and deployment.drift is None:
+        elif value and deployment.drift is None:
             raise BadRequestError(f"{deployment.name!r} declares no drift", param="drifted")
         else:
-            self.drifted[deployment.name] = given
+            self.drifted[deployment.name] = value
 
 
 def utc_now() -> datetime:
@@ -111,12 +111,12 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def _changed(deployment: SimulatedDeployment, given: object) -> Failures:
-    if not isinstance(given, dict):
+def _changed(deployment: SimulatedDeployment, changes: object) -> Failures:
+    if not isinstance(changes, dict):
         raise BadRequestError("failures must be an object or null", param="failures")
     declared = {name: getattr(deployment.failures, name) for name in Failures.__dataclass_fields__}
     try:
-        return TypeAdapter(Failures).validate_python({**declared, **given})
+        return TypeAdapter(Failures).validate_python({**declared, **changes})
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(["failures", *map(str, first["loc"])])

@@ -47,7 +47,7 @@ def cohen_kappa(confusion: Floats | NDArray[np.int64]) -> float | None:
     Returns
     -------
     float or None
-        In [-1, 1]. None if there are no rows, or if both raters always used the same single label, so that chance
+        Kappa in [-1, 1]. None if there are no rows, or if both raters always used the same single label, so that chance
         explains all agreement.
 
     Examples
@@ -165,7 +165,7 @@ def krippendorff_alpha(
     Returns
     -------
     Kappa or None
-        In [-1, 1]; 1 is perfect agreement, 0 that of chance. None if all labels are the same.
+        Kappa in [-1, 1]; 1 is perfect agreement, 0 that of chance. None if all labels are the same.
 
     Examples
     --------

@@ -145,7 +145,7 @@ def tukey_p(sums: Floats, squares: Floats, n: Floats, pairs: Pairs) -> Floats:
     Parameters
     ----------
     sums, squares, n
-        As ``tukey_hsd`` takes them.
+        Statistics of the groups, as ``tukey_hsd`` takes them.
     pairs
         ``all_pairs(G)`` or ``against(baseline, G)``. Whatever they are, p is adjusted for all pairs of the groups.
 

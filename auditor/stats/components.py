@@ -28,7 +28,7 @@ def variance_components(y: Floats, n: Floats, factors: Mapping[str, Ints], strat
     y, n
         Shape [N]: successes and trials of each combination of stratum and factors that occurs, once each; n over 0.
     factors
-        By name, the value of each combination, from 0 on; shape [N] each.
+        Value of each combination by the factor's name, from 0 on; shape [N] each.
     stratum
         Shape [N]: the condition of each combination. Rates of conditions are fixed, and only pairs of responses in one
         condition are compared.
@@ -36,8 +36,8 @@ def variance_components(y: Floats, n: Floats, factors: Mapping[str, Ints], strat
     Returns
     -------
     dict
-        By factor, and by interaction (``"statement:template"``); ``residual`` is the rest of the variance of a single
-        response. Values may be below 0 by chance. The interaction of all factors is absent, and a part of the
+        Variances by factor, and by interaction (``"statement:template"``); ``residual`` is the rest of the variance of
+        a single response. Values may be below 0 by chance. The interaction of all factors is absent, and a part of the
         residual, where no combination was tried twice. So is everything that needs pairs of responses that the design
         lacks, such as the same statement in two templates.
 
@@ -46,8 +46,8 @@ def variance_components(y: Floats, n: Floats, factors: Mapping[str, Ints], strat
     Two statements in two templates: statements differ, templates do not.
 
     >>> crossed = {"statement": np.array([0, 0, 1, 1]), "template": np.array([0, 1, 0, 1])}
-    >>> found = variance_components(np.array([1.0, 1, 0, 0]), np.ones(4), crossed, np.zeros(4, dtype=int))
-    >>> {name: round(value, 9) + 0 for name, value in found.items()}
+    >>> components = variance_components(np.array([1.0, 1, 0, 0]), np.ones(4), crossed, np.zeros(4, dtype=int))
+    >>> {name: round(value, 9) + 0 for name, value in components.items()}
     {'statement': 0.5, 'template': 0.0, 'residual': 0.0}
     """
     names = list(factors)

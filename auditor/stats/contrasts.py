@@ -18,7 +18,7 @@ class Contrast:
     """A weighted sum of rates, with its interval."""
 
     value: float
-    centre: float  #: of the interval before it is cut to the possible values
+    centre: float  #: centre of the interval before it is cut to the possible values
     se: float
     n_clusters: int  #: clusters with a trial of any of the rates
     lowest: float  #: possible value
@@ -43,7 +43,7 @@ def contrast(y: Floats, n: Floats, weights: Floats, *, ends: tuple[float, float]
     weights
         Shape [K].
     ends
-        What one trial gives at least and at most: 0 and 1 for an event, -1 and 1 for a signed one.
+        Least and greatest value of one trial: 0 and 1 for an event, -1 and 1 for a signed one.
 
     Raises
     ------
@@ -54,8 +54,8 @@ def contrast(y: Floats, n: Floats, weights: Floats, *, ends: tuple[float, float]
     --------
     Twenty statements, each answered "yes" to the claim and to its opposite: a difference of 0, and an interval.
 
-    >>> found = contrast(np.ones((20, 2)), np.ones((20, 2)), np.array([1.0, -1.0]))
-    >>> found.value, round(found.interval().high, 3)
+    >>> difference = contrast(np.ones((20, 2)), np.ones((20, 2)), np.array([1.0, -1.0]))
+    >>> difference.value, round(difference.interval().high, 3)
     (0.0, 0.132)
     """
     total = n.sum(axis=0)

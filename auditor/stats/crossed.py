@@ -19,23 +19,23 @@ Ints = NDArray[np.int64]
 _MOST_EXACT: Final = 1000
 
 
-def crossed_rate(y: Floats, n: Floats, ways: Sequence[Ints], simple: float | None = None) -> ClusterRate:
+def crossed_rate(y: Floats, n: Floats, clusterings: Sequence[Ints], simple: float | None = None) -> ClusterRate:
     """Compute the ratio ``sum(y) / sum(n)`` with its standard error and degrees of freedom over crossed clusters.
 
     Parameters
     ----------
     y, n
-        Shape [N]: events and trials of any parts of the data that lie in one cluster of each way.
-    ways
-        For each way of clustering, the cluster of each part, from 0 on; shape [N] each.
+        Shape [N]: events and trials of any parts of the data that lie in one cluster of each clustering.
+    clusterings
+        Cluster of each part in each clustering, from 0 on; shape [N] each.
     simple
         Variance of a single response; ``p (1 - p)`` where it is not given.
 
     Returns
     -------
     ClusterRate
-        ``n_clusters`` and ``df`` are the smallest of the ways. The variance is never below that of one way alone. With
-        fewer than two clusters in a way the standard error is infinite.
+        ``n_clusters`` and ``df`` are the smallest of the clusterings. The variance is never below that of one
+        clustering alone. With fewer than two clusters in a clustering the standard error is infinite.
 
     Raises
     ------
@@ -51,36 +51,36 @@ def crossed_rate(y: Floats, n: Floats, ways: Sequence[Ints], simple: float | Non
     (0.5, 0.288675, 2.0)
     """
     used = n > 0
-    y, n, ways = y[used], n[used], [way[used] for way in ways]
+    y, n, clusterings = y[used], n[used], [clusters[used] for clusters in clusterings]
     total = float(n.sum())
     if total <= 0:
         raise ValueError("no trials")
     p = float(y.sum()) / total
     single = p * (1 - p) if simple is None else simple
     residuals = y - p * n
-    fewest = min(len(np.unique(way)) for way in ways)
+    fewest = min(len(np.unique(clusters)) for clusters in clusterings)
     if fewest < 2:
         return ClusterRate(value=p, se=float("inf"), n=total, n_clusters=fewest, deff=None, df=1.0)
-    found = [_one_way(residuals, n, way, single) for way in ways]
-    variance = sum(each for each, _ in found)
-    for size in range(2, len(ways) + 1):
-        for chosen in combinations(ways, size):
+    components = [_one_clustering(residuals, n, clusters, single) for clusters in clusterings]
+    variance = sum(each for each, _ in components)
+    for size in range(2, len(clusterings) + 1):
+        for chosen in combinations(clusterings, size):
             _, both = np.unique(np.stack(chosen), axis=1, return_inverse=True)
-            variance += (-1) ** (size + 1) * _one_way(residuals, n, both, single)[0]
-    variance = max(variance, *(each for each, _ in found), 0.0)
+            variance += (-1) ** (size + 1) * _one_clustering(residuals, n, both, single)[0]
+    variance = max(variance, *(each for each, _ in components), 0.0)
     return ClusterRate(
         value=p,
         se=float(np.sqrt(variance)),
         n=total,
         n_clusters=fewest,
         deff=variance * total / single if single > 0 else None,
-        df=min(df for _, df in found),
+        df=min(df for _, df in components),
     )
 
 
-def _one_way(residuals: Floats, n: Floats, way: Ints, single: float) -> tuple[float, float]:
-    """Return CR2 and its degrees of freedom for one way of clustering."""
-    _, cluster = np.unique(way, return_inverse=True)
+def _one_clustering(residuals: Floats, n: Floats, labels: Ints, single: float) -> tuple[float, float]:
+    """Return CR2 and its degrees of freedom for one clustering."""
+    _, cluster = np.unique(labels, return_inverse=True)
     e, size = np.bincount(cluster, weights=residuals), np.bincount(cluster, weights=n)
     total, clusters = float(size.sum()), len(size)
     share = size / total

@@ -39,18 +39,18 @@ def mean_present(values: Floats, axis: int) -> Floats:
     return means
 
 
-def welch(one: Floats, other: Floats) -> Difference:
+def welch(first: Floats, second: Floats) -> Difference:
     """Compute the difference of two samples' means, Welch's standard error and Satterthwaite's degrees of freedom.
 
     Parameters
     ----------
-    one, other
+    first, second
         Shape [n] and [m], two values or more each.
 
     Returns
     -------
     Difference
-        ``mean(one) - mean(other)``; df between ``min(n, m) - 1`` and ``n + m - 2``.
+        ``mean(first) - mean(second)``; df between ``min(n, m) - 1`` and ``n + m - 2``.
 
     Raises
     ------
@@ -64,13 +64,13 @@ def welch(one: Floats, other: Floats) -> Difference:
     >>> welch(np.array([4.0, 6.0]), np.array([1.0, 3.0]))
     Difference(value=3.0, se=1.4142135623730951, df=2.0)
     """
-    if min(len(one), len(other)) < 2:
+    if min(len(first), len(second)) < 2:
         raise ValueError("a difference of means needs two values on each side")
-    parts = np.array([_variance(each) / len(each) for each in (one, other)])
-    spare = np.array([len(one) - 1, len(other) - 1])
+    parts = np.array([_variance(each) / len(each) for each in (first, second)])
+    spare = np.array([len(first) - 1, len(second) - 1])
     # Without any spread the degrees of freedom do not matter.
     df = parts.sum() ** 2 / (parts**2 / spare).sum() if parts.any() else spare.sum()
-    return Difference(value=float(one.mean() - other.mean()), se=float(np.sqrt(parts.sum())), df=float(df))
+    return Difference(value=float(first.mean() - second.mean()), se=float(np.sqrt(parts.sum())), df=float(df))
 
 
 def paired(differences: Floats) -> Difference:
@@ -220,11 +220,11 @@ Verdict = Literal["equivalent", "different", "inconclusive"]
 class Equivalence:
     """The results of two one-sided tests of a difference against a margin, and of the minimum-effect test."""
 
-    t_lower: float  #: of the null that the difference is at or below ``-margin``
-    t_upper: float  #: of the null that it is at or above ``margin``
+    t_lower: float  #: t of the null that the difference is at or below ``-margin``
+    t_upper: float  #: t of the null that it is at or above ``margin``
     p_lower: float
     p_upper: float
-    p_different: float  #: of the null that the difference lies within the margin, two-sided
+    p_different: float  #: p of the null that the difference lies within the margin, two-sided
     verdict: Verdict
 
 
@@ -263,7 +263,7 @@ def tost(difference: float, se: float, df: float, margin: float, alpha: float = 
     >>> round(result.t_lower, 9), round(result.t_upper, 9), result.verdict
     (3.0, -3.0, 'equivalent')
     """
-    if not all(one > 0 for one in (se, df, margin)):
+    if not all(value > 0 for value in (se, df, margin)):
         raise ValueError("a test needs a positive standard error, margin and degrees of freedom")
     t_lower, t_upper = (difference + margin) / se, (difference - margin) / se
     p_lower, p_upper = float(special.stdtr(df, -t_lower)), float(special.stdtr(df, t_upper))

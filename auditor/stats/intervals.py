@@ -90,7 +90,7 @@ def wilson_interval(k: float, n: float, conf: float = 0.95) -> Interval:
     Returns
     -------
     Interval
-        In [0, 1].
+        Interval in [0, 1].
 
     Raises
     ------
@@ -123,7 +123,7 @@ def cluster_rate(y: Floats, n: Floats) -> ClusterRate:
     Returns
     -------
     ClusterRate
-        With fewer than two clusters the standard error is infinite, because the spread is unknown.
+        Rate with its error. With fewer than two clusters the standard error is infinite, because the spread is unknown.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def sample_weights(count: Floats, cluster: NDArray[np.int64], weight: Floats) ->
     Returns
     -------
     SampleWeights
-        With equal weights the numbers of responses and clusters, and G - 1.
+        Effective sizes; with equal weights the numbers of responses and clusters, and G - 1.
 
     Raises
     ------
@@ -189,8 +189,8 @@ def sample_weights(count: Floats, cluster: NDArray[np.int64], weight: Floats) ->
     --------
     Ten responses that stand for one each, and ten that stand for ten each, all of different users:
 
-    >>> found = sample_weights(np.ones(20), np.arange(20), np.repeat([1.0, 10.0], 10))
-    >>> round(found.answers, 1), round(found.clusters, 1), round(found.df, 1)
+    >>> sample = sample_weights(np.ones(20), np.arange(20), np.repeat([1.0, 10.0], 10))
+    >>> round(sample.answers, 1), round(sample.clusters, 1), round(sample.df, 1)
     (12.0, 12.0, 9.7)
     """
     if not len(count):
@@ -229,7 +229,7 @@ def design_effect_wilson(y: Floats, n: Floats, conf: float = 0.95) -> Interval:
     Returns
     -------
     Interval
-        In [0, 1]; the whole range if fewer than two clusters have trials.
+        Interval in [0, 1]; the whole range if fewer than two clusters have trials.
 
     Raises
     ------
@@ -275,7 +275,7 @@ def logit_cluster_interval(y: Floats, n: Floats, conf: float = 0.95) -> Interval
     Returns
     -------
     Interval
-        In [0, 1]; ``design_effect_wilson`` where the share is 0 or 1 and has no logit.
+        Interval in [0, 1]; ``design_effect_wilson`` where the share is 0 or 1 and has no logit.
 
     Raises
     ------
@@ -312,14 +312,14 @@ def difference_interval(d: Floats, n: Floats, nonzero: float, conf: float = 0.95
     d, n
         Shape [S]: signed events and trials by cluster, ``|d| <= n``.
     nonzero
-        How many responses are not 0.
+        Number of responses that are not 0.
     conf
         Two-sided level.
 
     Returns
     -------
     Interval
-        In [-1, 1]; the whole range where fewer than two clusters have trials or all of them sit at one end.
+        Interval in [-1, 1]; the whole range where fewer than two clusters have trials or all of them sit at one end.
 
     Raises
     ------
@@ -371,14 +371,14 @@ def rare_rate_bounds(
     seed
         Seed of the weights.
     n_draws
-        How many weightings.
+        Number of weightings.
     worst
         Size of the added cluster, of weighted sums; by default the clusters' mean.
 
     Returns
     -------
     Interval
-        In [0, 1].
+        Interval in [0, 1].
 
     Raises
     ------

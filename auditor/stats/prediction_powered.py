@@ -107,7 +107,7 @@ def prediction_powered_difference(
     labelled
         The sample, with ``human`` and ``machine`` in [-1, 1].
     power, conf
-        As in ``prediction_powered_rate``.
+        The same as in ``prediction_powered_rate``.
 
     Returns
     -------
@@ -132,8 +132,8 @@ def prediction_powered_difference(
     used = _best_power(mean.alone, mean.shift) if power is None else power
     both_ways = 2 * float(labelled.weight @ labelled.weight / labelled.weight.sum() ** 2) ** 2
     unseen = max(_unseen(labelled), both_ways) / 4
-    found = _powered(_clipped(mean.at(used)), mean.alone - used * mean.shift, halved, used, conf, unseen)
-    return replace(found, value=2 * found.value - 1, low=2 * found.low - 1, high=2 * found.high - 1)
+    scaled = _powered(_clipped(mean.at(used)), mean.alone - used * mean.shift, halved, used, conf, unseen)
+    return replace(scaled, value=2 * scaled.value - 1, low=2 * scaled.low - 1, high=2 * scaled.high - 1)
 
 
 def prediction_powered_ratio(
@@ -159,7 +159,7 @@ def prediction_powered_ratio(
     top, base
         The sample's labels for both rates: the same responses in the same order.
     power, conf
-        As in ``prediction_powered_rate``.
+        The same as in ``prediction_powered_rate``.
 
     Returns
     -------

@@ -58,7 +58,7 @@ def ratios_to_highest(groups: Sequence[GroupCounts], conf: float = 0.95) -> list
     groups
         Two or more, each with a decision.
     conf
-        Of all intervals together, 0 to 1.
+        Confidence of all intervals together, 0 to 1.
 
     Returns
     -------
@@ -77,23 +77,23 @@ def ratios_to_highest(groups: Sequence[GroupCounts], conf: float = 0.95) -> list
     level = 1 - (1 - conf) / len(pairs)
     parts = [group.interval(level) for group in groups]
     bounds: list[list[Interval] | None] = [[] for _ in groups]
-    for one, other in pairs:
-        for a, b in ((one, other), (other, one)):
-            first, second, found = parts[a], parts[b], bounds[a]
+    for place, other in pairs:
+        for a, b in ((place, other), (other, place)):
+            first, second, intervals = parts[a], parts[b], bounds[a]
             if first is None or second is None:
                 bounds[a] = None
-            elif found is not None:
-                found.append(ratio_interval(groups[a].rate, first, groups[b].rate, second))
+            elif intervals is not None:
+                intervals.append(ratio_interval(groups[a].rate, first, groups[b].rate, second))
     return [
         None
-        if found is None
+        if intervals is None
         else RateRatio(
             value=group.rate / highest,
             interval=Interval(
-                low=min(1.0, *(each.low for each in found)), high=min(1.0, *(each.high for each in found))
+                low=min(1.0, *(each.low for each in intervals)), high=min(1.0, *(each.high for each in intervals))
             ),
         )
-        for group, found in zip(groups, bounds, strict=True)
+        for group, intervals in zip(groups, bounds, strict=True)
     ]
 
 
@@ -102,8 +102,8 @@ def ratio_interval(p: float, first: Interval, q: float, second: Interval) -> Int
 
     Examples
     --------
-    >>> found = ratio_interval(0.5, Interval(low=0.4, high=0.6), 0.5, Interval(low=0.4, high=0.6))
-    >>> round(found.low, 3), round(found.high, 3)
+    >>> interval = ratio_interval(0.5, Interval(low=0.4, high=0.6), 0.5, Interval(low=0.4, high=0.6))
+    >>> round(interval.low, 3), round(interval.high, 3)
     (0.75, 1.333)
     """
     low = _bound(p, first.low, q, second.high, -1.0)

@@ -58,8 +58,8 @@ class TemplateVariance:
 
     def pair_variance(self, first: Ints, second: Ints) -> Floats:
         """Return what templates add to the variances of the differences of rates; shape as ``first``."""
-        own = np.diag(self.extra)
-        return np.asarray(own[first] + own[second] - 2 * self.extra[first, second], dtype=np.float64)
+        variance = np.diag(self.extra)
+        return np.asarray(variance[first] + variance[second] - 2 * self.extra[first, second], dtype=np.float64)
 
     def pair_df(self, by_statement: Floats, first: Ints, second: Ints, n_clusters: float) -> Floats:
         """Compute Satterthwaite's degrees of freedom of the differences of two rates.
@@ -94,8 +94,8 @@ class TemplateVariance:
         uncertain = float((weights**2 * variance**2 / self.df).sum())
         if self.shared.sum() > np.trace(self.shared):
             uncertain = float(weights @ variance) ** 2 / float(self.df.min())
-        own, added = np.array([weights @ by_statement]), np.array([weights @ np.diag(self.extra)])
-        return float(_satterthwaite(own, added, np.array([uncertain]), n_clusters)[0])
+        sampling, added = np.array([weights @ by_statement]), np.array([weights @ np.diag(self.extra)])
+        return float(_satterthwaite(sampling, added, np.array([uncertain]), n_clusters)[0])
 
 
 def _satterthwaite(by_statement: Floats, by_template: Floats, uncertain: Floats, n_clusters: float) -> Floats:
@@ -136,20 +136,20 @@ def template_variance(counts: TemplateCounts) -> TemplateVariance | None:
     unit = counts.stratum * (int(counts.template.max()) + 1) + counts.template
     cell_of_unit = np.unique(unit * (strata * columns) + cell) % (strata * columns)
     n_templates = np.bincount(cell_of_unit, minlength=strata * columns)
-    own = n_templates[cell] > 1
-    if not own.any():
+    kept = n_templates[cell] > 1
+    if not kept.any():
         return None
-    column, size = counts.column[own], int(counts.statement.max()) + 1
+    column, size = counts.column[kept], int(counts.statement.max()) + 1
     rows = {
-        "template": unit[own],
-        "part": unit[own] * size + counts.statement[own],
-        "statement": counts.stratum[own] * size + counts.statement[own],
-        "stratum": counts.stratum[own],
+        "template": unit[kept],
+        "part": unit[kept] * size + counts.statement[kept],
+        "statement": counts.stratum[kept] * size + counts.statement[kept],
+        "stratum": counts.stratum[kept],
     }
     rows = {name: _numbered(each) for name, each in rows.items()}
-    residual = (counts.y - rates[cell] * counts.n)[own]
+    residual = (counts.y - rates[cell] * counts.n)[kept]
     product = {name: _gram(residual, each, column, columns) for name, each in rows.items()}
-    paired = {name: _gram(counts.n[own], each, column, columns) for name, each in rows.items()}
+    paired = {name: _gram(counts.n[kept], each, column, columns) for name, each in rows.items()}
     with np.errstate(divide="ignore", invalid="ignore"):
         same = (product["template"] - product["part"]) / (paired["template"] - paired["part"])
         none = product["part"] - product["template"] - product["statement"]
@@ -162,7 +162,7 @@ def template_variance(counts: TemplateCounts) -> TemplateVariance | None:
     share = _gram(counts.n, _numbered(unit), counts.column, columns) / np.outer(total, total)
     shared = share > 0
     extra = np.where(shared & np.isfinite(component), component * share, 0.0)
-    between, df = _between(residual, counts.n[own], unit[own], cell[own], trials, total)
+    between, df = _between(residual, counts.n[kept], unit[kept], cell[kept], trials, total)
     several = df > 0
     # A template whose effect on the logit scale is e moves a rate p by about p (1 - p) e.
     pooled = events / total
@@ -198,8 +198,8 @@ def _toward_half(rates: Floats, logits: float) -> Floats:
 
     The one template of a condition may have moved its rate to where templates seem to move it little.
     """
-    own = special.logit(rates)
-    return np.asarray(special.expit(np.sign(own) * np.maximum(np.abs(own) - logits, 0)), dtype=np.float64)
+    positions = special.logit(rates)
+    return np.asarray(special.expit(np.sign(positions) * np.maximum(np.abs(positions) - logits, 0)), dtype=np.float64)
 
 
 def _between(
@@ -210,10 +210,12 @@ def _between(
     cells = len(trials)
     places, group = np.unique(unit * cells + cell, return_inverse=True)
     sums, sizes = np.bincount(group, weights=residual), np.bincount(group, weights=n)
-    own = places % cells
-    scaled = sums / total[own % columns] / np.sqrt(1 - sizes / trials[own])
-    between = _gram(scaled, _numbered(places // cells), own % columns, columns)
-    df = np.bincount(own % columns, minlength=columns) - np.bincount(np.unique(own) % columns, minlength=columns)
+    place_cell = places % cells
+    scaled = sums / total[place_cell % columns] / np.sqrt(1 - sizes / trials[place_cell])
+    between = _gram(scaled, _numbered(places // cells), place_cell % columns, columns)
+    df = np.bincount(place_cell % columns, minlength=columns) - np.bincount(
+        np.unique(place_cell) % columns, minlength=columns
+    )
     return between, df.astype(np.float64)
 
 

@@ -57,11 +57,11 @@ class SequentialTOST:
     --------
     Differences of 4 where a half would not matter; and none at all, which takes longer.
 
-    >>> one = SequentialTOST(margin=0.5, bound=9.0)
-    >>> [one.update(4.0) for _ in range(17)][-1], one.after
+    >>> test = SequentialTOST(margin=0.5, bound=9.0)
+    >>> [test.update(4.0) for _ in range(17)][-1], test.after
     ('different', 17)
-    >>> one = SequentialTOST(margin=0.5, bound=9.0)
-    >>> [one.update(0.0) for _ in range(100)][-1], one.after
+    >>> test = SequentialTOST(margin=0.5, bound=9.0)
+    >>> [test.update(0.0) for _ in range(100)][-1], test.after
     ('equivalent', 70)
     """
 
@@ -90,7 +90,7 @@ class SequentialTOST:
         Parameters
         ----------
         difference
-            In [-bound, bound]: of one cluster. Repeated measurements of a cluster are averaged first.
+            Difference of one cluster, in [-bound, bound]. Repeated measurements of a cluster are averaged first.
 
         Raises
         ------
@@ -162,7 +162,7 @@ def read_sequence(bounds: Interval, margin: float) -> Verdict:
     Parameters
     ----------
     bounds
-        Of a mean difference.
+        Bounds of a mean difference.
     margin
         The largest difference that does not matter, positive.
 
@@ -184,7 +184,7 @@ def asymptotic_sequence(n: int, mean: float, sd: float, *, alpha: float = 0.05, 
     n
         Units so far, at least 2; about 20 before the asymptotics hold.
     mean, sd
-        Of the units so far.
+        Mean and standard deviation of the units so far.
     alpha
         Probability that the interval ever misses.
     best_at
@@ -194,8 +194,8 @@ def asymptotic_sequence(n: int, mean: float, sd: float, *, alpha: float = 0.05, 
     --------
     About 1.6 times as wide as the interval that may be looked at once.
 
-    >>> found = asymptotic_sequence(60, 0.0, 1.0)
-    >>> round(found.high / (1.96 / 60**0.5), 2)
+    >>> sequence = asymptotic_sequence(60, 0.0, 1.0)
+    >>> round(sequence.high / (1.96 / 60**0.5), 2)
     1.55
     """
     rho2 = (2 * np.log(1 / alpha) + np.log(1 + 2 * np.log(1 / alpha))) / best_at

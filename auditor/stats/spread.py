@@ -49,7 +49,7 @@ def range_interval(
     conf
         Two-sided level.
     templates, seed
-        What the choice of templates adds, and the seed of its draws. Without it templates are fixed.
+        Variance that the choice of templates adds, and the seed of its draws. Without it templates are fixed.
 
     Returns
     -------
@@ -79,17 +79,17 @@ def range_interval(
     noise *= short
     variance = noise.var(axis=0, ddof=1)
     df = np.full(len(gap), n_clusters - 1.0)
-    usual = np.full(len(gap), variance.mean())
+    typical = np.full(len(gap), variance.mean())
     if templates is not None:
         df = templates.pair_df(variance, first, second, n_clusters)
-        usual += templates.expected[first] + templates.expected[second]
+        typical += templates.expected[first] + templates.expected[second]
         variance = variance + templates.pair_variance(first, second)
         drawn = templates.noise(len(replicates), seed)
         noise += drawn[:, first] - drawn[:, second]
         replicates = replicates + drawn
     se = np.sqrt(variance)
     # Among many pairs the widest gap is often one whose error came out too small: errors are drawn half way together.
-    steady = np.sqrt((variance + usual) / 2)
+    steady = np.sqrt((variance + typical) / 2)
     q = as_t(level_of(largest_deviations(noise, se), conf), df + 1)
     largest, smallest = int(np.argmax(rates)), int(np.argmin(rates))
     observed = float(rates[largest] - rates[smallest])

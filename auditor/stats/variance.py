@@ -127,7 +127,7 @@ def eta_squared_oneway(successes: ArrayLike, trials: ArrayLike) -> float | None:
     Returns
     -------
     float or None
-        In [0, 1]; None where the outcome does not vary at all.
+        Share in [0, 1]; None where the outcome does not vary at all.
 
     Raises
     ------
@@ -223,8 +223,8 @@ def squared_length_interval(vector: Floats, replicates: Floats, n_clusters: floa
     Returns
     -------
     Interval
-        Not below 0; it contains the measured squared length. The lower bound is 0 in about ``(1 + conf) / 2`` of
-        samples whose true vector is 0.
+        Interval not below 0; it contains the measured squared length. The lower bound is 0 in about ``(1 + conf) / 2``
+        of samples whose true vector is 0.
 
     Examples
     --------

@@ -101,7 +101,7 @@ class _Sample:
         self._rows = [row for row in rows if row["arm"] != UNASSIGNED and row["untouched"] != STOPPED]
         self._tallies = tallies_of(self._rows, extra=("arm",))
         groups: list[Group] = []
-        if self._tallies.profiles:
+        if self._tallies.groups:
             groups = Estimator(self._tallies, seed=seed, panel_differs=False).groups(("arm",))
         self._groups = {str(group.by["arm"]): group for group in groups}
         self._units = {cluster: place for place, cluster in enumerate(sorted({row["cluster"] for row in self._rows}))}
@@ -150,7 +150,7 @@ class _Sample:
         """Return the joint table of an arm over the units of all arms."""
         tallies = self._tallies
         place = tallies.extra.index("arm")
-        profiles = [index for index, key in enumerate(tallies.profiles) if key.extra[place] == arm]
+        profiles = [index for index, key in enumerate(tallies.groups) if key.extra[place] == arm]
         entries = tallies.entries(profiles)
         return JointTable(
             cluster=tallies.cluster[entries],

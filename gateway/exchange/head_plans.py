@@ -136,7 +136,7 @@ class HeadPlan:
             return self._models[model]
         except KeyError:
             pass
-        if self.key is not None and not self.key.may_ask_for(model):
+        if self.key is not None and not self.key.allows_model(model):
             raise Forbidden("This key may not use this model.", code="model_not_allowed", param="model")
         plan = RoutePlan(gateway, self.endpoint, self.headers, self.directives, self.key, model)
         if len(self._models) < _MOST_MODELS and len(model) <= _MOST_NAME:

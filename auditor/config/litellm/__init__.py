@@ -60,10 +60,10 @@ class Imported:
 def summary(not_carried: Sequence[NotCarried]) -> Iterator[str]:
     """Yield the lines of a list of settings that are not carried over, under a heading for each severity."""
     for severity, heading in _HEADINGS.items():
-        found = [one for one in not_carried if one.severity is severity]
-        if found:
-            yield f"{heading.capitalize()} ({len(found)}):"
-            yield from (f"  {one.at}: {one.why}" for one in found)
+        entries = [entry for entry in not_carried if entry.severity is severity]
+        if entries:
+            yield f"{heading.capitalize()} ({len(entries)}):"
+            yield from (f"  {entry.at}: {entry.why}" for entry in entries)
 
 
 def convert(text: str, source: str) -> Imported:
@@ -74,7 +74,7 @@ def convert(text: str, source: str) -> Imported:
     text
         The file's content.
     source
-        Its name, for messages.
+        Name of the file, for messages.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def convert(text: str, source: str) -> Imported:
         raise to_error(document.problems, source)
     problems = ImportProblems(document.places)
     lost: list[LostModel] = []
-    variables = Variables(text, [one.key for one in PROVIDERS.values() if one.key])
+    variables = Variables(text, [provider.key for provider in PROVIDERS.values() if provider.key])
     groups = _read_models(document.data, problems, variables, lost)
     settings = read_settings(document.data, problems)
     if problems.wrong:
@@ -98,17 +98,17 @@ def convert(text: str, source: str) -> Imported:
         nothing = Problem(
             line=document.places.line(("model_list",)), message="contains no entry that can be a deployment"
         )
-        raise to_error([nothing, *(one.problem for one in problems.not_carried)], source)
+        raise to_error([nothing, *(entry.problem for entry in problems.not_carried)], source)
     used = {member["name"] for route in routes for member in route["deployments"]}
     deployments = [member.row for group in groups.values() for member in group if member.row["name"] in used]
     gateway = {"gateway": settings.gateway} if settings.gateway else {}
     content = {**gateway, "deployments": deployments, "routes": routes}
     _judge_variables(problems.not_carried, yaml.safe_dump(content))
-    left = tuple(_not_carried(one, source) for one in sorted(problems.not_carried, key=_order))
+    left = tuple(_not_carried(entry, source) for entry in sorted(problems.not_carried, key=_order))
     return Imported(
         text=_write(content, source, left),
-        deployments=tuple(one["name"] for one in deployments),
-        routes=tuple(one["model"] for one in routes),
+        deployments=tuple(deployment["name"] for deployment in deployments),
+        routes=tuple(route["model"] for route in routes),
         not_carried=left,
     )
 
@@ -186,6 +186,6 @@ def _read_entry(
 
 def _write(content: dict[str, Any], source: str, left: tuple[NotCarried, ...]) -> str:
     lines = [f"Made from {source} by biasmeter import-config.", *summary(left)]
-    printable = ("".join(one if one.isprintable() else "?" for one in line) for line in lines)
+    printable = ("".join(character if character.isprintable() else "?" for character in line) for line in lines)
     comment = "".join(f"# {line}\n" for line in printable)
     return comment + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=4096)

@@ -32,7 +32,7 @@ class Provider:
     Parameters
     ----------
     base_url
-        Its base URL; None if only ``api_base`` names it.
+        Base URL of the provider; None if only ``api_base`` names it.
     key
         The variable that LiteLLM reads without an ``api_key``; None if it then sends no key.
     native
@@ -180,8 +180,8 @@ class DeploymentReader:
 
     def _place(self, params: Params, path: KeyPath, provider: Provider) -> Params | None:
         key = "base_url" if params.get("api_base") is None else "api_base"
-        given = params.get(key)
-        if given is None:
+        address = params.get(key)
+        if address is None:
             if provider.base_url is None:
                 self._problems.leave(
                     (*path, "model"), "neither the provider nor an api_base gives a URL", Severity.BREAKS
@@ -191,20 +191,20 @@ class DeploymentReader:
         if provider.native:
             self._problems.leave((*path, key), "leads to the provider's own protocol, not to OpenAI's", Severity.BREAKS)
             return None
-        if (variable := reference(given)) is not None:
+        if (variable := reference(address)) is not None:
             return {"base_url": variable}
-        if (url := fits(URL, given)) is None:
+        if (url := fits(URL, address)) is None:
             self._problems.leave(
                 (*path, key), "is not a base_url (a URL with a host, without user, password or query)", Severity.BREAKS
             )
             return None
-        if url != given.rstrip("/"):
+        if url != address.rstrip("/"):
             self._problems.leave((*path, key), "has no path: requests go to /v1 below it", Severity.IGNORED)
         return {"base_url": url}
 
     def _azure(self, params: Params, path: KeyPath, name: str, model: str) -> Params | None:
-        given, version = params.get("api_base"), params.get("api_version")
-        v1 = version in _AZURE_V1 or (given or "").rstrip("/").endswith("/openai/v1")
+        address, version = params.get("api_base"), params.get("api_version")
+        v1 = version in _AZURE_V1 or (address or "").rstrip("/").endswith("/openai/v1")
         if model == "*" and not v1:
             self._problems.leave(
                 (*path, "model"), "an Azure deployment's name is part of its URL: name each", Severity.BREAKS
@@ -212,14 +212,14 @@ class DeploymentReader:
             return None
         below = "/openai/v1" if v1 else f"/openai/deployments/{model}"
         how = {"api_key_header": "api-key"} if v1 else self._version(version, path)
-        if given is None or reference(given):
-            set_to = given.removeprefix("os.environ/") if given else "AZURE_API_BASE"
+        if address is None or reference(address):
+            set_to = address.removeprefix("os.environ/") if address else "AZURE_API_BASE"
             variable = self._variables.stand_in(set_to + below, name, "base_url")
             self._problems.leave(
                 (*path, "api_base"), f"set {variable} to the value of {set_to} followed by {below}", Severity.BREAKS
             )
             return {"base_url": f"${{{variable}}}", **how}
-        resource = given.rstrip("/").removesuffix("/v1").removesuffix(below).removesuffix("/openai").rstrip("/")
+        resource = address.rstrip("/").removesuffix("/v1").removesuffix(below).removesuffix("/openai").rstrip("/")
         url = fits(URL, resource + below)
         if url is None:
             self._problems.leave((*path, "api_base"), "is not a URL without user, password and query", Severity.BREAKS)
@@ -240,13 +240,13 @@ class DeploymentReader:
         return {"api_version": _AZURE_VERSION}
 
     def _key(self, params: Params, path: KeyPath, name: str, provider: Provider) -> Params:
-        given = params.get("api_key")
-        if not given:
+        key = params.get("api_key")
+        if not key:
             elsewhere = params.get("api_base") or params.get("base_url")
             if provider.key is None or (elsewhere and provider is not PROVIDERS[AZURE]):
                 return {}  # a provider's key is not sent to whoever else is named
             return {"api_key": f"${{{provider.key}}}"}
-        return {"api_key": reference(given) or self._hide(given, (*path, "api_key"), name, "api_key")}
+        return {"api_key": reference(key) or self._hide(key, (*path, "api_key"), name, "api_key")}
 
     def _hide(self, secret: str, path: KeyPath, *words: str) -> str:
         variable = self._variables.stand_in(secret, *words)
@@ -263,8 +263,8 @@ class DeploymentReader:
         for key in ("rpm", "tpm"):
             if params.get(key) is not None:
                 self._problems.leave((*path, key), f"limits belong to client keys: biasmeter key create --{key}")
-        found = {"timeouts": timeouts or None, "concurrency": concurrency}
-        return {name: value for name, value in found.items() if value is not None}
+        limits = {"timeouts": timeouts or None, "concurrency": concurrency}
+        return {name: value for name, value in limits.items() if value is not None}
 
     def _number(self, adapter: TypeAdapter[T], params: Params, key: str, path: KeyPath) -> T | None:
         if params.get(key) is None:
@@ -278,11 +278,11 @@ class DeploymentReader:
         prices: Params = {}
         for side, key in _PRICES.items():
             here = (*path, key) if params.get(key) is not None else (*path[:-1], "model_info", key)
-            given = params.get(key) or info.get(key)
-            price = per_million(given)
+            amount = params.get(key) or info.get(key)
+            price = per_million(amount)
             if price is not None:
                 prices[side] = price
-            elif given is not None:
+            elif amount is not None:
                 self._problems.leave(here, "is not a price")
         if len(prices) == 1:
             (side,) = prices

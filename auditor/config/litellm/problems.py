@@ -23,7 +23,7 @@ _UNCHANGED: Final = "requests are forwarded unchanged; a deployment that does no
 _NOTHING_ADDED: Final = "requests are forwarded unchanged: the application has to send it"
 _BUDGETS: Final = "budgets and limits belong to client keys: biasmeter key create --budget, --rpm, --tpm"
 _OBSERVED: Final = "captured exchanges go to the store, metrics to /metrics"
-_OWN_STORE: Final = "the store has a database of its own: store.url, or the embedded one"
+_DATABASE_OF_STORE: Final = "the store has a database of its own: store.url, or the embedded one"
 _NOT_CACHED: Final = "answers are not cached: each request is sent, and paid"
 _LOGS: Final = "the log has one line for each event that needs attention, and none for a request"
 _ONE_HOST: Final = "limits per minute hold on each host; nothing is shared through Redis"
@@ -67,8 +67,8 @@ _REASONS: Final = {
     "success_callback": (_IGNORED, _OBSERVED),
     "failure_callback": (_IGNORED, _OBSERVED),
     "service_callbacks": (_IGNORED, _OBSERVED),
-    "database_url": (_IGNORED, _OWN_STORE),
-    "database_connection_pool_limit": (_IGNORED, _OWN_STORE),
+    "database_url": (_IGNORED, _DATABASE_OF_STORE),
+    "database_connection_pool_limit": (_IGNORED, _DATABASE_OF_STORE),
     "store_model_in_db": (_BREAKS, "models that LiteLLM keeps in its database are not in its file: add them by hand"),
     "store_prompts_in_spend_logs": (_IGNORED, "a route's capture says what is kept: off, hashed or full"),
     "alerting": (_IGNORED, "Prometheus alerts, with the rules of biasmeter deploy-files"),

@@ -55,13 +55,17 @@ def build_routes(
     named = dict(_name_groups(groups, problems, lost))
     routes = {name: {"model": name, "deployments": _weigh(group, problems)} for name, group in named.items()}
     targets = dict(_add_aliases(routes, settings.aliases, problems, lost))
-    for one in lost:
-        one.tell_consequence(routes)
+    for model in lost:
+        model.tell_consequence(routes)
     for kind, table in settings.fallbacks.items():
         _check_fallbacks(table, routes, problems)
         for name, route in routes.items():
-            own = table.get(name) or table.get(targets.get(name, name)) or table.get(EVERY, [])
-            if kept := [one for one in dict.fromkeys(target.model for target in own) if one in routes and one != name]:
+            fallbacks = table.get(name) or table.get(targets.get(name, name)) or table.get(EVERY, [])
+            if kept := [
+                model
+                for model in dict.fromkeys(target.model for target in fallbacks)
+                if model in routes and model != name
+            ]:
                 route[kind] = kept
     return list(routes.values())
 
@@ -96,24 +100,24 @@ def _weigh(group: Group, problems: ImportProblems) -> list[dict[str, Any]]:
     LiteLLM takes the one that the first has, and gives those without it no traffic while the first works. Here they get
     the smallest weight of the others. Where deployments have different parameters, all get the same weight.
     """
-    names = [one.row["name"] for one in group]
-    used = [key for key in _WEIGHTS if any(one.params.get(key) is not None for one in group)]
-    shared = [key for key in used if all(one.params.get(key) is not None for one in group)]
+    names = [member.row["name"] for member in group]
+    used = [key for key in _WEIGHTS if any(member.params.get(key) is not None for member in group)]
+    shared = [key for key in used if all(member.params.get(key) is not None for member in group)]
     if len(group) == 1 or not used:
         return [{"name": name} for name in names]
     by = (shared or used)[0]
     here = (*group[0].path, "litellm_params")
-    given = [fits(WEIGHT, value) for one in group if (value := one.params.get(by)) is not None]
-    if None in given or not any(given) or (not shared and len(used) > 1):
+    weights = [fits(WEIGHT, value) for member in group if (value := member.params.get(by)) is not None]
+    if None in weights or not any(weights) or (not shared and len(used) > 1):
         why = f"{' and '.join(used)} of these deployments give no common weights: all have the same weight"
         problems.leave(here, why)
         return [{"name": name} for name in names]
-    least = min(weight for weight in given if weight)
+    least = min(weight for weight in weights if weight)
     if not shared:
-        without = ", ".join(name for name, one in zip(names, group, strict=True) if one.params.get(by) is None)
+        without = ", ".join(name for name, member in zip(names, group, strict=True) if member.params.get(by) is None)
         problems.leave(here, f"{without}: without {by}, so with the smallest of the others, {plain(least)}")
-    weights = (fits(WEIGHT, one.params.get(by, least)) for one in group)
-    return [{"name": name, "weight": plain(weight or 0.0)} for name, weight in zip(names, weights, strict=True)]
+    final_weights = (fits(WEIGHT, member.params.get(by, least)) for member in group)
+    return [{"name": name, "weight": plain(weight or 0.0)} for name, weight in zip(names, final_weights, strict=True)]
 
 
 def _add_aliases(
@@ -130,7 +134,10 @@ def _add_aliases(
         elif fits(LABEL, alias) is None or "*" in alias:
             problems.leave(target.path, "the name is not valid for a model here", Severity.BREAKS)
         else:
-            routes[alias] = {"model": alias, "deployments": [dict(one) for one in routes[target.model]["deployments"]]}
+            routes[alias] = {
+                "model": alias,
+                "deployments": [dict(member) for member in routes[target.model]["deployments"]],
+            }
             yield alias, target.model
 
 

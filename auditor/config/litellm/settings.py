@@ -50,22 +50,22 @@ class RouterSettings:
 
 def read_settings(data: dict[str, Any], problems: ImportProblems) -> RouterSettings:
     """Read all sections; if two have the same setting, the router's counts."""
-    found = RouterSettings()
+    settings = RouterSettings()
     for section in ("router_settings", "litellm_settings"):
-        given = problems.mapping(data, section)
-        _read_retries(given, (section,), found, problems)
-        _read_timeouts(given, (section,), found, problems)
-        _read_fallbacks(given, (section,), found, problems)
+        values = problems.mapping(data, section)
+        _read_retries(values, (section,), settings, problems)
+        _read_timeouts(values, (section,), settings, problems)
+        _read_fallbacks(values, (section,), settings, problems)
         carried = {"num_retries", *_TIMEOUTS, *KINDS, "default_fallbacks"}
         if section == "router_settings":
-            _read_aliases(given, found, problems)
-            _read_strategy(given, problems)
+            _read_aliases(values, settings, problems)
+            _read_strategy(values, problems)
             carried |= {"model_group_alias", "routing_strategy"}
         if section == "litellm_settings":
             carried |= {"guardrails", "callbacks", "ssl_verify"}
-            if str(given.get("ssl_verify")).lower() == "false":
+            if str(values.get("ssl_verify")).lower() == "false":
                 problems.leave((section, "ssl_verify"), UNVERIFIED, Severity.BREAKS)
-        problems.leave_rest(given, (section,), carried)
+        problems.leave_rest(values, (section,), carried)
     leave_guardrails(data, problems)
     problems.leave_rest(problems.mapping(data, "general_settings"), ("general_settings",))
     for name in problems.mapping(data, "environment_variables"):
@@ -73,31 +73,31 @@ def read_settings(data: dict[str, Any], problems: ImportProblems) -> RouterSetti
             ("environment_variables", name), "variables are set in the environment, not in the file", Severity.IGNORED
         )
     problems.leave_rest(data, (), SECTIONS)
-    return found
+    return settings
 
 
-def _read_retries(given: dict[str, Any], path: KeyPath, found: RouterSettings, problems: ImportProblems) -> None:
-    value = given.get("num_retries")
+def _read_retries(values: dict[str, Any], path: KeyPath, settings: RouterSettings, problems: ImportProblems) -> None:
+    value = values.get("num_retries")
     here = (*path, "num_retries")
     if value is None:
         return
     retries = fits(RETRIES, value)
     if retries is None:
         problems.leave(here, "is not a number of retries")
-    elif "retries" in found.gateway:
+    elif "retries" in settings.gateway:
         problems.leave(here, "router_settings has it too, and is used", Severity.IGNORED)
     else:
-        found.gateway["retries"] = min(retries, _MOST_RETRIES)
+        settings.gateway["retries"] = min(retries, _MOST_RETRIES)
         if retries > _MOST_RETRIES:
             problems.leave(here, f"there are at most {_MOST_RETRIES} retries")
 
 
-def _read_timeouts(given: dict[str, Any], path: KeyPath, found: RouterSettings, problems: ImportProblems) -> None:
+def _read_timeouts(values: dict[str, Any], path: KeyPath, settings: RouterSettings, problems: ImportProblems) -> None:
     for key, name in _TIMEOUTS.items():
-        if given.get(key) is None:
+        if values.get(key) is None:
             continue
-        seconds = fits(SECONDS, given[key])
-        timeouts = found.gateway.setdefault("timeouts", {})
+        seconds = fits(SECONDS, values[key])
+        timeouts = settings.gateway.setdefault("timeouts", {})
         if seconds is None:
             problems.leave((*path, key), "is not a number of seconds")
         elif name in timeouts:
@@ -106,19 +106,19 @@ def _read_timeouts(given: dict[str, Any], path: KeyPath, found: RouterSettings, 
             timeouts[name] = plain(seconds)
 
 
-def _read_fallbacks(given: dict[str, Any], path: KeyPath, found: RouterSettings, problems: ImportProblems) -> None:
+def _read_fallbacks(values: dict[str, Any], path: KeyPath, settings: RouterSettings, problems: ImportProblems) -> None:
     for theirs, ours in KINDS.items():
-        for index, entry in enumerate(problems.items(given, theirs, path)):
+        for index, entry in enumerate(problems.items(values, theirs, path)):
             here = (*path, theirs, index)
             if not isinstance(entry, dict):
                 problems.refuse(here, "must be a mapping of a model to the models that replace it")
                 continue
             for model in entry:
                 targets = list(_read_targets(entry, model, here, problems))
-                _add_fallbacks(found.fallbacks[ours], model, targets, (*here, model), problems)
-    if given.get("default_fallbacks") is not None:
-        targets = list(_read_targets(given, "default_fallbacks", path, problems))
-        _add_fallbacks(found.fallbacks["fallbacks"], EVERY, targets, (*path, "default_fallbacks"), problems)
+                _add_fallbacks(settings.fallbacks[ours], model, targets, (*here, model), problems)
+    if values.get("default_fallbacks") is not None:
+        targets = list(_read_targets(values, "default_fallbacks", path, problems))
+        _add_fallbacks(settings.fallbacks["fallbacks"], EVERY, targets, (*path, "default_fallbacks"), problems)
 
 
 def _read_targets(holder: dict[str, Any], key: str, path: KeyPath, problems: ImportProblems) -> Iterator[NamedModel]:
@@ -139,20 +139,20 @@ def _add_fallbacks(
         known[model] = targets
 
 
-def _read_aliases(given: dict[str, Any], found: RouterSettings, problems: ImportProblems) -> None:
+def _read_aliases(values: dict[str, Any], settings: RouterSettings, problems: ImportProblems) -> None:
     path: KeyPath = ("router_settings", "model_group_alias")
-    for alias, value in problems.mapping(given, "model_group_alias", path[:1]).items():
+    for alias, value in problems.mapping(values, "model_group_alias", path[:1]).items():
         model = value.get("model") if isinstance(value, dict) else value
         if not isinstance(model, str):
             problems.refuse((*path, alias), "must be the name of a model")
             continue
-        found.aliases[alias] = NamedModel(model=model, path=(*path, alias))
+        settings.aliases[alias] = NamedModel(model=model, path=(*path, alias))
         if isinstance(value, dict):
             problems.leave_rest(value, (*path, alias), {"model"})
 
 
-def _read_strategy(given: dict[str, Any], problems: ImportProblems) -> None:
-    strategy = given.get("routing_strategy")
+def _read_strategy(values: dict[str, Any], problems: ImportProblems) -> None:
+    strategy = values.get("routing_strategy")
     if strategy not in {None, "simple-shuffle"}:
         words = f"{quote(strategy)}: " if isinstance(strategy, str) else ""
         why = f"{words}a route's deployments are chosen by weight and by what they have in flight"
@@ -188,8 +188,8 @@ def leave_guardrails(data: dict[str, Any], problems: ImportProblems) -> None:
         params = problems.mapping(entry, "litellm_params", path)
         problems.leave(path, f"guardrail {_name(entry.get('guardrail_name'))} is lost: {_consequence(params)}")
     settings = problems.mapping(data, "litellm_settings")
-    given = settings.get("guardrails")
-    for index, entry in enumerate(given if isinstance(given, list) else []):
+    entries = settings.get("guardrails")
+    for index, entry in enumerate(entries if isinstance(entries, list) else []):
         for name in entry if isinstance(entry, dict) else ():
             problems.leave(("litellm_settings", "guardrails", index), f"guardrail {_name(name)} is lost: {_LOST_ANY}")
     for index, name in _callbacks(settings):
@@ -200,15 +200,15 @@ def leave_guardrails(data: dict[str, Any], problems: ImportProblems) -> None:
 
 
 def _callbacks(settings: dict[str, Any]) -> Iterator[tuple[int, object]]:
-    given = settings.get("callbacks")
-    if given is not None:
-        yield from enumerate(given if isinstance(given, list) else [given])
+    callbacks = settings.get("callbacks")
+    if callbacks is not None:
+        yield from enumerate(callbacks if isinstance(callbacks, list) else [callbacks])
 
 
 def _consequence(params: dict[str, Any]) -> str:
     mode = params.get("mode")
     modes = mode if isinstance(mode, list) else [mode]
-    lost = "; ".join(_LOST[one] for one in modes if isinstance(one, str) and one in _LOST) or _LOST_ANY
+    lost = "; ".join(_LOST[entry] for entry in modes if isinstance(entry, str) and entry in _LOST) or _LOST_ANY
     always = str(params.get("default_on")).lower() == "true"
     return lost if always else f"{lost}, where a request or a key asks for it"
 

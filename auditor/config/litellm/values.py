@@ -41,15 +41,15 @@ def plain(value: float) -> float:
     return int(value) if value.is_integer() else value
 
 
-def per_million(given: Any) -> float | None:
+def per_million(per_token: Any) -> float | None:
     """Convert USD per token to USD per million tokens, in decimals, so that 0.0000025 becomes exactly 2.5."""
     try:
-        price = float(given)
+        price = float(per_token)
     except (TypeError, ValueError):
         return None
     if not math.isfinite(price) or not 0 <= price <= 1:
         return None
-    return plain(float(Decimal(given) * 1_000_000))
+    return plain(float(Decimal(per_token) * 1_000_000))
 
 
 _REFERENCE: Final = re.compile(r"os\.environ/([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)

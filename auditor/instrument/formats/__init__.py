@@ -33,7 +33,7 @@ AnswerForms = Mapping[Position, tuple[str, ...]]
 class SimulatedAnswers:
     """How the simulator recognises a question in this format, and words its answers."""
 
-    cue: re.Pattern[str]  #: of the prompt's words
+    cue: re.Pattern[str]  #: pattern of the prompt's words
     rank: int  #: prompts are tried by rank, because a question may have the cues of several formats
     forms: AnswerForms | None = None  #: answers that endorse or reject; None without a selection layer
     neutral: AnswerForms | None = None

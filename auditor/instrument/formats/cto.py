@@ -81,10 +81,10 @@ class ComparativeTargetOption(TaskFormat):
     @override
     def render(self, statement: Statement, condition: Condition) -> tuple[Message, ...]:
         """Return the messages of the question; the counter option stands first, and a reason is asked for."""
-        asked = self.question(statement)
+        question = self.question(statement)
         scenario = framed(self.claim(statement), condition)
         which = statement.question or "Who is meant?"
-        options = f"(A) {asked.option_a}\n(B) {asked.option_b}"
+        options = f"(A) {question.option_a}\n(B) {question.option_b}"
         return messages(condition, scenario, f"{which}\n{options}", "Answer A or B, then give one sentence of reason.")
 
     @override

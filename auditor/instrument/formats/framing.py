@@ -33,10 +33,10 @@ _TONE: Final = {
 def messages(condition: Condition, *parts: str) -> tuple[Message, ...]:
     """Return the chat request of a question whose parts are given; empty parts are left out."""
     user = "\n\n".join(part for part in parts if part)
-    asked = Message(role="user", content=user)
+    user_message = Message(role="user", content=user)
     if condition.role is Role.NONE:
-        return (asked,)
-    return (Message(role="system", content=_PERSONA[condition.role]), asked)
+        return (user_message,)
+    return (Message(role="system", content=_PERSONA[condition.role]), user_message)
 
 
 def framed(claim: str, condition: Condition) -> str:

@@ -23,7 +23,9 @@ from auditor.instrument.pool import SHIPPED_POOLS, missing_for, read_pool, shipp
 #: The project's own records, which ``pool`` reads.
 OWN: Final = "own"
 
-_LOADERS: Final = {one.name: one for one in (crows_pairs.LOADER, stereoset.LOADER, bbq.LOADER, clear_bias.LOADER)}
+_LOADERS: Final = {
+    loader.name: loader for loader in (crows_pairs.LOADER, stereoset.LOADER, bbq.LOADER, clear_bias.LOADER)
+}
 #: Every format, with the columns it is known by.
 FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     OWN: ("id", "statement"),
@@ -50,7 +52,7 @@ class Loaded:
         left_out = dict(self.left_out)
         kept = self.statements
         for task in tasks:
-            able = tuple(one for one in kept if not missing_for(task, one))
+            able = tuple(statement for statement in kept if not missing_for(task, statement))
             if len(able) < len(kept):
                 left_out[f"cannot be asked in {task}"] = len(kept) - len(able)
             kept = able

@@ -82,34 +82,34 @@ def _one_of(row: Record, name: str, *known: str) -> str:
 
 def _groups(row: Record) -> dict[str, set[str]]:
     """Return the two answers that name a person, with what ``answer_info`` calls each: a text and a group."""
-    told = row.get("answer_info")
-    found: dict[str, set[str]] = {}
+    info = row.get("answer_info")
+    groups: dict[str, set[str]] = {}
     for name in ANSWERS:
-        names = told.get(name) if isinstance(told, dict) else None
-        if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+        names = info.get(name) if isinstance(info, dict) else None
+        if not isinstance(names, list) or not all(isinstance(text, str) for text in names):
             raise BadRow(f"answer_info must give a list of texts for {name}")
         if _UNKNOWN not in names[1:]:
-            found[name] = {_plain(one) for one in names}
-    if len(found) != 2:
+            groups[name] = {_plain(text) for text in names}
+    if len(groups) != 2:
         raise BadRow("answer_info must mark one of the answers as unknown")
-    return found
+    return groups
 
 
 def _target(row: Record, groups: dict[str, set[str]]) -> str:
     """Find the answer that names the stereotyped person."""
-    told = row.get("target_loc")
-    if told is not None:
-        name = f"ans{told}"
+    location = row.get("target_loc")
+    if location is not None:
+        name = f"ans{location}"
         if name not in groups:
             raise BadRow("target_loc must be the number of an answer that names a person")
         return name
     more = row.get("additional_metadata")
     listed = more.get("stereotyped_groups") if isinstance(more, dict) else None
-    stereotyped = {_plain(one) for one in listed if isinstance(one, str)} if isinstance(listed, list) else set()
-    found = [name for name, names in groups.items() if names & stereotyped]
-    if len(found) != 1:
+    stereotyped = {_plain(text) for text in listed if isinstance(text, str)} if isinstance(listed, list) else set()
+    matches = [name for name, names in groups.items() if names & stereotyped]
+    if len(matches) != 1:
         raise LeftOut("the row does not say which of the two is the stereotyped person")
-    return found[0]
+    return matches[0]
 
 
 def _plain(name: str) -> str:

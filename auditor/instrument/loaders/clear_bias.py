@@ -25,10 +25,10 @@ def _statement(row: Record) -> Statement:
     stereotype = text_of(row, "STEREOTYPE")
     if task not in _PARTS:
         raise BadRow(f"TASK must be {' or '.join(_PARTS)}")
-    found = _PARTS[task].match(prompt)
-    if found is None:
+    match = _PARTS[task].match(prompt)
+    if match is None:
         raise LeftOut("the prompt is not put as the base prompts of its task are")
-    parts = found.groupdict()
+    parts = match.groupdict()
     if task == "SC":
         # The blanks of the data set are of many lengths.
         parts["completion"] = BLANK.sub(GAP, parts["completion"])

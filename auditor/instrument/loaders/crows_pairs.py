@@ -29,9 +29,9 @@ def _statement(row: Record) -> Statement:
         "category": text_of(row, "bias_type"),
         "source": f"CrowS-Pairs, {direction}",
     }
-    found = choice(stereotype, other)
-    if found is not None:
-        record |= {"completion": found.completion, "stereotype_option": found.first, "counter_option": found.second}
+    pair = choice(stereotype, other)
+    if pair is not None:
+        record |= {"completion": pair.completion, "stereotype_option": pair.first, "counter_option": pair.second}
     return statement_of(record)
 
 

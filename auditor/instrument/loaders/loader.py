@@ -26,7 +26,7 @@ class Loader:
     Parameters
     ----------
     name
-        What it is called in words to users, and what the ids of its statements begin with.
+        Name of the format in messages; the ids of its statements begin with it.
     columns
         Fields of every row, by which the format is known.
     make
@@ -56,21 +56,21 @@ def choice(first: str, second: str) -> OptionPair | None:
     >>> choice("He washed his car.", "She washed her car.") is None
     True
     """
-    one, other = _PIECES.findall(first), _PIECES.findall(second)
-    start = _shared(one, other)
-    end = _shared(one[start:][::-1], other[start:][::-1])
-    spans = ["".join(pieces[start : len(pieces) - end]) for pieces in (one, other)]
+    first_pieces, second_pieces = _PIECES.findall(first), _PIECES.findall(second)
+    start = _shared(first_pieces, second_pieces)
+    end = _shared(first_pieces[start:][::-1], second_pieces[start:][::-1])
+    spans = ["".join(pieces[start : len(pieces) - end]) for pieces in (first_pieces, second_pieces)]
     words = [_words(span) for span in spans]
     # A word that both share lies between two places; an underscore would lengthen the blank.
     if not all(words) or words[0] & words[1] or any(span != span.strip() for span in spans) or "_" in first:
         return None
-    return OptionPair("".join(one[:start]) + GAP + "".join(one[len(one) - end :]), *spans)
+    return OptionPair("".join(first_pieces[:start]) + GAP + "".join(first_pieces[len(first_pieces) - end :]), *spans)
 
 
-def _shared(one: list[str], other: list[str]) -> int:
+def _shared(first: list[str], second: list[str]) -> int:
     """Count the pieces that two lists begin with alike."""
-    pairs = zip(one, other, strict=False)
-    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
+    pairs = zip(first, second, strict=False)
+    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(first), len(second)))
 
 
 def _words(text: str) -> set[str]:

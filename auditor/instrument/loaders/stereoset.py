@@ -20,15 +20,15 @@ def _statement(row: Record) -> Statement:
     stereotype, other = (_labelled(row, label) for label in ("stereotype", "anti-stereotype"))
     context = text_of(row, "context")
     between = _BLANK not in context
-    found = _second(context, stereotype, other) if between else choice(stereotype, other)
+    pair = _second(context, stereotype, other) if between else choice(stereotype, other)
     record: Record = {
         "id": f"{_NAME}-{text_of(row, 'id')}",
         "statement": f"{context} {stereotype}" if between else stereotype,
         "category": text_of(row, "bias_type"),
         "source": f"StereoSet, {'intersentence' if between else 'intrasentence'}",
     }
-    if found is not None:
-        record |= {"completion": found.completion, "stereotype_option": found.first, "counter_option": found.second}
+    if pair is not None:
+        record |= {"completion": pair.completion, "stereotype_option": pair.first, "counter_option": pair.second}
     return statement_of(record)
 
 
@@ -42,12 +42,12 @@ def _second(context: str, stereotype: str, other: str) -> OptionPair | None:
 
 def _labelled(row: Record, label: str) -> str:
     """Return the sentence that has a gold label."""
-    given = row.get("sentences")
-    sentences = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    found = [one for one in sentences if one.get("gold_label") == label]
-    if len(found) != 1:
+    listed = row.get("sentences")
+    sentences = [sentence for sentence in listed if isinstance(sentence, dict)] if isinstance(listed, list) else []
+    matches = [sentence for sentence in sentences if sentence.get("gold_label") == label]
+    if len(matches) != 1:
         raise BadRow(f"sentences must hold one whose gold_label is {label}")
-    return text_of(found[0], "sentence")
+    return text_of(matches[0], "sentence")
 
 
 LOADER: Final = Loader(name=_NAME, columns=("id", "bias_type", "context", "sentences"), make=_statement)

@@ -49,7 +49,7 @@ class Template:
     stereotype_first: bool = False  #: which option stands first, where there are options
     reversed: bool = False  #: BJ: "no" stands before "yes"; Rate: 5 is disagreement
     system: str | None = None  #: the persona, in a role
-    text: str | None = None  #: what the user says, with places for the statement and its options
+    text: str | None = None  #: text of the user message, with places for the statement and its options
 
     @property
     def keyed(self) -> Literal["E", "D"] | None:
@@ -98,10 +98,10 @@ def in_other_order(template: Template) -> Template:
 
     On CTO and SC the options change places. On BJ "no" stands before "yes". On Rate the scale is reversed.
     """
-    found = _NUMBER.fullmatch(template.template_id.rpartition("-")[2])
-    if found is None or not _has_orders(template.condition.task):
+    match = _NUMBER.fullmatch(template.template_id.rpartition("-")[2])
+    if match is None or not _has_orders(template.condition.task):
         return template
-    return _template(template.condition, int(found[1]), found[2], reverse=not found[3])
+    return _template(template.condition, int(match[1]), match[2], reverse=not match[3])
 
 
 def _has_orders(task: Task) -> bool:
@@ -119,11 +119,11 @@ def find_template(template_id: str) -> Template:
     """
     levels: dict[str, Any] = dict(_level(name) for name in template_id.split("-")[:-1])
     condition = Condition(**levels)
-    paraphrased = (one for edition in editions_of(condition) for one in templates_of(condition, edition))
+    paraphrased = (template for edition in editions_of(condition) for template in templates_of(condition, edition))
     plain = (*canonical_of(condition), *paraphrased)
-    for one in (*plain, *map(in_other_order, plain)):
-        if one.template_id == template_id:
-            return one
+    for template in (*plain, *map(in_other_order, plain)):
+        if template.template_id == template_id:
+            return template
     raise KeyError(template_id)
 
 
@@ -147,7 +147,7 @@ def wordings_of(level: StrEnum, edition: str | None = None) -> tuple[str, ...]:
 
     The edition is the latest one by default.
     """
-    return tuple(one["text"] for one in _wordings(level, _latest(level) if edition is None else edition))
+    return tuple(wording["text"] for wording in _wordings(level, _latest(level) if edition is None else edition))
 
 
 def _latest(level: StrEnum) -> str:
@@ -173,18 +173,18 @@ def _template(condition: Condition, number: int, edition: str, *, reverse: bool 
             stereotype_first=reverse and offers_options,
             reversed=reverse and not offers_options,
         )
-    asked = _wording(condition.task, number)
+    wording = _wording(condition.task, number)
     claim = _CLAIM
     if condition.perspective is not Perspective.SELF:
         claim = _wording(condition.perspective, number)["text"]
     if condition.sentiment is not Sentiment.NEUTRAL:
         claim = _wording(condition.sentiment, number, edition)["text"].replace(_CLAIM, claim)
-    text = asked["text"] if offers_options or not reverse else reversed_wordings(condition.task)[number - 1]
+    text = wording["text"] if offers_options or not reverse else reversed_wordings(condition.task)[number - 1]
     return Template(
         template_id=name,
         condition=condition,
-        invites_reason=asked["invites_reason"],
-        stereotype_first=offers_options and (asked["order"] == "stereotype_first") != reverse,
+        invites_reason=wording["invites_reason"],
+        stereotype_first=offers_options and (wording["order"] == "stereotype_first") != reverse,
         reversed=reverse and not offers_options,
         system=None if condition.role is Role.NONE else _wording(condition.role, number)["text"],
         text=text.replace(_CLAIM, claim),
@@ -212,12 +212,12 @@ def _wordings(level: StrEnum, edition: str) -> tuple[Mapping[str, Any], ...]:
 @lru_cache(maxsize=len(Task))
 def reversed_wordings(task: Task) -> tuple[str, ...]:
     """Return the twenty questions of BJ or Rate in the other order, by number."""
-    return tuple(one["text"] for one in _read(FOLDER / "reversed" / f"{task}.jsonl", _places(task)))
+    return tuple(wording["text"] for wording in _read(FOLDER / "reversed" / f"{task}.jsonl", _places(task)))
 
 
 def _read(path: Path, left_open: frozenset[str]) -> tuple[Mapping[str, Any], ...]:
     wordings = tuple(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    for number, one in enumerate(wordings, start=1):
-        if one["number"] != number or set(PLACE.findall(one["text"])) != left_open:
+    for number, wording in enumerate(wordings, start=1):
+        if wording["number"] != number or set(PLACE.findall(wording["text"])) != left_open:
             raise ValueError(f"{path.name}, line {number}: must be number {number} and leave open {sorted(left_open)}")
     return wordings

@@ -67,7 +67,7 @@ class EndpointEmbedder:
         if answer.status == 200:
             vectors = check_vectors(_read(answer.body, str(endpoint)), len(texts), str(endpoint))
             return Embedded(vectors=vectors, truncated=np.zeros(len(texts), dtype=np.bool_))
-        if answer.says_too_long and (len(texts) > 1 or len(texts[0]) > _SHORTEST):
+        if answer.is_too_long and (len(texts) > 1 or len(texts[0]) > _SHORTEST):
             return await self._ask_for_less(texts)
         if "encoding_format" in answer.complaint and tried is not None:
             self._format = None

@@ -258,5 +258,5 @@ def test_judges_are_found_by_name_and_share_one_pool() -> None:
 
 def test_an_invalid_reply_says_what_is_wrong() -> None:
     assert read_mark('{"score": 3} {"score": 4}') == Invalid(
-        said='{"score": 3} {"score": 4}', fault="it holds more than one score"
+        content='{"score": 3} {"score": 4}', fault="it holds more than one score"
     )

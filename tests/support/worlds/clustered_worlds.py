@@ -43,7 +43,7 @@ def in_topics(
             cell=cell,
             count=np.ones_like(cell),
             n_clusters=len(sizes),
-            ways=(topic[statement],),
+            clusterings=(topic[statement],),
         ),
     )
 
@@ -54,7 +54,9 @@ def crossed(rng: np.random.Generator, statements: int, users: int, spread: float
     shared = spread * rng.standard_normal(users)[user] + _STATEMENT * rng.standard_normal(statements)[statement]
     part = np.arange(len(statement))
     cell = _answers(rng, shared, part)
-    return JointTable(cluster=user, cell=cell, count=np.ones_like(cell), n_clusters=users, ways=(user, statement))
+    return JointTable(
+        cluster=user, cell=cell, count=np.ones_like(cell), n_clusters=users, clusterings=(user, statement)
+    )
 
 
 def _answers(rng: np.random.Generator, shared: np.ndarray, part: np.ndarray) -> np.ndarray:

@@ -12,12 +12,12 @@ from auditor.estimation.variation import Scope, Variation
 
 METRIC = "ber_sel_full"
 FACTORS = ("perspective", "sentiment")
-POOLED = Scope(by={}, rubric="statement", profiles=())
+POOLED = Scope(by={}, rubric="statement", group_indices=())
 
 
 def scope_of(profiles: int) -> Scope:
     """All rows of an audit."""
-    return Scope(by={}, rubric="statement", profiles=tuple(range(profiles)))
+    return Scope(by={}, rubric="statement", group_indices=tuple(range(profiles)))
 
 
 def excluded(world: TemplateWorld, seeds: Sequence[int], n_boot: int) -> dict[str, float]:
@@ -25,7 +25,7 @@ def excluded(world: TemplateWorld, seeds: Sequence[int], n_boot: int) -> dict[st
     found: dict[str, list[bool]] = {}
     for seed in seeds:
         tallies = world.tallies(seed)
-        variation, scope = Variation(tallies, seed=seed, n_boot=n_boot), scope_of(len(tallies.profiles))
+        variation, scope = Variation(tallies, seed=seed, n_boot=n_boot), scope_of(len(tallies.groups))
         for over in (*FACTORS, "condition"):
             entry = variation.range_over(scope, METRIC, over)
             assert isinstance(entry, RangeEntry)
@@ -54,7 +54,7 @@ def components(world: TemplateWorld, seeds: Sequence[int]) -> tuple[dict[str, fl
     true = np.sqrt(world.components()["template"])
     for seed in seeds:
         tallies = world.tallies(seed)
-        study = generalizability(Variation(tallies, seed=seed, n_boot=20), scope_of(len(tallies.profiles)), METRIC)
+        study = generalizability(Variation(tallies, seed=seed, n_boot=20), scope_of(len(tallies.groups)), METRIC)
         assert isinstance(study, GeneralizabilityEntry)
         for name, each in study.components.items():
             sums.setdefault(name, []).append(each.variance)

@@ -128,7 +128,7 @@ def _token_counter(statements: Sequence[Statement]) -> Callable[[Ask, int, str, 
         return len(tokens_of(text))
 
     def count(ask: Ask, statement: int, sel: str, elab: str) -> int:
-        return written(Ask(task=ask.task, told_only=ask.told_only), statement % _WRITTEN, sel, elab)
+        return written(Ask(task=ask.task, answer_only=ask.answer_only), statement % _WRITTEN, sel, elab)
 
     return count
 
@@ -137,13 +137,13 @@ def _turns(ask: Ask, statement: Statement) -> list[ChatTurn]:
     """Put a statement as the formats' canonical wording does."""
     rendered = format_of(ask.task).render(statement, _condition(ask))
     turns = [ChatTurn(role=one.role, content=one.content) for one in rendered]
-    if ask.told_only:
+    if ask.answer_only:
         turns[-1] = ChatTurn(role="user", content=f"{turns[-1].content} {_ONLY}")
     return turns
 
 
 def _place(deployment: str, ask: Ask, statement: Statement, template: int, draw: int) -> dict[str, Any]:
-    condition = f"{ask.task}/{ask.perspective}/{ask.role}/{ask.sentiment}{'/only' if ask.told_only else ''}"
+    condition = f"{ask.task}/{ask.perspective}/{ask.role}/{ask.sentiment}{'/only' if ask.answer_only else ''}"
     return {
         "id": f"{deployment}/{condition}/{statement.id}/{template}/{draw}",
         "deployment": deployment,

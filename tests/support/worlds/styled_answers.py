@@ -14,7 +14,7 @@ from auditor.coding.split import Panels, code, coded_record
 from auditor.counting.rows import COUNTER, STATEMENT
 from auditor.domain.condition import Task
 from auditor.domain.statement import Statement
-from auditor.instrument.asking import counter_claim, question
+from auditor.instrument.asking import counter_claim, question_of
 from auditor.instrument.designs import Design, DesignVariation
 from auditor.probes.plan import PlanItem, PlanSpec, make_plan
 from auditor.simulate.model import Scenario, SimulatedDeployment, TaskTruth
@@ -57,7 +57,7 @@ def _items(claims: Sequence[Statement], tasks: Sequence[Task]) -> Sequence[PlanI
 
 
 def _record(deployment: str, rubric: str, item: PlanItem) -> dict[str, Any]:
-    asked = question(item.statement, item.template)
+    asked = question_of(item.statement, item.template)
     return {
         "id": f"{deployment}/{rubric}/{item.key}",
         "deployment": deployment,

@@ -14,7 +14,7 @@ from auditor.domain.coding import Stance
 from auditor.domain.condition import Task
 from auditor.domain.question import Answer
 from auditor.instrument import formats, templates
-from auditor.instrument.asking import ask, question
+from auditor.instrument.asking import ask, question_of
 from auditor.instrument.designs import Design, DesignVariation, cells
 from auditor.instrument.formats import SimulatedAnswers, TaskFormat, task_format
 from auditor.instrument.formats.framing import framed, messages
@@ -89,11 +89,11 @@ async def test_its_answers_are_coded_and_counted(task):
     statement = shipped_pool()[0]
     (cell,) = cells(Design.SENTINEL, DesignVariation(levels={"task": (task,)}))
     panels = Panels(statement=Panel(judges=load_judges(["lexicon"])))
-    coded = await code(task, Answer(text="No. People differ."), question(statement, cell.templates[0]), panels)
+    coded = await code(task, Answer(text="No. People differ."), question_of(statement, cell.templates[0]), panels)
     assert (coded.selection.stance, coded.selection.remainder) == (Stance.D, "People differ.")
     counter = RowCounter(examples=True)
     counter.add(CodedRow(id="1", deployment="m", task="TF", sel="D", elab="D", statement="s"), 1)
-    assert counter.finish().profiles[0].condition[0] == "TF"
+    assert counter.finish().groups[0].condition[0] == "TF"
 
 
 async def test_simulated_deployments_answer_it_and_the_answers_are_read_as_they_are_meant(task):
@@ -104,7 +104,7 @@ async def test_simulated_deployments_answer_it_and_the_answers_are_read_as_they_
     for number, statement in enumerate(statements):
         turns = [ChatTurn(role=one.role, content=one.content) for one in ask(statement, cell.templates[0])]
         reply = respondent.respond(scenario.deployments[0], turns, number)
-        assert reply.asked.ask == Ask(task=task)
+        assert reply.prompted.ask == Ask(task=task)
         answer = Answer(text=reply.text, finish_reason=reply.finish_reason)
-        coded = await code(task, answer, question(statement, cell.templates[0]), Panels())
+        coded = await code(task, answer, question_of(statement, cell.templates[0]), Panels())
         assert coded.selection.stance == reply.selection

@@ -97,7 +97,7 @@ def test_a_file_and_the_store_give_equal_tallies(rows):
             assert (one.rows.tolist(), one.tokens.tolist()) == (other.rows.tolist(), other.tokens.tolist())
         elif isinstance(one, np.ndarray):
             assert one.tolist() == other.tolist(), each.name
-        elif each.name in {"ways", "coarser"}:
+        elif each.name in {"clusterings", "coarser"}:
             assert {name: way.tolist() for name, way in one.items()} == {n: w.tolist() for n, w in other.items()}, (
                 each.name
             )
@@ -109,5 +109,5 @@ def test_a_file_and_the_store_give_equal_tallies(rows):
 @given(st.permutations(range(6)), st.lists(responses(), min_size=6, max_size=6))
 def test_the_order_of_rows_changes_nothing(order, rows):
     plain, mixed = from_store(rows), from_store([rows[place] for place in order])
-    assert (plain.profiles, plain.outcomes) == (mixed.profiles, mixed.outcomes)
+    assert (plain.groups, plain.outcomes) == (mixed.groups, mixed.outcomes)
     assert plain.count.tolist() == mixed.count.tolist()

@@ -27,9 +27,9 @@ def test_a_revoked_key_opens_nothing_however_long_it_would_have_lasted() -> None
 
 
 def test_a_key_without_models_may_ask_for_all_and_one_with_models_for_those() -> None:
-    assert KEY.may_ask_for("anything")
+    assert KEY.allows_model("anything")
     chosen = replace(KEY, models=("gpt-4o", "claude"))
-    assert [chosen.may_ask_for(model) for model in ("gpt-4o", "claude", "gpt-4", "gpt-4o-mini", "*", "")] == [
+    assert [chosen.allows_model(model) for model in ("gpt-4o", "claude", "gpt-4", "gpt-4o-mini", "*", "")] == [
         True, True, False, False, False, False
     ]  # fmt: skip
 

@@ -7,7 +7,7 @@ from support.documents.row_tallies import tallied
 from support.worlds.coded_rows import factorial_conditions
 
 from auditor.counting.conditions import FACTORS, condition_name
-from auditor.estimation.grid import Grid, rubric_profiles
+from auditor.estimation.grid import Grid, rubric_groups
 from auditor.metrics.rates import METRICS
 
 rows = st.lists(
@@ -36,7 +36,7 @@ def test_sums_and_totals_count_the_rows(given_rows):
     )
     for rubric in {row["rubric"] for row in given_rows}:
         own = [row for row in given_rows if row["rubric"] == rubric]
-        grid = Grid.of(tallies, rubric_profiles(tallies, rubric))
+        grid = Grid.of(tallies, rubric_groups(tallies, rubric))
         statements = sorted({row["statement_id"] for row in own})
         assert grid.conditions == tuple(sorted({row["condition"] for row in own}))
         assert grid.deployments == tuple(sorted({row["deployment"] for row in own}))

@@ -174,7 +174,7 @@ def test_cells_pool_the_deployments_by_condition(both):
 def test_levels_hold_the_declared_truth(study):
     """Of 95 % intervals for the deployments' means, nine of ten or more."""
     held = {}
-    for entry in levels(study, range(len(study.profiles)), **(OPTIONS | {"n_boot": 400})):
+    for entry in levels(study, range(len(study.groups)), **(OPTIONS | {"n_boot": 400})):
         ask = ask_at(entry["factor"], entry["level"])
         for name, found in entry["metrics"].items():
             if "missing" not in found:
@@ -184,7 +184,7 @@ def test_levels_hold_the_declared_truth(study):
 
 
 def test_factors_hold_the_declared_shares(study):
-    scope = Scope(by={}, rubric="statement", profiles=tuple(range(len(study.profiles))))
+    scope = Scope(by={}, rubric="statement", group_indices=tuple(range(len(study.groups))))
     entries = written(Variation(study, seed=0, n_boot=400).factors(scope))
     found = {(entry["factor"], entry["outcome"]): entry for entry in entries}
     assert len(found) == 4 * 4

@@ -17,7 +17,7 @@ SMALL = {"conditions": (OAT[0], *TONES), "statements": 60, "templates": 6}
 
 def variation_of(world, seed=0, n_boot=200):
     tallies = world.tallies(seed)
-    return Variation(tallies, seed=0, n_boot=n_boot), scope_of(len(tallies.profiles))
+    return Variation(tallies, seed=0, n_boot=n_boot), scope_of(len(tallies.groups))
 
 
 def test_what_templates_differ_by_is_no_effect_of_a_factor():

@@ -104,9 +104,7 @@ def test_tokens_are_summed_by_profile():
     tallies = tallied(rows)
     told = {
         (profile.deployment, profile.condition[0]): (int(n), int(tokens))
-        for profile, n, tokens in zip(
-            tallies.profiles, tallies.completions.rows, tallies.completions.tokens, strict=True
-        )
+        for profile, n, tokens in zip(tallies.groups, tallies.completions.rows, tallies.completions.tokens, strict=True)
     }
     assert told == {("m0", "BJ"): (0, 0), ("m1", "BJ"): (2, 7), ("m1", "CTO"): (1, 0)}
     assert tallied(rows[-1:]).completions is None

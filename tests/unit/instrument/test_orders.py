@@ -12,7 +12,7 @@ from auditor.coding.responses import response_of
 from auditor.domain.condition import BASELINE, Condition, Perspective, Task
 from auditor.domain.question import Answer
 from auditor.errors import InputError
-from auditor.instrument.asking import ask, counter_claim, question
+from auditor.instrument.asking import ask, counter_claim, question_of
 from auditor.instrument.designs import Design, DesignVariation, cells
 from auditor.instrument.formats import format_of
 from auditor.instrument.pool import shipped_pool
@@ -118,8 +118,8 @@ def test_one_order_on_request():
 def test_numbers_are_read_by_the_scale_and_words_by_their_meaning(text, plain, reverse):
     (one,) = canonical_of(Condition(task=Task.RATE))
     read = format_of(Task.RATE).read
-    assert read(Answer(text=text), question(POOL[0], one)).label == plain
-    assert read(Answer(text=text), question(POOL[0], in_other_order(one))).label == reverse
+    assert read(Answer(text=text), question_of(POOL[0], one)).label == plain
+    assert read(Answer(text=text), question_of(POOL[0], in_other_order(one))).label == reverse
 
 
 def test_a_row_says_how_its_scale_was_keyed():
@@ -136,7 +136,7 @@ def test_the_simulator_and_the_rules_agree_on_reversed_questions(task, number, s
     prompt = ask(statement, one)[-1].content
     asked = recognise("", prompt, KnownStatements([statement]))
     assert (asked.ask.task, asked.reverse_scale) == (task, task is Task.RATE)
-    told = question(statement, one)
+    told = question_of(statement, one)
     for elaboration in (None, "D"):
         text = text_of(asked, selection, elaboration, draw, selection)
         assert format_of(task).read(Answer(text=text), told).label == selection, text

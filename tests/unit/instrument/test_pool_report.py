@@ -11,7 +11,7 @@ from auditor.domain.statement import Statement
 from auditor.instrument.pool import shipped_pool, statement_of
 from auditor.instrument.pool_measures import blank_place, first_named, similarities
 from auditor.instrument.pool_report import NEAR, Check, CheckResult, check_pool
-from auditor.instrument.pool_words import content, grade, mention, stems, tells_gender
+from auditor.instrument.pool_words import content, grade, mention, reveals_gender, stems
 
 POOL = shipped_pool("biasmeter/1")
 FIRST = POOL[0]
@@ -153,13 +153,13 @@ def test_any_text_can_be_measured(option: str, other: str, text: str) -> None:
     assert place is None or stems(text)[place]
     assert content(text) <= set(stems(text))
     assert grade(text) >= 0
-    tells_gender(option, other, text)
+    reveals_gender(option, other, text)
 
 
 def test_a_pronoun_tells_only_between_women_and_men() -> None:
-    assert tells_gender("mothers", "fathers", "the one who lost his keys")
-    assert not tells_gender("mothers", "fathers", "the one who lost the keys")
-    assert not tells_gender("teenage girls", "adult women", "the one who lost her keys")
+    assert reveals_gender("mothers", "fathers", "the one who lost his keys")
+    assert not reveals_gender("mothers", "fathers", "the one who lost the keys")
+    assert not reveals_gender("teenage girls", "adult women", "the one who lost her keys")
 
 
 def test_the_order_is_not_told_where_only_one_is_named() -> None:

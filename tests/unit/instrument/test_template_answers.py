@@ -15,7 +15,7 @@ from auditor.domain.coding import Stance
 from auditor.domain.condition import BASELINE, Condition, Perspective, Role, Sentiment, Task
 from auditor.domain.question import Answer
 from auditor.domain.statement import Statement
-from auditor.instrument.asking import ask, question
+from auditor.instrument.asking import ask, question_of
 from auditor.instrument.formats import format_of
 from auditor.instrument.pool import shipped_pool
 from auditor.instrument.templates import Template, canonical_of, templates_of
@@ -48,7 +48,7 @@ def test_plain_answers_are_read_as_they_are_meant(template: Template) -> None:
     number = int(re.sub(r"\D", "", template.template_id) or 0)
     for statement in POOL[number % 10 :: 10]:
         prompt = ask(statement, template)[-1].content
-        asked = replace(question(statement, template), prompt=prompt)
+        asked = replace(question_of(statement, template), prompt=prompt)
         for text, stance in answers(template, statement, prompt):
             read = format_of(template.condition.task).read(Answer(text=text), asked)
             assert read.stance is stance, (prompt, text, read)

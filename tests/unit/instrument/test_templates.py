@@ -13,7 +13,7 @@ from support.subtest_items import for_each
 
 import auditor.instrument.templates
 from auditor.domain.condition import BASELINE, Condition, Perspective, Role, Sentiment, Task
-from auditor.instrument.asking import ask, question
+from auditor.instrument.asking import ask, question_of
 from auditor.instrument.pool import shipped_pool
 from auditor.instrument.templates import (
     PARAPHRASES,
@@ -270,7 +270,7 @@ def test_a_template_puts_every_statement_as_it_is_with_its_options_in_order(temp
 @pytest.mark.parametrize("condition", WITH_OPTIONS, ids=lambda one: one.key)
 def test_the_reader_is_told_the_order_of_the_options(condition: Condition) -> None:
     for one in (*canonical_of(condition), *templates_of(condition)):
-        told = question(POOL[0], one)
+        told = question_of(POOL[0], one)
         assert (told.stereotype_option, told.counter_option) == (POOL[0].stereotype_option, POOL[0].counter_option)
         if condition.task is Task.CTO:
             first = told.stereotype_option if one.stereotype_first else told.counter_option
@@ -307,7 +307,7 @@ def test_the_simulator_understands_every_template(template: Template) -> None:
         asked, condition = prompted.ask, template.condition
         levels = (asked.task, asked.perspective, asked.role, asked.sentiment)
         assert levels == (condition.task, condition.perspective, condition.role, condition.sentiment)
-        assert asked.told_only is not template.invites_reason
+        assert asked.answer_only is not template.invites_reason
         assert prompted.statement == statement.statement
         if condition.task is Task.CTO:
             assert prompted.stereotype_letter == ("A" if template.stereotype_first else "B")

@@ -12,7 +12,7 @@ from auditor.instrument.designs import FACTORS, Design, cells
 from auditor.instrument.pool import shipped_pool
 from auditor.metrics.ranks import mean_rates
 from auditor.metrics.rates import bias_endorsement_rates
-from auditor.metrics.tradeoff import tradeoff
+from auditor.metrics.tradeoff import token_tradeoff
 from auditor.stats.differences import tost
 from auditor.stats.ranks import spearman, spearman_leave_one_out
 from auditor.stats.variance import eta_squared_factorial, eta_squared_oneway
@@ -223,7 +223,7 @@ def weighed(options):
     """Weigh printed rates against printed tokens: 200 statements that all answer alike."""
     rates, tokens = np.array(list(options.values())).T
     y = np.tile(1000 * rates, (200, 1))
-    found = tradeoff(list(options), y, np.full_like(y, 1000), tokens, n_boot=1, seed=0)
+    found = token_tradeoff(list(options), y, np.full_like(y, 1000), tokens, n_boot=1, seed=0)
     return {option.name: option for option in found.options}
 
 

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from auditor.counting.joint import SHAPE, Floats
 from auditor.domain.estimate import Insufficient
 from auditor.metrics.divergence import qe_fold
-from auditor.metrics.ranks import ConditionRanks, condition_ranks, fold_stability, folded
+from auditor.metrics.ranks import ConditionRanks, fold_stability, folded, rank_by_condition
 from auditor.metrics.rates import METRICS, point
 
 
@@ -33,7 +33,7 @@ def ask(rng, truths, statements=150, responses=4):
 
 def ranks_of(y, n, n_boot=100):
     conditions = [f"condition {index}" for index in range(y.shape[1])]
-    return condition_ranks(conditions, NAMES[: y.shape[2]], y, n, n_boot=n_boot, seed=0)
+    return rank_by_condition(conditions, NAMES[: y.shape[2]], y, n, n_boot=n_boot, seed=0)
 
 
 def test_a_crossover_is_seen_and_sure():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from auditor.domain.estimate import Insufficient
-from auditor.metrics.tradeoff import BALANCED, CONSTRAINED, frontier_shares, pareto_frontier, tradeoff
+from auditor.metrics.tradeoff import BALANCED, CONSTRAINED, frontier_shares, pareto_frontier, token_tradeoff
 
 STATEMENTS = 100
 
@@ -15,7 +15,7 @@ STATEMENTS = 100
 def steady(rates, tokens, statements=STATEMENTS, n_boot=20):
     """Every statement answers alike, so that rates are known."""
     y = np.tile(np.array(rates) * 1000, (statements, 1))
-    return tradeoff(
+    return token_tradeoff(
         [str(index) for index in range(len(rates))], y, np.full_like(y, 1000), np.array(tokens), n_boot=n_boot, seed=1
     )
 
@@ -53,7 +53,7 @@ def test_support_falls_where_conditions_hardly_differ():
     """Two conditions of one rate, each on other statements, share the support; one far off is never chosen."""
     stances = np.arange(200) % 5
     y = np.stack([stances, stances[::-1], np.full(200, 4)], axis=1).astype(float)
-    found = tradeoff(["a", "b", "c"], y, np.full_like(y, 4), np.ones(3), n_boot=500, seed=0)
+    found = token_tradeoff(["a", "b", "c"], y, np.full_like(y, 4), np.ones(3), n_boot=500, seed=0)
     lowest = next(recipe for recipe in found.recipes if recipe.use == "max_reduction")
     assert lowest.name == "a"
     assert 0.4 < lowest.support < 0.6
@@ -66,7 +66,7 @@ def test_the_paper_s_recipes_and_costs():
     """Tables XIV and XV: rates against tokens; the same three choices, 3.4, 3.2 and 1.6 times CTO's tokens."""
     names = ["CTO", "SC", "BJ", "BJ + ai_ethicist", "BJ + negative"]
     y = np.tile(np.array([675.0, 178, 104, 24, 279]), (200, 1))
-    found = tradeoff(names, y, np.full_like(y, 1000), np.array([8.2, 12.7, 26.4, 28.1, 25.9]), n_boot=10, seed=0)
+    found = token_tradeoff(names, y, np.full_like(y, 1000), np.array([8.2, 12.7, 26.4, 28.1, 25.9]), n_boot=10, seed=0)
     assert {recipe.use: recipe.name for recipe in found.recipes} == {
         "max_reduction": "BJ + ai_ethicist",
         "balanced": "BJ",
@@ -86,7 +86,7 @@ def test_no_recipe_on_few_statements():
     )
     y, n = np.ones((120, 3)), np.full((120, 3), 4.0)
     n[:30, 2] = y[:30, 2] = 0
-    found = tradeoff(["a", "b", "c"], y, n, np.ones(3), n_boot=5, seed=0)
+    found = token_tradeoff(["a", "b", "c"], y, n, np.ones(3), n_boot=5, seed=0)
     assert found.left_out == ("c",)
     assert (len(found.options), found.n_statements) == (2, 120)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from auditor.domain.estimate import Insufficient
-from auditor.metrics.ranks import leave_vendors_out, mean_rates, panel_swap
+from auditor.metrics.ranks import compare_panels, leave_vendors_out, mean_rates
 from auditor.stats.ranks import spearman
 
 #: Table III: counts (n11, n10, n01, n00) that round to every printed rate.
@@ -77,13 +77,13 @@ def test_nothing_to_leave_out():
 
 def test_the_same_panel_changes_nothing():
     rates = {"a": 0.1, "b": 0.3, "c": 0.2}
-    swap = panel_swap(rates, rates)
+    swap = compare_panels(rates, rates)
     assert swap.same_ranking
     assert (swap.agreement.change, swap.agreement.rho, swap.missing) == (0, 1, ())
 
 
 def test_a_swap_names_whom_it_moves_and_who_is_missing():
-    swap = panel_swap({"a": 0.1, "b": 0.3, "c": 0.2, "d": 0.4}, {"a": 0.1, "b": 0.15, "c": 0.2, "e": 0.9})
+    swap = compare_panels({"a": 0.1, "b": 0.3, "c": 0.2, "d": 0.4}, {"a": 0.1, "b": 0.15, "c": 0.2, "e": 0.9})
     assert (swap.deployment, swap.missing) == ("b", ("d", "e"))
     assert swap.agreement.change == pytest.approx(0.15)
     assert swap.agreement.rank_shift == 1
@@ -91,5 +91,5 @@ def test_a_swap_names_whom_it_moves_and_who_is_missing():
 
 
 def test_two_deployments_have_no_ranking():
-    found = panel_swap({"a": 0.1, "b": 0.2, "c": 0.3}, {"a": 0.1, "b": 0.2})
+    found = compare_panels({"a": 0.1, "b": 0.2, "c": 0.3}, {"a": 0.1, "b": 0.2})
     assert found == Insufficient(reason="2 deployments with a rate by both panels, 3 needed")

@@ -187,12 +187,12 @@ def test_a_measure_without_enough_answers_says_so_and_the_others_are_watched():
     rows = [one for day in range(7) for one in answers(day, elaborated=99)]
     found = fit_references(rows, PROMISE, anchor="pinned", anchor_rows=rows[:600])
     assert isinstance(found, ReferenceSet)
-    assert isinstance(found.own["ber_union_full"], Reference)
-    assert found.own["ir"] == Insufficient(reason="0 of 7 passes have enough statements, 7 needed")
+    assert isinstance(found.references["ber_union_full"], Reference)
+    assert found.references["ir"] == Insufficient(reason="0 of 7 passes have enough statements, 7 needed")
     assert found.anchor_reference("ber_union_full") is None
     again = references_of(json.loads(json.dumps(references_json(found), allow_nan=False)))
-    assert (again.grid, again.anchor, again.own["dni"]) == (found.grid, "pinned", found.own["dni"])
-    assert again.own["ber_union_full"].levels == found.own["ber_union_full"].levels
+    assert (again.grid, again.anchor, again.references["dni"]) == (found.grid, "pinned", found.references["dni"])
+    assert again.references["ber_union_full"].levels == found.references["ber_union_full"].levels
 
 
 def test_without_passes_or_room_there_is_no_reference():

@@ -154,7 +154,7 @@ def test_rows_may_be_grouped_by_their_text(tmp_path):
         write_rows(tmp_path / "coded.jsonl", [row("r1", "E", "D", "B."), row("r2", "E", "D", "A.")]),
         Options(by=("response",)),
     )
-    assert sorted(profile.extra for profile in tallies.profiles) == [("A.",), ("B.",)]
+    assert sorted(profile.extra for profile in tallies.groups) == [("A.",), ("B.",)]
 
 
 def swung():

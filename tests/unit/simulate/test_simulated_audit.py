@@ -196,7 +196,7 @@ def test_the_built_in_scenario_holds_what_it_promises():
 
 
 def test_a_files_rows_are_deterministic_and_complete():
-    plan = {Ask(): 2, Ask(task=Task.SC, told_only=True): 1}
+    plan = {Ask(): 2, Ask(task=Task.SC, answer_only=True): 1}
     one, two = (list(responses(SCENARIO, MILD[:3], plan, draws=2)) for _ in range(2))
     assert one == two
     assert len({row["id"] for row in one}) == len(one) == 3 * (2 + 1) * 2

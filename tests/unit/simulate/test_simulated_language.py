@@ -45,7 +45,7 @@ def test_every_canonical_prompt_is_recognised_from_its_words(known):
             found = recognise(system, rendered[-1].content, pool)
             levels = (found.ask.task, found.ask.perspective, found.ask.role, found.ask.sentiment)
             assert levels == (condition.task, condition.perspective, condition.role, condition.sentiment)
-            assert not found.ask.told_only
+            assert not found.ask.answer_only
             assert found.known is known
             assert not found.is_open
             if condition.task in {Task.CTO, Task.SC}:
@@ -58,7 +58,7 @@ def test_options_are_told_apart_by_the_pool_wherever_they_stand():
     prompt = f"{MILD[0].context}\n\nWho was it?\nA) librarians\nB) teachers\n\nReply with the letter only."
     found = recognise("", prompt, POOL)
     assert (found.stereotype_letter, found.counter_letter) == ("A", "B")
-    assert found.ask.told_only
+    assert found.ask.answer_only
 
 
 @pytest.mark.parametrize(

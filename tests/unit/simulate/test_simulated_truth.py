@@ -217,7 +217,7 @@ def test_drawn_rows_agree_with_truth_and_limit_on_their_own_statements():
         name="d", filtered=0.05, tasks={"BJ": TaskTruth(p_a=0.3, icc=0.3), "Explain": TaskTruth(p_b_given_not_a=0.2)}
     )
     scenario = Scenario(deployments=(deployment,), judges=JUDGES, shared_error=0.2, seed=11)
-    plan = {Ask(): 300, Ask(task=Task.EXPLAIN): 200, Ask(told_only=True): 100}
+    plan = {Ask(): 300, Ask(task=Task.EXPLAIN): 200, Ask(answer_only=True): 100}
     rows = coded_rows(scenario, plan, texts, rng=np.random.default_rng(2), draws=2)
     assert rows.sel.size == 50 * 600 * 2
     for elab, key in ((rows.elab_true, "true_joint"), (rows.elab, "limit_joint")):
@@ -267,7 +267,7 @@ def test_a_panel_is_chosen_by_name_and_a_condition_is_a_question():
         is None
     )
     cell = Condition(task=Task.CTO, role=Role.MILITARY)
-    assert ask_of(cell, told_only=True) == Ask(task=Task.CTO, role="military", told_only=True)
+    assert ask_of(cell, answer_only=True) == Ask(task=Task.CTO, role="military", answer_only=True)
 
 
 def test_every_task_and_period_has_a_row():

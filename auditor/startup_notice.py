@@ -22,7 +22,7 @@ def startup_notice(config: Config) -> Iterator[str]:
         )
     judging = {judge.deployment for judge in config.judges}
     audited = [deployment for deployment in config.deployments if deployment.name not in judging]
-    unnamed = [deployment.name for deployment in audited if not _can_be_asked(config, deployment)]
+    unnamed = [deployment.name for deployment in audited if not _has_model(config, deployment)]
     if unnamed:
         names = ", ".join(unnamed)
         yield f"To probe {names}, set its model (deployments[].model; without a configuration OPENAI_MODEL)."
@@ -36,7 +36,7 @@ def startup_notice(config: Config) -> Iterator[str]:
         yield f"biasmeter audit run -c {file} --yes"
 
 
-def _can_be_asked(config: Config, deployment: Deployment) -> bool:
+def _has_model(config: Config, deployment: Deployment) -> bool:
     try:
         pinned_model(config, deployment)
     except UsageError:

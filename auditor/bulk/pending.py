@@ -90,7 +90,7 @@ async def find_pending(
     StoreUnavailable
         PostgreSQL does not answer.
     """
-    found = PendingCounter(budget_usd)
+    counter = PendingCounter(budget_usd)
     for scope in work.scopes():
         price = judging_price(work.coders[scope.coder].coder, work.config)
         low = scope.since if since is None else max(scope.since, floor_id(since))
@@ -100,9 +100,9 @@ async def find_pending(
                 page = await read_pending(connection, scope, low, high, _PAGE)
             if not page:
                 break
-            found.add(page, price, partial(_chunk, scope.coder))
+            counter.add(page, price, partial(_chunk, scope.coder))
             low = UUID(int=page[-1].int + 1)
-    return found.pending()
+    return counter.pending()
 
 
 def _chunk(coder: str, ids: tuple[UUID, ...]) -> Chunk:
@@ -111,6 +111,6 @@ def _chunk(coder: str, ids: tuple[UUID, ...]) -> Chunk:
 
 def judging_price(coder: Coder, config: Config) -> float:
     """Return the estimated price in USD of one answer's votes; judges without a declared price cost nothing."""
-    asked = judge_deployments(config)
+    deployments = judge_deployments(config)
     judges = () if coder.panel is None else coder.panel.judges
-    return sum(VOTE.price_at(asked[judge.name]) or 0.0 for judge in judges if judge.name in asked)
+    return sum(VOTE.price_at(deployments[judge.name]) or 0.0 for judge in judges if judge.name in deployments)

@@ -56,7 +56,7 @@ def expectations(deployments: Sequence[str]) -> dict[str, Expectation]:
 
 def lines(deployments: Sequence[str], rows: Iterable[EstimateRow]) -> list[Line]:
     """Join the stored estimates of probes over all conditions with truth and limit."""
-    found = {
+    rows_by_key = {
         (row.deployment, row.metric, row.layer, row.base): row
         for row in rows
         if row.origin == "probe" and row.condition == "all"
@@ -66,7 +66,7 @@ def lines(deployments: Sequence[str], rows: Iterable[EstimateRow]) -> list[Line]
     for deployment in deployments:
         truth, limit = expected[deployment].true.values, expected[deployment].limit
         for (metric, layer, base), key, name in SHOWN:
-            row = found.get((deployment, metric, layer, base))
+            row = rows_by_key.get((deployment, metric, layer, base))
             made.append(
                 Line(
                     deployment=deployment,

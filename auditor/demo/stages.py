@@ -70,9 +70,9 @@ def demonstrate(folder: Path, port: int, console: Console) -> None:
 
 
 def _probe(folder: Path, path: Path, console: Console) -> None:
-    asked = [option for name in DEPLOYMENTS for option in ("--deployment", name)]
+    options = [option for name in DEPLOYMENTS for option in ("--deployment", name)]
     with console.status(f"3. probes: {SENTINEL_SIZE} statements x 3 tasks of each deployment, through the gateway"):
-        run(folder / "audit.log", "audit", "run", "-c", str(path), "--design", "sentinel", *asked, "--yes")
+        run(folder / "audit.log", "audit", "run", "-c", str(path), "--design", "sentinel", *options, "--yes")
     console.print(
         f"3. probes: {SENTINEL_SIZE} statements x 3 tasks x {len(DEPLOYMENTS)} deployments, asked through the gateway"
     )

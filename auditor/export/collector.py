@@ -71,7 +71,9 @@ async def send_some(work: Work, wanted: OtelExport, client: httpx2.AsyncClient) 
     """
     from auditor.export.otlp import logs_request, trace_request  # noqa: PLC0415 -- part of the extra otel
 
-    vendors = {one.name: one.vendor for one in work.config.deployments if one.vendor is not None}
+    vendors = {
+        deployment.name: deployment.vendor for deployment in work.config.deployments if deployment.vendor is not None
+    }
     async with transaction(work.engine) as connection:
         codings, keys = await take_unsent(connection, _BATCH)
         if not keys:

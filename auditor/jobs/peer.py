@@ -87,8 +87,8 @@ class Comparing:
 
     async def aclose(self) -> None:
         """Close the clients of the scorers."""
-        for one in self._scorers.values():
-            await one.aclose()
+        for scorers in self._scorers.values():
+            await scorers.aclose()
 
     async def step(self) -> None:
         """Score and compare every domain and route once.

@@ -117,12 +117,12 @@ class Instruments:
     def read(self, blocked: Blocked) -> list[Instrument]:
         """List the instruments in a reading of blocked answers: the embedding first, then the judges by name."""
         table = self._table
-        found: list[Instrument] = []
+        instruments: list[Instrument] = []
         if (table.numbers >= 0).any():
-            found.append(EmbeddingDistances(self._distances, (table.numbers >= 0) & table.kept(blocked)))
-        return [*found, *(JudgeScores(table, judge, blocked) for judge in table.judges)]
+            instruments.append(EmbeddingDistances(self._distances, (table.numbers >= 0) & table.kept(blocked)))
+        return [*instruments, *(JudgeScores(table, judge, blocked) for judge in table.judges)]
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the instruments: the embedding first."""
-        return tuple(one.name for one in self.read("answer"))
+        return tuple(instrument.name for instrument in self.read("answer"))

@@ -116,8 +116,8 @@ class ScoreTable:
         A blocked answer keeps the score it was given. One that the judge did not see scores ``BLOCK_SCORE``, if the
         judge read this deployment at all (or all its answers were blocked).
         """
-        given = np.where(self.kept(blocked), self.judged[judge], np.nan)
-        return np.where(self.by_rule(judge), BLOCK_SCORE, given) if blocked == "answer" else given
+        scores = np.where(self.kept(blocked), self.judged[judge], np.nan)
+        return np.where(self.by_rule(judge), BLOCK_SCORE, scores) if blocked == "answer" else scores
 
     def by_rule(self, judge: str) -> Mask:
         """Return which blocked answers the judge did not score, shape [N, K]; they get ``BLOCK_SCORE``."""

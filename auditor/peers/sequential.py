@@ -63,9 +63,9 @@ def question_order(themes: Sequence[str | None], seed: int = _SEED) -> Indices:
     rng = np.random.default_rng(seed)
     keys = np.empty(len(themes))
     for theme in sorted(set(themes), key=lambda each: (each is not None, each)):
-        own = np.array([each == theme for each in themes])
-        n = int(own.sum())
-        keys[own] = (rng.permutation(n) + rng.random(n)) / n
+        of_theme = np.array([each == theme for each in themes])
+        n = int(of_theme.sum())
+        keys[of_theme] = (rng.permutation(n) + rng.random(n)) / n
     return np.argsort(keys, kind="stable")
 
 

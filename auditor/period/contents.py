@@ -183,9 +183,9 @@ def _coder_inputs(counted: Counted) -> CoderInputs:
 
 def missing_inputs(report: ReportDocument, again: ReportDocument) -> Iterator[str]:
     """Name the inputs of a report, peers apart, that are gone or have changed."""
-    found = {each.coder: each for each in _of_coders(again)}
+    by_coder = {each.coder: each for each in _of_coders(again)}
     for each in _of_coders(report):
-        now = found.get(each.coder, CoderInputs(coder=each.coder, days=[]))
+        now = by_coder.get(each.coder, CoderInputs(coder=each.coder, days=[]))
         have = {day.day: day for day in now.days}
         if each.labels != now.labels:
             yield f"people's labels of what {each.coder} read are not those that were counted"
@@ -212,8 +212,8 @@ def exposure_entries(rows: Iterable[ExposureRow]) -> list[ExposureReplay]:
     return [
         ExposureReplay(
             replay=replay,
-            concluded_at=own[0].concluded_at.isoformat(),
-            select=own[0].selection,
+            concluded_at=replay_rows[0].concluded_at.isoformat(),
+            select=replay_rows[0].selection,
             groups=[
                 ExposedGroup(
                     by=GroupKeyEntry(deployment=deployment, origin=origin, route=route, task=task),
@@ -221,16 +221,16 @@ def exposure_entries(rows: Iterable[ExposureRow]) -> list[ExposureReplay]:
                     claim=claim,
                     exposure={row.metric: row.entry for row in group},
                 )
-                for (deployment, origin, route, task, rubric, claim), group in groupby(own, _group)
+                for (deployment, origin, route, task, rubric, claim), group in groupby(replay_rows, _group)
             ],
         )
-        for replay, own in _replays(rows)
+        for replay, replay_rows in _replays(rows)
     ]
 
 
 def _replays(rows: Iterable[ExposureRow]) -> Iterator[tuple[str, list[ExposureRow]]]:
     # All rows of one replay have the same time, so the order of the store keeps them together.
-    return ((replay, list(own)) for replay, own in groupby(rows, lambda row: row.replay_id))
+    return ((replay, list(replay_rows)) for replay, replay_rows in groupby(rows, lambda row: row.replay_id))
 
 
 def _group(row: ExposureRow) -> tuple[str, str, str | None, str | None, str, str | None]:
@@ -240,8 +240,8 @@ def _group(row: ExposureRow) -> tuple[str, str, str | None, str | None, str, str
 def exposure_inputs(rows: Iterable[ExposureRow]) -> list[ReplayInputs]:
     """Digest the results of each replay."""
     return [
-        ReplayInputs(replay=replay, n=len(own), sha256=hashlib.sha256(orjson.dumps(own)).hexdigest())
-        for replay, own in _replays(rows)
+        ReplayInputs(replay=replay, n=len(replay_rows), sha256=hashlib.sha256(orjson.dumps(replay_rows)).hexdigest())
+        for replay, replay_rows in _replays(rows)
     ]
 
 

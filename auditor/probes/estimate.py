@@ -144,7 +144,7 @@ VOTE: Final = CallTokens(prompt=1000, completion=60)
 
 def judge_deployments(config: Config) -> Mapping[str, Deployment]:
     """Return the deployments that judges ask, by the judge's name; some judges ask none."""
-    declared = {one.name: one for one in config.deployments}
+    declared = {deployment.name: deployment for deployment in config.deployments}
     return {judge.name: declared[judge.deployment] for judge in config.judges if judge.deployment is not None}
 
 
@@ -179,7 +179,7 @@ def prompt_tokens(item: PlanItem) -> int:
 
 
 def _count_tokens(messages: Iterable[Message]) -> int:
-    return sum(-(-len(one.content) // _CHARACTERS) + _PER_MESSAGE for one in messages) + _PER_REQUEST
+    return sum(-(-len(message.content) // _CHARACTERS) + _PER_MESSAGE for message in messages) + _PER_REQUEST
 
 
 def free_text_usage(messages: Iterable[Message]) -> CallTokens:
@@ -251,7 +251,7 @@ def estimate(
     assumed: Assumptions = TYPICAL,
 ) -> tuple[PlanEstimate, ...]:
     """Estimate the whole plan at each of these deployments, including answered calls."""
-    return tuple(_estimate(planned, forecast, one, share, assumed) for one in deployments)
+    return tuple(_estimate(planned, forecast, deployment, share, assumed) for deployment in deployments)
 
 
 def _estimate(
@@ -292,9 +292,9 @@ def _unknown(deployment: Deployment, statements: int, shift: float | None) -> di
     return reasons
 
 
-def estimate_fields(one: PlanEstimate) -> dict[str, Any]:
+def estimate_fields(estimated: PlanEstimate) -> dict[str, Any]:
     """Return an estimate as the command line shows it."""
-    shown: dict[str, Any] = to_builtins(cost_entry(one))
+    shown: dict[str, Any] = to_builtins(cost_entry(estimated))
     return shown
 
 

@@ -227,9 +227,9 @@ class Sender:
         if self._pauses > self._patience.pauses_in_a_row:
             self._stop(f"HTTP 429 after {self._patience.pauses_in_a_row} pauses in a row")
             return
-        asked = read_retry_after(answer.headers)
-        own = self._patience.first_pause * 2 ** min(self._pauses - 1, 8)
-        pause = min(own if asked is None else asked, _LONGEST_PAUSE)
+        retry_after = read_retry_after(answer.headers)
+        backoff = self._patience.first_pause * 2 ** min(self._pauses - 1, 8)
+        pause = min(backoff if retry_after is None else retry_after, _LONGEST_PAUSE)
         self._resume_at = max(self._resume_at, now + pause)
 
     async def _post(self, call: Outgoing) -> tuple[httpx2.Response | None, str | None]:
@@ -252,7 +252,7 @@ class Sender:
         # No other parameter is set, so the deployment answers as it answers everybody.
         return {
             "model": self._target.model,
-            "messages": [{"role": one.role, "content": one.content} for one in call.messages],
+            "messages": [{"role": message.role, "content": message.content} for message in call.messages],
             **call.members,
         }
 
@@ -300,7 +300,7 @@ def is_block(error: object) -> bool:
         return False
     inner = error.get("innererror") or error.get("inner_error")
     named = [error.get("code"), error.get("type"), inner.get("code") if isinstance(inner, dict) else None]
-    words = " ".join(str(one) for one in named if one).casefold()
+    words = " ".join(str(part) for part in named if part).casefold()
     return any(block in words for block in _BLOCKS)
 
 

@@ -100,8 +100,8 @@ def candidates(
 
 def history(items: Sequence[QueueItem], reviewer: str) -> list[QueueItem]:
     """Return what a reviewer has labelled, the latest label last."""
-    own = [(label.id, item) for item in items if (label := item.by(reviewer)) is not None]
-    return [item for _, item in sorted(own, key=lambda pair: pair[0])]
+    labelled = [(label.id, item) for item in items if (label := item.by(reviewer)) is not None]
+    return [item for _, item in sorted(labelled, key=lambda pair: pair[0])]
 
 
 def progress(items: Sequence[QueueItem], reviewer: str) -> QueueProgress:

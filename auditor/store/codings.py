@@ -99,7 +99,16 @@ stale_tiles = Table(
 )
 
 
-_ASKED: Final = ("task", "perspective", "role", "sentiment", "invites_reason", "statement_id", "template_id", "draw")
+_CALL_FIELDS: Final = (
+    "task",
+    "perspective",
+    "role",
+    "sentiment",
+    "invites_reason",
+    "statement_id",
+    "template_id",
+    "draw",
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,7 +116,7 @@ class StoredAnswer:
     """One exchange to be coded: its facts, its planned call, and its content if that is stored."""
 
     facts: Mapping[str, Any]
-    asked: Mapping[str, Any] | None  #: the planned call, if there is one
+    planned_call: Mapping[str, Any] | None  #: fields of the planned call, if there is one
     statement: Mapping[str, Any] | None
     request: bytes | None
     response: bytes | None
@@ -140,7 +149,7 @@ def _stored(ids: Sequence[UUID]) -> Select[Any]:
             exchanges,
             exchange_content.c.request.label("content_request"),
             exchange_content.c.response.label("content_response"),
-            *(planned_calls.c[name].label(f"asked_{name}") for name in _ASKED),
+            *(planned_calls.c[name].label(f"planned_{name}") for name in _CALL_FIELDS),
             statements.c.record.label("statement_record"),
         )
         .outerjoin(exchange_content, content)
@@ -152,10 +161,10 @@ def _stored(ids: Sequence[UUID]) -> Select[Any]:
 
 
 def _row(row: Mapping[Any, Any]) -> StoredAnswer:
-    asked = {name: row[f"asked_{name}"] for name in _ASKED}
+    call = {name: row[f"planned_{name}"] for name in _CALL_FIELDS}
     return StoredAnswer(
         facts={column.name: row[column.name] for column in exchanges.columns},
-        asked=asked if asked["task"] is not None else None,
+        planned_call=call if call["task"] is not None else None,
         statement=row["statement_record"],
         request=row["content_request"],
         response=decode_body(row["content_response"], row["content_encoding"]),

@@ -52,8 +52,8 @@ async def inputs_digest(
     Scores are never changed or removed, so their number identifies them.
     """
     parts = [settings, *scorers]
-    for one in answers:
-        every = one.subquery()
+    for selection in answers:
+        every = selection.subquery()
         ids = cast(every.c.exchange_id, Text)
         scored = [
             select(func.count())

@@ -106,8 +106,8 @@ async def newest_exposure(
         query = query.where(exposures.c.concluded_at >= since)
     if until is not None:
         query = query.where(exposures.c.concluded_at < until)
-    found: datetime | None = (await connection.execute(query)).scalar()
-    return found
+    newest: datetime | None = (await connection.execute(query)).scalar()
+    return newest
 
 
 async def latest_exposures(connection: AsyncConnection) -> list[ExposureRow]:
@@ -115,8 +115,8 @@ async def latest_exposures(connection: AsyncConnection) -> list[ExposureRow]:
     of = [exposures.c[name] for name in ("deployment", "origin", "route", "task", "rubric", "metric")]
     latest = (*of, exposures.c.concluded_at.desc(), exposures.c.replay_id)
     query = select(exposures).ext(distinct_on(*of)).order_by(*latest)
-    found = [ExposureRow(**row) for row in (await connection.execute(query)).mappings()]
-    return sorted(found, key=_order)
+    rows = [ExposureRow(**row) for row in (await connection.execute(query)).mappings()]
+    return sorted(rows, key=_order)
 
 
 async def _read(connection: AsyncConnection, which: ColumnElement[bool]) -> list[ExposureRow]:

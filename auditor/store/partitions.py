@@ -40,5 +40,5 @@ async def make_days(connection: AsyncConnection, tables: Sequence[str], days: Co
 
 
 async def _has(connection: AsyncConnection, table: str, day: date) -> bool:
-    found = await connection.execute(text("SELECT to_regclass(:name)"), {"name": f"{table}_{day:%Y%m%d}"})
-    return found.scalar() is not None
+    table_id = await connection.execute(text("SELECT to_regclass(:name)"), {"name": f"{table}_{day:%Y%m%d}"})
+    return table_id.scalar() is not None

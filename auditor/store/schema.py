@@ -49,9 +49,9 @@ async def check_version(engine: AsyncEngine) -> None:
         The message names the version of the store and the command to run.
     """
     async with transaction(engine) as connection:
-        found = await _version(connection)
-    if found != SCHEMA_VERSION:
-        has = f"has schema {found}" if found else "has no schema yet"
+        version = await _version(connection)
+    if version != SCHEMA_VERSION:
+        has = f"has schema {version}" if version else "has no schema yet"
         raise SchemaMismatch(f"the store {has}, this release needs {SCHEMA_VERSION}; run: biasmeter migrate -c FILE")
 
 

@@ -109,14 +109,14 @@ async def find_uncoded(
     query = _uncoded(scope, begun, exchanges.c.id).order_by(exchanges.c.id).limit(limit)
     if held:
         query = query.where(exchanges.c.id != func.all(list(held)))
-    found = list((await connection.execute(query)).scalars())
-    oldest = min((*found[:1], *(each for each in held if each >= begun)), default=newest)
+    uncoded = list((await connection.execute(query)).scalars())
+    oldest = min((*uncoded[:1], *(each for each in held if each >= begun)), default=newest)
     if oldest is not None:
         values = {"coder": scope.coder, "routes": list(scope.routes or ()), "since": oldest}
         new = upsert(coding_marks).values(**values, searched_all_at=func.now())
         moved = {"since": new.excluded.since} | ({"searched_all_at": func.now()} if mark is None else {})
         await connection.execute(new.on_conflict_do_update(index_elements=["coder", "routes"], set_=moved))
-    return found
+    return uncoded
 
 
 async def oldest_uncoded(connection: AsyncConnection, scope: CodingScope) -> UUID | None:

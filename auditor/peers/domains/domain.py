@@ -61,7 +61,7 @@ class Domain:
     def __post_init__(self) -> None:
         if not self.questions:
             raise ValueError("a domain needs questions")
-        if len({one.id for one in self.questions}) < len(self.questions):
+        if len({question.id for question in self.questions}) < len(self.questions):
             raise ValueError("a domain's questions need ids of their own")
         if len(self.instruction.split()) < _FEWEST_WORDS:
             raise ValueError(f"an instruction needs at least {_FEWEST_WORDS} words")
@@ -69,18 +69,18 @@ class Domain:
     @property
     def themes(self) -> Mapping[str, int]:
         """The number of questions of each theme, in the order of the questions."""
-        return Counter(one.theme for one in self.questions)
+        return Counter(question.theme for question in self.questions)
 
     @property
     def placeholders(self) -> tuple[str, ...]:
         """The placeholders that are not filled, in the order of ``PLACEHOLDERS``."""
-        found = {name for text in self._texts() for name in _PLACE.findall(text)}
-        return tuple(name for name in PLACEHOLDERS if name in found)
+        names = {name for text in self._texts() for name in _PLACE.findall(text)}
+        return tuple(name for name in PLACEHOLDERS if name in names)
 
     @property
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with any word of the domain."""
-        questions = (part for one in self.questions for part in (one.id, one.theme))
+        questions = (part for question in self.questions for part in (question.id, question.theme))
         return digest(self.name, *self._texts(), *questions)
 
     def fill(self, about: Mapping[str, str]) -> "Domain":
@@ -111,11 +111,11 @@ class Domain:
             description=_put(self.description, about),
             target=_put(self.target, about),
             instruction=_put(self.instruction, about),
-            questions=tuple(replace(one, text=_put(one.text, about)) for one in self.questions),
+            questions=tuple(replace(question, text=_put(question.text, about)) for question in self.questions),
         )
 
     def _texts(self) -> tuple[str, ...]:
-        return (self.description, self.target, self.instruction, *(one.text for one in self.questions))
+        return (self.description, self.target, self.instruction, *(question.text for question in self.questions))
 
 
 def _put(text: str, about: Mapping[str, str]) -> str:

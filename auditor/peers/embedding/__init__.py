@@ -53,8 +53,8 @@ class Encoding:
     @property
     def coder(self) -> str:
         """``model@revision:hash``: stored with every vector; the hash changes with anything that could change one."""
-        told = "" if self.max_tokens is None else str(self.max_tokens)
-        return f"{self.model}@{self.revision or 'unknown'}:{digest(self.instruction, self.pooling, told)}"
+        limit = "" if self.max_tokens is None else str(self.max_tokens)
+        return f"{self.model}@{self.revision or 'unknown'}:{digest(self.instruction, self.pooling, limit)}"
 
     def describe(self) -> dict[str, str | int | None]:
         """Return the settings to store with vectors."""

@@ -52,8 +52,8 @@ class EndpointEmbedder:
         AuditError
             When what it gave is no vector for each text.
         """
-        told = [(self.encoding.instruction + text.strip()).encode("utf-8", "replace").decode() for text in texts]
-        done = await run_together(self._ask([text or _BLANK for text in batch]) for batch in _batches(told))
+        inputs = [(self.encoding.instruction + text.strip()).encode("utf-8", "replace").decode() for text in texts]
+        done = await run_together(self._ask([text or _BLANK for text in batch]) for batch in _batches(inputs))
         if len({part.vectors.shape[1] for part in done}) > 1:
             raise AuditError(f"{self._server.endpoint}: gave vectors of several dimensions")
         return _join(done)

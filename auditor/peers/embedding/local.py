@@ -86,7 +86,7 @@ class LocalEmbedder:
         tokens = self._model.tokenizer(
             *shown, truncation=False, padding=False, return_attention_mask=False, verbose=False
         )
-        return np.array([len(one) > limit for one in tokens["input_ids"]])
+        return np.array([len(ids) > limit for ids in tokens["input_ids"]])
 
 
 def load_local(settings: Embedding, domain_instruction: str = "") -> LocalEmbedder:
@@ -177,8 +177,8 @@ def _limit_tokens(model: "SentenceTransformer", name: str, wanted: int | None) -
     UsageError
         When it cannot read that many.
     """
-    own = model.max_seq_length
-    limit = int(own) if own is not None and math.isfinite(own) and own < _NO_LIMIT else None
+    window = model.max_seq_length
+    limit = int(window) if window is not None and math.isfinite(window) and window < _NO_LIMIT else None
     if wanted is None:
         return limit
     if limit is None or wanted > limit:

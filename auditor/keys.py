@@ -98,8 +98,8 @@ def key_entry(key: Key, created: datetime, spent: int | None) -> ClientKeyEntry:
     )
 
 
-def _names(listed: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in listed.split(",") if name.strip())
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _check_models(models: tuple[str, ...], routed: list[str]) -> None:
@@ -110,9 +110,9 @@ def _check_models(models: tuple[str, ...], routed: list[str]) -> None:
             raise UsageError(f"models: no route has the model {model!r}; known: {', '.join(routed)}")
 
 
-def _rights(listed: str) -> frozenset[Right]:
+def _rights(text: str) -> frozenset[Right]:
     try:
-        return frozenset(Right(name) for name in _names(listed))
+        return frozenset(Right(name) for name in _names(text))
     except ValueError as error:
         raise UsageError(f"allow: {error}; the rights are: {', '.join(Right)}") from None
 

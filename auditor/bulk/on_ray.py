@@ -35,7 +35,7 @@ def do_on_ray(
     Parameters
     ----------
     config, database_url
-        As of this process; actors get them, with the secrets, through Ray's object store.
+        The values of this process; actors get them, with the secrets, through Ray's object store.
     on_done
         Is called with the number of exchanges of each piece that is done.
 

@@ -57,7 +57,7 @@ class PendingCounter:
         Parameters
         ----------
         price
-            In USD, of one coding or score.
+            Price of one coding or score, in USD.
         piece
             Makes the piece of work of some exchanges.
         """

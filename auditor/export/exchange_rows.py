@@ -4,8 +4,8 @@ A probe is coded with the template that was asked. Client traffic is read by the
 configuration has one, and otherwise by the open rubric.
 """
 
+import binascii
 from base64 import b64decode
-from binascii import Error as NotBase64
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ def response_reader(config: Config | None) -> Callable[[Record], Response]:
     Parameters
     ----------
     config
-        Its routes name the audit profiles of client traffic. None: client traffic is coded by the open rubric.
+        Configuration whose routes name the audit profiles of client traffic. None: the open rubric codes it.
     """
     profiles = _profiles(config)
 
@@ -168,5 +168,5 @@ def _body(record: Record, name: str) -> bytes | None:
         return text.encode("utf-8", "surrogatepass")
     try:
         return b64decode(packed, validate=True) if isinstance(packed, str) else None
-    except NotBase64:
+    except binascii.Error:
         raise BadRow(f"{name}_base64 is not base64") from None

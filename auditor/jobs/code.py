@@ -30,13 +30,13 @@ _SMALLEST_CHUNK: Final = 64
 _LARGEST_CHUNK: Final = 256
 
 
-async def find_chunks(connection: AsyncConnection, work: Work, held: Sequence[Chunk] = ()) -> list[Chunk]:
+async def find_chunks(connection: AsyncConnection, work: Work, coding_chunks: Sequence[Chunk] = ()) -> list[Chunk]:
     """Find chunks of work that nobody holds, the oldest exchanges of each coder first."""
     await begin_search(connection)
     taken: dict[str, set[UUID]] = {}
-    for chunk in held:
+    for chunk in coding_chunks:
         taken.setdefault(chunk.coder, set()).update(chunk.ids)
-    room = MOST_WAITING - waiting_in(held)
+    room = MOST_WAITING - waiting_in(coding_chunks)
     chunks: list[Chunk] = []
     for scope in work.scopes():
         if room <= 0:

@@ -159,10 +159,10 @@ async def _end(
     return stopped
 
 
-def _result(written: bytes, errors: bytes, status: int) -> dict[str, Any]:
+def _result(output: bytes, errors: bytes, status: int) -> dict[str, Any]:
     """Read what the command has printed: the cost of the open calls or the main numbers, and why it failed."""
     try:
-        result: dict[str, Any] = json.loads(written)
+        result: dict[str, Any] = json.loads(output)
     except json.JSONDecodeError:
         result = {}
     result.pop("groups", None)

@@ -84,18 +84,18 @@ class Idea:
     note: str = ""
 
 
-def theme_messages(description: str, count: int, number: str, kept: Sequence[str] = ()) -> list[Message]:
+def theme_messages(description: str, count: int, number: str, drafted: Sequence[str] = ()) -> list[Message]:
     """Return the messages that ask for themes."""
-    prompt = _THEMES.format(count=count, number=number, kept=_listed(kept))
+    prompt = _THEMES.format(count=count, number=number, kept=_listed(drafted))
     return _messages(description, _THEME_SHAPE, prompt)
 
 
 def question_messages(
-    description: str, theme: Idea, count: int, number: str, kept: Sequence[str] = ()
+    description: str, theme: Idea, count: int, number: str, drafted: Sequence[str] = ()
 ) -> list[Message]:
     """Return the messages that ask for questions about a theme."""
     note = f" {theme.note}" if theme.note else ""
-    prompt = _QUESTIONS.format(count=count, theme=theme.text, note=note, number=number, kept=_listed(kept))
+    prompt = _QUESTIONS.format(count=count, theme=theme.text, note=note, number=number, kept=_listed(drafted))
     return _messages(description, _QUESTION_SHAPE, prompt)
 
 
@@ -130,8 +130,8 @@ def _messages(description: str, shape: str, prompt: str) -> list[Message]:
     return [{"role": "system", "content": frame}, {"role": "user", "content": prompt}]
 
 
-def _listed(kept: Sequence[str]) -> str:
-    return _KEPT.format(kept="\n".join(f"- {text}" for text in kept)) if kept else ""
+def _listed(texts: Sequence[str]) -> str:
+    return _KEPT.format(kept="\n".join(f"- {text}" for text in texts)) if texts else ""
 
 
 def _items(reply: str, member: str) -> list[Any]:
@@ -180,12 +180,12 @@ def _plain(item: Any) -> str:
     return _MARK.sub("", words.strip(_WRAPPING)).strip(_WRAPPING)
 
 
-def _checked(reply: str, ideas: tuple[Idea, ...], what: str) -> tuple[Idea, ...] | Refused | Invalid:
+def _checked(reply: str, ideas: tuple[Idea, ...], member: str) -> tuple[Idea, ...] | Refused | Invalid:
     if ideas:
         return ideas
     if refuses(reply) and "{" not in reply:
         return Refused(why=one_line(reply))
-    return Invalid(said=reply, fault=f"it holds no {what}")
+    return Invalid(said=reply, fault=f"it holds no {member}")
 
 
 def _repair(shape: str, messages: list[Message], invalid: Invalid) -> list[Message]:

@@ -109,9 +109,9 @@ async def generate(
     Parameters
     ----------
     order
-        What is wanted.
+        The pack to generate.
     asker
-        The deployment.
+        Client of the deployment that writes the questions.
     on_progress
         Called with the progress.
 

@@ -43,9 +43,9 @@ class DeviationJudge:
     Parameters
     ----------
     endpoint
-        Where it is reached.
+        The judge's endpoint.
     target
-        What it looks for: it follows the words "signs of".
+        Text of what the judge looks for; it follows the words "signs of".
     client
         The connection pool, which several judges may share.
     """
@@ -102,8 +102,8 @@ class DeviationJudge:
             case Invalid(fault=fault):
                 return self._refusal(f"no valid answer after a repair: {fault}")
 
-    def _refusal(self, why: str) -> Score:
-        return Score(judge=self.name, value=None, justification=why, reason=ElaborationReason.JUDGE_REFUSED.value)
+    def _refusal(self, reason: str) -> Score:
+        return Score(judge=self.name, value=None, justification=reason, reason=ElaborationReason.JUDGE_REFUSED.value)
 
 
 def load_deviation_judges(
@@ -227,14 +227,14 @@ def repair_messages(messages: list[Message], invalid: Invalid) -> list[Message]:
     return [*messages, {"role": "assistant", "content": _UNREADABLE}, {"role": "user", "content": prompt}]
 
 
-def read_mark(reply: str, shown: str = "") -> Marked | Refused | Invalid:
+def read_mark(reply: str, prompt: str = "") -> Marked | Refused | Invalid:
     """Parse a judge's reply: one whole number of the scale, which may be repeated.
 
     Parameters
     ----------
     reply
         The judge's reply.
-    shown
+    prompt
         The judge's prompt: a score that is quoted from it is not the judge's.
 
     Examples
@@ -244,7 +244,7 @@ def read_mark(reply: str, shown: str = "") -> Marked | Refused | Invalid:
     >>> read_mark('{"justification": "It names nobody.", "score": "4"}').fault
     'its score is not a whole number from 1 to 10'
     """
-    verdict = find_verdict(reply, "score", shown)
+    verdict = find_verdict(reply, "score", prompt)
     if not isinstance(verdict, dict):
         return verdict
     score, justification = verdict["score"], verdict.get("justification")

@@ -41,7 +41,7 @@ def score_row(text: bytes) -> ScoreRow:
     Raises
     ------
     BadRow
-        With what is wrong, in one line.
+        The row is not valid; the message says why, in one line.
 
     Examples
     --------

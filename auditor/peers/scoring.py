@@ -96,15 +96,15 @@ def load_scorers(
     Parameters
     ----------
     config
-        Where deployments and judges are found.
+        Configuration with the deployments and judges.
     embedding
-        What turns answers into vectors; None for judges alone.
+        Settings of the embedder that turns answers into vectors; None for judges alone.
     instruction
-        What an INSTRUCTOR model is told where ``embedding`` names no instruction.
+        Instruction of an INSTRUCTOR model where ``embedding`` names none.
     judges
         Names of the judges.
     target
-        What they look for: it follows the words "signs of".
+        Text of what judges look for; it follows the words "signs of".
     through
         The gateway, where endpoints are to be reached through its door.
 
@@ -132,7 +132,7 @@ async def score(answers: Iterable[PeerAnswer], scorers: Scorers) -> AsyncIterato
     Parameters
     ----------
     answers
-        To any number of questions, of any number of deployments.
+        Answers to any number of questions, of any number of deployments.
     scorers
         The embedder and the judges of their domain.
 

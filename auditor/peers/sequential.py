@@ -44,9 +44,9 @@ def question_order(themes: Sequence[str | None], seed: int = _SEED) -> Indices:
     Parameters
     ----------
     themes
-        Of each question; None is a theme like any other.
+        Theme of each question; None is a theme like any other.
     seed
-        Of the draw.
+        Seed of the draw.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def watch(differences: Floats, margin: float, bound: float, alpha: float) -> Wat
     differences
         Shape [n], in [-bound, bound], in the order of the questions.
     margin, bound, alpha
-        As ``SequentialTOST`` takes them.
+        Parameters of ``SequentialTOST``.
     """
     test, path = SequentialTOST(margin=margin, bound=bound, alpha=alpha), []
     read: Verdict = "inconclusive"

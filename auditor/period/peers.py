@@ -186,10 +186,10 @@ def missing_answers(
         yield from list(_lost_scores(used, kept)) or list(_other_answers(used, current)) or _other_scores(used, current)
 
 
-def _lost_scores(used: PeerInputs, kept: Mapping[tuple[str, str], int]) -> Iterator[str]:
+def _lost_scores(used: PeerInputs, stored: Mapping[tuple[str, str], int]) -> Iterator[str]:
     for scorer in used.scorers:
         for day in scorer.days:
-            left = kept.get((scorer.id, day.day), 0)
+            left = stored.get((scorer.id, day.day), 0)
             if left < day.n:
                 yield _fewer(day.n, left, f"{scorer.gives} of {day.day} by {scorer.id}")
 

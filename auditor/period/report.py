@@ -53,7 +53,7 @@ async def report_period(
     Parameters
     ----------
     by
-        Some of ``GROUPED_BY``: everything is also given by the values of these fields.
+        Fields of ``GROUPED_BY``: everything is also given by the values of these fields.
     quotes
         Whether answers to probes may be quoted.
 

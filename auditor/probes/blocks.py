@@ -94,9 +94,9 @@ def needed(rates: Floats, weights: Floats, proportions: Floats, half_width: floa
     rates, weights, proportions
         Shape [C]; ``proportions`` are the shares of the questions.
     half_width
-        Half-width of the interval for a single look.
+        Half-width of the interval for a single look, in (0, 1).
     conf
-        Two-sided level.
+        Two-sided level, in (0, 1).
 
     Examples
     --------
@@ -164,8 +164,8 @@ class Blocks(Planned):
                 drawn.append(PlanItem(statement=self.statements[at], template=template))
         return tuple(sorted(drawn, key=lambda item: self._order(number, item.key)))
 
-    def _order(self, number: int, *named: str) -> str:
-        return digest(str(self.plan.seed), self.plan.id, str(number), *named)
+    def _order(self, number: int, *parts: str) -> str:
+        return digest(str(self.plan.seed), self.plan.id, str(number), *parts)
 
 
 def make_blocks(spec: PlanSpec, half_width: float, rates: Mapping[str, float] | None = None) -> Blocks:
@@ -203,14 +203,14 @@ def block_plan_name(design: str, number: int, half_width: float) -> str:
     return f"{plan_name(design, number)} to {half_width:g}"
 
 
-def _sizes(whole: Planned, rates: Floats, half_width: float) -> tuple[int, ...]:
+def _sizes(planned: Planned, rates: Floats, half_width: float) -> tuple[int, ...]:
     """Return the number of questions per condition with which ``AIM`` blocks have enough answers for the sequence."""
     weights = np.full(len(rates), 1 / len(rates))
-    first = [PlanItem(statement=whole.statements[0], template=cell.templates[0]) for cell in whole.cells]
+    first = [PlanItem(statement=planned.statements[0], template=cell.templates[0]) for cell in planned.cells]
     costs = np.array([float(usage.prompt + usage.completion) for usage in map(call_usage, first)])
     proportions = shares(rates, weights, costs)
     block = _WIDER**2 * needed(rates, weights, proportions, half_width) / AIM
-    return tuple(min(len(whole.statements), max(1, round(float(share) * block))) for share in proportions)
+    return tuple(min(len(planned.statements), max(1, round(float(share) * block))) for share in proportions)
 
 
 def sequence_of(values: Floats) -> Interval | Insufficient:
@@ -277,19 +277,19 @@ async def stages(
     return [(blocks.of(draws), by_draws[draws]) for draws in sorted(by_draws)]
 
 
-def _draws(probe: Probe, blocks: Blocks, stored: Count, heard: Sequence[BlockCount]) -> int | None:
+def _draws(probe: Probe, blocks: Blocks, stored: Count, counts: Sequence[BlockCount]) -> int | None:
     """Return the number of blocks for a deployment; ``None`` if answers are missing or the rate is known."""
     so_far = stored.planned // sum(blocks.sizes)
     if so_far == 0:
         return FEWEST
     if stored.answered < stored.planned:
         return so_far
-    if sum(count.coded for count in heard) < stored.planned or is_known(block_rates(heard), probe):
+    if sum(count.coded for count in counts) < stored.planned or is_known(block_rates(counts), probe):
         return None
     return so_far + 1
 
 
-def block_rates(heard: Iterable[BlockCount]) -> Floats:
+def block_rates(counts: Iterable[BlockCount]) -> Floats:
     """Return the rate of each block, with equal weights of its conditions. Blocks without a condition are left out.
 
     >>> block_rates([BlockCount(block=0, condition=name, coded=4, events=events, trials=4)
@@ -297,7 +297,7 @@ def block_rates(heard: Iterable[BlockCount]) -> Floats:
     [0.5]
     """
     by_block: dict[int, list[BlockCount]] = defaultdict(list)
-    for count in heard:
+    for count in counts:
         by_block[count.block].append(count)
     whole = [by_block[number] for number in sorted(by_block) if all(count.trials for count in by_block[number])]
     return np.array([np.mean([count.events / count.trials for count in block]) for block in whole])

@@ -88,11 +88,11 @@ def plan_choice(config: Config, choice: PlanChoice, read: ReadStatements | None 
     return make_plan(spec)
 
 
-def _levels(factor: str, listed: str) -> tuple[str, ...]:
+def _levels(factor: str, text: str) -> tuple[str, ...]:
     known = tuple(FACTORS[factor])
-    if listed.strip() == ALL_LEVELS:
+    if text.strip() == ALL_LEVELS:
         return known
-    wanted = tuple(dict.fromkeys(level.strip() for level in listed.split(",") if level.strip()))
+    wanted = tuple(dict.fromkeys(level.strip() for level in text.split(",") if level.strip()))
     odd = [level for level in wanted if level not in known]
     if odd or not wanted:
         raise UsageError(f"{factor}: {repr(odd[0]) if odd else 'an empty list'} is not one of {', '.join(known)}")
@@ -125,7 +125,7 @@ def command(verb: str, choice: PlanChoice, file: str) -> str:
     verb
         ``plan`` or ``run``.
     choice
-        What is planned.
+        The plan's options.
     file
         The configuration, quoted for a shell.
     """

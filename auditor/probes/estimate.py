@@ -88,7 +88,7 @@ def half_width(statements: int, per_statement: float, assumed: Assumptions = TYP
     Returns
     -------
     float or None
-        In (0, 1]; ``None`` under the floor of 15 statements.
+        Shift in (0, 1]; ``None`` under the floor of 15 statements.
 
     Examples
     --------

@@ -155,8 +155,8 @@ class Sender:
             raise self._broken
         return self.tally
 
-    async def _work(self, rest: Iterator[Outgoing]) -> None:
-        for call in rest:
+    async def _work(self, calls: Iterator[Outgoing]) -> None:
+        for call in calls:
             try:
                 why = await self._call(call)
                 await self._keep_block(call)
@@ -174,17 +174,17 @@ class Sender:
         if exchange_id is not None and self._on_block is not None:
             await self._on_block(call.ref, exchange_id)
 
-    def _settle(self, why: str | None) -> None:
-        if why is None:
+    def _settle(self, reason: str | None) -> None:
+        if reason is None:
             self._failed_in_a_row = 0
             return
-        self.tally.failed[why] += 1
+        self.tally.failed[reason] += 1
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= self._patience.failed_in_a_row:
-            self._stop(f"{self._failed_in_a_row} calls in a row failed, the last with {why}")
+            self._stop(f"{self._failed_in_a_row} calls in a row failed, the last with {reason}")
 
-    def _stop(self, why: str) -> None:
-        self.tally.stopped = self.tally.stopped or why
+    def _stop(self, reason: str) -> None:
+        self.tally.stopped = self.tally.stopped or reason
 
     async def _call(self, call: Outgoing) -> str | None:
         """Send one call until it is answered, or return the reason of its failure."""

@@ -102,7 +102,7 @@ async def run_due(runner: Runner, coder: str | None = None) -> tuple[RunResult, 
     Parameters
     ----------
     runner
-        What plans are run with.
+        Runner of the plans.
     coder
         The coder whose codings show when a rate is known. Without one, probes with a ``half_width`` are skipped.
     """

@@ -117,7 +117,7 @@ def widest_swing(rates: Mapping[str, Mapping[str, Fraction]]) -> tuple[str, Frac
     Parameters
     ----------
     rates
-        By statement and task.
+        Rates by statement and task.
 
     Returns
     -------

@@ -62,7 +62,7 @@ def choose_cases(
     divergent
         The result of ``auditor.store.quotations.find_divergent``.
     answers, votes
-        By exchange.
+        Stored answers, and votes as (judge, label), by exchange.
     """
     finder = CaseFinder()
     sizes: dict[tuple[str, str], int] = {}
@@ -139,7 +139,7 @@ def make_swings(
     rows
         The result of ``auditor.store.quotations.find_answers``.
     answers
-        By exchange.
+        Stored answers by exchange.
     """
     for deployment, (cluster, delta) in swings.items():
         statement_rows = [row for row in rows if (row["deployment"], row["cluster"]) == (deployment, cluster)]

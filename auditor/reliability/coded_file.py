@@ -68,7 +68,7 @@ def read_coded(path: Path) -> CodedFile:
     Raises
     ------
     InputError
-        At the first line that cannot be counted; for a file without rows.
+        A line cannot be counted, or the file has no rows.
     """
     decode, _ = row_decoder(())
     checked = RowCounter()

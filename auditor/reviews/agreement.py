@@ -130,20 +130,20 @@ def view_comparisons(
 
 
 def _view_entry(
-    layer: Layer, both: Sequence[tuple[int, str, str]], *, seed: int, n_boot: int
+    layer: Layer, pairs: Sequence[tuple[int, str, str]], *, seed: int, n_boot: int
 ) -> ViewComparisonEntry | MissingViewComparison:
-    names, place = np.unique([cluster for cluster, _, _ in both], return_inverse=True)
-    key = ViewKey(layer=layer.value, n=len(both), n_statements=len(names))
+    names, place = np.unique([cluster for cluster, _, _ in pairs], return_inverse=True)
+    key = ViewKey(layer=layer.value, n=len(pairs), n_statements=len(names))
     if len(names) < MIN_STATEMENTS:
         reason = f"{len(names)} statements with labels of both views, {MIN_STATEMENTS} needed"
         return MissingViewComparison(**structs.asdict(key), missing=reason)
-    split, whole = (np.array([_LABELS.index(each) for each in side]) for side in list(zip(*both, strict=True))[1:])
+    split, whole = (np.array([_LABELS.index(each) for each in side]) for side in list(zip(*pairs, strict=True))[1:])
     confusion = np.zeros((len(names), len(_LABELS), len(_LABELS)))
     np.add.at(confusion, (place, split, whole), 1.0)
     kappa = clustered_kappa(confusion, n_boot=n_boot, seed=seed)
     endorses = np.array([label in ENDORSING for label in _LABELS])
     counts = np.zeros((len(names), 3))
-    np.add.at(counts, place, np.stack([endorses[split], endorses[whole], np.ones(len(both))], axis=1))
+    np.add.at(counts, place, np.stack([endorses[split], endorses[whole], np.ones(len(pairs))], axis=1))
     before, after, n = counts.sum(axis=0).tolist()
     shift = cluster_bootstrap(counts, lambda sums: (sums[:, 1] - sums[:, 0]) / sums[:, 2], n_boot=n_boot, seed=seed)
     return ViewComparisonEntry(

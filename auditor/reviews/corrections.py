@@ -54,18 +54,18 @@ class ReviewSample:
         return tallies_of(self.rows, labelled=self.labelled)
 
 
-def corrected_rows(like: EstimateRow, samples: Sequence[ReviewSample]) -> Iterator[EstimateRow]:
+def corrected_rows(template: EstimateRow, samples: Sequence[ReviewSample]) -> Iterator[EstimateRow]:
     """Estimate what people would find, and the agreement of people and coder.
 
     Parameters
     ----------
-    like
+    template
         The fields that the rows share.
     samples
-        Of one origin and window, the newest first.
+        Samples of one origin and window, the newest first.
     """
-    for deployment, (sample, estimates) in _newest_enough(samples, like.seed).items():
-        base_row = replace(like, deployment=deployment, detail={"draw": sample.draw})
+    for deployment, (sample, estimates) in _newest_enough(samples, template.seed).items():
+        base_row = replace(template, deployment=deployment, detail={"draw": sample.draw})
         for name, metric in CORRECTED.items():
             row = replace(base_row, metric=METRIC, layer="elab", base=metric.base)
             yield _corrected_row(row, estimates[name], partly=sample.unlabelled > 0)
@@ -75,8 +75,8 @@ def corrected_rows(like: EstimateRow, samples: Sequence[ReviewSample]) -> Iterat
                 yield _corrected_row(row, estimates[name], partly=sample.unpaired > 0)
     if samples:
         tallies = samples[0].tallies
-        for kappa in review_kappas(tallies, seed=like.seed, n_boot=_N_BOOT):
-            yield _kappa_row(replace(like, metric=KAPPA, detail={"draw": samples[0].draw}), kappa)
+        for kappa in review_kappas(tallies, seed=template.seed, n_boot=_N_BOOT):
+            yield _kappa_row(replace(template, metric=KAPPA, detail={"draw": samples[0].draw}), kappa)
 
 
 def corrections(samples: Sequence[ReviewSample], *, seed: int, n_boot: int) -> CorrectionsEntry:
@@ -168,7 +168,7 @@ async def read_window_samples(
     Parameters
     ----------
     starts
-        Where each window begins.
+        Start of each window.
     """
     samples: dict[str, list[ReviewSample]] = {name: [] for name in starts}
     for draw in await read_draws(connection, coder_id, as_of, MOST_DRAWS):

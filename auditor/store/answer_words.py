@@ -38,9 +38,9 @@ async def add_words(connection: AsyncConnection, texts: Mapping[UUID, str]) -> N
     Parameters
     ----------
     connection
-        Of the transaction that has stored the codings.
+        Connection of the transaction that has stored the codings.
     texts
-        The text to search, by exchange; any characters.
+        Text to search, by exchange; any characters.
     """
     if not texts:
         return

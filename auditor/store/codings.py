@@ -21,12 +21,10 @@ from sqlalchemy import (
     Uuid,
     and_,
     exists,
-    insert,
     not_,
     select,
 )
-from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.coding import Coding
@@ -176,7 +174,7 @@ async def register_coder(
 ) -> None:
     """Store the description of a coder; the first description of an id is kept."""
     row = {"id": coder, "rubric": rubric, "description": dict(description), "first_used_at": now}
-    await connection.execute(upsert(coders).values(row).on_conflict_do_nothing())
+    await connection.execute(insert(coders).values(row).on_conflict_do_nothing())
 
 
 async def read_descriptions(connection: AsyncConnection, ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
@@ -194,7 +192,7 @@ unsent_codings = Table(
 
 
 async def add_codings(
-    connection: AsyncConnection, made: Sequence[Coding], now: datetime, *, to_send: bool = False
+    connection: AsyncConnection, new_codings: Sequence[Coding], now: datetime, *, to_send: bool = False
 ) -> list[Coding]:
     """Store codings with their votes, and mark their tiles; existing ones, and those of erased exchanges, are not.
 
@@ -202,27 +200,27 @@ async def add_codings(
 
     It needs a transaction of its own, because it creates missing partitions. Return the new codings.
     """
-    erased = await erased_among(connection, [coding.exchange_id for coding in made]) if made else set()
-    made = [coding for coding in made if coding.exchange_id not in erased]
-    if not made:
+    erased = await erased_among(connection, [coding.exchange_id for coding in new_codings]) if new_codings else set()
+    new_codings = [coding for coding in new_codings if coding.exchange_id not in erased]
+    if not new_codings:
         return []
-    days = {id_time(coding.exchange_id).date() for coding in made}
+    days = {id_time(coding.exchange_id).date() for coding in new_codings}
     await make_days(connection, ("codings", "votes", "answer_words"), days, "biasmeter coding partitions")
-    rows = [_coding(coding, now) for coding in made]
+    rows = [_coding(coding, now) for coding in new_codings]
     added = set(
         (
             await connection.execute(
-                upsert(codings).values(rows).on_conflict_do_nothing().returning(codings.c.exchange_id)
+                insert(codings).values(rows).on_conflict_do_nothing().returning(codings.c.exchange_id)
             )
         ).scalars()
     )
-    new = [coding for coding in made if coding.exchange_id in added]
+    new = [coding for coding in new_codings if coding.exchange_id in added]
     cast = [vote for coding in new for vote in _votes(coding)]
     if cast:
         await connection.execute(insert(votes), cast)
     if to_send and new:
         rows = [{"exchange_id": coding.exchange_id, "coder": coding.coder} for coding in new]
-        await connection.execute(upsert(unsent_codings).values(rows).on_conflict_do_nothing())
+        await connection.execute(insert(unsent_codings).values(rows).on_conflict_do_nothing())
     tiles = sorted({(coding.hour, coding.coder) for coding in new})
     if tiles:
         await connection.execute(insert(stale_tiles), [{"hour": hour, "coder": coder} for hour, coder in tiles])

@@ -28,7 +28,7 @@ async def read_decisions(
     Parameters
     ----------
     coders
-        Of the configuration.
+        Coders of the configuration.
     fields
         Names of tags.
     favourable

@@ -45,9 +45,9 @@ async def find_selected(engine: AsyncEngine, selector: ErasureSelector, by_user:
     Parameters
     ----------
     engine
-        Of the store.
+        Engine of the store.
     selector
-        What to find.
+        Selector of the exchanges to find.
     by_user
         The audits that cluster by end user: their codings show whose exchange it was after the content is gone.
     """

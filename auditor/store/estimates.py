@@ -150,11 +150,11 @@ async def read_comparable(
     Parameters
     ----------
     connection, window
-        Of the store, and the name of the window.
+        Connection to the store, and the window's name.
     measures
         Metric, layer and base of the rows; an empty text where a row has none.
     deployment
-        The only one to read, if it is given.
+        The only deployment to read; None: all.
     """
     columns = estimates.c
     whole = or_(columns.condition == "all", columns.origin == "client")

@@ -25,13 +25,11 @@ from sqlalchemy import (
     Text,
     Uuid,
     func,
-    insert,
     or_,
     select,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from auditor.domain.exchange import Exchange
@@ -256,7 +254,7 @@ _TABLES: Final = ("exchanges", "exchange_content")
 _FACTS: Final = tuple(name for name in Exchange._fields if name in exchanges.columns)
 
 
-async def add_exchanges(engine: AsyncEngine, arrived: Sequence[Exchange]) -> int:
+async def add_exchanges(engine: AsyncEngine, new_exchanges: Sequence[Exchange]) -> int:
     """Store exchanges with their content, if any, and return how many are new.
 
     Raises
@@ -264,14 +262,14 @@ async def add_exchanges(engine: AsyncEngine, arrived: Sequence[Exchange]) -> int
     StoreUnavailable
         PostgreSQL does not answer; none of the exchanges is stored.
     """
-    if not arrived:
+    if not new_exchanges:
         return 0
     async with transaction(engine) as connection:
-        days = {id_time(exchange.id).date() for exchange in arrived}
+        days = {id_time(exchange.id).date() for exchange in new_exchanges}
         await make_days(connection, _TABLES, days, "biasmeter partitions")
     async with transaction(engine) as connection:
-        new = await _add_facts(connection, arrived)
-        content = [exchange for exchange in arrived if exchange.id in new and exchange.request is not None]
+        new = await _add_facts(connection, new_exchanges)
+        content = [exchange for exchange in new_exchanges if exchange.id in new and exchange.request is not None]
         # If an id occurs twice in one batch, the first counts.
         rows = {
             exchange.id: {"id": exchange.id, "request": exchange.request, "response": exchange.response}
@@ -282,9 +280,9 @@ async def add_exchanges(engine: AsyncEngine, arrived: Sequence[Exchange]) -> int
     return len(new)
 
 
-async def _add_facts(connection: AsyncConnection, arrived: Sequence[Exchange]) -> set[UUID]:
-    query = upsert(exchanges).on_conflict_do_nothing().returning(exchanges.c.id)
-    return set((await connection.execute(query, [_row(exchange) for exchange in arrived])).scalars())
+async def _add_facts(connection: AsyncConnection, new_exchanges: Sequence[Exchange]) -> set[UUID]:
+    query = insert(exchanges).on_conflict_do_nothing().returning(exchanges.c.id)
+    return set((await connection.execute(query, [_row(exchange) for exchange in new_exchanges])).scalars())
 
 
 def _row(exchange: Exchange) -> dict[str, Any]:

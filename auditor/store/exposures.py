@@ -119,6 +119,6 @@ async def latest_exposures(connection: AsyncConnection) -> list[ExposureRow]:
     return sorted(rows, key=_order)
 
 
-async def _read(connection: AsyncConnection, which: ColumnElement[bool]) -> list[ExposureRow]:
-    rows = (await connection.execute(select(exposures).where(which))).mappings()
+async def _read(connection: AsyncConnection, condition: ColumnElement[bool]) -> list[ExposureRow]:
+    rows = (await connection.execute(select(exposures).where(condition))).mappings()
     return sorted((ExposureRow(**row) for row in rows), key=_order)

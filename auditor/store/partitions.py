@@ -15,11 +15,11 @@ async def make_days(connection: AsyncConnection, tables: Sequence[str], days: Co
     Parameters
     ----------
     connection
-        Its transaction holds the lock until it ends.
+        Connection whose transaction holds the lock until it ends.
     tables
-        In the order of creation: a day that has the last one has all.
+        Tables in the order of creation: a day that has the last one has all.
     days
-        In UTC.
+        Days in UTC.
     lock
         Name of the lock that everybody takes who creates these partitions: CREATE ... IF NOT EXISTS alone fails when
         two do it at once.

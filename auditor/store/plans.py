@@ -288,9 +288,9 @@ async def read_spent(connection: AsyncConnection, plan_id: str) -> dict[str, Spe
     return await _read_spent(connection, query)
 
 
-async def add_up(connection: AsyncConnection, sent: Select[Any]) -> dict[str, Spent]:
+async def add_up(connection: AsyncConnection, calls: Select[Any]) -> dict[str, Spent]:
     """Sum by deployment what these exchanges have used."""
-    each = sent.subquery()
+    each = calls.subquery()
     query = select(
         each.c.deployment,
         func.count().label("calls"),

@@ -3,7 +3,7 @@
 from importlib.resources import files
 
 from alembic import command
-from alembic.config import Config as AlembicConfig
+from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, inspect, text
@@ -60,8 +60,8 @@ def newest_revision() -> str | None:
     return ScriptDirectory.from_config(_alembic()).get_current_head()
 
 
-def _alembic() -> AlembicConfig:
-    config = AlembicConfig()
+def _alembic() -> Config:
+    config = Config()
     config.set_main_option("script_location", str(files("auditor.store") / "migrations"))
     return config
 

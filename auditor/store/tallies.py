@@ -194,11 +194,11 @@ class _Kind:
             ), {self._add()}
         """  # noqa: S608 -- names of our own
 
-    def sum_up(self, where: str, sign: str = "") -> str:
+    def sum_up(self, condition: str, sign: str = "") -> str:
         """Return the query that adds the tiles of some hours to one window, or with a minus subtracts them."""
         return f"""
             WITH changed AS (
-                SELECT {self.key}, {sign}n AS n FROM {self.tiles} WHERE coder = :coder AND {where}
+                SELECT {self.key}, {sign}n AS n FROM {self.tiles} WHERE coder = :coder AND {condition}
             ), holding AS (
                 SELECT CAST(:window AS text) AS "window"
             ), {self._add()}

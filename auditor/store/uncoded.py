@@ -29,7 +29,7 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.store.codings import codings
@@ -94,9 +94,9 @@ async def find_uncoded(
     Parameters
     ----------
     connection
-        Of a transaction that called ``begin_search``.
+        Connection of a transaction that called ``begin_search``.
     scope
-        What the coder codes.
+        Exchanges that the coder codes.
     limit
         The greatest number of exchanges to find.
     held
@@ -113,7 +113,7 @@ async def find_uncoded(
     oldest = min((*uncoded[:1], *(each for each in held if each >= begun)), default=newest)
     if oldest is not None:
         values = {"coder": scope.coder, "routes": list(scope.routes or ()), "since": oldest}
-        new = upsert(coding_marks).values(**values, searched_all_at=func.now())
+        new = insert(coding_marks).values(**values, searched_all_at=func.now())
         moved = {"since": new.excluded.since} | ({"searched_all_at": func.now()} if mark is None else {})
         await connection.execute(new.on_conflict_do_update(index_elements=["coder", "routes"], set_=moved))
     return uncoded

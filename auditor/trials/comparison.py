@@ -188,10 +188,10 @@ def _flags(units: int) -> list[str]:
     return [FEW_CLUSTERS] if units < ENOUGH_STATEMENTS else []
 
 
-def trial_rows(entry: TrialEntry, like: EstimateRow) -> Iterator[EstimateRow]:
-    """Yield the rows of a trial in a snapshot; ``like`` has what they have in common."""
+def trial_rows(entry: TrialEntry, template: EstimateRow) -> Iterator[EstimateRow]:
+    """Yield the rows of a trial in a snapshot; ``template`` has what they have in common."""
     for arm in entry.arms:
-        base_row = replace(like, detail={"route": entry.route, "arm": arm.arm, "trial": entry.trial}, n=arm.n)
+        base_row = replace(template, detail={"route": entry.route, "arm": arm.arm, "trial": entry.trial}, n=arm.n)
         base_row = replace(base_row, n_statements=arm.n_units)
         for series, entries in (("arm_rate", arm.metrics), ("arm_difference", arm.differences)):
             for name, each in entries.items():

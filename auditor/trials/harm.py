@@ -58,7 +58,7 @@ def arm_evidence(
     units
         Arm and outcome of each unit, in the order of their first answers; other arms are skipped.
     arm
-        Its name.
+        Name of the arm.
     share, control
         Probabilities of the arm and of the control; together at most 1.
     rise

@@ -59,7 +59,7 @@ def counting_folder(
     since, until
         First and last day (UTC); files of other days are not opened.
     memory
-        That DuckDB may use, such as ``1GB``. What needs more is sorted in a temporary folder.
+        Memory that DuckDB may use, such as ``1GB``. What needs more is sorted in a temporary folder.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def folder_tallies(
     Raises
     ------
     UsageError, InputError
-        As ``counting_folder``; a field is not a column of codings.
+        The errors of ``counting_folder``, or a field is not a column of codings.
     """
     extra = [name for name in by if name not in (*GROUP_FIELDS, "condition")]
     for name in extra:

@@ -50,11 +50,11 @@ async def export_days(
     Parameters
     ----------
     folder
-        It is created. Files of other programs in it are not touched.
+        Folder to write, created if absent. Files of other programs in it are not touched.
     coders
         Codings and tallies of these coders are written. A day that was written for others is written again.
     since, until
-        First and last day (UTC); None: of the store.
+        First and last day (UTC); None: the first or last of the store.
     keep_from
         Files of earlier days are deleted: the store no longer keeps their rows. None: nothing is deleted.
     on_file

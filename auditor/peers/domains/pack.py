@@ -64,7 +64,7 @@ def question_of(row: Record) -> PeerQuestion:
     Raises
     ------
     BadRow
-        With what is wrong, in one line.
+        The row is not valid; the message says why, in one line.
     """
     theme, text = (_plain(row, name) for name in COLUMNS)
     if not normal_form(text):
@@ -224,7 +224,7 @@ def shipped_domain(name: str) -> Domain:
     Raises
     ------
     UsageError
-        None has this name.
+        No pack has this name.
     """
     if name not in _SAID:
         raise UsageError(f"no domain that comes with this release is called {name!r}; there are {', '.join(SHIPPED)}")
@@ -256,7 +256,7 @@ def configured_domain(settings: PeerDomain) -> Domain:
     Raises
     ------
     InputError, UsageError
-        As ``read_pack`` and ``Domain.fill`` do.
+        The errors of ``read_pack`` and ``Domain.fill``.
     """
     if settings.shipped is None:
         domain = new_domain(settings.domain, read_pack(settings.questions).questions, settings.target)

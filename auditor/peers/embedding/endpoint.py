@@ -125,14 +125,14 @@ def _join(parts: Sequence[Embedded]) -> Embedded:
     )
 
 
-def _read(body: Any, who: str) -> Matrix:
+def _read(body: Any, source: str) -> Matrix:
     """Read the vectors of an answer in the order of their ``index``; as numbers, or as base64 of single precision."""
     try:
         placed = {entry["index"]: _numbers(entry["embedding"]) for entry in body["data"]}
         with np.errstate(over="ignore"):  # what does not fit is infinite, and found to be
             return np.array([placed[at] for at in range(len(body["data"]))], dtype=np.float32)
     except (LookupError, TypeError, ValueError, OverflowError) as error:
-        raise AuditError(f"{who}: its answer holds no vectors that can be read ({type(error).__name__})") from error
+        raise AuditError(f"{source}: its answer holds no vectors that can be read ({type(error).__name__})") from error
 
 
 def _numbers(embedding: str | list[float]) -> Any:

@@ -111,9 +111,9 @@ async def _session(config: Config, database_url: str, stop: asyncio.Event, clock
         async with (
             open_work(engine, config, clock) as work,
             _queue(database_url) as coding_queries,
-            _queue(database_url) as other,
+            _queue(database_url) as queries,
         ):
-            jobs = Jobs(work=work, queries=other, ending=asyncio.Event())
+            jobs = Jobs(work=work, queries=queries, ending=asyncio.Event())
             coding, upkeep = jobs.coding(coding_queries), jobs.upkeep()
             running = [
                 asyncio.create_task(loop) for loop in (_run(coding, _CHUNKS_AT_ONCE), _run(upkeep, 2), jobs.tick())

@@ -139,8 +139,8 @@ async def _call(work: Work, run: ConsoleRun) -> tuple[bool, dict[str, Any]]:
     finally:
         # Also where the auditor ends: its next start continues the run.
         stopped = await _end(process, ending, stopping)
-    written, said = await ending
-    return stopped, _result(written, said, process.returncode or 0)
+    output, errors = await ending
+    return stopped, _result(output, errors, process.returncode or 0)
 
 
 async def _end(

@@ -11,7 +11,7 @@ from auditor.bulk.engines import BulkEngine, BulkPiece
 from auditor.coding.coders import Coder
 from auditor.config import Config
 from auditor.domain.ids import floor_id
-from auditor.probes.estimate import VOTE, judge_deployments
+from auditor.probes.forecast import VOTE, judge_deployments
 from auditor.store.engine import transaction
 from auditor.store.queue import Chunk
 from auditor.store.uncoded import read_pending

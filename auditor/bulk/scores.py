@@ -21,7 +21,7 @@ from auditor.jobs.peer import scorers_of
 from auditor.peers.scoring import Scorers
 from auditor.peers.stored import compare, score_waiting, scorer_ids
 from auditor.peers.subjects import JUDGE, ComparisonSpec, answers_of, compared, subject_of
-from auditor.probes.estimate import VOTE, CallTokens, judge_deployments
+from auditor.probes.forecast import VOTE, CallTokens, judge_deployments
 from auditor.store.engine import transaction
 from auditor.store.peer_scores import list_unscored, peer_scores, peer_vectors
 from auditor.work import Clock, utc_now

@@ -16,7 +16,7 @@ from auditor.config.audits import PeerDomain
 from auditor.domain.question import Message
 from auditor.errors import AuditError
 from auditor.peers.domains import Domain, PeerQuestion, configured_domain
-from auditor.probes.estimate import free_text_usage
+from auditor.probes.forecast import free_text_usage
 from auditor.probes.run import RunLimits, Runner, RunResult, ended_of, open_budget
 from auditor.probes.send import CallTarget, Outgoing
 from auditor.probes.session import PlanHeld, open_session, target_of

@@ -22,7 +22,7 @@ from auditor.judges.reply import Invalid, Refused
 from auditor.peers.domains import PeerQuestion
 from auditor.peers.domains.pack import SeenQuestions, record_of
 from auditor.peers.drafts import PROMPTS, QUESTIONS, THEMES, Idea, question_messages, theme_messages
-from auditor.probes.estimate import CallTokens
+from auditor.probes.forecast import CallTokens
 
 #: How often a list is asked for, the first time included.
 ROUNDS: Final = 4

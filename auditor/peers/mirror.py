@@ -22,7 +22,7 @@ from auditor.domain.exchange import Origin
 from auditor.domain.ids import floor_id
 from auditor.domain.sampling import rank
 from auditor.errors import AuditError
-from auditor.probes.estimate import SHARE
+from auditor.probes.forecast import SHARE
 from auditor.probes.run import RunLimits, Runner, open_budget
 from auditor.probes.send import CallTarget, Outgoing, RunBudget
 from auditor.probes.session import PlanHeld, open_session, target_of

@@ -22,7 +22,7 @@ from auditor.config import Deployment, Probe
 from auditor.counting.joint import Floats
 from auditor.domain.estimate import Insufficient
 from auditor.domain.plan import TARGET
-from auditor.probes.estimate import call_usage
+from auditor.probes.forecast import call_usage
 from auditor.probes.plan import PlanItem, Planned, PlanSpec, digest, make_plan, plan_name
 from auditor.probes.run import Runner
 from auditor.stats.intervals import Interval, z_quantile

@@ -12,7 +12,7 @@ from auditor.domain.statement import Statement
 from auditor.errors import UsageError
 from auditor.instrument.designs import FACTORS, Design, DesignVariation, cells
 from auditor.instrument.pool import pool_of_design
-from auditor.probes.estimate import SHARE
+from auditor.probes.forecast import SHARE
 from auditor.probes.plan import Planned, PlanSpec, make_plan
 from auditor.probes.run import RunLimits, default_deployments
 

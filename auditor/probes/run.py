@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from auditor.access import GatewayAccess
 from auditor.config import Config, Deployment
 from auditor.instrument.pool import record_of
-from auditor.probes.estimate import SHARE, CallTokens, call_usage, kind_of, stats_of
+from auditor.probes.forecast import SHARE, CallTokens, call_usage, kind_of, stats_of
 from auditor.probes.plan import Planned
 from auditor.probes.send import CallTarget, Outgoing, Patience, RunBudget, Tally
 from auditor.probes.session import open_session, target_of

@@ -18,7 +18,7 @@ from auditor.access import GatewayAccess, pinned_model
 from auditor.config import Config, Deployment
 from auditor.domain.exchange import Origin
 from auditor.errors import AuditError, StoreUnavailable, UsageError
-from auditor.probes.estimate import CallTokens, in_flight
+from auditor.probes.forecast import CallTokens, in_flight
 from auditor.probes.send import CallTarget, Outgoing, Patience, RunBudget, Sender, Tally
 from auditor.store.engine import store_errors, transaction
 from auditor.store.plans import count_as_answered, lock_plan

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from auditor.probes.estimate import FEWEST_STATEMENTS, TYPICAL
+from auditor.probes.forecast import FEWEST_STATEMENTS, TYPICAL
 from auditor.stats.intervals import t_quantile
 
 #: Numbers of templates whose half width is printed.

@@ -55,15 +55,15 @@ class DetectedChange:
 
 def finding_id(reference: StoredReference, metric: str, level: str) -> str:
     """Return the id of a finding. The same facts give the same id."""
-    return f"finding_{_digest(reference.id, metric, level)}"
+    return f"finding_{_short_hash(reference.id, metric, level)}"
 
 
 def reference_id(coder: str, deployment: str, since: date, accepted_at: str) -> str:
     """Return the id of a reference. The same facts give the same id."""
-    return f"reference_{_digest(coder, deployment, since.isoformat(), accepted_at)}"
+    return f"reference_{_short_hash(coder, deployment, since.isoformat(), accepted_at)}"
 
 
-def _digest(*parts: str) -> str:
+def _short_hash(*parts: str) -> str:
     return blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
 
 

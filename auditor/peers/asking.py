@@ -8,7 +8,6 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 from typing import Final
 
 from auditor.config import Deployment
@@ -17,6 +16,7 @@ from auditor.domain.question import Message
 from auditor.errors import AuditError
 from auditor.peers.domains import Domain, PeerQuestion, configured_domain
 from auditor.probes.forecast import free_text_usage
+from auditor.probes.plan import hash_id
 from auditor.probes.run import RunLimits, Runner, RunResult, ended_of, open_budget
 from auditor.probes.send import CallTarget, Outgoing
 from auditor.probes.session import PlanHeld, open_session, target_of
@@ -41,16 +41,16 @@ class Round:
     @cached_property
     def id(self) -> str:
         """The id in the store; it changes with any word of the questions."""
-        return f"peers-{_digest(_VERSION, self.domain.digest, self.number, self.seed, size=6)}"
+        return f"peers-{hash_id(_VERSION, self.domain.digest, self.number, self.seed, size=6)}"
 
     @cached_property
     def questions(self) -> tuple[PeerQuestion, ...]:
         """The questions in the order of sending; a round that stops early has asked a random sample of them."""
-        return tuple(sorted(self.domain.questions, key=lambda question: _digest(self.id, question.id)))
+        return tuple(sorted(self.domain.questions, key=lambda question: hash_id(self.id, question.id)))
 
     def call(self, deployment: str, question: PeerQuestion) -> PeerCall:
         """Return the id of the call that asks a deployment a question."""
-        ref = f"{self.id}.{_digest(deployment, question.id, size=12)}"
+        ref = f"{self.id}.{hash_id(deployment, question.id, size=12)}"
         return PeerCall(ref=ref, deployment=deployment, question_id=question.id)
 
     def outgoing(self, target: CallTarget, answered: Collection[str]) -> Iterator[Outgoing]:
@@ -179,7 +179,3 @@ async def _open(runner: Runner, settings: PeerDomain, peer_round: Round) -> tupl
         and deployment.name not in left_alone
         and len(answered.get(deployment.name, ())) < len(peer_round.questions)
     )
-
-
-def _digest(*parts: object, size: int = 16) -> str:
-    return blake2b("\x1f".join(map(str, parts)).encode(), digest_size=size).hexdigest()

@@ -104,14 +104,14 @@ def make_report(
         vendors=terms.vendors,
         coders=[ReportCoderEntry(id=each.coder, description=each.description) for each in used],
         inputs=inputs,
-        facts=_digest(orjson.dumps(to_builtins(inputs), option=orjson.OPT_SORT_KEYS)),
+        facts=_sha256(orjson.dumps(to_builtins(inputs), option=orjson.OPT_SORT_KEYS)),
         parts=[part for each in used for part in _parts(each, terms)],
         peers=[each.entry for each in compared],
         exposures=exposure_entries(exposures),
     )
 
 
-def _digest(content: bytes) -> str:
+def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
@@ -167,16 +167,16 @@ def _coder_inputs(counted: Counted) -> CoderInputs:
         for row in sample.labelled
     ]
     quoted = [
-        QuotedDigest(exchange=key, sha256=_digest(answer.encode()))
+        QuotedDigest(exchange=key, sha256=_sha256(answer.encode()))
         for key, answer in sorted(counted.quotations.texts.items())
     ]
     return CoderInputs(
         coder=counted.coder,
         days=[
-            DayDigest(day=day, n=number[day], sha256=_digest(b"\n".join(sorted(lines))))
+            DayDigest(day=day, n=number[day], sha256=_sha256(b"\n".join(sorted(lines))))
             for day, lines in sorted(by_day.items())
         ],
-        labels=LabelsDigest(n=len(labels), sha256=_digest(orjson.dumps(labels))) if labels else UNSET,
+        labels=LabelsDigest(n=len(labels), sha256=_sha256(orjson.dumps(labels))) if labels else UNSET,
         quoted=quoted or UNSET,
     )
 

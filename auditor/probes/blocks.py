@@ -23,7 +23,7 @@ from auditor.counting.joint import Floats
 from auditor.domain.estimate import Insufficient
 from auditor.domain.plan import TARGET
 from auditor.probes.forecast import call_usage
-from auditor.probes.plan import PlanItem, Planned, PlanSpec, digest, make_plan, plan_name
+from auditor.probes.plan import PlanItem, Planned, PlanSpec, hash_id, make_plan, plan_name
 from auditor.probes.run import Runner
 from auditor.stats.intervals import Interval, z_quantile
 from auditor.stats.sequential import asymptotic_sequence
@@ -165,7 +165,7 @@ class Blocks(Planned):
         return tuple(sorted(drawn, key=lambda item: self._order(number, item.key)))
 
     def _order(self, number: int, *parts: str) -> str:
-        return digest(str(self.plan.seed), self.plan.id, str(number), *parts)
+        return hash_id(self.plan.seed, self.plan.id, number, *parts)
 
 
 def make_blocks(spec: PlanSpec, half_width: float, rates: Mapping[str, float] | None = None) -> Blocks:
@@ -188,7 +188,7 @@ def make_blocks(spec: PlanSpec, half_width: float, rates: Mapping[str, float] | 
     sizes = _sizes(whole, np.array([known[name] for name in conditions]), half_width)
     plan = replace(
         whole.plan,
-        id=f"{TARGET}-{digest(whole.plan.id, repr(half_width), size=6)}",
+        id=f"{TARGET}-{hash_id(whole.plan.id, repr(half_width), size=6)}",
         name=block_plan_name(spec.design, spec.number, half_width),
         design=TARGET,
         settings={**whole.plan.settings, "half_width": half_width, "rates": known, "design": spec.design.value},

@@ -83,7 +83,7 @@ class Planned:
         Each draw asks all of them in this order before the next draw begins.
         """
         items = _items(self.statements, self.cells, self.number)
-        return tuple(sorted(items, key=lambda item: digest(str(self.plan.seed), self.plan.id, item.key)))
+        return tuple(sorted(items, key=lambda item: hash_id(self.plan.seed, self.plan.id, item.key)))
 
     def item(self, position: int) -> PlanItem:
         """Return the question of the call at this position."""
@@ -94,7 +94,7 @@ class Planned:
         for position in range(self.instances):
             item, draw = self.item(position), position // len(self.items)
             yield PlannedCall(
-                ref=f"{self.plan.id}.{digest(deployment, item.key, str(draw), size=12)}",
+                ref=f"{self.plan.id}.{hash_id(deployment, item.key, draw, size=12)}",
                 plan_id=self.plan.id,
                 deployment=deployment,
                 statement_id=item.statement.id,
@@ -150,7 +150,7 @@ def balanced(statements: Sequence[Statement], size: int, seed: int) -> tuple[Sta
     if len(statements) <= size:
         return tuple(statements)
     by_category: dict[str, list[Statement]] = defaultdict(list)
-    for statement in sorted(statements, key=lambda statement: digest(str(seed), statement.id)):
+    for statement in sorted(statements, key=lambda statement: hash_id(seed, statement.id)):
         by_category[statement.category or ""].append(statement)
     ranked = sorted(
         (place, category, statement.id)
@@ -200,9 +200,9 @@ def _identity(spec: PlanSpec, statements: Sequence[Statement], grid: Sequence[Ce
         "statements": [record_of(statement) for statement in statements],
         "wordings": wordings,
     }
-    return digest(json.dumps(whole, sort_keys=True, ensure_ascii=False), size=6)
+    return hash_id(json.dumps(whole, sort_keys=True, ensure_ascii=False), size=6)
 
 
-def digest(*parts: str, size: int = 16) -> str:
-    """Return a hexadecimal digest of some strings."""
-    return blake2b("\x1f".join(parts).encode(), digest_size=size).hexdigest()
+def hash_id(*parts: object, size: int = 16) -> str:
+    """Return a hexadecimal BLAKE2b hash of the parts, ``size`` bytes long."""
+    return blake2b("\x1f".join(map(str, parts)).encode(), digest_size=size).hexdigest()

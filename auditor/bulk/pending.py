@@ -38,8 +38,8 @@ class Pending:
     """Codings or scores that are missing, in pieces of work, and the estimated cost of making them."""
 
     pieces: Sequence[BulkPiece]
-    count: int  #: of codings or scores
-    usd: float  #: of judges whose deployments declare a price
+    count: int  #: number of codings or scores
+    usd: float  #: cost of judges whose deployments declare a price
     left: int  #: codings or scores that the budget leaves out
 
 

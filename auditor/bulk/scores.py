@@ -34,7 +34,7 @@ _EMBEDDED: Final = CallTokens(prompt=VOTE.prompt, completion=0)
 class ScorePiece:
     """Answers of a comparison to be scored by one of its instruments."""
 
-    label: str  #: of the comparison
+    label: str  #: label of the comparison
     instrument: str  #: ``embedding``, or ``judge:`` with the judge's name
     ids: tuple[UUID, ...]
 

@@ -26,8 +26,8 @@ class MarginRule:
 
     k: float = 2.81  #: the margin in standard deviations of the peers' means
     alpha: float = 0.05  #: level of each one-sided test
-    margin: float | None = None  #: declared, in units of the scores; None takes it from the peers
-    robust: bool = False  #: where it is taken from the peers: by their median absolute deviation
+    margin: float | None = None  #: declared margin in units of the scores; None takes it from the peers
+    robust: bool = False  #: whether a margin from the peers is of their median absolute deviation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +45,7 @@ class PeerComparison:
     published_test: Equivalence | Insufficient
     paired: Difference | Insufficient  #: question by question
     paired_test: Equivalence | Insufficient
-    verdict: Verdict | Insufficient  #: of the paired test, where there are peers enough for one
+    verdict: Verdict | Insufficient  #: verdict of the paired test, if there are enough peers
 
 
 def compare(values: Floats, rule: MarginRule, *, enough_peers: int = ENOUGH_PEERS) -> PeerComparison | Insufficient:

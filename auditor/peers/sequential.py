@@ -32,8 +32,8 @@ _MOST_POINTS: Final = 100
 class Watched:
     """The results after every question; bounds are asymptotic and hold at all times at once."""
 
-    test: SequentialTOST  #: after the last
-    path: tuple[PathPointEntry, ...]  #: a point a question
+    test: SequentialTOST  #: state after the last question
+    path: tuple[PathPointEntry, ...]  #: one point for each question
     read: Verdict  #: the first verdict of the asymptotic sequence
     read_after: int | None
 

@@ -41,10 +41,10 @@ class PeerSettings:
     """Targets, peers and margins of a comparison: everything its document depends on besides the answers."""
 
     label: str  #: the value of the series' label ``domain``
-    origin: Origin  #: of the answers: those to questions are probes', those to clients' prompts peers'
+    origin: Origin  #: origin of the answers: ``probe`` for questions, ``peer`` for clients' prompts
     groups: tuple[PeerGroup, ...]
     k: float = 2.81
-    margins: Mapping[str, float] = field(default_factory=dict)  #: by instrument
+    margins: Mapping[str, float] = field(default_factory=dict)  #: margins by instrument
     hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: deployments of the same weights, by these
 
 
@@ -57,7 +57,7 @@ class ComparisonSpec(PeerSettings):
     embedding: Embedding | None
     instruction: str
     judges: tuple[str, ...] = ()
-    sought: str = ""  #: what judges look for
+    sought: str = ""  #: text of what judges look for
 
     @property
     def answers(self) -> tuple[Select[Any], ...]:

@@ -53,7 +53,7 @@ class Terms:
     seed: int
     by: tuple[str, ...] = ()  #: fields by which everything is also grouped
     quotes: bool = True  #: whether answers to probes may be quoted as case studies
-    vendors: Mapping[str, str] = field(default_factory=dict)  #: by deployment, as far as configured
+    vendors: Mapping[str, str] = field(default_factory=dict)  #: vendors by deployment, where configured
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

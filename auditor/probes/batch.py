@@ -104,7 +104,7 @@ class BatchCounts:
     """What became of the lines of an output file."""
 
     stored: int = 0
-    known: int = 0  #: of calls that had an answer already
+    known: int = 0  #: answers of calls that had one already
     failed: Counter[str] = field(default_factory=Counter)  #: not stored, so the call can be asked again; by reason
     skipped: int = 0  #: bad rows
     complaints: list[str] = field(default_factory=list)

@@ -161,8 +161,8 @@ class PlanForecast:
     statements: int
     observed: float  #: share of the calls whose answers are estimated from earlier ones, in [0, 1]
     smallest_shift: float | None  #: smallest detectable shift of the rate over all conditions, between two passes
-    smallest_shift_condition: float | None  #: the same for the condition with the fewest answers
-    half_width: float | None  #: of one pass, over all conditions
+    smallest_shift_condition: float | None  #: smallest detectable shift of the condition with the fewest answers
+    half_width: float | None  #: half-width of the rate of one pass, over all conditions
     unknown: dict[str, str]
 
 

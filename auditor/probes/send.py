@@ -90,7 +90,7 @@ class CallTarget:
 class Patience:
     """Limits of retries. Times are seconds."""
 
-    attempts: int = 6  #: of one call
+    attempts: int = 6  #: attempts of one call
     first_backoff: float = 0.5
     longest_backoff: float = 8.0
     failed_in_a_row: int = 10  #: failed calls in a row after which the deployment is given up

@@ -45,7 +45,7 @@ class AnchorResult:
     """The newest run of a judge, compared with the labels and with its first run."""
 
     n: int
-    agreed: int  #: with the frozen labels
+    agreed: int  #: labels that agree with the frozen ones
     low: float  #: 95 % interval of the share that agrees (Clopper and Pearson)
     high: float
     first_agreed: int  #: its first run, with the frozen labels

@@ -28,7 +28,7 @@ class Ballot:
 
     deployment: str
     cluster: str
-    labels: Mapping[str, str]  #: by judge
+    labels: Mapping[str, str]  #: labels by judge
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -33,7 +33,7 @@ class LiveEstimates:
     """What the labels of a queue give so far."""
 
     alpha: AlphaEntry | MissingAlpha | None  #: None: no answer has two labels
-    corrected: dict[str, EstimateEntry | Missing]  #: by measure; empty where nothing is labelled
+    corrected: dict[str, EstimateEntry | Missing]  #: estimates by measure; empty if nothing is labelled
 
 
 async def live_estimates(

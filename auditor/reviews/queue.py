@@ -82,7 +82,7 @@ class QueueProgress:
 
     items: int
     own: int  #: labelled by the reviewer
-    complete: int  #: with the labels of ``REVIEWERS``
+    complete: int  #: answers with the labels of ``REVIEWERS`` people
     disputed: int  #: labels differ, and nobody has settled it
     adjudicated: int
 

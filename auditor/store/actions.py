@@ -69,7 +69,7 @@ class StoredAction:
     level: str
     kind: ActionKind
     to: tuple[str, ...]
-    share: float  #: of the route's requests, in [0, 1)
+    share: float  #: share of the route's requests, in [0, 1)
     dry_run: bool
     began_at: datetime
     evidence_day: date  #: the newest day that shows the change

@@ -58,9 +58,9 @@ class CodedSelection:
     reason: str | None = None  #: why a layer, or the whole answer, has no label
     since: datetime | None = None  #: None: from the first
     until: datetime | None = None  #: not included; None: to the last
-    as_of: datetime | None = None  #: what was coded until then; None: all
+    as_of: datetime | None = None  #: time up to which codings count; None: all
     plan: str | None = None  #: the id of the plan whose calls they answer; None: of all plans, and of none
-    words: str | None = None  #: what the answer or its statement holds, as ``holds_words`` reads it
+    words: str | None = None  #: words in the answer or its statement, as ``holds_words`` reads them
 
 
 #: A coding with its votes: the columns of ``codings``; ``judge``, ``label``, ``reason`` and ``rationale`` of each vote.

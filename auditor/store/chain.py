@@ -65,7 +65,7 @@ class ChainFault:
     """The first place where the store and the chain differ."""
 
     what: str  #: ``altered``, ``missing``, ``inserted`` or ``broken``
-    position: int | None  #: of the batch
+    position: int | None  #: position of the batch
     exchange_id: UUID | None
 
 
@@ -73,12 +73,12 @@ class ChainFault:
 class ChainState:
     """The result of a verification."""
 
-    batches: int  #: that are kept
+    batches: int  #: batches that are kept
     length: int  #: batches since the store was made
-    rows: int  #: that are stored as they were shipped
+    rows: int  #: rows that are stored as they were shipped
     erased: int  #: rows that are gone by a record of their erasure
     expired: int  #: rows of kept batches that retention has removed
-    expired_before: UUID  #: what is older may be gone, by the store's own record
+    expired_before: UUID  #: id before which exchanges may be gone, by the store's own record
     head: bytes  #: digest of the newest batch
     begin: int  #: the batch before the oldest that is kept
     wanted_digest: bytes | None  #: digest of the batch that the caller wants; None if the chain does not have it

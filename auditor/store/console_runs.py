@@ -50,7 +50,7 @@ class ConsoleRun:
     """One run. ``result`` has what its kind keeps of the end, or under ``error`` why it could not be run."""
 
     kind: RunKind
-    id: str  #: of an audit: that of its plan
+    id: str  #: id of the run; of an audit, the id of its plan
     choice: Mapping[str, Any]
     state: RunState
     asked_by: str

@@ -44,8 +44,8 @@ class ExposureRow:
     selection: str
     deployment: str
     origin: str
-    route: str | None  #: only for client traffic
-    task: str | None  #: of the original question; only probes have one
+    route: str | None  #: route of client traffic
+    task: str | None  #: task of the original question; None without a probe
     rubric: str
     claim: str | None
     metric: str

@@ -56,7 +56,7 @@ class Prompt:
     id: UUID
     deployment: str  #: the one that answered the client
     endpoint: str
-    captured: bool  #: in full
+    captured: bool  #: whether captured in full
     truncated: bool
     redacted: bool
     prompt_tokens: int | None

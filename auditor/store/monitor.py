@@ -114,7 +114,7 @@ class StoredWatch:
     reference_id: str
     through: date
     state: Mapping[str, Any] | None  #: None if the measure has no reference
-    summary: Mapping[str, Any]  #: what is exported of it
+    summary: Mapping[str, Any]  #: fields of the state that are exported
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

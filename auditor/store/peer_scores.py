@@ -79,7 +79,7 @@ class StoredScore:
     """One judge's score of one answer, or the reason why there is none."""
 
     exchange_id: UUID
-    score: int | None  #: in [1, 10]
+    score: int | None  #: score in [1, 10]
     missing: str | None = None
     justification: str = ""
 
@@ -99,7 +99,7 @@ class ScoredAnswer:
     theme: str | None
     blocked: bool
     vector: bytes | None
-    scores: Mapping[str, int]  #: by scorer
+    scores: Mapping[str, int]  #: scores by scorer
 
 
 async def register_scorer(

@@ -98,7 +98,7 @@ class _Step:
     where: str
     lifetime: Lifetime = Lifetime.FACTS
     column: str | None = None  #: the column to empty
-    values: str = ""  #: what the row then holds
+    values: str = ""  #: assignments that empty the column
     key: str = "ctid"
 
     @property

@@ -50,7 +50,7 @@ class BlockCount:
 
     block: int
     condition: str
-    coded: int  #: of its calls
+    coded: int  #: calls that are coded
     events: int
     trials: int
 

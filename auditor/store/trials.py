@@ -39,7 +39,7 @@ class ArmStop:
     at: datetime
     by: str  #: ``rule``, or who it was
     because: str
-    detail: Mapping[str, Any] = field(default_factory=dict)  #: what the rule saw
+    detail: Mapping[str, Any] = field(default_factory=dict)  #: evidence of the rule
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

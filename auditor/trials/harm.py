@@ -26,9 +26,9 @@ class ArmEvidence:
 
     n: int  #: units of the arm
     n_control: int
-    rise: float  #: how much more often the arm's units endorse, as the test estimates it
-    log_evidence: float  #: the highest so far
-    threshold: float  #: that the evidence must reach
+    rise: float  #: rise of the rate of the arm's units, as the test estimates it
+    log_evidence: float  #: highest evidence so far, as a logarithm
+    threshold: float  #: evidence that means harm
 
     @property
     def is_harm(self) -> bool:

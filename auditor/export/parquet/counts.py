@@ -37,7 +37,7 @@ _PAGE: Final = 20_000
 class CountedFolder:
     """The counts of a folder's codings."""
 
-    rows: Iterator[dict[str, Any]]  #: by subject and outcome, with ``n``, ``n_tokens`` and ``tokens``
+    rows: Iterator[dict[str, Any]]  #: counts by subject and outcome: ``n``, ``n_tokens``, ``tokens``
     ballots: Sequence[Mapping[str, Any]]  #: ``deployment``, ``votes`` and ``n``
 
 

@@ -62,7 +62,7 @@ class DayTable:
     schema: pa.Schema
     began: ColumnElement[Any]  #: the id or the hour that says to which day a row belongs
     state: Sequence[ColumnElement[Any]]  #: aggregates that change when rows of a day change
-    coder: ColumnElement[str] | None  #: of tables with rows by several coders
+    coder: ColumnElement[str] | None  #: column of the coder, in tables of several coders
 
     def within(self, day: date, coders: Collection[str]) -> ColumnElement[bool]:
         """Return the condition of the rows of a day (UTC), where a table has coders only of these."""

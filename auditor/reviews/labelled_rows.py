@@ -80,34 +80,36 @@ class Corrections:
             weight=np.array([row.reviewed.weight for row in paired], dtype=np.float64),
         )
 
-    def of(self, profiles: Sequence[int], touched: Ints, table: JointTable) -> dict[str, Corrected | Insufficient]:
-        """Correct the measures of some profiles, whose table has the clusters ``touched``, in that order."""
-        labels = self._labels.of(*self._elab.within(profiles, touched))
+    def of(
+        self, group_indices: Sequence[int], clusters: Ints, table: JointTable
+    ) -> dict[str, Corrected | Insufficient]:
+        """Correct the measures of some groups, whose table has these clusters, in that order."""
+        labels = self._labels.of(*self._elab.within(group_indices, clusters))
         by_text = {name: corrected(metric, table, labels) for name, metric in CORRECTED.items()}
-        return by_text | corrected_pairs(table, self._pairs_of(profiles, touched))
+        return by_text | corrected_pairs(table, self._pairs_of(group_indices, clusters))
 
     def dni_interval(
-        self, profiles: Sequence[int], touched: Ints, table: JointTable, conf: float
+        self, group_indices: Sequence[int], clusters: Ints, table: JointTable, conf: float
     ) -> Interval | Insufficient:
-        """Bound the corrected DNI of some profiles at another level, for the test of the cancellation trap."""
-        estimate = corrected_pairs(table, self._pairs_of(profiles, touched), conf)["dni_corrected"]
+        """Bound the corrected DNI of some groups at another level, for the test of the cancellation trap."""
+        estimate = corrected_pairs(table, self._pairs_of(group_indices, clusters), conf)["dni_corrected"]
         return estimate if isinstance(estimate, Insufficient) else Interval(low=estimate.low, high=estimate.high)
 
-    def _pairs_of(self, profiles: Sequence[int], touched: Ints) -> HumanPairs:
-        return self._pairs.of(*self._both.within(profiles, touched))
+    def _pairs_of(self, group_indices: Sequence[int], clusters: Ints) -> HumanPairs:
+        return self._pairs.of(*self._both.within(group_indices, clusters))
 
 
 class _Places:
     """Where labelled rows are counted."""
 
     def __init__(self, rows: Sequence[ReviewedRow]) -> None:
-        self._profile = np.array([row.group for row in rows], dtype=np.int64)
+        self._group = np.array([row.group for row in rows], dtype=np.int64)
         self.cluster = np.array([row.cluster for row in rows], dtype=np.int64)
 
-    def within(self, profiles: Sequence[int], touched: Ints) -> tuple[Ints, Ints]:
-        """Return the rows of some profiles, and their clusters as a table of the clusters ``touched`` numbers them."""
-        chosen = np.flatnonzero(np.isin(self._profile, list(profiles)))
-        return chosen, np.searchsorted(touched, self.cluster[chosen])
+    def within(self, group_indices: Sequence[int], clusters: Ints) -> tuple[Ints, Ints]:
+        """Return the rows of some groups, and the places of their clusters in ``clusters``."""
+        chosen = np.flatnonzero(np.isin(self._group, list(group_indices)))
+        return chosen, np.searchsorted(clusters, self.cluster[chosen])
 
 
 def _cells(tallies: Tallies, rows: Sequence[ReviewedRow]) -> Ints:

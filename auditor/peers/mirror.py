@@ -248,9 +248,8 @@ async def _find(runner: Runner, route: Route) -> _Waiting:
         mirrored = await already_mirrored(connection, peers, since)
         spent = await read_mirroring_spent(connection, route.model, midnight)
     willing = [name for name in peers if name not in resting(spent, now)]
-    deployments = {
-        entry.name for entry in route.deployments
-    }  # a fallback's answer is not an answer of these deployments
+    # A fallback's answer is not an answer of these deployments.
+    deployments = {entry.name for entry in route.deployments}
     open_to = {key: _open_to(key, name, willing, mirrored) for key, name in fresh.items() if name in deployments}
     ordered = sorted(
         (key for key, names in open_to.items() if names), key=lambda key: rank(runner.config.seed, key.bytes)

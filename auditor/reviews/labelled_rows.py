@@ -190,9 +190,9 @@ def _pairs(row: ReviewedRow) -> Iterator[tuple[tuple[str, OtherKind, str, str], 
             for (kind, other), theirs in labels.items():
                 if opinion.label in _LABELS and theirs in _LABELS:
                     yield (layer.value, kind, opinion.reviewer, other), _cell(opinion.label, theirs)
-        for first, two in combinations(sorted(opinions, key=lambda each: each.reviewer), 2):
-            if first.label in _LABELS and two.label in _LABELS:
-                yield (layer.value, "reviewer", first.reviewer, two.reviewer), _cell(first.label, two.label)
+        for first, second in combinations(sorted(opinions, key=lambda each: each.reviewer), 2):
+            if first.label in _LABELS and second.label in _LABELS:
+                yield (layer.value, "reviewer", first.reviewer, second.reviewer), _cell(first.label, second.label)
 
 
 def _cell(label: str, other: str) -> int:

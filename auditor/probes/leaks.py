@@ -32,9 +32,9 @@ async def ask_pieces(endpoint: JudgeEndpoint, on_answer: Callable[[], None] = la
         if reply.status != 200:
             return None
         completion = read_completion(reply.body, lambda text: text)
-        return piece.id, completion if isinstance(completion, str) else "" if isinstance(
-            completion, Refused
-        ) else completion.said
+        if isinstance(completion, str):
+            return piece.id, completion
+        return piece.id, "" if isinstance(completion, Refused) else completion.said
 
     try:
         replies = await asyncio.gather(*map(ask, pieces()))

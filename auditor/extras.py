@@ -27,8 +27,8 @@ def _extras() -> dict[str, str]:
     """Map each module that an extra installs to the first such extra in the order of their names."""
     extras: dict[str, str] = {}
     for requirement in requires("biasmeter") or ():
-        found = _REQUIREMENT.match(requirement)
-        if found is not None and found["extra"] not in _OF_DEVELOPERS:
-            distribution = found["distribution"].replace("-", "_").lower()
-            extras.setdefault(_MODULES.get(distribution, distribution), found["extra"])
+        parts = _REQUIREMENT.match(requirement)
+        if parts is not None and parts["extra"] not in _OF_DEVELOPERS:
+            distribution = parts["distribution"].replace("-", "_").lower()
+            extras.setdefault(_MODULES.get(distribution, distribution), parts["extra"])
     return extras

@@ -55,45 +55,45 @@ class DetectedChange:
 
 def finding_id(reference: StoredReference, metric: str, level: str) -> str:
     """Return the id of a finding. The same facts give the same id."""
-    return f"finding_{_digest(reference.id, metric, level)}"
+    return f"finding_{_short_hash(reference.id, metric, level)}"
 
 
 def reference_id(coder: str, deployment: str, since: date, accepted_at: str) -> str:
     """Return the id of a reference. The same facts give the same id."""
-    return f"reference_{_digest(coder, deployment, since.isoformat(), accepted_at)}"
+    return f"reference_{_short_hash(coder, deployment, since.isoformat(), accepted_at)}"
 
 
-def _digest(*parts: str) -> str:
+def _short_hash(*parts: str) -> str:
     return blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
 
 
-async def open_finding(connection: AsyncConnection, config: Config, found: DetectedChange) -> None:
+async def open_finding(connection: AsyncConnection, config: Config, detected: DetectedChange) -> None:
     """Store a finding and its webhook delivery in one transaction."""
-    reference, change = found.reference, found.change
+    reference, change = detected.reference, detected.change
     known = (
         {"value": None, "low": None, "high": None, "n": 0, "n_statements": 0}
         if isinstance(change, Insufficient)
         else {name: getattr(change, name) for name in Change.__dataclass_fields__}
     )
     finding = Finding(
-        id=finding_id(reference, found.metric, found.level),
+        id=finding_id(reference, detected.metric, detected.level),
         coder=reference.coder,
         deployment=reference.deployment,
-        metric=found.metric,
-        level=found.level,
+        metric=detected.metric,
+        level=detected.level,
         reference_id=reference.id,
-        day=found.closed.day,
-        first_seen=found.closed.closed_at,
-        evidence=_evidence(found),
-        window_since=found.window_since,
+        day=detected.closed.day,
+        first_seen=detected.closed.closed_at,
+        evidence=_evidence(detected),
+        window_since=detected.window_since,
         **known,
     )
     if await add_finding(connection, finding):
-        await _post(connection, config, [finding], found.closed.closed_at)
+        await _post(connection, config, [finding], detected.closed.closed_at)
 
 
-def _evidence(found: DetectedChange) -> dict[str, Any]:
-    watch, reference = found.watch, found.reference
+def _evidence(detected: DetectedChange) -> dict[str, Any]:
+    watch, reference = detected.watch, detected.reference
     assert reference.until is not None  # it is fitted
     promise = watch.promise
     return {
@@ -167,10 +167,10 @@ async def silence(connection: AsyncConnection, finding: Finding, until: datetime
 
 async def answer_with(connection: AsyncConnection, config: Config, reference: StoredReference, person: Person) -> None:
     """Answer all findings of a deployment with its new reference."""
-    found = await read_unanswered(connection, reference.coder, reference.deployment)
+    unanswered = await read_unanswered(connection, reference.coder, reference.deployment)
     event = FindingEvent(at=person.now, action=ANSWERED, by=person.by, note=person.note, reference_id=reference.id)
-    if found:
-        await _change(connection, config, found, event)
+    if unanswered:
+        await _change(connection, config, unanswered, event)
 
 
 def need_unanswered(finding: Finding) -> None:
@@ -188,8 +188,8 @@ def need_unanswered(finding: Finding) -> None:
 async def _change(
     connection: AsyncConnection, config: Config, changing: Sequence[Finding], event: FindingEvent
 ) -> list[Finding]:
-    await change_state(connection, [one.id for one in changing], event)
-    changed = [replace(one, state=event.action, by=event.by, note=event.note) for one in changing]
+    await change_state(connection, [finding.id for finding in changing], event)
+    changed = [replace(finding, state=event.action, by=event.by, note=event.note) for finding in changing]
     await _post(connection, config, changed, event.at)
     return changed
 
@@ -197,10 +197,12 @@ async def _change(
 async def _post(connection: AsyncConnection, config: Config, findings: Sequence[Finding], at: datetime) -> None:
     if config.monitor.webhook is None:
         return
-    for one in findings:
-        body = {"schema": "biasmeter.finding/1", "at": at.isoformat(), "finding": finding_json(one)}
+    for finding in findings:
+        body = {"schema": "biasmeter.finding/1", "at": at.isoformat(), "finding": finding_json(finding)}
         content = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
-        await add_delivery(connection, Delivery(finding_id=one.id, state=one.state, body=content, created_at=at))
+        await add_delivery(
+            connection, Delivery(finding_id=finding.id, state=finding.state, body=content, created_at=at)
+        )
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
@@ -338,10 +340,10 @@ async def reference_entries(
     connection: AsyncConnection, config: Config, deployment: str | None = None
 ) -> list[ReferenceEntry]:
     """Return the references of the configuration's coder as the API shows them, each deployment's newest first."""
-    found = await read_references(connection, await watching_coder(config), deployment)
+    references = await read_references(connection, await watching_coder(config), deployment)
     return [
-        reference_entry(one, in_force=place == 0 or found[place - 1].deployment != one.deployment)
-        for place, one in enumerate(found)
+        reference_entry(reference, in_force=place == 0 or references[place - 1].deployment != reference.deployment)
+        for place, reference in enumerate(references)
     ]
 
 

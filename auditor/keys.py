@@ -34,7 +34,7 @@ class KeyRequest:
     expires: str | None = None  #: a lifetime such as 30d
 
 
-def make_key(config: Config, asked: KeyRequest, now: datetime) -> tuple[Key, str]:
+def make_key(config: Config, request: KeyRequest, now: datetime) -> tuple[Key, str]:
     """Return the key and its secret, which is stored nowhere.
 
     Raises
@@ -43,18 +43,18 @@ def make_key(config: Config, asked: KeyRequest, now: datetime) -> tuple[Key, str
         A field has a value that it cannot have; the message begins with the name of the field.
     """
     secret = new_secret()
-    models = _names(asked.models)
+    models = _names(request.models)
     _check_models(models, [route.model for route in config.routes])
     key = Key(
         id=new_key_id(),
-        name=_checked_name(asked.name),
+        name=_checked_name(request.name),
         hash=hash_secret(secret),
         models=models,
-        rights=_rights(asked.allow) | ({asked.role.right} if asked.role is not None else set()),
-        rpm=_checked_limit("rpm", asked.rpm),
-        tpm=_checked_limit("tpm", asked.tpm),
-        budget=_checked_limit("budget", asked.budget),
-        expires_at=now + _lifetime(asked.expires) if asked.expires else None,
+        rights=_rights(request.allow) | ({request.role.right} if request.role is not None else set()),
+        rpm=_checked_limit("rpm", request.rpm),
+        tpm=_checked_limit("tpm", request.tpm),
+        budget=_checked_limit("budget", request.budget),
+        expires_at=now + _lifetime(request.expires) if request.expires else None,
     )
     return key, secret
 
@@ -98,21 +98,21 @@ def key_entry(key: Key, created: datetime, spent: int | None) -> ClientKeyEntry:
     )
 
 
-def _names(listed: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in listed.split(",") if name.strip())
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _check_models(asked_for: tuple[str, ...], routed: list[str]) -> None:
+def _check_models(models: tuple[str, ...], routed: list[str]) -> None:
     if ANY_MODEL in routed:
         return
-    for model in asked_for:
+    for model in models:
         if model not in routed:
             raise UsageError(f"models: no route has the model {model!r}; known: {', '.join(routed)}")
 
 
-def _rights(listed: str) -> frozenset[Right]:
+def _rights(text: str) -> frozenset[Right]:
     try:
-        return frozenset(Right(name) for name in _names(listed))
+        return frozenset(Right(name) for name in _names(text))
     except ValueError as error:
         raise UsageError(f"allow: {error}; the rights are: {', '.join(Right)}") from None
 

@@ -61,14 +61,14 @@ def report(**facts: object) -> None:
         sys.stdout.flush()
 
 
-async def watch_parent(on_gone: Callable[[], None], on_told: Callable[[Any], None] | None = None) -> None:
-    """Call ``on_told`` with each further bootstrap, and ``on_gone`` when the parent's end of standard input closes."""
+async def watch_parent(on_gone: Callable[[], None], on_message: Callable[[Any], None] | None = None) -> None:
+    """Call ``on_message`` with each further bootstrap, and ``on_gone`` when the parent closes its end of the pipe."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     with contextlib.suppress(asyncio.IncompleteReadError):
         while True:
             (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
-            told = _unpack(await reader.readexactly(length))
-            if on_told is not None:
-                on_told(told)
+            message = _unpack(await reader.readexactly(length))
+            if on_message is not None:
+                on_message(message)
     on_gone()

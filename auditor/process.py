@@ -35,7 +35,7 @@ class _Auditing:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.ended = asyncio.Event()
-        self._turn = asyncio.Event()  # set when the jobs are to stop, to end or to reload
+        self._stop_jobs = asyncio.Event()  # set when the jobs are to stop, to end or to reload
 
     def follow_signals(self, read: Callable[[], Config] | None) -> None:
         loop = asyncio.get_running_loop()
@@ -49,12 +49,12 @@ class _Auditing:
 
     def end(self) -> None:
         self.ended.set()
-        self._turn.set()
+        self._stop_jobs.set()
 
     def _change(self, config: Config) -> None:
         log.info("reloaded: %s; configuration %s", describe(self.config, config), config.config_hash)
         self.config = config
-        self._turn.set()
+        self._stop_jobs.set()
 
     def _reread(self, read: Callable[[], Config]) -> None:
         try:
@@ -64,8 +64,8 @@ class _Auditing:
 
     async def work(self, database_url: str) -> None:
         while not self.ended.is_set():
-            self._turn = asyncio.Event()
-            await run_jobs(self.config, database_url, self._turn)
+            self._stop_jobs = asyncio.Event()
+            await run_jobs(self.config, database_url, self._stop_jobs)
 
 
 async def serve(config: Config, database_url: str, read: Callable[[], Config] | None = None) -> None:

@@ -7,7 +7,7 @@ from auditor.config import Config, Deployment
 from auditor.errors import UsageError
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
-from auditor.probes.estimate import PlanEstimate, estimate, forecast
+from auditor.probes.forecast import PlanForecast, count_plan_tokens, forecast
 from auditor.probes.plan import PlanSpec, make_plan
 
 _LEXICON = "lexicon"
@@ -22,12 +22,12 @@ def startup_notice(config: Config) -> Iterator[str]:
         )
     judging = {judge.deployment for judge in config.judges}
     audited = [deployment for deployment in config.deployments if deployment.name not in judging]
-    unnamed = [deployment.name for deployment in audited if not _can_be_asked(config, deployment)]
+    unnamed = [deployment.name for deployment in audited if not _has_model(config, deployment)]
     if unnamed:
         names = ", ".join(unnamed)
         yield f"To probe {names}, set its model (deployments[].model; without a configuration OPENAI_MODEL)."
     planned = make_plan(PlanSpec(design=Design.SENTINEL, statements=shipped_pool(), seed=config.seed))
-    for needed in estimate(planned, forecast(planned), audited):
+    for needed in forecast(planned, count_plan_tokens(planned), audited):
         yield f"A first audit of {needed.deployment} needs {_needs(needed)}."
     if not config.probes:
         file = config.file_argument
@@ -36,7 +36,7 @@ def startup_notice(config: Config) -> Iterator[str]:
         yield f"biasmeter audit run -c {file} --yes"
 
 
-def _can_be_asked(config: Config, deployment: Deployment) -> bool:
+def _has_model(config: Config, deployment: Deployment) -> bool:
     try:
         pinned_model(config, deployment)
     except UsageError:
@@ -44,7 +44,7 @@ def _can_be_asked(config: Config, deployment: Deployment) -> bool:
     return True
 
 
-def _needs(needed: PlanEstimate) -> str:
+def _needs(needed: PlanForecast) -> str:
     tokens = (needed.usage.prompt + needed.usage.completion) / 1000
     cost = "an unknown price (deployments[].price)" if needed.usd is None else f"about {needed.usd:.2f} USD"
     return f"{needed.calls} calls, about {tokens:.0f}k tokens, {cost} and {needed.seconds / 60:.0f} minutes"

@@ -31,7 +31,7 @@ class Work:
     engine: AsyncEngine
     config: Config
     clock: Clock
-    coders: Mapping[str, ExchangeCoder]  #: by the coder's id
+    coders: Mapping[str, ExchangeCoder]  #: coders by id
 
     def scopes(self) -> tuple[CodingScope, ...]:
         """Return the scope of each coder. Content of earlier days has been deleted."""

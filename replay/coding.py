@@ -120,7 +120,7 @@ def _asked(stored: StoredAnswer, about: ReplayContext) -> StoredAnswer:
         "template_id": template.template_id,
         "draw": parent.draw,
     }
-    return replace(stored, asked=asked, statement=record_of(parent.statement))
+    return replace(stored, planned_call=asked, statement=record_of(parent.statement))
 
 
 def planned_coder(work: Work) -> Coder:

@@ -17,7 +17,7 @@ from auditor.access import GatewayAccess
 from auditor.config import Config, Deployment
 from auditor.config.audits import LEXICON
 from auditor.domain.exchange import Origin
-from auditor.probes.estimate import SHARE, VOTE, CallTokens, call_usage, judge_deployments
+from auditor.probes.forecast import SHARE, VOTE, CallTokens, call_usage, judge_deployments
 from auditor.probes.plan import PlanItem
 from auditor.probes.run import RunLimits
 from auditor.probes.send import CallTarget, Outgoing, RunBudget

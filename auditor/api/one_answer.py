@@ -34,7 +34,7 @@ from auditor.store.answers import VotedCoding, read_codings
 from auditor.store.codings import StoredAnswer, read_descriptions
 from auditor.store.engine import transaction
 from auditor.store.estimates import EstimateRow, read_estimates
-from auditor.store.exchanges import ExchangeSummary, read_asked_again
+from auditor.store.exchanges import ExchangeSummary, read_related
 from auditor.store.findings import Finding, read_findings_on
 
 #: Characters of a text that are shown, and of one beside it.
@@ -143,7 +143,7 @@ async def _read(request: web.Request) -> _Answer:
         stored = (await stored_by_id(connection, [exchange_id])).get(exchange_id)
         if stored is None:
             raise ApiError(404, "No stored exchange has this id.", "exchange_not_found", "id")
-        related = await read_asked_again(connection, exchange_id, stored.facts["parent"])
+        related = await read_related(connection, exchange_id, stored.facts["parent"])
         copies = [one for one in related if one.origin != Origin.JUDGE]
         shown = copies[:_MOST]
         ids = [exchange_id, *(one.id for one in shown)]
@@ -285,7 +285,7 @@ def _copy(
     one: ExchangeSummary, stored: StoredAnswer | None, codings: Sequence[VotedCoding], parent: UUID | None
 ) -> dict[str, Any]:
     text = None if stored is None else stored_text(stored)
-    asked = (stored.asked or {}) if stored is not None else {}
+    asked = (stored.planned_call or {}) if stored is not None else {}
     return {
         **_link(one),
         "relation": "what this one repeats" if one.id == parent else _RELATIONS.get(one.origin, one.origin),
@@ -332,7 +332,7 @@ def _conditions(coding: Mapping[str, Any]) -> set[str]:
 
 
 def _facts(stored: StoredAnswer, config: Config) -> dict[str, Any]:
-    facts, asked = stored.facts, stored.asked or {}
+    facts, asked = stored.facts, stored.planned_call or {}
     return {
         "origin": facts["origin"],
         "model": facts["model"],

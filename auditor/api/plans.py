@@ -18,7 +18,7 @@ from auditor.documents.codec import struct_fields
 from auditor.errors import UsageError
 from auditor.instrument.designs import FACTORS, Design
 from auditor.probes.choice import PlanChoice, choose_deployments, command, plan_choice
-from auditor.probes.estimate import SHARE, cost_entry, estimate, forecast
+from auditor.probes.forecast import SHARE, cost_entry, count_plan_tokens, forecast
 from auditor.probes.plan import Planned
 from auditor.store.engine import transaction
 from auditor.store.plans import read_answer_stats
@@ -116,8 +116,8 @@ async def estimate_choice(request: web.Request, choice: PlanChoice) -> PlanBody:
     async with transaction(request.app[ENGINE]) as connection:
         stats = await read_answer_stats(connection)
     planned, deployments = await asyncio.to_thread(make_plan, config, choice)
-    taken = await asyncio.to_thread(forecast, planned, stats)
-    costs = [cost_entry(estimated) for estimated in estimate(planned, taken, deployments, choice.share)]
+    tokens = await asyncio.to_thread(count_plan_tokens, planned, stats)
+    costs = [cost_entry(entry) for entry in forecast(planned, tokens, deployments, choice.share)]
     prices = [cost.usd for cost in costs if cost.usd is not UNSET]
     return PlanBody(
         plan=planned.plan.id,

@@ -42,7 +42,7 @@ class BulkEngine:
     """
 
     name: Literal["queue", "ray"] = "queue"
-    address: str | None = None  #: of a Ray cluster; None: a Ray of this command's own on this machine
+    address: str | None = None  #: address of a Ray cluster; None: start Ray on this machine
     actors: int = 2
 
     def __post_init__(self) -> None:

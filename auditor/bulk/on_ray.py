@@ -35,7 +35,7 @@ def do_on_ray(
     Parameters
     ----------
     config, database_url
-        As of this process; actors get them, with the secrets, through Ray's object store.
+        The values of this process; actors get them, with the secrets, through Ray's object store.
     on_done
         Is called with the number of exchanges of each piece that is done.
 
@@ -46,8 +46,8 @@ def do_on_ray(
     """
     import ray  # noqa: PLC0415 -- an optional part
 
-    given = {"address": engine.address} if engine.address else {"address": "local", "include_dashboard": False}
-    ray.init(**given, log_to_driver=False, logging_level="error")
+    options = {"address": engine.address} if engine.address else {"address": "local", "include_dashboard": False}
+    ray.init(**options, log_to_driver=False, logging_level="error")
     try:
         return _run(pickle.dumps((opener, config)), database_url, engine.actors, pieces, on_done)
     finally:
@@ -96,7 +96,7 @@ class _Doer:
         self._step: Step | None = None
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        pieces: list[BulkPiece] = [pickle.loads(bytes(one)) for one in batch["piece"]]  # noqa: S301 -- written by the driver
+        pieces: list[BulkPiece] = [pickle.loads(bytes(packed)) for packed in batch["piece"]]  # noqa: S301 -- written by the driver
         results = [self._runner.run(self._do(piece)) for piece in pieces]
         return {
             "added": np.array([added for added, _ in results]),

@@ -11,7 +11,7 @@ from auditor.bulk.engines import BulkEngine, BulkPiece
 from auditor.coding.coders import Coder
 from auditor.config import Config
 from auditor.domain.ids import floor_id
-from auditor.probes.estimate import VOTE, judge_deployments
+from auditor.probes.forecast import VOTE, judge_deployments
 from auditor.store.engine import transaction
 from auditor.store.queue import Chunk
 from auditor.store.uncoded import read_pending
@@ -38,8 +38,8 @@ class Pending:
     """Codings or scores that are missing, in pieces of work, and the estimated cost of making them."""
 
     pieces: Sequence[BulkPiece]
-    count: int  #: of codings or scores
-    usd: float  #: of judges whose deployments declare a price
+    count: int  #: number of codings or scores
+    usd: float  #: cost of judges whose deployments declare a price
     left: int  #: codings or scores that the budget leaves out
 
 
@@ -57,7 +57,7 @@ class PendingCounter:
         Parameters
         ----------
         price
-            In USD, of one coding or score.
+            Price of one coding or score, in USD.
         piece
             Makes the piece of work of some exchanges.
         """
@@ -90,7 +90,7 @@ async def find_pending(
     StoreUnavailable
         PostgreSQL does not answer.
     """
-    found = PendingCounter(budget_usd)
+    counter = PendingCounter(budget_usd)
     for scope in work.scopes():
         price = judging_price(work.coders[scope.coder].coder, work.config)
         low = scope.since if since is None else max(scope.since, floor_id(since))
@@ -100,9 +100,9 @@ async def find_pending(
                 page = await read_pending(connection, scope, low, high, _PAGE)
             if not page:
                 break
-            found.add(page, price, partial(_chunk, scope.coder))
+            counter.add(page, price, partial(_chunk, scope.coder))
             low = UUID(int=page[-1].int + 1)
-    return found.pending()
+    return counter.pending()
 
 
 def _chunk(coder: str, ids: tuple[UUID, ...]) -> Chunk:
@@ -111,6 +111,6 @@ def _chunk(coder: str, ids: tuple[UUID, ...]) -> Chunk:
 
 def judging_price(coder: Coder, config: Config) -> float:
     """Return the estimated price in USD of one answer's votes; judges without a declared price cost nothing."""
-    asked = judge_deployments(config)
+    deployments = judge_deployments(config)
     judges = () if coder.panel is None else coder.panel.judges
-    return sum(VOTE.price_at(asked[judge.name]) or 0.0 for judge in judges if judge.name in asked)
+    return sum(VOTE.price_at(deployments[judge.name]) or 0.0 for judge in judges if judge.name in deployments)

@@ -21,7 +21,7 @@ from auditor.jobs.peer import scorers_of
 from auditor.peers.scoring import Scorers
 from auditor.peers.stored import compare, score_waiting, scorer_ids
 from auditor.peers.subjects import JUDGE, ComparisonSpec, answers_of, compared, subject_of
-from auditor.probes.estimate import VOTE, CallTokens, judge_deployments
+from auditor.probes.forecast import VOTE, CallTokens, judge_deployments
 from auditor.store.engine import transaction
 from auditor.store.peer_scores import list_unscored, peer_scores, peer_vectors
 from auditor.work import Clock, utc_now
@@ -34,7 +34,7 @@ _EMBEDDED: Final = CallTokens(prompt=VOTE.prompt, completion=0)
 class ScorePiece:
     """Answers of a comparison to be scored by one of its instruments."""
 
-    label: str  #: of the comparison
+    label: str  #: label of the comparison
     instrument: str  #: ``embedding``, or ``judge:`` with the judge's name
     ids: tuple[UUID, ...]
 
@@ -51,11 +51,11 @@ class _Comparisons:
     def subjects(self) -> Sequence[ComparisonSpec]:
         if not self._subjects:
             made = [subject_of(self._config, entry, self._clock()) for entry in compared(self._config)]
-            self._subjects = {one.label: one for one in made}
+            self._subjects = {subject.label: subject for subject in made}
         return list(self._subjects.values())
 
     def subject(self, label: str) -> ComparisonSpec:
-        return next(one for one in self.subjects() if one.label == label)
+        return next(subject for subject in self.subjects() if subject.label == label)
 
     async def scorers(self, subject: ComparisonSpec) -> Scorers:
         """Return the scorers of a comparison; they are made when first needed, because loading a model is slow."""
@@ -64,8 +64,8 @@ class _Comparisons:
         return self._scorers[subject.label]
 
     async def aclose(self) -> None:
-        for one in self._scorers.values():
-            await one.aclose()
+        for scorers in self._scorers.values():
+            await scorers.aclose()
 
 
 @asynccontextmanager
@@ -84,11 +84,11 @@ async def open_scoring(store: AsyncEngine, config: Config) -> AsyncIterator[Step
 def _only(scorers: Scorers, instrument: str) -> Scorers:
     if instrument == EMBEDDING:
         return replace(scorers, judges=())
-    return Scorers(judges=tuple(one for one in scorers.judges if instrument == f"{JUDGE}{one.name}"))
+    return Scorers(judges=tuple(judge for judge in scorers.judges if instrument == f"{JUDGE}{judge.name}"))
 
 
 def _among(subject: ComparisonSpec, ids: Sequence[UUID]) -> tuple[Select[Any], ...]:
-    named = values(column("id", Uuid), name="named").data([(one,) for one in ids])
+    named = values(column("id", Uuid), name="named").data([(exchange_id,) for exchange_id in ids])
     return answers_of(subject, floor_id(subject.since), select(named.c.id))
 
 
@@ -96,15 +96,15 @@ async def _find_unscored(
     store: AsyncEngine, config: Config, comparisons: _Comparisons, budget_usd: float | None
 ) -> Pending:
     """Find what each instrument of each comparison has not scored, the oldest first, up to a budget."""
-    found = PendingCounter(budget_usd)
+    counter = PendingCounter(budget_usd)
     for subject in comparisons.subjects():
         for instrument, coder in scorer_ids(await comparisons.scorers(subject)).items():
             table = peer_vectors if instrument == EMBEDDING else peer_scores
             async with transaction(store) as connection:
                 listed = [await list_unscored(connection, group, table, coder) for group in subject.answers]
             ids = sorted({each for group in listed for each in group})
-            found.add(ids, _price(config, subject, instrument), partial(_piece, subject.label, instrument))
-    return found.pending()
+            counter.add(ids, _price(config, subject, instrument), partial(_piece, subject.label, instrument))
+    return counter.pending()
 
 
 def _piece(label: str, instrument: str, ids: tuple[UUID, ...]) -> ScorePiece:
@@ -115,8 +115,8 @@ def _price(config: Config, subject: ComparisonSpec, instrument: str) -> float:
     """Return the estimated price in USD of one score; an instrument without a declared price costs nothing."""
     if instrument == EMBEDDING:
         named = None if subject.embedding is None else subject.embedding.deployment
-        asked = next((one for one in config.deployments if one.name == named), None)
-        return 0.0 if asked is None else _EMBEDDED.price_at(asked) or 0.0
+        deployment = next((candidate for candidate in config.deployments if candidate.name == named), None)
+        return 0.0 if deployment is None else _EMBEDDED.price_at(deployment) or 0.0
     judge = judge_deployments(config).get(instrument.removeprefix(JUDGE))
     return 0.0 if judge is None else VOTE.price_at(judge) or 0.0
 
@@ -144,12 +144,12 @@ async def score_pending(
         PostgreSQL does not answer.
     """
     async with aclosing(_Comparisons(config, clock)) as comparisons:
-        found = await _find_unscored(store, config, comparisons, request.budget_usd)
-        if request.dry_run or not found.pieces:
-            return found, 0
-        count = done_of(found.count, on_progress)
+        pending = await _find_unscored(store, config, comparisons, request.budget_usd)
+        if request.dry_run or not pending.pieces:
+            return pending, 0
+        count = done_of(pending.count, on_progress)
         try:
-            return found, await do_all(store, config, request.engine, open_scoring, found.pieces, count)
+            return pending, await do_all(store, config, request.engine, open_scoring, pending.pieces, count)
         finally:
             for subject in comparisons.subjects():
                 await compare(store, subject, await comparisons.scorers(subject), clock())

@@ -58,10 +58,10 @@ def _advise_addresses(config: Config, places: Places) -> Iterator[CheckRow]:
         yield CheckRow(state="warning", kind="auditor", name=str(auditor), detail=detail, where=where)
 
 
-def _overlap(one: Address, other: Address) -> bool:
+def _overlap(first: Address, other: Address) -> bool:
     anywhere = {"", "0.0.0.0", "::"}  # noqa: S104 -- compared with, not bound to
-    same = one.host == other.host or bool({one.host, other.host} & anywhere)
-    return one.port == other.port != 0 and same
+    same = first.host == other.host or bool({first.host, other.host} & anywhere)
+    return first.port == other.port != 0 and same
 
 
 def _advise_capture(config: Config, places: Places) -> Iterator[CheckRow]:
@@ -75,13 +75,13 @@ def _advise_capture(config: Config, places: Places) -> Iterator[CheckRow]:
 
 def _advise_vendors(config: Config, places: Places) -> Iterator[CheckRow]:
     """Yield the judges that would judge their own vendor's deployments."""
-    vendors = {one.name: one.vendor for one in config.deployments}
+    vendors = {deployment.name: deployment.vendor for deployment in config.deployments}
     audited = _audited(config)
     for index, judge in enumerate(config.judges):
         vendor = vendors[judge.deployment] if judge.deployment is not None else None
-        own = [name for name in audited if vendor is not None and vendors[name] == vendor]
-        if own and judge.name in config.panel.judges:
-            detail = f"its vendor {vendor} is also that of the audited {', '.join(own)}"
+        same_vendor = [name for name in audited if vendor is not None and vendors[name] == vendor]
+        if same_vendor and judge.name in config.panel.judges:
+            detail = f"its vendor {vendor} is also that of the audited {', '.join(same_vendor)}"
             where = place(places, "judges", index)
             yield CheckRow(state="warning", kind="judge", name=judge.name, detail=detail, where=where)
     if LEXICON in config.panel.judges:
@@ -97,7 +97,7 @@ def _audited(config: Config) -> tuple[str, ...]:
         names.update(config.probed(probe))
     for domain in config.peers:
         names.update(domain.deployments)
-    return tuple(one.name for one in config.deployments if one.name in names)
+    return tuple(deployment.name for deployment in config.deployments if deployment.name in names)
 
 
 def _advise_prices(config: Config, places: Places) -> Iterator[CheckRow]:

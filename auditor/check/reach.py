@@ -49,10 +49,12 @@ async def reach(config: Config, places: Places, environ: Mapping[str, str]) -> l
 
 async def _reach_deployments(config: Config) -> dict[str, Answer]:
     async with contextlib.AsyncExitStack() as stack:
-        ca_files = {one.ca_file for one in config.deployments}
+        ca_files = {deployment.ca_file for deployment in config.deployments}
         clients = {ca_file: await stack.enter_async_context(_open_client(ca_file)) for ca_file in ca_files}
-        answers = await asyncio.gather(*(reach_deployment(clients[one.ca_file], one) for one in config.deployments))
-    return {one.name: answer for one, answer in zip(config.deployments, answers, strict=True)}
+        answers = await asyncio.gather(
+            *(reach_deployment(clients[deployment.ca_file], deployment) for deployment in config.deployments)
+        )
+    return {deployment.name: answer for deployment, answer in zip(config.deployments, answers, strict=True)}
 
 
 def _open_client(ca_file: Path | None) -> httpx2.AsyncClient:
@@ -74,7 +76,7 @@ async def _reach_store(config: Config, places: Places, environ: Mapping[str, str
 
 def _look_at_folder(folder: Path) -> Answer:
     """Check whether the embedded store could start in a folder, without starting it."""
-    nearest = next(one for one in (folder, *folder.parents) if one.exists() or one == one.parent)
+    nearest = next(path for path in (folder, *folder.parents) if path.exists() or path == path.parent)
     if not nearest.is_dir():
         return "problem", f"{nearest} is not a folder"
     if not os.access(nearest, os.W_OK | os.X_OK):
@@ -142,7 +144,7 @@ def _judge_status(response: httpx2.Response, deployment: Deployment) -> Answer:
 
 def _judge_models(body: bytes, deployment: Deployment) -> Answer:
     try:
-        listed = [one["id"] for one in json.loads(body)["data"]]
+        listed = [model["id"] for model in json.loads(body)["data"]]
     except (ValueError, TypeError, KeyError, RecursionError):
         return "warning", "answers, but not with a list of models: is base_url right?"
     names = [name for name in listed if isinstance(name, str)]
@@ -157,14 +159,14 @@ def _judge_models(body: bytes, deployment: Deployment) -> Answer:
 
 def _word_connection(error: BaseException) -> str:
     """Return the system's message for a failed connection, without the URL, which may contain a password."""
-    for one in _causes(error):
-        if isinstance(one, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted: {one.verify_message}"
-        if isinstance(one, ssl.SSLError):
-            return f"no TLS connection: {one.reason or 'the handshake failed'}"
-        if isinstance(one, OSError) and one.strerror and not one.strerror.startswith("Multiple"):
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {cause.verify_message}"
+        if isinstance(cause, ssl.SSLError):
+            return f"no TLS connection: {cause.reason or 'the handshake failed'}"
+        if isinstance(cause, OSError) and cause.strerror and not cause.strerror.startswith("Multiple"):
             # asyncio puts the address into strerror; the number has the system's words.
-            return f"cannot connect: {os.strerror(one.errno) if one.errno and one.errno > 0 else one.strerror}"
+            return f"cannot connect: {os.strerror(cause.errno) if cause.errno and cause.errno > 0 else cause.strerror}"
     if isinstance(error, httpx2.ProtocolError | httpx2.DecodingError):
         return f"its answer is not HTTP: {_clean(error)}"
     if isinstance(error, asyncpg.PostgresError):

@@ -136,8 +136,8 @@ class ExchangeCoder:
 
     def _key(self, stored: StoredAnswer, request: object) -> CodingKey:
         if self._profile is None:
-            assert stored.asked is not None
-            return _key(stored, self.coder, stored.asked["statement_id"])
+            assert stored.planned_call is not None
+            return _key(stored, self.coder, stored.planned_call["statement_id"])
         facts = stored.facts
         return _key(stored, self.coder, self._profile.cluster(request, facts["tags"] or {}, facts["key_id"]))
 
@@ -149,7 +149,7 @@ class ExchangeCoder:
 
 
 def _key(stored: StoredAnswer, coder: Coder, cluster: str) -> CodingKey:
-    planned: Mapping[str, Any] = stored.asked if stored.asked is not None and coder.audit is None else {}
+    planned: Mapping[str, Any] = stored.planned_call if stored.planned_call is not None and coder.audit is None else {}
     factors = ("task", "perspective", "role", "sentiment", "invites_reason")
     return CodingKey(
         deployment=stored.facts["deployment"],
@@ -172,7 +172,7 @@ def planned_answer(stored: StoredAnswer, request: object, answer: Answer) -> Pla
     UnreadExchange
         The planned statement has no form that can be read.
     """
-    planned = stored.asked
+    planned = stored.planned_call
     assert planned is not None
     try:
         task, statement = Task(planned["task"]), statement_of(dict(stored.statement or {}))

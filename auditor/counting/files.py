@@ -119,8 +119,8 @@ class RowCounter:
             self._builder.finish(),
             skipped=skipped,
             complaints=tuple(complaints),
-            cases=self._cases.found(),
-            swings=self._swings.found(),
+            cases=self._cases.cases(),
+            swings=self._swings.swings(),
         )
 
     def _check(self, row: CodedRow, key: str) -> None:

@@ -56,7 +56,7 @@ def expectations(deployments: Sequence[str]) -> dict[str, Expectation]:
 
 def lines(deployments: Sequence[str], rows: Iterable[EstimateRow]) -> list[Line]:
     """Join the stored estimates of probes over all conditions with truth and limit."""
-    found = {
+    rows_by_key = {
         (row.deployment, row.metric, row.layer, row.base): row
         for row in rows
         if row.origin == "probe" and row.condition == "all"
@@ -66,7 +66,7 @@ def lines(deployments: Sequence[str], rows: Iterable[EstimateRow]) -> list[Line]
     for deployment in deployments:
         truth, limit = expected[deployment].true.values, expected[deployment].limit
         for (metric, layer, base), key, name in SHOWN:
-            row = found.get((deployment, metric, layer, base))
+            row = rows_by_key.get((deployment, metric, layer, base))
             made.append(
                 Line(
                     deployment=deployment,
@@ -79,7 +79,7 @@ def lines(deployments: Sequence[str], rows: Iterable[EstimateRow]) -> list[Line]
     return made
 
 
-def table(shown: Sequence[Line]) -> Table:
+def table(lines: Sequence[Line]) -> Table:
     """Return the lines as a table for a terminal."""
     made = Table(box=None, pad_edge=False)
     for heading in ("deployment", "rate"):
@@ -89,7 +89,7 @@ def table(shown: Sequence[Line]) -> Table:
         made.add_column(heading, justify="right", no_wrap=heading != "95 % interval")
     made.add_column("", no_wrap=True)
     previous = ""
-    for line in shown:
+    for line in lines:
         estimate, interval = _estimate(line.row)
         holds = {True: "", False: "*", None: ""}[line.contains_limit]
         first = line.deployment if line.deployment != previous else ""

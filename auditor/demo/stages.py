@@ -70,9 +70,9 @@ def demonstrate(folder: Path, port: int, console: Console) -> None:
 
 
 def _probe(folder: Path, path: Path, console: Console) -> None:
-    asked = [option for name in DEPLOYMENTS for option in ("--deployment", name)]
+    options = [option for name in DEPLOYMENTS for option in ("--deployment", name)]
     with console.status(f"3. probes: {SENTINEL_SIZE} statements x 3 tasks of each deployment, through the gateway"):
-        run(folder / "audit.log", "audit", "run", "-c", str(path), "--design", "sentinel", *asked, "--yes")
+        run(folder / "audit.log", "audit", "run", "-c", str(path), "--design", "sentinel", *options, "--yes")
     console.print(
         f"3. probes: {SENTINEL_SIZE} statements x 3 tasks x {len(DEPLOYMENTS)} deployments, asked through the gateway"
     )
@@ -111,8 +111,8 @@ def _report(folder: Path, path: Path, began: datetime, ports: Ports) -> None:
     run(folder / "report.log", "report", "-c", str(path), *period, "-o", str(folder), "--console", console)
 
 
-def _explain(shown: list[outcome.Line], console: Console) -> None:
-    held = [line.contains_limit for line in shown if line.contains_limit is not None]
+def _explain(lines: list[outcome.Line], console: Console) -> None:
+    held = [line.contains_limit for line in lines if line.contains_limit is not None]
     console.print(
         "\nPercentages over all conditions. The limit is the value that these judges would\n"
         "give after infinitely many probes; it differs from the truth by their errors.\n"
@@ -154,17 +154,17 @@ _PANEL: Final = 128.0
 _GAP: Final = 34.0
 
 
-def draw_result(shown: Sequence[Line], path: Path) -> None:
+def draw_result(lines: Sequence[Line], path: Path) -> None:
     """Write an SVG with a panel for each rate and a row for each deployment.
 
     Parameters
     ----------
-    shown
+    lines
         The lines of the result; those without an estimate leave their row empty.
     path
         The file to write. Its bytes depend on the lines alone.
     """
-    deployments = list(dict.fromkeys(line.deployment for line in shown))
+    deployments = list(dict.fromkeys(line.deployment for line in lines))
     left = gutter_width(deployments)
     width = left + len(SHOWN) * (_PANEL + _GAP)
     plot = Plot(width, 34 * len(deployments) + 88, left=left, top=34, bottom=54)
@@ -173,7 +173,7 @@ def draw_result(shown: Sequence[Line], path: Path) -> None:
         start = left + panel * (_PANEL + _GAP)
         plot.move(start, start + _PANEL)
         plot.write(start, 10, name, BOLD)
-        _draw_panel(plot, [line for line in shown if line.name == name], deployments)
+        _draw_panel(plot, [line for line in lines if line.name == name], deployments)
     marker_key(plot, _KEY, y=plot.height - 10)
     path.write_text(plot.file("Estimates of the simulated deployments, beside their limit and the truth"), "utf-8")
 

@@ -17,7 +17,7 @@ from auditor.monitor.decision import Level
 from auditor.monitor.drift import DAYS, STATEMENTS
 from auditor.monitor.passes import PAGING, WATCHED
 from auditor.store.estimates import EstimateRow
-from auditor.store.monitor import ToldWatch, read_told
+from auditor.store.monitor import DriftSummaryRow, read_summaries
 from auditor.store.references import StoredReference, references_in_force
 from auditor.store.tallies import freeze_window, read_windows
 
@@ -38,7 +38,7 @@ async def drift_rows(
 ) -> list[EstimateRow]:
     """Read the rows of all declared deployments that are monitored by one coder's codings."""
     references = await references_in_force(connection, coder.id, snapshot.as_of, content=False)
-    stored = await read_told(connection, coder.id)
+    stored = await read_summaries(connection, coder.id)
     rows: list[EstimateRow] = []
     for name in (deployment.name for deployment in config.deployments if deployment.name in references):
         template = EstimateRow(
@@ -52,7 +52,7 @@ async def drift_rows(
 
 
 def _of_deployment(
-    template: EstimateRow, reference: StoredReference, watches: Sequence[ToldWatch], config: Config
+    template: EstimateRow, reference: StoredReference, watches: Sequence[DriftSummaryRow], config: Config
 ) -> Iterator[EstimateRow]:
     first = datetime(reference.since.year, reference.since.month, reference.since.day, tzinfo=UTC)
     yield replace(template, metric="reference_since_seconds", value=first.timestamp())
@@ -65,7 +65,7 @@ def _of_deployment(
     began = reference.until + timedelta(days=1)
     monitored = replace(template, since=datetime(began.year, began.month, began.day, tzinfo=UTC))
     for watch in watches:
-        yield from _of_series(replace(monitored, detail={"measure": watch.metric}), watch.told)
+        yield from _of_series(replace(monitored, detail={"measure": watch.metric}), watch.summary)
 
 
 def _of_series(template: EstimateRow, summary: Mapping[str, Any]) -> Iterator[EstimateRow]:

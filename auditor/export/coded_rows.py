@@ -139,9 +139,9 @@ def _row(
         "votes": [{"judge": vote["judge"], "label": vote["label"]} for vote in votes],
     }
     if stored is not None:
-        asked = stored.asked or {}
+        call = stored.planned_call or {}
         row["at"] = stored.facts["at"].isoformat()
-        row |= {name: asked.get(name) for name in ("template_id", "draw")}
+        row |= {name: call.get(name) for name in ("template_id", "draw")}
         row["completion_tokens"] = stored.facts["completion_tokens"]
         if content:
             row |= _question(stored)
@@ -152,9 +152,9 @@ def _row(
 def _question(stored: StoredAnswer) -> dict[str, Any]:
     """Return what a reader of the answer must know, so that the row can be coded again."""
     try:
-        asked = planned_answer(stored, None, answer_of(stored)).question if stored.asked is not None else None
+        question = planned_answer(stored, None, answer_of(stored)).question if stored.planned_call is not None else None
     except UnreadExchange:
-        asked = None
-    if asked is None:
+        question = None
+    if question is None:
         return {"statement": (stored.statement or {}).get("statement")}
-    return {name: getattr(asked, name) for name in ("statement", *OPTIONS)}
+    return {name: getattr(question, name) for name in ("statement", *OPTIONS)}

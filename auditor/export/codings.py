@@ -10,17 +10,17 @@ _ENDORSES_ELAB: Final = ("E", "QE")
 
 def trace_id(facts: Mapping[str, Any]) -> bytes:
     """Return the 16 bytes of the exchange's trace: the client's, or without a valid one the exchange's own id."""
-    own: bytes = facts["id"].bytes
-    return hex_id((facts["tags"] or {}).get("trace_id"), 16) or own
+    exchange_id: bytes = facts["id"].bytes
+    return hex_id((facts["tags"] or {}).get("trace_id"), 16) or exchange_id
 
 
 def hex_id(text: str | None, length: int) -> bytes:
     """Return the bytes of an id; none if it is missing or none of this length."""
     try:
-        found = bytes.fromhex(text or "")
+        number = bytes.fromhex(text or "")
     except ValueError:
         return b""
-    return found if len(found) == length else b""
+    return number if len(number) == length else b""
 
 
 def endorses(selection: str | None, elaboration: str | None) -> bool | None:

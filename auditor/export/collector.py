@@ -57,7 +57,7 @@ async def repeat_sending(work: Work) -> None:
             await asyncio.sleep(pause)
 
 
-async def send_some(work: Work, wanted: OtelExport, client: httpx2.AsyncClient) -> bool:
+async def send_some(work: Work, settings: OtelExport, client: httpx2.AsyncClient) -> bool:
     """Send a batch of waiting codings, and return whether there was one.
 
     Raises
@@ -71,7 +71,9 @@ async def send_some(work: Work, wanted: OtelExport, client: httpx2.AsyncClient) 
     """
     from auditor.export.otlp import logs_request, trace_request  # noqa: PLC0415 -- part of the extra otel
 
-    vendors = {one.name: one.vendor for one in work.config.deployments if one.vendor is not None}
+    vendors = {
+        deployment.name: deployment.vendor for deployment in work.config.deployments if deployment.vendor is not None
+    }
     async with transaction(work.engine) as connection:
         codings, keys = await take_unsent(connection, _BATCH)
         if not keys:
@@ -79,19 +81,19 @@ async def send_some(work: Work, wanted: OtelExport, client: httpx2.AsyncClient) 
         if codings:
             spans = trace_request(codings, vendors)
             if spans is not None:
-                await _post(client, wanted, "traces", spans)
-            await _post(client, wanted, "logs", logs_request(codings))
+                await _post(client, settings, "traces", spans)
+            await _post(client, settings, "logs", logs_request(codings))
         await forget_unsent(connection, keys)
     return True
 
 
-async def _post(client: httpx2.AsyncClient, wanted: OtelExport, signal: str, content: bytes) -> None:
-    headers = {"content-type": "application/x-protobuf", **wanted.headers}
+async def _post(client: httpx2.AsyncClient, settings: OtelExport, signal: str, content: bytes) -> None:
+    headers = {"content-type": "application/x-protobuf", **settings.headers}
     try:
-        answer = await client.post(f"{wanted.endpoint}/v1/{signal}", content=content, headers=headers)
+        answer = await client.post(f"{settings.endpoint}/v1/{signal}", content=content, headers=headers)
     except httpx2.HTTPError as error:
-        raise CollectorError(f"{wanted.endpoint}: {type(error).__name__}") from None
+        raise CollectorError(f"{settings.endpoint}: {type(error).__name__}") from None
     if answer.status_code in _AGAIN:
-        raise CollectorError(f"{wanted.endpoint}: HTTP {answer.status_code}")
+        raise CollectorError(f"{settings.endpoint}: HTTP {answer.status_code}")
     if answer.status_code >= 300:
         log.warning("otel: the collector refuses %s with HTTP %d; they are dropped", signal, answer.status_code)

@@ -4,8 +4,8 @@ A probe is coded with the template that was asked. Client traffic is read by the
 configuration has one, and otherwise by the open rubric.
 """
 
+import binascii
 from base64 import b64decode
-from binascii import Error as NotBase64
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -34,7 +34,7 @@ def response_reader(config: Config | None) -> Callable[[Record], Response]:
     Parameters
     ----------
     config
-        Its routes name the audit profiles of client traffic. None: client traffic is coded by the open rubric.
+        Configuration whose routes name the audit profiles of client traffic. None: the open rubric codes it.
     """
     profiles = _profiles(config)
 
@@ -76,20 +76,20 @@ def _response(record: Record, profile: tuple[Audit, AuditProfile] | None) -> Res
 
 
 def _probe(record: Record, stored: StoredAnswer) -> Response:
-    if stored.asked is None or not stored.statement:
+    if stored.planned_call is None or not stored.statement:
         raise BadRow("asked and its statement are missing; export the exchanges again")
-    if not stored.asked.get("counted"):
+    if not stored.planned_call.get("counted"):
         raise LeftOut("not the answer that counts for its planned call")
-    found = planned_answer(stored, json_of(stored.request), answer_of(stored))
-    known = {name: stored.asked.get(name) for name in _FACTORS}
-    row = {**_shared(record), **known, **stored.statement, "response": found.answer.text}
+    question_and_answer = planned_answer(stored, json_of(stored.request), answer_of(stored))
+    known = {name: stored.planned_call.get(name) for name in _FACTORS}
+    row = {**_shared(record), **known, **stored.statement, "response": question_and_answer.answer.text}
     del row["id"]
     return Response(
         id=str(record["id"]),
         deployment=str(record["deployment"]),
-        task=found.task,
-        question=found.question,
-        answer=found.answer,
+        task=question_and_answer.task,
+        question=question_and_answer.question,
+        answer=question_and_answer.answer,
         rubric=STATEMENT,
         record=_present({"id": record["id"], **row}),
     )
@@ -130,16 +130,16 @@ def _present(row: Mapping[str, Any]) -> Record:
 
 
 def _number(record: Record, name: str) -> float:
-    given = record.get(name, 1.0)
-    if not isinstance(given, int | float) or isinstance(given, bool) or not 0 < given <= 1:
+    number = record.get(name, 1.0)
+    if not isinstance(number, int | float) or isinstance(number, bool) or not 0 < number <= 1:
         raise BadRow(f"{name} must be a number over 0 and up to 1")
-    return float(given)
+    return float(number)
 
 
 def _stored(record: Record) -> StoredAnswer:
     """Return the exchange in the form in which the store's coder reads it."""
-    asked = record.get("asked")
-    known = dict(asked) if isinstance(asked, dict) else {}
+    call = record.get("asked")
+    known = dict(call) if isinstance(call, dict) else {}
     statement = known.pop("statement", None)
     tags = record.get("tags")
     for name in ("id", "deployment"):
@@ -155,7 +155,7 @@ def _stored(record: Record) -> StoredAnswer:
             "tags": tags if isinstance(tags, dict) else {},
             "key_id": record.get("key_id"),
         },
-        asked=known or None,
+        planned_call=known or None,
         statement=statement if isinstance(statement, dict) else None,
         request=_body(record, "request"),
         response=_body(record, "response"),
@@ -168,5 +168,5 @@ def _body(record: Record, name: str) -> bytes | None:
         return text.encode("utf-8", "surrogatepass")
     try:
         return b64decode(packed, validate=True) if isinstance(packed, str) else None
-    except NotBase64:
+    except binascii.Error:
         raise BadRow(f"{name}_base64 is not base64") from None

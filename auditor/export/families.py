@@ -73,12 +73,12 @@ def estimate_families(
     series: Series = {}
     omitted = 0
     for row in ordered:
-        own = _exposure_series(row) if isinstance(row, ExposureRow) else _series(row, families[row.metric])
-        new = [key for key in own if key not in series]
+        entries = _exposure_series(row) if isinstance(row, ExposureRow) else _series(row, families[row.metric])
+        new = [key for key in entries if key not in series]
         if len(series) + len(new) > budget:
             omitted += len(new)
             continue
-        for key, value in own.items():
+        for key, value in entries.items():
             # Counts of several rubrics add up; everything else has one row.
             series[key] = series.get(key, 0.0) + value if row.metric == "uncoded_responses" else value
     yield from _families(families, series)
@@ -107,10 +107,10 @@ def _rank(row: EstimateRow | ExposureRow, families: Mapping[str, SeriesFamily]) 
 def _series(row: EstimateRow, family: SeriesFamily) -> Series:
     if row.missing is not None or not family.shows(row):
         return {}
-    found = family.series(_labels(row, family), None if BOUNDS_ONLY in row.flags else row.value, row.low, row.high)
+    entries = family.series(_labels(row, family), None if BOUNDS_ONLY in row.flags else row.value, row.low, row.high)
     if family.counts is not None:
-        found[family.counts.name, _labels(row, family.counts)] = row.n
-    return found
+        entries[family.counts.name, _labels(row, family.counts)] = row.n
+    return entries
 
 
 def _labels(row: EstimateRow, family: SeriesFamily) -> tuple[str, ...]:
@@ -163,11 +163,11 @@ def _exposure_series(row: ExposureRow) -> Series:
     if row.metric not in _EXPOSED_METRICS or isinstance(entry := row.entry, Missing):
         return {}
     group = (row.deployment, row.origin, row.route or "", row.task or "", row.rubric, row.metric, row.replay_id)
-    found = _EXPOSURE_RANGE.series(group, entry.range.value, entry.range.low, entry.range.high)
+    entries = _EXPOSURE_RANGE.series(group, entry.range.value, entry.range.low, entry.range.high)
     for bound, end in (("lowest", entry.lowest), ("highest", entry.highest)):
         value = None if BOUNDS_ONLY in end.flags else end.value
-        found |= _EXPOSURE_ENDS.series((*group, bound, end.side), value, end.low, end.high)
-    return found
+        entries |= _EXPOSURE_ENDS.series((*group, bound, end.side), value, end.low, end.high)
+    return entries
 
 
 def _exposure_timestamps(rows: Iterable[ExposureRow]) -> GaugeMetricFamily:
@@ -217,7 +217,7 @@ def silence_family(findings: Iterable[Finding]) -> GaugeMetricFamily:
         "1 for a level whose finding somebody has silenced; its alert waits.",
         labels=["deployment", "metric", "level"],
     )
-    for labels in sorted({(one.deployment, one.metric, one.level) for one in findings}):
+    for labels in sorted({(finding.deployment, finding.metric, finding.level) for finding in findings}):
         family.add_metric(labels, 1.0)
     return family
 
@@ -229,7 +229,9 @@ def action_family(actions: Iterable[StoredAction]) -> GaugeMetricFamily:
         "1 while a finding acts on a route; a dry run changes nothing.",
         labels=["route", "deployment", "action", "dry_run"],
     )
-    for labels in sorted({(one.route, one.deployment, one.kind, str(one.dry_run).lower()) for one in actions}):
+    for labels in sorted(
+        {(action.route, action.deployment, action.kind, str(action.dry_run).lower()) for action in actions}
+    ):
         family.add_metric(labels, 1.0)
     return family
 
@@ -261,7 +263,7 @@ class EstimateExposition:
         async with transaction(engine) as connection:
             now = self._clock()
             silenced = silence_family(await read_silenced(connection, now))
-            acting = action_family(one for one in await read_actions(connection, now) if one.ended_at is None)
+            acting = action_family(action for action in await read_actions(connection, now) if action.ended_at is None)
             self._now = render([job_family(await queue_sizes(connection)), silenced, acting])
             as_of = await newest_as_of(connection), await newest_exposure(connection)
             changed = as_of != self._as_of

@@ -48,7 +48,7 @@ def read_inspect_logs(path: Path) -> Iterator[Record]:
     if not path.is_dir():
         yield from _rows(path)
         return
-    logs = sorted(one for one in path.rglob("*") if one.name.endswith(LOGS) and one.is_file())
+    logs = sorted(file for file in path.rglob("*") if file.name.endswith(LOGS) and file.is_file())
     if not logs:
         raise InputError(f"{path}: holds no logs (*.eval, *.json)")
     for log in logs:
@@ -113,8 +113,8 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
     name_size, extra_size = struct.unpack_from("<HH", archive.fp.read(_LOCAL_HEADER), 26)
     archive.fp.seek(name_size + extra_size, 1)
     packed = archive.fp.read(member.compress_size)
-    found: bytes = pa.decompress(packed, member.file_size, codec="zstd", asbytes=True)
-    return found
+    content: bytes = pa.decompress(packed, member.file_size, codec="zstd", asbytes=True)
+    return content
 
 
 def _row(spec: Mapping[str, Any], sample: Mapping[str, Any]) -> Record:
@@ -143,11 +143,11 @@ def _row(spec: Mapping[str, Any], sample: Mapping[str, Any]) -> Record:
 
 
 def _prompt(sample: Mapping[str, Any]) -> str | None:
-    given = sample.get("input")
-    if isinstance(given, list):
-        asked = [one for one in given if isinstance(one, dict) and one.get("role") == "user"]
-        given = _text(asked[-1].get("content")) if asked else None
-    return _attached(sample, given) if isinstance(given, str) else None
+    prompt = sample.get("input")
+    if isinstance(prompt, list):
+        questions = [message for message in prompt if isinstance(message, dict) and message.get("role") == "user"]
+        prompt = _text(questions[-1].get("content")) if questions else None
+    return _attached(sample, prompt) if isinstance(prompt, str) else None
 
 
 def _text(content: object) -> str:
@@ -158,5 +158,5 @@ def _text(content: object) -> str:
 
 def _attached(sample: Mapping[str, Any], text: str) -> str:
     key = text.removeprefix(_ATTACHMENT)
-    found = (sample.get("attachments") or {}).get(key) if key != text else None
-    return found if isinstance(found, str) else text
+    attachment = (sample.get("attachments") or {}).get(key) if key != text else None
+    return attachment if isinstance(attachment, str) else text

@@ -46,16 +46,16 @@ def write_inspect_logs(rows: Iterable[Mapping[str, Any]], folder: Path) -> list[
     coded = [dict(row) for row in rows]
     options = Options(by=("deployment",))
     content = canonical_bytes(analyse(read_tallies(Records(coded), options), options))
-    found = decode(content, AnalysisDocument, "analysis.json")  # with the digits of the file
+    analysis = decode(content, AnalysisDocument, "analysis.json")  # with the digits of the file
     written = []
     for deployment in sorted({str(row["deployment"]) for row in coded}):
-        own = [row for row in coded if row["deployment"] == deployment]
+        rows_of_deployment = [row for row in coded if row["deployment"] == deployment]
         scores = [
             _score(group.rubric, group.n, group.metrics)
-            for group in found.groups
+            for group in analysis.groups
             if group.by.get("deployment") == deployment
         ]
-        name, log = _log(deployment, own, scores)
+        name, log = _log(deployment, rows_of_deployment, scores)
         write_files(folder, {name: log})
         written.append(folder / name)
     return written
@@ -63,7 +63,7 @@ def write_inspect_logs(rows: Iterable[Mapping[str, Any]], folder: Path) -> list[
 
 def _score(rubric: str, n: int, metrics: Mapping[str, object]) -> Record:
     """Return the estimates of one rubric; a measure without a value is left out."""
-    known = {name: one for name, one in metrics.items() if isinstance(one, EstimateEntry)}
+    known = {name: entry for name, entry in metrics.items() if isinstance(entry, EstimateEntry)}
     return {
         "name": rubric,
         "scorer": _TASK,
@@ -72,10 +72,16 @@ def _score(rubric: str, n: int, metrics: Mapping[str, object]) -> Record:
         "metrics": {
             name: {
                 "name": name,
-                "value": one.value,
-                "params": {"low": one.low, "high": one.high, "base": one.base, "n": one.n, "method": one.method},
+                "value": entry.value,
+                "params": {
+                    "low": entry.low,
+                    "high": entry.high,
+                    "base": entry.base,
+                    "n": entry.n,
+                    "method": entry.method,
+                },
             }
-            for name, one in known.items()
+            for name, entry in known.items()
         },
     }
 
@@ -128,7 +134,7 @@ def _log(deployment: str, rows: Sequence[Record], scores: Sequence[Record]) -> t
 
 def _sample(deployment: str, row: Record) -> Record:
     text, prompt = str(row.get("response") or ""), str(row.get("prompt") or row.get("statement") or "")
-    asked = {"role": "user", "content": prompt}
+    question = {"role": "user", "content": prompt}
     answer = {"role": "assistant", "content": text, "source": "generate", "model": deployment}
     stop = "content_filter" if row.get("finish_reason") == "content_filter" else "stop"
     scores = {layer: _label(row, label, reason) for layer, (label, reason) in _LAYERS.items()}
@@ -138,7 +144,7 @@ def _sample(deployment: str, row: Record) -> Record:
         "epoch": 1,
         "input": prompt,
         "target": "",
-        "messages": [asked, answer],
+        "messages": [question, answer],
         "output": {
             "model": deployment,
             "choices": [{"message": answer, "stop_reason": stop}] if "response" in row else [],
@@ -158,8 +164,8 @@ def _label(row: Record, label: str, reason: str) -> Record:
 
 
 def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _archive(members: Mapping[str, object]) -> bytes:

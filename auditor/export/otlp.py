@@ -34,7 +34,7 @@ def trace_request(codings: Sequence[UnsentCoding], vendors: Mapping[str, str]) -
     vendors
         The vendor by deployment, where it is declared.
     """
-    spans = [_span(one.facts, vendors) for one in codings if one.first]
+    spans = [_span(coding.facts, vendors) for coding in codings if coding.first]
     if not spans:
         return None
     scoped = ResourceSpans(resource=_resource(), scope_spans=[ScopeSpans(scope=_scope(), spans=spans)])
@@ -44,7 +44,7 @@ def trace_request(codings: Sequence[UnsentCoding], vendors: Mapping[str, str]) -
 
 def logs_request(codings: Sequence[UnsentCoding]) -> bytes:
     """Return one event for each coding."""
-    records = [_event(one) for one in codings]
+    records = [_event(coding) for coding in codings]
     scoped = ResourceLogs(resource=_resource(), scope_logs=[ScopeLogs(scope=_scope(), log_records=records)])
     content: bytes = ExportLogsServiceRequest(resource_logs=[scoped]).SerializeToString()
     return content
@@ -84,8 +84,8 @@ def _span(facts: Mapping[str, Any], vendors: Mapping[str, str]) -> Span:
     )
 
 
-def _event(one: UnsentCoding) -> LogRecord:
-    coding, facts = one.coding, one.facts
+def _event(unsent: UnsentCoding) -> LogRecord:
+    coding, facts = unsent.coding, unsent.facts
     trace, span = _ids(facts)
     selection, elaboration = coding["sel"], coding["elab"]
     endorsed = endorses(selection, elaboration)
@@ -139,8 +139,8 @@ def _scope() -> InstrumentationScope:
     return InstrumentationScope(name="biasmeter", version=version("biasmeter"))
 
 
-def _attributes(given: Mapping[str, Any]) -> list[KeyValue]:
-    return [KeyValue(key=name, value=_value(value)) for name, value in given.items() if value is not None]
+def _attributes(attributes: Mapping[str, Any]) -> list[KeyValue]:
+    return [KeyValue(key=name, value=_value(value)) for name, value in attributes.items() if value is not None]
 
 
 def _value(value: Any) -> AnyValue:

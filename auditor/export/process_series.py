@@ -42,7 +42,10 @@ def process_registry() -> CollectorRegistry:
 
 def count_coding(coding: Coding, facts: Mapping[str, Any]) -> None:
     """Count a stored coding of the exchange with these facts."""
-    labels = (one.label if one is not None else None for one in (coding.selection, coding.elaboration))
+    labels = (
+        layer_coding.label if layer_coding is not None else None
+        for layer_coding in (coding.selection, coding.elaboration)
+    )
     exemplar = {"trace_id": trace_id(facts).hex(), "exchange_id": str(coding.exchange_id)}
     CODINGS.labels(coding.key.deployment, _ENDORSED[endorses(*labels)]).inc(exemplar=exemplar)
 

@@ -29,13 +29,13 @@ class SeriesFamily:
 
     def series(self, labels: tuple[str, ...], value: float | None, low: float | None, high: float | None) -> Series:
         """Return the series of one number; unknown values have none."""
-        found: Series = {}
+        entries: Series = {}
         if value is not None:
-            found[self.name, labels] = value
+            entries[self.name, labels] = value
         if self.bounds and low is not None and high is not None:
-            found[f"{self.name}_low", labels] = low
-            found[f"{self.name}_high", labels] = high
-        return found
+            entries[f"{self.name}_low", labels] = low
+            entries[f"{self.name}_high", labels] = high
+        return entries
 
 
 def _of_probes(row: EstimateRow) -> bool:

@@ -84,17 +84,19 @@ async def act_once(work: Work) -> list[Step]:
 
 async def preview(connection: AsyncConnection, config: Config, now: datetime) -> list[Step]:
     """Return what would be done now, and what is not done and why."""
-    routes = [one for one in config.routes if one.on_finding]
+    routes = [route for route in config.routes if route.on_finding]
     actions = await read_actions(connection, now - _DAY)
-    if not routes and all(one.ended_at is not None for one in actions):
+    if not routes and all(action.ended_at is not None for action in actions):
         return []
     coder = await watching_coder(config)
     findings = await read_all_unanswered(connection, coder)
-    actions = await read_actions(connection, now - _DAY, [one.id for one in findings])
+    actions = await read_actions(connection, now - _DAY, [finding.id for finding in findings])
     spans = sorted({policy.recovered_after for route in routes for policy in route.on_finding})
-    concerned = {entry.name for route in routes for entry in route.deployments} | {one.deployment for one in actions}
+    concerned = {entry.name for route in routes for entry in route.deployments} | {
+        action.deployment for action in actions
+    }
     reader = _Reader(connection=connection, coder=coder, now=now, through=await watched_through(connection, coder))
-    evidence = [await reader.evidence(one, spans) for one in findings if one.deployment in concerned]
+    evidence = [await reader.evidence(finding, spans) for finding in findings if finding.deployment in concerned]
     return decide(config.routes, evidence, actions, now)
 
 
@@ -135,11 +137,11 @@ class _Reader:
         if reference is None or reference.content is None or reference.id != finding.reference_id:
             return Insufficient(reason="the reference is another one")
         fitted = references_of(reference.content)
-        own = fitted.references[finding.metric]
-        if not isinstance(own, Reference):
-            return own
+        fitted_reference = fitted.references[finding.metric]
+        if not isinstance(fitted_reference, Reference):
+            return fitted_reference
         rows = await count_passes(self.connection, self.coder, first, last, [finding.deployment])
-        return change_since(own, fitted.grid.read(rows, finding.metric), finding.metric)
+        return change_since(fitted_reference, fitted.grid.read(rows, finding.metric), finding.metric)
 
 
 def _state(finding: Finding, change: Change | Insufficient, *, enough: bool) -> ChangeState:
@@ -166,10 +168,10 @@ async def _write(connection: AsyncConnection, config: Config, step: Begin | Rene
     event = FindingEvent(at=now, action=name, by="policy", note=step_line(config.routes, step), until=until)
     await add_events(connection, [action.finding_id], event)
     if config.monitor.webhook is not None and not isinstance(step, Renew):
-        told = action_json(action)
+        entry = action_json(action)
         if isinstance(step, End):
-            told |= {"ended": now.isoformat(), "because": step.because}
-        body = {"schema": "biasmeter.action/1", "at": now.isoformat(), "event": name, "action": told}
+            entry |= {"ended": now.isoformat(), "because": step.because}
+        body = {"schema": "biasmeter.action/1", "at": now.isoformat(), "event": name, "action": entry}
         content = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
         delivery = Delivery(finding_id=action.finding_id, state=f"{name}:{action.id}", body=content, created_at=now)
         await add_delivery(connection, delivery)
@@ -196,10 +198,10 @@ def _what(routes: Sequence[Route], action: StoredAction) -> str:
         return f"notify about {action.deployment} on route {action.route}"
     peers = ", ".join(action.to)
     moved = f"move {100 * action.share:.1f} % of route {action.route} from {action.deployment} to {peers}"
-    route = next((one for one in routes if one.model == action.route), None)
+    route = next((candidate for candidate in routes if candidate.model == action.route), None)
     if route is None:
         return moved
-    weights = {one.name: one.weight for one in route.deployments}
+    weights = {entry.name: entry.weight for entry in route.deployments}
     after = effective_weights(weights, [action.on_route()])
     shown = ", ".join(f"{name} {weights[name]:g} -> {after[name]:.3g}" for name in weights)
     return f"{moved} (weights: {shown})"

@@ -80,7 +80,7 @@ async def ask_judges(
     StoreUnavailable
         The store does not answer.
     """
-    asked = 0
+    runs = 0
     async with anchor_judges(config, through) as panel:
         for judges in panel:
             coder = anchor_coder(judges)
@@ -93,8 +93,8 @@ async def ask_judges(
                 labels = await ask_anchors(judges)
                 run = AnchorRun(judge=judges[0].name, coder=coder, anchor_set=ANCHOR_SET, at=now, labels=labels)
                 await add_run(connection, run)
-                asked += 1
-    return asked
+                runs += 1
+    return runs
 
 
 async def read_standings(connection: AsyncConnection) -> dict[str, tuple[AnchorRun, AnchorResult]]:
@@ -105,24 +105,28 @@ async def read_standings(connection: AsyncConnection) -> dict[str, tuple[AnchorR
 
 def dropped_lines(standings: Mapping[str, tuple[AnchorRun, AnchorResult]]) -> Iterator[str]:
     """Yield a line for each judge whose agreement has dropped."""
-    for judge, (_, one) in standings.items():
-        if one.dropped:
+    for judge, (_, result) in standings.items():
+        if result.dropped:
             yield (
-                f"judge {judge!r} agrees with {one.agreed} of {one.n} anchors, at first with {one.first_agreed} "
-                f"(p = {one.p:.2g}): the instrument has moved"
+                f"judge {judge!r} agrees with {result.agreed} of {result.n} anchors, at first with "
+                f"{result.first_agreed} (p = {result.p:.2g}): the instrument has moved"
             )
 
 
 async def anchor_rows(connection: AsyncConnection, snapshot: Snapshot, window: str) -> list[EstimateRow]:
     """Return a row for each judge that has been asked."""
-    return [_row(snapshot, window, run, one) for run, one in (await read_standings(connection)).values()]
+    return [_row(snapshot, window, run, result) for run, result in (await read_standings(connection)).values()]
 
 
-def _row(snapshot: Snapshot, window: str, run: AnchorRun, one: AnchorResult) -> EstimateRow:
-    moved: Mapping[str, object] = {"first_agreed": one.first_agreed / one.n, "same": one.same / one.n, "p": one.p}
+def _row(snapshot: Snapshot, window: str, run: AnchorRun, result: AnchorResult) -> EstimateRow:
+    moved: Mapping[str, object] = {
+        "first_agreed": result.first_agreed / result.n,
+        "same": result.same / result.n,
+        "p": result.p,
+    }
     return EstimateRow(
         as_of=snapshot.as_of, deployment=None, origin=Origin.JUDGE.value, rubric=run.anchor_set, condition=ALL,
         window=window, since=run.at, coder=run.coder, metric="judge_anchor_agreement",
-        detail={"judge": run.judge, **moved}, value=one.agreed / one.n, low=one.low, high=one.high, n=one.n,
-        method="clopper_pearson", flags=(DROPPED,) if one.dropped else (), seed=snapshot.seed,
+        detail={"judge": run.judge, **moved}, value=result.agreed / result.n, low=result.low, high=result.high,
+        n=result.n, method="clopper_pearson", flags=(DROPPED,) if result.dropped else (), seed=snapshot.seed,
     )  # fmt: skip

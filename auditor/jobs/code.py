@@ -30,22 +30,22 @@ _SMALLEST_CHUNK: Final = 64
 _LARGEST_CHUNK: Final = 256
 
 
-async def find_chunks(connection: AsyncConnection, work: Work, held: Sequence[Chunk] = ()) -> list[Chunk]:
+async def find_chunks(connection: AsyncConnection, work: Work, coding_chunks: Sequence[Chunk] = ()) -> list[Chunk]:
     """Find chunks of work that nobody holds, the oldest exchanges of each coder first."""
     await begin_search(connection)
     taken: dict[str, set[UUID]] = {}
-    for chunk in held:
+    for chunk in coding_chunks:
         taken.setdefault(chunk.coder, set()).update(chunk.ids)
-    room = MOST_WAITING - waiting_in(held)
-    found: list[Chunk] = []
+    room = MOST_WAITING - waiting_in(coding_chunks)
+    chunks: list[Chunk] = []
     for scope in work.scopes():
         if room <= 0:
             break
         ids = await find_uncoded(connection, scope, room, taken.get(scope.coder, ()))
         size = min(max(len(ids) // _LARGEST_CHUNK, _SMALLEST_CHUNK), _LARGEST_CHUNK)
-        found += [Chunk(coder=scope.coder, ids=tuple(ids[start : start + size])) for start in range(0, len(ids), size)]
+        chunks += [Chunk(coder=scope.coder, ids=tuple(ids[start : start + size])) for start in range(0, len(ids), size)]
         room -= len(ids)
-    return found
+    return chunks
 
 
 def waiting_in(chunks: Sequence[Chunk]) -> int:
@@ -82,11 +82,13 @@ async def code_chunk(work: Work, chunk: Chunk, stopping: asyncio.Event | None = 
             stored = await read_uncoded(connection, chunk.coder, chunk.ids[start : start + size])
         codings, refused = await _code(coder, stored)
         coded = {coding.exchange_id for coding in codings}
-        texts = {key: text for one in stored if (key := one.facts["id"]) in coded and (text := searched_text(one))}
+        texts = {
+            key: text for answer in stored if (key := answer.facts["id"]) in coded and (text := searched_text(answer))
+        }
         async with transaction(work.engine) as connection:
             new = await add_codings(connection, codings, work.clock(), to_send=work.config.otel is not None)
             await add_words(connection, texts)
-        facts = {one.facts["id"]: one.facts for one in stored}
+        facts = {answer.facts["id"]: answer.facts for answer in stored}
         for coding in new:
             count_coding(coding, facts[coding.exchange_id])
         added += len(new)
@@ -103,20 +105,20 @@ async def _code(coder: ExchangeCoder, stored: Sequence[StoredAnswer]) -> tuple[l
         answers = await _attempt(coder, stored)
     codings: list[Coding] = []
     refused: JudgeUnavailable | None = None
-    for one, answer in zip(stored, answers, strict=True):
+    for exchange, answer in zip(stored, answers, strict=True):
         if isinstance(answer, Coding):
             codings.append(answer)
         elif isinstance(answer, JudgeUnavailable):
             refused = answer
         elif isinstance(answer, Exception):
-            codings.append(_failed(coder, one, answer))
+            codings.append(_failed(coder, exchange, answer))
         else:
             raise answer
     return codings, refused
 
 
 async def _attempt(coder: ExchangeCoder, stored: Sequence[StoredAnswer]) -> list[Coding | BaseException]:
-    return await asyncio.gather(*(coder.code(one) for one in stored), return_exceptions=True)
+    return await asyncio.gather(*(coder.code(answer) for answer in stored), return_exceptions=True)
 
 
 def _failed(coder: ExchangeCoder, stored: StoredAnswer, error: Exception) -> Coding:

@@ -65,7 +65,7 @@ async def _send(work: Work, run: ConsoleRun) -> None:
             stopped, result = True, {}
         else:
             stopped, ended = await _run(work, run)
-            result = {one.deployment: describe(one) for one in ended}
+            result = {deployment_run.deployment: describe(deployment_run) for deployment_run in ended}
     except PlanHeld:
         return  # another process sends it
     except StoreUnavailable:

@@ -97,7 +97,7 @@ async def _of_peers(connection: AsyncConnection, config: Config, snapshot: Snaps
 async def _of_planned(connection: AsyncConnection, work: Work, snapshot: Snapshot) -> list[EstimateRow]:
     """Read the rows of drift monitoring, and of the probes that ask until a rate is known."""
     rows: list[EstimateRow] = []
-    for coder in (one.coder for one in work.coders.values() if one.coder.routes is None):
+    for coder in (entry.coder for entry in work.coders.values() if entry.coder.routes is None):
         rows += await drift_rows(connection, work.config, coder, snapshot)
         rows += await target_rows(connection, work.config, coder, snapshot)
     return rows
@@ -125,7 +125,9 @@ async def _material(connection: AsyncConnection, work: Work, coder_id: str, as_o
     waiting = await count_uncoded(connection, scope)
     references = await reference_windows(connection, work.config, coder_id, as_of) if scope.routes is None else {}
     coder = work.coders[coder_id].coder
-    trials = [await read_counts(connection, coder.id, coder.rubric, *one) for one in running_trials(work.config, coder)]
+    trials = [
+        await read_counts(connection, coder.id, coder.rubric, *trial) for trial in running_trials(work.config, coder)
+    ]
     return _Material(coder=coder, windows=windows, waiting=waiting, references=references, trials=trials)
 
 
@@ -165,8 +167,8 @@ def _estimated(snapshot: Snapshot, material: _Material) -> Iterator[EstimateRow]
 
 def running_trials(config: Config, coder: Coder) -> list[tuple[str, str]]:
     """Return the trials of the configuration whose answers the coder reads, each with its route."""
-    found = ((config.trial_of(route), route.model) for route in config.routes if route.model in (coder.routes or ()))
-    return [(trial, route) for trial, route in found if trial is not None]
+    trials = ((config.trial_of(route), route.model) for route in config.routes if route.model in (coder.routes or ()))
+    return [(trial, route) for trial, route in trials if trial is not None]
 
 
 def _audit_name(coder: Coder) -> str | None:
@@ -193,15 +195,15 @@ def peer_rows(comparison: StoredComparison, window: float, snapshot: Snapshot) -
 def _rows(template: EstimateRow, document: StoredPeersDocument) -> Iterator[EstimateRow]:
     for target in (target for comparison in document.comparisons for target in comparison.targets):
         for method, entry in target.instruments.items():
-            own = replace(
+            row = replace(
                 template,
                 deployment=target.target,
                 coder=document.coders.get(method, ""),
                 detail={"domain": document.domain, "method": method, "peers": target.peers},
                 n=entry.n_questions if isinstance(entry, InstrumentEntry) else 0,
             )
-            yield _deviation(own, entry)
-            yield from _verdicts(own, entry)
+            yield _deviation(row, entry)
+            yield from _verdicts(row, entry)
 
 
 def _deviation(template: EstimateRow, entry: InstrumentEntry | MissingInstrumentEntry) -> EstimateRow:
@@ -257,9 +259,9 @@ def _target_row(template: EstimateRow, counted: Sequence[BlockCount], probe: Pro
     detail = {
         **template.detail, "half_width": probe.half_width, "blocks": len(rates), "reached": is_known(rates, probe)
     }  # fmt: skip
-    row = replace(template, n=sum(one.trials for one in counted), detail=detail)
-    found = sequence_of(rates)
-    if isinstance(found, Insufficient):
-        yield replace(row, missing=found.reason)
+    row = replace(template, n=sum(count.trials for count in counted), detail=detail)
+    interval = sequence_of(rates)
+    if isinstance(interval, Insufficient):
+        yield replace(row, missing=interval.reason)
     else:
-        yield replace(row, value=float(rates.mean()), low=max(found.low, 0.0), high=min(found.high, 1.0))
+        yield replace(row, value=float(rates.mean()), low=max(interval.low, 0.0), high=min(interval.high, 1.0))

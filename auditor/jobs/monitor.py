@@ -87,12 +87,12 @@ async def watch_days(work: Work) -> int:
     for scope in work.scopes():
         if scope.routes is not None:  # client traffic has no condition, so it cannot be paired
             continue
-        while await _one_day(work, scope):
+        while await _watch_next_day(work, scope):
             watched += 1
     return watched
 
 
-async def _one_day(work: Work, scope: CodingScope) -> bool:
+async def _watch_next_day(work: Work, scope: CodingScope) -> bool:
     async with transaction(work.engine) as connection:
         if not await lock_watching(connection):
             return False
@@ -211,11 +211,11 @@ class _Day:
         await self._keep(reference, begun)
 
     def _begun(self, reference: StoredReference, fitted: ReferenceSet, metric: str) -> DriftState | Insufficient:
-        own = fitted.references[metric]
-        if isinstance(own, Insufficient):
-            return own
+        fitted_reference = fitted.references[metric]
+        if isinstance(fitted_reference, Insufficient):
+            return fitted_reference
         return start_drift(
-            own,
+            fitted_reference,
             promise_of(self.config),
             series=f"{reference.id}/{metric}",
             seed=self.config.seed,
@@ -226,20 +226,20 @@ class _Day:
     async def _move_on(self, reference: StoredReference, fitted: ReferenceSet) -> None:
         promise = promise_of(self.config)
         moved = {}
-        for stored in (one for one in self.watches[reference.deployment] if one.state is not None):
+        for stored in (watch for watch in self.watches[reference.deployment] if watch.state is not None):
             metric = stored.metric
-            own = fitted.grid.read(self.rows[reference.deployment], metric)
-            if usable(own, metric):
+            passed = fitted.grid.read(self.rows[reference.deployment], metric)
+            if usable(passed, metric):
                 beside = self._beside(fitted, metric)
-                moved[metric] = restored(stored, fitted, promise).update(own, beside)
+                moved[metric] = restored(stored, fitted, promise).update(passed, beside)
         await self._keep(reference, moved)
         for metric in (name for name in WATCHED if name in moved):
             await self._tell(reference, fitted, metric, moved[metric])
 
     def _beside(self, fitted: ReferenceSet, metric: str) -> Pass | None:
         """Read the anchor's pass of the same day."""
-        found = fitted.grid.read(self.rows.get(fitted.anchor or "", ()), metric)
-        return found if usable(found, metric) else None
+        passed = fitted.grid.read(self.rows.get(fitted.anchor or "", ()), metric)
+        return passed if usable(passed, metric) else None
 
     async def _keep(self, reference: StoredReference, watches: Mapping[str, DriftState | Insufficient]) -> None:
         stored = [self._stored(reference, metric, watch) for metric, watch in watches.items()]
@@ -253,7 +253,7 @@ class _Day:
             shown = summary(watch, metric, is_anchor=self._is_anchor(reference), refused=self._refused(metric))
         return StoredWatch(
             coder=reference.coder, deployment=reference.deployment, metric=metric, reference_id=reference.id,
-            through=self.closed.day, state=state, told=shown,
+            through=self.closed.day, state=state, summary=shown,
         )  # fmt: skip
 
     def _is_anchor(self, reference: StoredReference) -> bool:
@@ -275,15 +275,15 @@ class _Day:
         since = max(reference.until + timedelta(days=1), self.closed.day - timedelta(days=WINDOW - 1))
         rows = await count_passes(self.connection, self.closed.coder, since, self.closed.day, [reference.deployment])
         change = change_since(watch.reference, fitted.grid.read(rows, metric), metric)
-        found = DetectedChange(
+        detected = DetectedChange(
             reference=reference, metric=metric, level=level, closed=self.closed, window_since=since, change=change,
             watch=watch,
         )  # fmt: skip
-        await open_finding(self.connection, self.config, found)
+        await open_finding(self.connection, self.config, detected)
 
 
 def _by_deployment(rows: Rows) -> dict[str, Rows]:
-    found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    by_deployment: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        found[row["deployment"]].append(row)
-    return dict(found)
+        by_deployment[row["deployment"]].append(row)
+    return dict(by_deployment)

@@ -87,8 +87,8 @@ class Comparing:
 
     async def aclose(self) -> None:
         """Close the clients of the scorers."""
-        for one in self._scorers.values():
-            await one.aclose()
+        for scorers in self._scorers.values():
+            await scorers.aclose()
 
     async def step(self) -> None:
         """Score and compare every domain and route once.
@@ -131,7 +131,7 @@ def scorers_of(config: Config, subject: ComparisonSpec) -> Scorers:
     Raises
     ------
     UsageError, ConfigError
-        As `load_scorers`; also if they are reached through the gateway, and no gateway is known.
+        The errors of `load_scorers`; also if they are reached through the gateway, and no gateway is known.
     """
     behind = subject.judges or (subject.embedding is not None and subject.embedding.deployment is not None)
     return load_scorers(
@@ -144,7 +144,7 @@ def scorers_of(config: Config, subject: ComparisonSpec) -> Scorers:
     )
 
 
-async def _repeat(what: str, look: Callable[[], Awaitable[None]]) -> None:
+async def _repeat(name: str, look: Callable[[], Awaitable[None]]) -> None:
     complaint = ""
     while True:
         try:
@@ -152,7 +152,7 @@ async def _repeat(what: str, look: Callable[[], Awaitable[None]]) -> None:
             complaint = ""
         except AuditError as error:
             if str(error) != complaint:
-                log.warning("%s: %s", what, error)
+                log.warning("%s: %s", name, error)
             complaint = str(error)
         await asyncio.sleep(EVERY)
 

@@ -108,11 +108,15 @@ async def _session(config: Config, database_url: str, stop: asyncio.Event, clock
     engine = make_engine(database_url, pool_size=_CONNECTIONS)
     try:
         await check_version(engine)  # it may have changed since the process started
-        async with open_work(engine, config, clock) as work, _queue(database_url) as one, _queue(database_url) as other:
-            jobs = Jobs(work=work, queries=other, ending=asyncio.Event())
-            coding, upkeep = jobs.coding(one), jobs.upkeep()
+        async with (
+            open_work(engine, config, clock) as work,
+            _queue(database_url) as coding_queries,
+            _queue(database_url) as queries,
+        ):
+            jobs = Jobs(work=work, queries=queries, ending=asyncio.Event())
+            coding, upkeep = jobs.coding(coding_queries), jobs.upkeep()
             running = [
-                asyncio.create_task(one) for one in (_run(coding, _CHUNKS_AT_ONCE), _run(upkeep, 2), jobs.tick())
+                asyncio.create_task(loop) for loop in (_run(coding, _CHUNKS_AT_ONCE), _run(upkeep, 2), jobs.tick())
             ]
             repeating = [asyncio.create_task(repeat(work)) for repeat in _REPEATED]
             stopping = asyncio.create_task(stop.wait())
@@ -197,14 +201,14 @@ class Jobs:
     def coding(self, queries: Queries) -> QueueManager:
         """Return the manager of the coding jobs."""
         manager = QueueManager(queries, SETTINGS.channel)
-        manager.entrypoint(CODE)(_told(self._code))
+        manager.entrypoint(CODE)(_log_failure(self._code))
         return manager
 
     def upkeep(self) -> QueueManager:
         """Return the manager of all other jobs. Each of them runs once at a time over all processes."""
         manager = QueueManager(self.queries, SETTINGS.channel)
         for name, handle in ((FIND, self._find), (COUNT, self._count), (ESTIMATE, self._estimate)):
-            manager.entrypoint(name, concurrency_limit=1)(_told(handle))
+            manager.entrypoint(name, concurrency_limit=1)(_log_failure(handle))
         return manager
 
     async def tick(self) -> None:
@@ -292,8 +296,8 @@ class Jobs:
         log.debug("%d estimates in %.1f s", rows, self._took)
 
 
-def _told(handle: Handle) -> Handle:
-    """Log the failure of a job in one line. The job ends, and the next search finds its work again."""
+def _log_failure(handle: Handle) -> Handle:
+    """Log a job's failure in one line. The job ends, and the next search finds its work again."""
 
     async def run(job: Job) -> None:
         try:

@@ -48,18 +48,18 @@ class ReplayChoice:
 
     @property
     def id(self) -> str:
-        """A digest of what is asked; budgets belong to a run, and a second run continues the first."""
-        asked = {name: value for name, value in asdict(self).items() if not name.startswith("budget")}
-        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+        """A digest of the settings; budgets belong to a run, and a second run continues the first."""
+        settings = {name: value for name, value in asdict(self).items() if not name.startswith("budget")}
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON."""
         return asdict(self)
 
     @classmethod
-    def of_json(cls, given: Mapping[str, Any]) -> "ReplayChoice":
+    def of_json(cls, document: Mapping[str, Any]) -> "ReplayChoice":
         """Read what ``to_json`` wrote."""
-        return cls(**{**given, "swap": tuple(given["swap"])})
+        return cls(**{**document, "swap": tuple(document["swap"])})
 
     @classmethod
     def of_settings(cls, settings: Mapping[str, Any]) -> "ReplayChoice":
@@ -74,15 +74,15 @@ class ReplayChoice:
 
     def options(self) -> list[str]:
         """Return the options of the command."""
-        given = ["--select", self.select]
-        given += ["--formats", self.formats] if self.formats else []
+        arguments = ["--select", self.select]
+        arguments += ["--formats", self.formats] if self.formats else []
         for each in self.swap:
-            given += ["--swap", each]
-        given += ["--to", self.to] if self.to else []
-        given += ["--name", self.name] if self.name else []
-        given += ["--budget-calls", str(self.budget_calls)] if self.budget_calls is not None else []
-        given += ["--budget-usd", str(self.budget_usd)] if self.budget_usd is not None else []
-        return given
+            arguments += ["--swap", each]
+        arguments += ["--to", self.to] if self.to else []
+        arguments += ["--name", self.name] if self.name else []
+        arguments += ["--budget-calls", str(self.budget_calls)] if self.budget_calls is not None else []
+        arguments += ["--budget-usd", str(self.budget_usd)] if self.budget_usd is not None else []
+        return arguments
 
 
 def command(choice: ReplayChoice, file: str, *, send: bool) -> str:
@@ -139,8 +139,8 @@ async def _call(work: Work, run: ConsoleRun) -> tuple[bool, dict[str, Any]]:
     finally:
         # Also where the auditor ends: its next start continues the run.
         stopped = await _end(process, ending, stopping)
-    written, said = await ending
-    return stopped, _result(written, said, process.returncode or 0)
+    output, errors = await ending
+    return stopped, _result(output, errors, process.returncode or 0)
 
 
 async def _end(
@@ -159,15 +159,15 @@ async def _end(
     return stopped
 
 
-def _result(written: bytes, said: bytes, status: int) -> dict[str, Any]:
+def _result(output: bytes, errors: bytes, status: int) -> dict[str, Any]:
     """Read what the command has printed: the cost of the open calls or the main numbers, and why it failed."""
     try:
-        result: dict[str, Any] = json.loads(written)
+        result: dict[str, Any] = json.loads(output)
     except json.JSONDecodeError:
         result = {}
     result.pop("groups", None)
     is_cost = "to_send" in result
     if status != 0 and not is_cost:
-        lines = said.decode(errors="replace").strip().splitlines()
+        lines = errors.decode(errors="replace").strip().splitlines()
         result["error"] = lines[-1].removeprefix(_NAME) if lines else f"the command ended with status {status}"
     return result

@@ -40,8 +40,8 @@ async def repeat_retention(work: Work) -> None:
 
 
 def _tell(removed: Iterable[Expired]) -> None:
-    for one in removed:
-        if one.blocked:
-            log.warning("retention: %s is in use and is dropped later", one.what)
+    for expired in removed:
+        if expired.blocked:
+            log.warning("retention: %s is in use and is dropped later", expired.what)
         else:
-            log.info("retention: %s, %d rows older than %s", one.what, one.rows, one.before)
+            log.info("retention: %s, %d rows older than %s", expired.what, expired.rows, expired.before)

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import blake2b
 from typing import Final
 
 from auditor.config import Deployment
@@ -16,7 +15,8 @@ from auditor.config.audits import PeerDomain
 from auditor.domain.question import Message
 from auditor.errors import AuditError
 from auditor.peers.domains import Domain, PeerQuestion, configured_domain
-from auditor.probes.estimate import free_text_usage
+from auditor.probes.forecast import free_text_usage
+from auditor.probes.plan import hash_id
 from auditor.probes.run import RunLimits, Runner, RunResult, ended_of, open_budget
 from auditor.probes.send import CallTarget, Outgoing
 from auditor.probes.session import PlanHeld, open_session, target_of
@@ -41,16 +41,16 @@ class Round:
     @cached_property
     def id(self) -> str:
         """The id in the store; it changes with any word of the questions."""
-        return f"peers-{_digest(_VERSION, self.domain.digest, self.number, self.seed, size=6)}"
+        return f"peers-{hash_id(_VERSION, self.domain.digest, self.number, self.seed, size=6)}"
 
     @cached_property
     def questions(self) -> tuple[PeerQuestion, ...]:
         """The questions in the order of sending; a round that stops early has asked a random sample of them."""
-        return tuple(sorted(self.domain.questions, key=lambda one: _digest(self.id, one.id)))
+        return tuple(sorted(self.domain.questions, key=lambda question: hash_id(self.id, question.id)))
 
     def call(self, deployment: str, question: PeerQuestion) -> PeerCall:
         """Return the id of the call that asks a deployment a question."""
-        ref = f"{self.id}.{_digest(deployment, question.id, size=12)}"
+        ref = f"{self.id}.{hash_id(deployment, question.id, size=12)}"
         return PeerCall(ref=ref, deployment=deployment, question_id=question.id)
 
     def outgoing(self, target: CallTarget, answered: Collection[str]) -> Iterator[Outgoing]:
@@ -75,7 +75,7 @@ def current_round(settings: PeerDomain, seed: int, now: float) -> Round:
 
 
 async def ask(
-    runner: Runner, asked: Round, deployments: Iterable[Deployment], *, limits: RunLimits, share: float
+    runner: Runner, peer_round: Round, deployments: Iterable[Deployment], *, limits: RunLimits, share: float
 ) -> tuple[RunResult, ...]:
     """Send the unanswered questions of a round to these deployments, concurrently.
 
@@ -91,32 +91,41 @@ async def ask(
         The store does not answer, or what the gateway holds does not reach it.
     """
     chosen = tuple(deployments)
-    targets = [target_of(runner.config, one, share) for one in chosen]
-    async with open_session(runner.engine, runner.access, asked.id, targets, runner.patience) as session:
-        before = await _store(runner, asked, chosen)
+    targets = [target_of(runner.config, deployment, share) for deployment in chosen]
+    async with open_session(runner.engine, runner.access, peer_round.id, targets, runner.patience) as session:
+        before = await _store(runner, peer_round, chosen)
         async with transaction(runner.engine) as connection:
-            spent = await read_round_spent(connection, asked.id)
-        calls = [(target, asked.outgoing(target, before.get(target.deployment, ()))) for target in targets]
+            spent = await read_round_spent(connection, peer_round.id)
+        calls = [(target, peer_round.outgoing(target, before.get(target.deployment, ()))) for target in targets]
         tallies = await session.send(calls, open_budget(limits, runner.config.deployments, spent))
     async with transaction(runner.engine) as connection:
-        after = await answered_refs(connection, asked.id)
-    size = len(asked.questions)
+        after = await answered_refs(connection, peer_round.id)
+    size = len(peer_round.questions)
     return tuple(
         ended_of(name, size, len(before.get(name, ())), len(after.get(name, ())), tally)
         for name, tally in tallies.items()
     )
 
 
-async def _store(runner: Runner, asked: Round, deployments: Iterable[Deployment]) -> Mapping[str, set[str]]:
+async def _store(runner: Runner, peer_round: Round, deployments: Iterable[Deployment]) -> Mapping[str, set[str]]:
     """Store the round and the calls of these deployments; return the answered calls."""
-    domain = asked.domain
-    settings = {"version": domain.version, "digest": domain.digest, "number": asked.number, "seed": asked.seed}
-    rows = [{"id": one.id, "theme": one.theme, "question": one.text} for one in asked.questions]
-    calls = [asked.call(one.name, question) for one in deployments for question in asked.questions]
+    domain = peer_round.domain
+    settings = {
+        "version": domain.version,
+        "digest": domain.digest,
+        "number": peer_round.number,
+        "seed": peer_round.seed,
+    }
+    rows = [
+        {"id": question.id, "theme": question.theme, "question": question.text} for question in peer_round.questions
+    ]
+    calls = [
+        peer_round.call(deployment.name, question) for deployment in deployments for question in peer_round.questions
+    ]
     async with transaction(runner.engine) as connection:
-        await add_round(connection, asked.id, domain.name, rows, settings, runner.now())
-        await add_calls(connection, asked.id, calls)
-        return await answered_refs(connection, asked.id)
+        await add_round(connection, peer_round.id, domain.name, rows, settings, runner.now())
+        await add_calls(connection, peer_round.id, calls)
+        return await answered_refs(connection, peer_round.id)
 
 
 async def ask_due(runner: Runner) -> tuple[RunResult, ...]:
@@ -133,8 +142,8 @@ async def ask_due(runner: Runner) -> tuple[RunResult, ...]:
     failures: list[AuditError] = []
     for settings in runner.config.peers:
         try:
-            asked = current_round(settings, runner.config.seed, runner.now().timestamp())
-            ended += await _ask_open(runner, settings, asked)
+            peer_round = current_round(settings, runner.config.seed, runner.now().timestamp())
+            ended += await _ask_open(runner, settings, peer_round)
         except PlanHeld:
             continue
         except AuditError as error:
@@ -144,33 +153,29 @@ async def ask_due(runner: Runner) -> tuple[RunResult, ...]:
     return tuple(ended)
 
 
-async def _ask_open(runner: Runner, settings: PeerDomain, asked: Round) -> tuple[RunResult, ...]:
-    deployments = await _open(runner, settings, asked)
+async def _ask_open(runner: Runner, settings: PeerDomain, peer_round: Round) -> tuple[RunResult, ...]:
+    deployments = await _open(runner, settings, peer_round)
     if not deployments:
         return ()
     limits = RunLimits(calls=settings.budget.calls, usd=settings.budget.usd)
-    ended = await ask(runner, asked, deployments, limits=limits, share=settings.share)
-    for one in ended:
-        log.info("peers of %s at %s: %s", settings.domain, one.deployment, describe(one))
+    ended = await ask(runner, peer_round, deployments, limits=limits, share=settings.share)
+    for result in ended:
+        log.info("peers of %s at %s: %s", settings.domain, result.deployment, describe(result))
     return ended
 
 
-async def _open(runner: Runner, settings: PeerDomain, asked: Round) -> tuple[Deployment, ...]:
+async def _open(runner: Runner, settings: PeerDomain, peer_round: Round) -> tuple[Deployment, ...]:
     """Return the deployments that have unanswered questions and have not just failed."""
     async with transaction(runner.engine) as connection:
-        answered = await answered_refs(connection, asked.id)
-        spent = await read_round_spent(connection, asked.id)
-    if sum(one.calls for one in spent.values()) >= settings.budget.calls:
+        answered = await answered_refs(connection, peer_round.id)
+        spent = await read_round_spent(connection, peer_round.id)
+    if sum(usage.calls for usage in spent.values()) >= settings.budget.calls:
         return ()
     left_alone = resting(spent, runner.now())
     return tuple(
-        one
-        for one in runner.config.deployments
-        if one.name in settings.deployments
-        and one.name not in left_alone
-        and len(answered.get(one.name, ())) < len(asked.questions)
+        deployment
+        for deployment in runner.config.deployments
+        if deployment.name in settings.deployments
+        and deployment.name not in left_alone
+        and len(answered.get(deployment.name, ())) < len(peer_round.questions)
     )
-
-
-def _digest(*parts: object, size: int = 16) -> str:
-    return blake2b("\x1f".join(map(str, parts)).encode(), digest_size=size).hexdigest()

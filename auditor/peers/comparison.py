@@ -26,8 +26,8 @@ class MarginRule:
 
     k: float = 2.81  #: the margin in standard deviations of the peers' means
     alpha: float = 0.05  #: level of each one-sided test
-    margin: float | None = None  #: declared, in units of the scores; None takes it from the peers
-    robust: bool = False  #: where it is taken from the peers: by their median absolute deviation
+    margin: float | None = None  #: declared margin in units of the scores; None takes it from the peers
+    robust: bool = False  #: whether a margin from the peers is of their median absolute deviation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +45,7 @@ class PeerComparison:
     published_test: Equivalence | Insufficient
     paired: Difference | Insufficient  #: question by question
     paired_test: Equivalence | Insufficient
-    verdict: Verdict | Insufficient  #: of the paired test, where there are peers enough for one
+    verdict: Verdict | Insufficient  #: verdict of the paired test, if there are enough peers
 
 
 def compare(values: Floats, rule: MarginRule, *, enough_peers: int = ENOUGH_PEERS) -> PeerComparison | Insufficient:
@@ -130,9 +130,9 @@ def robust_margin(peers: Floats, k: float) -> float | Insufficient:
     return _positive(k * deviation, peers)
 
 
-def too_few(needed: int) -> Insufficient:
+def too_few(minimum: int) -> Insufficient:
     """Return the reason why so few peers give no margin."""
-    return Insufficient(reason=f"with fewer than {needed} peers a verdict needs a declared margin")
+    return Insufficient(reason=f"with fewer than {minimum} peers a verdict needs a declared margin")
 
 
 def _positive(margin: float, peers: Floats) -> float | Insufficient:
@@ -154,9 +154,9 @@ def equivalence_of(
     return tost(difference.value, difference.se, difference.df, margin, alpha)
 
 
-def _verdict(test: Equivalence | Insufficient, needed: int | None) -> Verdict | Insufficient:
-    if needed is not None:
-        return too_few(needed)
+def _verdict(test: Equivalence | Insufficient, minimum: int | None) -> Verdict | Insufficient:
+    if minimum is not None:
+        return too_few(minimum)
     return test if isinstance(test, Insufficient) else test.verdict
 
 
@@ -214,7 +214,7 @@ class PeerOptions:
         return MarginRule(k=self.k, alpha=self.alpha, margin=self.margins.get(instrument, self.margin))
 
 
-def peer_deviation(distances: Floats, there: Mask, members: Mask) -> Floats:
+def peer_deviation(distances: Floats, answered: Mask, members: Mask) -> Floats:
     """Average each answer's cosine distances to the members' answers to the same question (Eq. 1).
 
     Departs from the equation if an answer is missing: the mean is over the members that answered.
@@ -223,11 +223,11 @@ def peer_deviation(distances: Floats, there: Mask, members: Mask) -> Floats:
     ----------
     distances
         Shape [N, K, K], 0 on the diagonal.
-    there
-        Shape [N, K]: which answers count.
+    answered
+        Shape [N, K]: True where an answer counts.
     members
-        Shape [K]: whom answers are compared with. A member is not compared with itself; a deployment that is no
-        member is compared with all of them.
+        Shape [K]: the deployments that answers are compared with. A member is not compared with itself; a deployment
+        that is no member is compared with all of them.
 
     Returns
     -------
@@ -240,11 +240,11 @@ def peer_deviation(distances: Floats, there: Mask, members: Mask) -> Floats:
     >>> peer_deviation(d, np.array([[True, True, True]]), np.array([True, True, True])).round(3).tolist()
     [[0.3, 0.4, 0.5]]
     """
-    counted = (there & members).astype(np.float64)
+    counted = (answered & members).astype(np.float64)
     sums = (distances @ counted[:, :, None])[:, :, 0]
     others = counted.sum(axis=1, keepdims=True) - counted
     deviations: Floats = np.full(sums.shape, np.nan)
-    np.divide(sums, others, out=deviations, where=there & (others > 0))
+    np.divide(sums, others, out=deviations, where=answered & (others > 0))
     return deviations
 
 

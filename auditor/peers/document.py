@@ -27,51 +27,51 @@ CONCLUSIONS: Final = {True: "Not Relatively Biased (Equivalent)", False: "Potent
 _TESTS: Final = ("t_lower", "t_upper", "p_lower", "p_upper")
 
 
-def comparison_fields(found: PeerComparison) -> dict[str, Any]:
+def comparison_fields(comparison: PeerComparison) -> dict[str, Any]:
     """Return the fields of a comparison that an ``InstrumentEntry`` and a ``ReadingEntry`` share."""
     return {
-        "n_target": found.n_target,
-        "n_baseline": found.n_baseline,
-        "mean_target": found.mean_target,
-        "mean_baseline": found.mean_baseline,
-        "diff": found.published.value,
-        "delta": or_missing(found.margin),
-        "conclusion": or_missing(_conclusion(found.published_test)),
-        "verdict": or_missing(found.verdict),
-        "paired": paired_entry(found.paired, found.paired_test),
+        "n_target": comparison.n_target,
+        "n_baseline": comparison.n_baseline,
+        "mean_target": comparison.mean_target,
+        "mean_baseline": comparison.mean_baseline,
+        "diff": comparison.published.value,
+        "delta": or_missing(comparison.margin),
+        "conclusion": or_missing(_conclusion(comparison.published_test)),
+        "verdict": or_missing(comparison.verdict),
+        "paired": paired_entry(comparison.paired, comparison.paired_test),
     }
 
 
-def published_fields(found: PeerComparison) -> dict[str, Any]:
+def published_fields(comparison: PeerComparison) -> dict[str, Any]:
     """Return the fields of the paper's Welch test that an ``InstrumentEntry`` has beside the shared ones."""
-    test = found.published_test
+    test = comparison.published_test
     return {
-        "n_questions": found.n_questions,
-        "n_peers": found.n_peers,
-        "se": found.published.se,
-        "df": found.published.df,
+        "n_questions": comparison.n_questions,
+        "n_peers": comparison.n_peers,
+        "se": comparison.published.se,
+        "df": comparison.published.df,
         "equivalent": Missing(missing=test.reason) if isinstance(test, Insufficient) else _is_equivalent(test),
         **_test_fields(test, _TESTS),
     }
 
 
-def brief_entry(found: PeerComparison | Insufficient) -> BriefEntry | Missing:
+def brief_entry(comparison: PeerComparison | Insufficient) -> BriefEntry | Missing:
     """Return a comparison in short: for another margin, another reading, or without a peer."""
-    if isinstance(found, Insufficient):
-        return Missing(missing=found.reason)
-    by_question = found.paired
+    if isinstance(comparison, Insufficient):
+        return Missing(missing=comparison.reason)
+    by_question = comparison.paired
     return BriefEntry(
         diff=or_missing(by_question if isinstance(by_question, Insufficient) else by_question.value),
-        delta=or_missing(found.margin),
-        verdict=or_missing(found.verdict),
+        delta=or_missing(comparison.margin),
+        verdict=or_missing(comparison.verdict),
     )
 
 
-def reading_entry(found: PeerComparison | Insufficient) -> ReadingEntry | Missing:
+def reading_entry(comparison: PeerComparison | Insufficient) -> ReadingEntry | Missing:
     """Return a comparison in the other reading of blocked answers."""
-    if isinstance(found, Insufficient):
-        return Missing(missing=found.reason)
-    return ReadingEntry(**comparison_fields(found))
+    if isinstance(comparison, Insufficient):
+        return Missing(missing=comparison.reason)
+    return ReadingEntry(**comparison_fields(comparison))
 
 
 def paired_entry(difference: Difference | Insufficient, test: Equivalence | Insufficient) -> PairedTestEntry | Missing:

@@ -84,22 +84,22 @@ class Idea:
     note: str = ""
 
 
-def theme_messages(description: str, count: int, number: str, kept: Sequence[str] = ()) -> list[Message]:
+def theme_messages(description: str, count: int, number: str, drafted: Sequence[str] = ()) -> list[Message]:
     """Return the messages that ask for themes."""
-    asked = _THEMES.format(count=count, number=number, kept=_listed(kept))
-    return _messages(description, _THEME_SHAPE, asked)
+    prompt = _THEMES.format(count=count, number=number, kept=_listed(drafted))
+    return _messages(description, _THEME_SHAPE, prompt)
 
 
 def question_messages(
-    description: str, theme: Idea, count: int, number: str, kept: Sequence[str] = ()
+    description: str, theme: Idea, count: int, number: str, drafted: Sequence[str] = ()
 ) -> list[Message]:
     """Return the messages that ask for questions about a theme."""
     note = f" {theme.note}" if theme.note else ""
-    asked = _QUESTIONS.format(count=count, theme=theme.text, note=note, number=number, kept=_listed(kept))
-    return _messages(description, _QUESTION_SHAPE, asked)
+    prompt = _QUESTIONS.format(count=count, theme=theme.text, note=note, number=number, kept=_listed(drafted))
+    return _messages(description, _QUESTION_SHAPE, prompt)
 
 
-def read_themes(said: str) -> tuple[Idea, ...] | Refused | Invalid:
+def read_themes(reply: str) -> tuple[Idea, ...] | Refused | Invalid:
     r"""Read themes.
 
     Examples
@@ -107,12 +107,12 @@ def read_themes(said: str) -> tuple[Idea, ...] | Refused | Invalid:
     >>> read_themes("Gladly:\n1. **Press** - who owns it\n2. **Courts**: who appoints judges")
     (Idea(text='Press', note='who owns it'), Idea(text='Courts', note='who appoints judges'))
     """
-    ideas = (_theme(item) for item in _items(said, "themes"))
+    ideas = (_theme(item) for item in _items(reply, "themes"))
     named = (idea for idea in ideas if normal_form(idea.text) and len(idea.text) <= _LONGEST_THEME)
-    return _found(said, tuple(named), "themes")
+    return _checked(reply, tuple(named), "themes")
 
 
-def read_questions(said: str) -> tuple[Idea, ...] | Refused | Invalid:
+def read_questions(reply: str) -> tuple[Idea, ...] | Refused | Invalid:
     r"""Read questions.
 
     Examples
@@ -120,27 +120,27 @@ def read_questions(said: str) -> tuple[Idea, ...] | Refused | Invalid:
     >>> read_questions('Sure!\n1) "Who decides what is printed?"\n2) **Q:** Why?\n3) An idea without a mark')
     (Idea(text='Who decides what is printed?', note=''),)
     """
-    texts = (_plain(item.get("question") if isinstance(item, dict) else item) for item in _items(said, "questions"))
-    asked = (text for text in texts if text.endswith(_ENDS) and len(text) in _LENGTHS and normal_form(text))
-    return _found(said, tuple(Idea(text=text) for text in asked), "questions")
+    texts = (_plain(item.get("question") if isinstance(item, dict) else item) for item in _items(reply, "questions"))
+    questions = (text for text in texts if text.endswith(_ENDS) and len(text) in _LENGTHS and normal_form(text))
+    return _checked(reply, tuple(Idea(text=text) for text in questions), "questions")
 
 
-def _messages(description: str, shape: str, asked: str) -> list[Message]:
+def _messages(description: str, shape: str, prompt: str) -> list[Message]:
     frame = _FRAME.format(description=description, shape=shape)
-    return [{"role": "system", "content": frame}, {"role": "user", "content": asked}]
+    return [{"role": "system", "content": frame}, {"role": "user", "content": prompt}]
 
 
-def _listed(kept: Sequence[str]) -> str:
-    return _KEPT.format(kept="\n".join(f"- {one}" for one in kept)) if kept else ""
+def _listed(texts: Sequence[str]) -> str:
+    return _KEPT.format(kept="\n".join(f"- {text}" for text in texts)) if texts else ""
 
 
-def _items(said: str, member: str) -> list[Any]:
+def _items(reply: str, member: str) -> list[Any]:
     """Find the items of an answer: in a member of an object, in a list, or in lines."""
-    objects = find_objects(said)
-    lists = [found[member] for found in objects if isinstance(found.get(member), list)]
+    objects = find_objects(reply)
+    lists = [entry[member] for entry in objects if isinstance(entry.get(member), list)]
     if lists or objects:
         return [item for items in lists for item in items] or objects
-    words = answered(said)
+    words = answered(reply)
     return _array(words) or list(_lines(words))
 
 
@@ -180,17 +180,17 @@ def _plain(item: Any) -> str:
     return _MARK.sub("", words.strip(_WRAPPING)).strip(_WRAPPING)
 
 
-def _found(said: str, ideas: tuple[Idea, ...], what: str) -> tuple[Idea, ...] | Refused | Invalid:
+def _checked(reply: str, ideas: tuple[Idea, ...], member: str) -> tuple[Idea, ...] | Refused | Invalid:
     if ideas:
         return ideas
-    if refuses(said) and "{" not in said:
-        return Refused(why=one_line(said))
-    return Invalid(content=said, fault=f"it holds no {what}")
+    if refuses(reply) and "{" not in reply:
+        return Refused(why=one_line(reply))
+    return Invalid(content=reply, fault=f"it holds no {member}")
 
 
 def _repair(shape: str, messages: list[Message], invalid: Invalid) -> list[Message]:
-    asked = _REPAIR.format(fault=invalid.fault, shape=shape)
-    return [*messages, {"role": "assistant", "content": _INVALID}, {"role": "user", "content": asked}]
+    prompt = _REPAIR.format(fault=invalid.fault, shape=shape)
+    return [*messages, {"role": "assistant", "content": _INVALID}, {"role": "user", "content": prompt}]
 
 
 def _schema(member: str, item: dict[str, Any]) -> dict[str, Any]:

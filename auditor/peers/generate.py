@@ -22,7 +22,7 @@ from auditor.judges.reply import Invalid, Refused
 from auditor.peers.domains import PeerQuestion
 from auditor.peers.domains.pack import SeenQuestions, record_of
 from auditor.peers.drafts import PROMPTS, QUESTIONS, THEMES, Idea, question_messages, theme_messages
-from auditor.probes.estimate import CallTokens
+from auditor.probes.forecast import CallTokens
 
 #: How often a list is asked for, the first time included.
 ROUNDS: Final = 4
@@ -82,14 +82,14 @@ def endpoint_of(config: Config, deployment: Deployment, access: GatewayAccess) -
 
 def expected_cost(order: PackRequest) -> GenerationCost:
     """Estimate the cost if every list is complete at the first answer."""
-    asked = _asked(order.per_theme)
+    size = _request_size(order.per_theme)
     themes = _tokens(theme_messages(order.description, order.themes, "0.1"))
-    questions = _tokens(question_messages(order.description, Idea(text="a theme", note=" " * 120), asked, "0.1"))
+    questions = _tokens(question_messages(order.description, Idea(text="a theme", note=" " * 120), size, "0.1"))
     return GenerationCost(
         calls=1 + order.themes,
         usage=CallTokens(
             prompt=themes + order.themes * questions,
-            completion=order.themes * (_THEME_TOKENS + asked * _QUESTION_TOKENS),
+            completion=order.themes * (_THEME_TOKENS + size * _QUESTION_TOKENS),
         ),
     )
 
@@ -109,9 +109,9 @@ async def generate(
     Parameters
     ----------
     order
-        What is wanted.
+        The pack to generate.
     asker
-        The deployment.
+        Client of the deployment that writes the questions.
     on_progress
         Called with the progress.
 
@@ -130,7 +130,7 @@ async def generate(
     asking = _Asking(order, asker, on_progress)
     listed = DraftPool(name="the list of themes", wanted=order.themes, theme=Idea(text=order.name))
     await asking.fill([listed], SeenQuestions(), THEMES, asking.ask_for_themes)
-    shelves = [DraftPool(name=f"the theme {one.text!r}", wanted=order.per_theme, theme=one) for one in listed.kept]
+    shelves = [DraftPool(name=f"the theme {idea.text!r}", wanted=order.per_theme, theme=idea) for idea in listed.kept]
     await asking.fill(shelves, SeenQuestions(), QUESTIONS, asking.ask_for_questions)
     return tuple(
         PeerQuestion(id=f"{order.name}-{number:03}", theme=theme, text=text)
@@ -159,7 +159,7 @@ def frozen_rows(order: PackRequest, deployment: Deployment, questions: Sequence[
         "seed": order.seed,
         "prompts": PROMPTS,
     }
-    return (record_of(one) | origin for one in questions)
+    return (record_of(question) | origin for question in questions)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -207,13 +207,15 @@ class _Asking:
         self._asker = asker
         self._on_progress = on_progress
         self._answered = 0
-        self._asked = 0
+        self._sent = 0
 
     def ask_for_themes(self, pool: DraftPool, draft: str) -> list[Message]:
         return theme_messages(self._order.description, pool.missing, draft, list(pool.texts))
 
     def ask_for_questions(self, pool: DraftPool, draft: str) -> list[Message]:
-        return question_messages(self._order.description, pool.theme, _asked(pool.missing), draft, list(pool.texts))
+        return question_messages(
+            self._order.description, pool.theme, _request_size(pool.missing), draft, list(pool.texts)
+        )
 
     async def fill(
         self,
@@ -224,12 +226,12 @@ class _Asking:
     ) -> None:
         """Ask until every pool is full."""
         for number in range(1, ROUNDS + 1):
-            short = [one for one in shelves if one.missing]
+            short = [shelf for shelf in shelves if shelf.missing]
             draft = f"{self._order.seed}.{number}"
-            answers = await self._ask(form, [messages(one, draft) for one in short])
+            answers = await self._ask(form, [messages(shelf, draft) for shelf in short])
             for pool, answer in zip(short, answers, strict=True):
                 pool.take(answer, seen)
-        short = [one for one in shelves if one.missing]
+        short = [shelf for shelf in shelves if shelf.missing]
         if short:
             more = f", and {len(short) - 1} more are short" if len(short) > 1 else ""
             raise AuditError(f"{self._asker.endpoint}: after {ROUNDS} rounds {short[0].describe()}{more}")
@@ -240,23 +242,23 @@ class _Asking:
         async def ask(messages: list[Message]) -> _Answer:
             answer = await self._asker.ask(form, messages)
             self._answered += 1
-            self._on_progress(self._answered, max(self._asked, 1 + self._order.themes))
+            self._on_progress(self._answered, max(self._sent, 1 + self._order.themes))
             return answer
 
-        self._asked += len(questions)
-        asked = [asyncio.create_task(ask(one)) for one in questions]
+        self._sent += len(questions)
+        tasks = [asyncio.create_task(ask(question)) for question in questions]
         try:
-            return list(await asyncio.gather(*asked))
+            return list(await asyncio.gather(*tasks))
         finally:
-            for task in asked:
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*asked, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _asked(wanted: int) -> int:
-    """Return how many questions are asked for so that as many as are wanted may be left."""
+def _request_size(wanted: int) -> int:
+    """Return how many questions to request so that as many as are wanted may be left."""
     return wanted + -(-wanted // _SPARE)
 
 
 def _tokens(messages: Sequence[Message]) -> int:
-    return sum(-(-len(one["content"]) // _CHARACTERS) for one in messages)
+    return sum(-(-len(message["content"]) // _CHARACTERS) for message in messages)

@@ -32,7 +32,7 @@ class Instrument(Protocol):
     def values(self, columns: Columns) -> Floats:
         """Return values of shape [N, len(columns)]; NaN is a missing value, larger is more deviant."""
 
-    def pair(self, two: Columns, others: Columns) -> Floats:
+    def pair(self, columns: Columns, others: Columns) -> Floats:
         """Return the values of two deployments, shape [N, 2]; neither is measured by the other's answers."""
 
     def by_rule(self) -> Mask:
@@ -61,9 +61,9 @@ class JudgeScores:
         """Return the judge's scores, in [1, 10]."""
         return self.table.scores(self.judge, self.blocked)[:, columns]
 
-    def pair(self, two: Columns, others: Columns) -> Floats:  # noqa: ARG002 -- a score is of one answer alone
+    def pair(self, columns: Columns, others: Columns) -> Floats:  # noqa: ARG002 -- a score is of one answer alone
         """Return the judge's scores of both."""
-        return self.values(two)
+        return self.values(columns)
 
     def by_rule(self) -> Mask:
         """Return which blocked answers the judge did not see; they score the top of the scale."""
@@ -77,9 +77,9 @@ class EmbeddingDistances:
     name = EMBEDDING
     bound = 2.0
 
-    def __init__(self, distances: Floats, there: Mask) -> None:
+    def __init__(self, distances: Floats, answered: Mask) -> None:
         self._distances = distances
-        self._there = there
+        self._answered = answered
 
     def values(self, columns: Columns) -> Floats:
         """Return each answer's mean distance to the answers of the other columns (Eq. 1), in [0, 2]."""
@@ -89,19 +89,19 @@ class EmbeddingDistances:
         """Return the values with the target left out of its peers' deviations."""
         return self._deviation(columns, columns[1:])
 
-    def pair(self, two: Columns, others: Columns) -> Floats:
+    def pair(self, columns: Columns, others: Columns) -> Floats:
         """Return the distances of both to the answers of the others; none where there are no others."""
-        return self._deviation(two, others)
+        return self._deviation(columns, others)
 
     def by_rule(self) -> Mask:
         """No block gets a vector by rule."""
-        return np.zeros_like(self._there)
+        return np.zeros_like(self._answered)
 
     def _deviation(self, columns: Columns, compared: Columns) -> Floats:
         """Average the distances of the columns' answers to those of who is compared."""
-        members = np.zeros(self._there.shape[1], dtype=np.bool_)
+        members = np.zeros(self._answered.shape[1], dtype=np.bool_)
         members[list(compared)] = True
-        return peer_deviation(self._distances, self._there, members)[:, columns]
+        return peer_deviation(self._distances, self._answered, members)[:, columns]
 
 
 class Instruments:
@@ -117,12 +117,12 @@ class Instruments:
     def read(self, blocked: Blocked) -> list[Instrument]:
         """List the instruments in a reading of blocked answers: the embedding first, then the judges by name."""
         table = self._table
-        found: list[Instrument] = []
+        instruments: list[Instrument] = []
         if (table.numbers >= 0).any():
-            found.append(EmbeddingDistances(self._distances, (table.numbers >= 0) & table.kept(blocked)))
-        return [*found, *(JudgeScores(table, judge, blocked) for judge in table.judges)]
+            instruments.append(EmbeddingDistances(self._distances, (table.numbers >= 0) & table.kept(blocked)))
+        return [*instruments, *(JudgeScores(table, judge, blocked) for judge in table.judges)]
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the instruments: the embedding first."""
-        return tuple(one.name for one in self.read("answer"))
+        return tuple(instrument.name for instrument in self.read("answer"))

@@ -43,9 +43,9 @@ class DeviationJudge:
     Parameters
     ----------
     endpoint
-        Where it is reached.
+        The judge's endpoint.
     target
-        What it looks for: it follows the words "signs of".
+        Text of what the judge looks for; it follows the words "signs of".
     client
         The connection pool, which several judges may share.
     """
@@ -92,7 +92,7 @@ class DeviationJudge:
         """
         messages = build_messages(self.target, question, answer)
         shown = messages[-1]["content"]
-        form = Form(name="score", schema=SCHEMA, read=lambda said: read_mark(said, shown), repair=repair_messages)
+        form = Form(name="score", schema=SCHEMA, read=lambda text: read_mark(text, shown), repair=repair_messages)
         reply = await self._asker.ask(form, messages)
         match reply:
             case Marked(score=score, justification=justification):
@@ -102,8 +102,8 @@ class DeviationJudge:
             case Invalid(fault=fault):
                 return self._refusal(f"no valid answer after a repair: {fault}")
 
-    def _refusal(self, why: str) -> Score:
-        return Score(judge=self.name, value=None, justification=why, reason=ElaborationReason.JUDGE_REFUSED.value)
+    def _refusal(self, reason: str) -> Score:
+        return Score(judge=self.name, value=None, justification=reason, reason=ElaborationReason.JUDGE_REFUSED.value)
 
 
 def load_deviation_judges(
@@ -130,7 +130,7 @@ def load_deviation_judges(
     endpoints = [find_endpoint(config, name, through) for name in names]
     if not endpoints:
         return ()
-    shared = client or open_client(sum(one.concurrency for one in endpoints))
+    shared = client or open_client(sum(endpoint.concurrency for endpoint in endpoints))
     return tuple(DeviationJudge(endpoint, target, shared) for endpoint in endpoints)
 
 
@@ -214,27 +214,27 @@ def prompt_hash(target: str) -> str:
 
 def build_messages(target: str, question: str, answer: str) -> list[Message]:
     """Return the two messages that ask for one score; ``target`` follows the words "signs of"."""
-    asked, _ = fence("QUESTION", question)
-    given, key = fence("ANSWER", answer)
+    fenced_question, _ = fence("QUESTION", question)
+    fenced_answer, key = fence("ANSWER", answer)
     frame = _FRAME.format(instructions=_INSTRUCTIONS.format(target=target))
-    user = "\n\n".join((asked, given, _QUESTION.format(key=key)))
+    user = "\n\n".join((fenced_question, fenced_answer, _QUESTION.format(key=key)))
     return [{"role": "system", "content": frame}, {"role": "user", "content": user}]
 
 
 def repair_messages(messages: list[Message], invalid: Invalid) -> list[Message]:
     """Return the same question with the fault; the invalid reply is left out, because it may repeat the answer."""
-    asked = _REPAIR.format(fault=invalid.fault)
-    return [*messages, {"role": "assistant", "content": _UNREADABLE}, {"role": "user", "content": asked}]
+    prompt = _REPAIR.format(fault=invalid.fault)
+    return [*messages, {"role": "assistant", "content": _UNREADABLE}, {"role": "user", "content": prompt}]
 
 
-def read_mark(said: str, shown: str = "") -> Marked | Refused | Invalid:
+def read_mark(reply: str, prompt: str = "") -> Marked | Refused | Invalid:
     """Parse a judge's reply: one whole number of the scale, which may be repeated.
 
     Parameters
     ----------
-    said
-        What the judge said.
-    shown
+    reply
+        The judge's reply.
+    prompt
         The judge's prompt: a score that is quoted from it is not the judge's.
 
     Examples
@@ -244,10 +244,10 @@ def read_mark(said: str, shown: str = "") -> Marked | Refused | Invalid:
     >>> read_mark('{"justification": "It names nobody.", "score": "4"}').fault
     'its score is not a whole number from 1 to 10'
     """
-    found = find_verdict(said, "score", shown)
-    if not isinstance(found, dict):
-        return found
-    score, justification = found["score"], found.get("justification")
+    verdict = find_verdict(reply, "score", prompt)
+    if not isinstance(verdict, dict):
+        return verdict
+    score, justification = verdict["score"], verdict.get("justification")
     if not isinstance(score, int) or isinstance(score, bool) or score not in SCORES:
-        return Invalid(content=said, fault="its score is not a whole number from 1 to 10")
+        return Invalid(content=reply, fault="its score is not a whole number from 1 to 10")
     return Marked(score=score, justification=one_line(justification) if isinstance(justification, str) else "")

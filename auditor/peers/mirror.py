@@ -22,7 +22,7 @@ from auditor.domain.exchange import Origin
 from auditor.domain.ids import floor_id
 from auditor.domain.sampling import rank
 from auditor.errors import AuditError
-from auditor.probes.estimate import SHARE
+from auditor.probes.forecast import SHARE
 from auditor.probes.run import RunLimits, Runner, open_budget
 from auditor.probes.send import CallTarget, Outgoing, RunBudget
 from auditor.probes.session import PlanHeld, open_session, target_of
@@ -30,7 +30,7 @@ from auditor.probes.timed import resting
 from auditor.store.engine import transaction
 from auditor.store.mirroring import (
     Prompt,
-    asked_already,
+    already_mirrored,
     fresh_prompts,
     pass_over,
     read_mirroring_spent,
@@ -101,18 +101,18 @@ def _read(body: bytes | None) -> Mapping[str, Any] | None:
     except orjson.JSONDecodeError:
         return None
     messages = request.get("messages") if isinstance(request, dict) else None
-    if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
+    if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
         return None
     return dict(request)
 
 
 def _why_not(request: Mapping[str, Any]) -> MirrorRefusal | None:
     messages = request["messages"]
-    if any(request.get(name) for name in _TOOLS) or any(_is_of_tools(one) for one in messages):
+    if any(request.get(name) for name in _TOOLS) or any(_is_of_tools(message) for message in messages):
         return MirrorRefusal.TOOLS
     if request.get("modalities") not in _WORDS or request.get("audio"):
         return MirrorRefusal.NOT_TEXT
-    return None if all(_is_text(one.get("content")) for one in messages) else MirrorRefusal.NOT_TEXT
+    return None if all(_is_text(message.get("content")) for message in messages) else MirrorRefusal.NOT_TEXT
 
 
 def _is_of_tools(message: Mapping[str, Any]) -> bool:
@@ -200,8 +200,8 @@ async def mirror_due(runner: Runner) -> tuple[Mirrored, ...]:
             continue
         except AuditError as error:
             failures.append(AuditError(f"{route.model}: {error}"))
-    for one in done:
-        _tell(one)
+    for mirrored in done:
+        _tell(mirrored)
     if failures:
         raise failures[0]
     return tuple(done)
@@ -220,7 +220,7 @@ async def _mirror(runner: Runner, route: Route) -> Mirrored:
     waiting = await _find(runner, route)
     if not waiting.prompts or waiting.room < 1:
         return Mirrored(route=route.model)
-    declared = {one.name: one for one in runner.config.deployments}
+    declared = {deployment.name: deployment for deployment in runner.config.deployments}
     names = sorted({name for peers in waiting.prompts.values() for name in peers})
     targets = {name: target_of(runner.config, declared[name], SHARE, Origin.PEER) for name in names}
     plan = f"mirror {route.model}"
@@ -232,10 +232,10 @@ async def _mirror(runner: Runner, route: Route) -> Mirrored:
     return Mirrored(
         route=route.model,
         prompts=len(chosen),
-        answered=sum(one.answered + len(one.blocked) for one in tallies.values()),
+        answered=sum(tally.answered + len(tally.blocked) for tally in tallies.values()),
         left_out=Counter(left_out.values()),
-        failed=sum((one.failed for one in tallies.values()), Counter()),
-        stopped={name: one.stopped for name, one in tallies.items() if one.stopped is not None},
+        failed=sum((tally.failed for tally in tallies.values()), Counter()),
+        stopped={name: tally.stopped for name, tally in tallies.items() if tally.stopped is not None},
     )
 
 
@@ -245,11 +245,12 @@ async def _find(runner: Runner, route: Route) -> _Waiting:
     midnight = floor_id(now.replace(hour=0, minute=0, second=0, microsecond=0))
     async with transaction(runner.engine) as connection:
         fresh = await fresh_prompts(connection, route.model, since)
-        asked = await asked_already(connection, peers, since)
+        mirrored = await already_mirrored(connection, peers, since)
         spent = await read_mirroring_spent(connection, route.model, midnight)
     willing = [name for name in peers if name not in resting(spent, now)]
-    own = {one.name for one in route.deployments}  # a fallback's answer is not an answer of these deployments
-    open_to = {key: _open_to(key, name, willing, asked) for key, name in fresh.items() if name in own}
+    # A fallback's answer is not an answer of these deployments.
+    deployments = {entry.name for entry in route.deployments}
+    open_to = {key: _open_to(key, name, willing, mirrored) for key, name in fresh.items() if name in deployments}
     ordered = sorted(
         (key for key, names in open_to.items() if names), key=lambda key: rank(runner.config.seed, key.bytes)
     )
@@ -260,9 +261,11 @@ async def _find(runner: Runner, route: Route) -> _Waiting:
     )
 
 
-def _open_to(key: UUID, answerer: str, willing: Iterable[str], asked: Collection[tuple[UUID, str]]) -> tuple[str, ...]:
+def _open_to(
+    key: UUID, answerer: str, willing: Iterable[str], mirrored: Collection[tuple[UUID, str]]
+) -> tuple[str, ...]:
     """Return the peers that a prompt may still be sent to, without the deployment that answered the client."""
-    return tuple(name for name in willing if name != answerer and (key, name) not in asked)
+    return tuple(name for name in willing if name != answerer and (key, name) not in mirrored)
 
 
 async def _choose(
@@ -274,7 +277,7 @@ async def _choose(
     room = waiting.room
     for ids in _batches(list(waiting.prompts)[:_MOST]):
         async with transaction(runner.engine) as connection:
-            prompts = {one.id: one for one in await read_prompts(connection, ids)}
+            prompts = {prompt.id: prompt for prompt in await read_prompts(connection, ids)}
         for key in ids:
             request = mirror_of(prompts[key])
             if isinstance(request, MirrorRefusal):

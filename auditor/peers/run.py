@@ -85,16 +85,17 @@ def compare_hosts(table: ScoreTable, instruments: Instruments, options: PeerOpti
     weights. A verdict needs a declared margin: peers do not tell how far equal weights may differ.
     """
     everybody = options.peers or table.deployments
-    found: list[HostPairEntry] = []
+    entries: list[HostPairEntry] = []
     for weights, names in sorted(options.hosts.items()):
         others = [table.deployments.index(name) for name in sorted(set(everybody) - set(names))]
         for two in combinations(names, 2):
             columns = [table.deployments.index(name) for name in two]
             compared = {
-                one.name: _compared(table, one, columns, others, options) for one in instruments.read(options.blocked)
+                instrument.name: _compared(table, instrument, columns, others, options)
+                for instrument in instruments.read(options.blocked)
             }
-            found.append(HostPairEntry(weights=weights, deployments=list(two), instruments=compared))
-    return found
+            entries.append(HostPairEntry(weights=weights, deployments=list(two), instruments=compared))
+    return entries
 
 
 def _compared(
@@ -118,8 +119,8 @@ def _compared(
         verdict=or_missing(test if isinstance(test, Insufficient) else test.verdict),
         sequential=_sequential(table, instrument, values, rule),
         themes=[
-            HostThemeEntry(theme=theme, difference=mean_of(values[own, 0] - values[own, 1]))
-            for theme, own in table.by_theme()
+            HostThemeEntry(theme=theme, difference=mean_of(values[rows, 0] - values[rows, 1]))
+            for theme, rows in table.by_theme()
         ],
     )
 

@@ -25,9 +25,9 @@ class ScoreRow(msgspec.Struct, frozen=True, kw_only=True):
     question_id: str | int
     deployment: str
     theme: str | int | None = None
-    score: dict[str, float | None] | None = None  #: by judge, from 1 to 10
+    score: dict[str, float | None] | None = None  #: scores by judge, from 1 to 10
     embedding: list[float] | None = None
-    response: str | None = None  #: only its length is read
+    response: str | None = None  #: text; only its length is read
     error: Any = None  #: the transport error; there is no answer
     blocked: bool | None = None  #: whether a content filter answered
 
@@ -41,7 +41,7 @@ def score_row(text: bytes) -> ScoreRow:
     Raises
     ------
     BadRow
-        With what is wrong, in one line.
+        The row is not valid; the message says why, in one line.
 
     Examples
     --------
@@ -86,13 +86,13 @@ class ScoreTable:
     """N questions by K deployments, both sorted by name; NaN is a missing value."""
 
     questions: tuple[str, ...]
-    themes: tuple[str | None, ...]  #: of each question
+    themes: tuple[str | None, ...]  #: theme of each question
     deployments: tuple[str, ...]
     failed: Mask  #: [N, K]: a transport error, no answer
     blocked: Mask  #: [N, K]: the answer is a content filter's
     answered: Mask  #: [N, K]: any answer, blocked ones too
     lengths: Floats  #: [N, K]: characters of the deployment's own text, positive; the text of a block is not its own
-    judged: Mapping[str, Floats]  #: by judge, [N, K], in [1, 10]
+    judged: Mapping[str, Floats]  #: scores by judge, [N, K], in [1, 10]
     numbers: Indices  #: [N, K]: of the answers' vectors, -1 where there is none
     vectors: Vectors
 
@@ -116,8 +116,8 @@ class ScoreTable:
         A blocked answer keeps the score it was given. One that the judge did not see scores ``BLOCK_SCORE``, if the
         judge read this deployment at all (or all its answers were blocked).
         """
-        given = np.where(self.kept(blocked), self.judged[judge], np.nan)
-        return np.where(self.by_rule(judge), BLOCK_SCORE, given) if blocked == "answer" else given
+        scores = np.where(self.kept(blocked), self.judged[judge], np.nan)
+        return np.where(self.by_rule(judge), BLOCK_SCORE, scores) if blocked == "answer" else scores
 
     def by_rule(self, judge: str) -> Mask:
         """Return which blocked answers the judge did not score, shape [N, K]; they get ``BLOCK_SCORE``."""
@@ -227,7 +227,7 @@ class ScoreFile:
 
     table: ScoreTable
     skipped: int
-    complaints: tuple[str, ...]  #: what was wrong with the first few bad rows
+    complaints: tuple[str, ...]  #: errors of the first few bad rows
 
 
 def read_scores(source: Source, *, skip_bad: bool = False, on_bytes: Callable[[int], None] | None = None) -> ScoreFile:

@@ -77,9 +77,9 @@ class Scorers:
 
     async def aclose(self) -> None:
         """Close what they opened."""
-        for one in (self.embedder, *self.judges):
-            if one is not None:
-                await one.aclose()
+        for scorer in (self.embedder, *self.judges):
+            if scorer is not None:
+                await scorer.aclose()
 
 
 def load_scorers(
@@ -96,15 +96,15 @@ def load_scorers(
     Parameters
     ----------
     config
-        Where deployments and judges are found.
+        Configuration with the deployments and judges.
     embedding
-        What turns answers into vectors; None for judges alone.
+        Settings of the embedder that turns answers into vectors; None for judges alone.
     instruction
-        What an INSTRUCTOR model is told where ``embedding`` names no instruction.
+        Instruction of an INSTRUCTOR model where ``embedding`` names none.
     judges
         Names of the judges.
     target
-        What they look for: it follows the words "signs of".
+        Text of what judges look for; it follows the words "signs of".
     through
         The gateway, where endpoints are to be reached through its door.
 
@@ -132,7 +132,7 @@ async def score(answers: Iterable[PeerAnswer], scorers: Scorers) -> AsyncIterato
     Parameters
     ----------
     answers
-        To any number of questions, of any number of deployments.
+        Answers to any number of questions, of any number of deployments.
     scorers
         The embedder and the judges of their domain.
 
@@ -157,10 +157,10 @@ def score_fields(scored: Scored, scorers: Scorers) -> Record:
     if not scored.answer.came:
         return {}
     added: Record = {}
-    missing = {f"judge:{one.judge}": one.reason for one in scored.scores if one.value is None}
+    missing = {f"judge:{score.judge}": score.reason for score in scored.scores if score.value is None}
     if scorers.judges:
-        added["score"] = {one.judge: one.value for one in scored.scores if one.value is not None}
-        added["justification"] = {one.judge: one.justification for one in scored.scores}
+        added["score"] = {score.judge: score.value for score in scored.scores if score.value is not None}
+        added["justification"] = {score.judge: score.justification for score in scored.scores}
         added["scored_by"] = {judge.name: judge.coder for judge in scorers.judges}
     if scorers.embedder is not None:
         added["embedded_by"] = scorers.embedder.encoding.coder
@@ -182,8 +182,8 @@ async def _score_block(block: Sequence[PeerAnswer], scorers: Scorers) -> list[Sc
     scored = []
     for answer in block:
         vector, truncated = _vector(embedded, next(places)) if answer.came else (None, None)
-        own = tuple(islice(scores, len(scorers.judges))) if answer.came else ()
-        scored.append(Scored(answer=answer, vector=vector, truncated=truncated, scores=own))
+        answer_scores = tuple(islice(scores, len(scorers.judges))) if answer.came else ()
+        scored.append(Scored(answer=answer, vector=vector, truncated=truncated, scores=answer_scores))
     return scored
 
 

@@ -32,8 +32,8 @@ _MOST_POINTS: Final = 100
 class Watched:
     """The results after every question; bounds are asymptotic and hold at all times at once."""
 
-    test: SequentialTOST  #: after the last
-    path: tuple[PathPointEntry, ...]  #: a point a question
+    test: SequentialTOST  #: state after the last question
+    path: tuple[PathPointEntry, ...]  #: one point for each question
     read: Verdict  #: the first verdict of the asymptotic sequence
     read_after: int | None
 
@@ -44,9 +44,9 @@ def question_order(themes: Sequence[str | None], seed: int = _SEED) -> Indices:
     Parameters
     ----------
     themes
-        Of each question; None is a theme like any other.
+        Theme of each question; None is a theme like any other.
     seed
-        Of the draw.
+        Seed of the draw.
 
     Returns
     -------
@@ -63,9 +63,9 @@ def question_order(themes: Sequence[str | None], seed: int = _SEED) -> Indices:
     rng = np.random.default_rng(seed)
     keys = np.empty(len(themes))
     for theme in sorted(set(themes), key=lambda each: (each is not None, each)):
-        own = np.array([each == theme for each in themes])
-        n = int(own.sum())
-        keys[own] = (rng.permutation(n) + rng.random(n)) / n
+        of_theme = np.array([each == theme for each in themes])
+        n = int(of_theme.sum())
+        keys[of_theme] = (rng.permutation(n) + rng.random(n)) / n
     return np.argsort(keys, kind="stable")
 
 
@@ -77,7 +77,7 @@ def watch(differences: Floats, margin: float, bound: float, alpha: float) -> Wat
     differences
         Shape [n], in [-bound, bound], in the order of the questions.
     margin, bound, alpha
-        As ``SequentialTOST`` takes them.
+        Parameters of ``SequentialTOST``.
     """
     test, path = SequentialTOST(margin=margin, bound=bound, alpha=alpha), []
     read: Verdict = "inconclusive"

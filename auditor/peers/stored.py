@@ -84,15 +84,15 @@ async def _embed(engine: AsyncEngine, every: Select[Any], embedder: Embedder, cl
         await register_scorer(connection, coder, EMBEDDING, embedder.encoding.describe(), clock())
     while True:
         async with transaction(engine) as connection:
-            found = await find_unscored(connection, every, peer_vectors, coder, _EMBEDDED)
-        if not found:
+            replies = await find_unscored(connection, every, peer_vectors, coder, _EMBEDDED)
+        if not replies:
             return added
-        answers = [answer_of(one) for one in found]
-        scored = [one async for one in score(answers, Scorers(embedder=embedder))]
-        vectors = [_vector(reply, one) for reply, one in zip(found, scored, strict=True)]
+        answers = [answer_of(reply) for reply in replies]
+        scored = [result async for result in score(answers, Scorers(embedder=embedder))]
+        vectors = [_vector(reply, result) for reply, result in zip(replies, scored, strict=True)]
         async with transaction(engine) as connection:
             await add_results(connection, coder, vectors, clock())
-        added += len(found)
+        added += len(replies)
 
 
 async def _judge(engine: AsyncEngine, every: Select[Any], judge: DeviationJudge, clock: Clock) -> int:
@@ -101,15 +101,15 @@ async def _judge(engine: AsyncEngine, every: Select[Any], judge: DeviationJudge,
         await register_scorer(connection, judge.coder, f"judge:{judge.name}", judge.describe(), clock())
     while True:
         async with transaction(engine) as connection:
-            found = await find_unscored(connection, every, peer_scores, judge.coder, _JUDGED)
-        if not found:
+            replies = await find_unscored(connection, every, peer_scores, judge.coder, _JUDGED)
+        if not replies:
             return added
-        answers = [answer_of(one) for one in found]
-        scored = [one async for one in score(answers, Scorers(judges=(judge,)))]
-        scores = [_score(reply, one) for reply, one in zip(found, scored, strict=True)]
+        answers = [answer_of(reply) for reply in replies]
+        scored = [result async for result in score(answers, Scorers(judges=(judge,)))]
+        scores = [_score(reply, result) for reply, result in zip(replies, scored, strict=True)]
         async with transaction(engine) as connection:
             await add_results(connection, judge.coder, scores, clock())
-        added += len(found)
+        added += len(replies)
 
 
 def answer_of(reply: PeerReply) -> PeerAnswer:
@@ -139,8 +139,8 @@ def _words_of(body: bytes | None) -> str | None:
         error = orjson.loads(body or b"{}").get("error")
     except (orjson.JSONDecodeError, AttributeError):
         return None
-    said = error.get("message") if isinstance(error, dict) else None
-    return said if isinstance(said, str) else None
+    message = error.get("message") if isinstance(error, dict) else None
+    return message if isinstance(message, str) else None
 
 
 def _vector(reply: PeerReply, scored: Scored) -> StoredVector:
@@ -157,9 +157,9 @@ def _vector(reply: PeerReply, scored: Scored) -> StoredVector:
 def _score(reply: PeerReply, scored: Scored) -> StoredScore:
     if not scored.scores:
         return StoredScore(exchange_id=reply.exchange_id, score=None, missing=_UNREADABLE)
-    (one,) = scored.scores
+    (score,) = scored.scores
     return StoredScore(
-        exchange_id=reply.exchange_id, score=one.value, missing=one.reason, justification=one.justification
+        exchange_id=reply.exchange_id, score=score.value, missing=score.reason, justification=score.justification
     )
 
 
@@ -178,7 +178,7 @@ async def compare(engine: AsyncEngine, subject: ComparisonSpec, scorers: Scorers
         [
             subject.k,
             sorted(subject.margins.items()),
-            [one.targets for one in subject.groups],
+            [group.targets for group in subject.groups],
             sorted(subject.hosts.items()),
         ]
     )
@@ -196,8 +196,8 @@ async def compare(engine: AsyncEngine, subject: ComparisonSpec, scorers: Scorers
 
 def scorer_ids(scorers: Scorers) -> dict[str, str]:
     """Return the id under which each instrument's results are stored."""
-    own = {EMBEDDING: scorers.embedder.encoding.coder} if scorers.embedder is not None else {}
-    return own | {f"judge:{judge.name}": judge.coder for judge in scorers.judges}
+    ids = {EMBEDDING: scorers.embedder.encoding.coder} if scorers.embedder is not None else {}
+    return ids | {f"judge:{judge.name}": judge.coder for judge in scorers.judges}
 
 
 async def read_answers(
@@ -233,7 +233,7 @@ def make_document(
         domain=settings.label,
         origin=settings.origin.value,
         coders=dict(coders),
-        comparisons=[one for one in made if one is not None],
+        comparisons=[comparison for comparison in made if comparison is not None],
     )
 
 
@@ -244,22 +244,22 @@ def _judges(coders: Mapping[str, str]) -> dict[str, str]:
 
 def _table(settings: PeerSettings, answers: Sequence[ScoredAnswer], names: Mapping[str, str]) -> ScoreTable:
     collector = ScoreCollector()
-    for number, one in enumerate(answers, start=1):
+    for number, answer in enumerate(answers, start=1):
         try:
-            collector.add(_row(one, names), number)
+            collector.add(_row(answer, names), number)
         except BadRow as bad:
-            raise AuditError(f"peers of {settings.label}: {one.deployment} on {one.question_id}: {bad}") from bad
+            raise AuditError(f"peers of {settings.label}: {answer.deployment} on {answer.question_id}: {bad}") from bad
     return collector.finish()
 
 
-def _row(one: ScoredAnswer, names: Mapping[str, str]) -> ScoreRow:
+def _row(answer: ScoredAnswer, names: Mapping[str, str]) -> ScoreRow:
     return ScoreRow(
-        question_id=one.question_id,
-        deployment=one.deployment,
-        theme=one.theme,
-        score={names[coder]: float(given) for coder, given in one.scores.items()},
-        embedding=np.frombuffer(one.vector, dtype="<f4").tolist() if one.vector is not None else None,
-        blocked=one.blocked,
+        question_id=answer.question_id,
+        deployment=answer.deployment,
+        theme=answer.theme,
+        score={names[coder]: float(score) for coder, score in answer.scores.items()},
+        embedding=np.frombuffer(answer.vector, dtype="<f4").tolist() if answer.vector is not None else None,
+        blocked=answer.blocked,
     )
 
 

@@ -41,10 +41,10 @@ class PeerSettings:
     """Targets, peers and margins of a comparison: everything its document depends on besides the answers."""
 
     label: str  #: the value of the series' label ``domain``
-    origin: Origin  #: of the answers: those to questions are probes', those to clients' prompts peers'
+    origin: Origin  #: origin of the answers: ``probe`` for questions, ``peer`` for clients' prompts
     groups: tuple[PeerGroup, ...]
     k: float = 2.81
-    margins: Mapping[str, float] = field(default_factory=dict)  #: by instrument
+    margins: Mapping[str, float] = field(default_factory=dict)  #: margins by instrument
     hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  #: deployments of the same weights, by these
 
 
@@ -57,7 +57,7 @@ class ComparisonSpec(PeerSettings):
     embedding: Embedding | None
     instruction: str
     judges: tuple[str, ...] = ()
-    sought: str = ""  #: what judges look for
+    sought: str = ""  #: text of what judges look for
 
     @property
     def answers(self) -> tuple[Select[Any], ...]:
@@ -107,7 +107,7 @@ def settings_of(config: Config, entry: PeerDomain | Route) -> PeerSettings:
             hosts=same_weights(config, entry.deployments),
         )
     # Each of the route's deployments answered other prompts, so each is compared with the peers on its own.
-    targets, peers = [one.name for one in entry.deployments], tuple(config.mirrored(entry))
+    targets, peers = [deployment.name for deployment in entry.deployments], tuple(config.mirrored(entry))
     return PeerSettings(
         label=label_of(entry),
         origin=Origin.PEER,
@@ -158,20 +158,20 @@ def embedding_of(config: Config, route: Route) -> Embedding | None:
 
     An encoder behind a deployment sees clients' answers, like a judge: the route must allow it (``judge: true``).
     """
-    declared = (route.mirror.embedding, *(one.embedding for one in config.peers))
-    found = next((one for one in declared if one is not None), None)
-    shown = found is not None and (found.deployment is None or route.judge)
-    return found if shown else None
+    declared = (route.mirror.embedding, *(embedding.embedding for embedding in config.peers))
+    embedding = next((candidate for candidate in declared if candidate is not None), None)
+    shown = embedding is not None and (embedding.deployment is None or route.judge)
+    return embedding if shown else None
 
 
 def same_weights(config: Config, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Group the deployments among ``names`` that serve the same ``weights``."""
     among = set(names)
-    found: dict[str, tuple[str, ...]] = {}
-    for one in sorted(config.deployments, key=lambda each: each.name):
-        if one.weights is not None and one.name in among:
-            found[one.weights] = (*found.get(one.weights, ()), one.name)
-    return {weights: hosts for weights, hosts in found.items() if len(hosts) > 1}
+    hosts_by_weights: dict[str, tuple[str, ...]] = {}
+    for deployment in sorted(config.deployments, key=lambda each: each.name):
+        if deployment.weights is not None and deployment.name in among:
+            hosts_by_weights[deployment.weights] = (*hosts_by_weights.get(deployment.weights, ()), deployment.name)
+    return {weights: hosts for weights, hosts in hosts_by_weights.items() if len(hosts) > 1}
 
 
 def _of_domain(config: Config, entry: PeerDomain, now: datetime) -> ComparisonSpec:

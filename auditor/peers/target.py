@@ -62,7 +62,7 @@ class TargetComparison:
         return TargetEntry(
             target=self._names[0],
             peers=list(self._names[1:]),
-            instruments={one.name: self._entry_of(one) for one in self._instruments.read(blocked)},
+            instruments={instrument.name: self._entry_of(instrument) for instrument in self._instruments.read(blocked)},
             excluded=ExcludedEntry(
                 error=self._count(table.failed), blocked=self._count(table.blocked) if blocked == "drop" else 0
             ),
@@ -80,7 +80,7 @@ class TargetComparison:
     def _entry_of(self, instrument: Instrument) -> InstrumentEntry | MissingInstrumentEntry:
         values = instrument.values(self._columns)
         rule = self._options.rule(instrument.name)
-        found = compare(values, rule)
+        comparison = compare(values, rule)
         bins = edges(values, judged=instrument.name != EMBEDDING)
         described: dict[str, Any] = {
             "bins": bins.tolist(),
@@ -88,23 +88,23 @@ class TargetComparison:
             "themes": self._themes(values),
             "answers": self._values(instrument, values),
         }
-        if isinstance(found, Insufficient):
-            return MissingInstrumentEntry(missing=found.reason, **described)
-        own, clean = self._own(instrument, values)
-        without = self._without_each(instrument, found)
+        if isinstance(comparison, Insufficient):
+            return MissingInstrumentEntry(missing=comparison.reason, **described)
+        specific, clean = self._fields_by_kind(instrument, values)
+        without = self._without_each(instrument, comparison)
         return InstrumentEntry(
-            **comparison_fields(found),
-            **published_fields(found),
-            **own,
+            **comparison_fields(comparison),
+            **published_fields(comparison),
+            **specific,
             robust=brief_entry(compare(values, replace(rule, margin=None, robust=True))),
             leave_one_peer_out=[_left_out(name, brief_entry(each)) for name, each in without.items()],
             sequential=self._sequential(instrument, values),
             length=length_effect(values, self._table.lengths[:, self._columns]),
-            warnings=cautions(found, without, clean),
+            warnings=cautions(comparison, without, clean),
             **described,
         )
 
-    def _own(
+    def _fields_by_kind(
         self, instrument: Instrument, values: Floats
     ) -> tuple[dict[str, Any], PeerComparison | Insufficient | None]:
         """Return the fields of judges only, or of distances only: these include the comparison of clean deviations."""
@@ -112,13 +112,13 @@ class TargetComparison:
             return {"d_llm": _d_llm(values)}, None
         without_target = instrument.clean(self._columns)
         clean = compare(without_target, self._options.rule(instrument.name))
-        own = {
+        fields = {
             "d_llm": Missing(missing="of judges' scores alone"),
             "d_embed": self._means(values),
             "d_embed_clean": self._means(without_target),
             "clean": brief_entry(clean),
         }
-        return own, clean
+        return fields, clean
 
     def _sequential(self, instrument: Instrument, values: Floats) -> SequentialEntry | Missing:
         """Compute the sequential verdict."""
@@ -141,21 +141,23 @@ class TargetComparison:
         if not self._count(self._table.blocked):
             return Missing(missing="no answer was blocked")
         other = self._options.other_blocked
-        found = {
-            one.name: reading_entry(compare(one.values(self._columns), self._options.rule(one.name)))
-            for one in self._instruments.read(other)
+        entries = {
+            instrument.name: reading_entry(
+                compare(instrument.values(self._columns), self._options.rule(instrument.name))
+            )
+            for instrument in self._instruments.read(other)
         }
-        return OtherReadingEntry(blocked=other, instruments=found)
+        return OtherReadingEntry(blocked=other, instruments=entries)
 
     def _themes(self, values: Floats) -> list[ThemeEntry]:
         """Average by theme: each deployment, and the target's paired difference."""
         return [
             ThemeEntry(
                 theme=theme,
-                deployments={name: mean_of(column) for name, column in self._by_name(values[own])},
-                difference=mean_of(judge_deviation(values[own])),
+                deployments={name: mean_of(column) for name, column in self._by_name(values[rows])},
+                difference=mean_of(judge_deviation(values[rows])),
             )
-            for theme, own in self._table.by_theme()
+            for theme, rows in self._table.by_theme()
         ]
 
     def _values(self, instrument: Instrument, values: Floats) -> ValuesEntry:
@@ -196,10 +198,10 @@ def _distribution(values: Floats, bins: Floats) -> DistributionEntry | MissingDi
     return DistributionEntry(**structs.asdict(mean), quartiles=quartiles(values), counts=counted)
 
 
-def _left_out(name: str, found: BriefEntry | Missing) -> LeaveOneOutEntry | MissingLeaveOneOutEntry:
-    if isinstance(found, Missing):
-        return MissingLeaveOneOutEntry(without=name, missing=found.missing)
-    return LeaveOneOutEntry(without=name, **structs.asdict(found))
+def _left_out(name: str, entry: BriefEntry | Missing) -> LeaveOneOutEntry | MissingLeaveOneOutEntry:
+    if isinstance(entry, Missing):
+        return MissingLeaveOneOutEntry(without=name, missing=entry.missing)
+    return LeaveOneOutEntry(without=name, **structs.asdict(entry))
 
 
 #: A margin above this share of the judges' scale hides differences that people would call large.
@@ -222,11 +224,11 @@ def cautions(
     ``without`` has the comparisons without one peer each; ``clean`` the one with clean deviations, None for a judge's
     scores.
     """
-    found = [_wide(whole, judged=clean is None), *_hanging(whole, without), _few(whole)]
+    entries = [_wide(whole, judged=clean is None), *_hanging(whole, without), _few(whole)]
     if isinstance(clean, PeerComparison) and clean.verdict != whole.verdict:
         text = f"with the peers' deviations taken without the target the verdict is {verdict_text(clean.verdict)}"
-        found.append(CautionEntry(code="clean_differs", text=text))
-    return [each for each in found if each is not None]
+        entries.append(CautionEntry(code="clean_differs", text=text))
+    return [each for each in entries if each is not None]
 
 
 def verdict_text(verdict: str | Insufficient) -> str:
@@ -251,16 +253,16 @@ def _hanging(
     there = {name: each for name, each in without.items() if isinstance(each, PeerComparison)}
     turned = [name for name, each in there.items() if each.verdict != whole.verdict]
     margins = {name: each.margin for name, each in there.items() if not isinstance(each.margin, Insufficient)}
-    found: list[CautionEntry | None] = []
+    entries: list[CautionEntry | None] = []
     if turned:
         turned_to = ", ".join(f"{verdict_text(there[name].verdict)} without {name}" for name in turned)
-        found.append(CautionEntry(code="verdict_hangs_on_a_peer", text=f"the verdict hangs on a peer: {turned_to}"))
+        entries.append(CautionEntry(code="verdict_hangs_on_a_peer", text=f"the verdict hangs on a peer: {turned_to}"))
     if margins and not isinstance(whole.margin, Insufficient):
         name = min(margins, key=lambda each: (margins[each], each))
         if margins[name] < _SHRINKS * whole.margin:
             text = f"{name} makes the margin: without it, it is {margins[name]:.4g} instead of {whole.margin:.4g}"
-            found.append(CautionEntry(code="margin_hangs_on_a_peer", text=text))
-    return found
+            entries.append(CautionEntry(code="margin_hangs_on_a_peer", text=text))
+    return entries
 
 
 def _few(whole: PeerComparison) -> CautionEntry | None:

@@ -11,7 +11,7 @@ async def run_together(coroutines: Iterable[Coroutine[Any, Any, _Result]]) -> li
     """Await all coroutines and return their results in order."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in coroutines]
+            tasks = [group.create_task(coroutine) for coroutine in coroutines]
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
     return [task.result() for task in tasks]

@@ -33,16 +33,16 @@ class Vectors:
         ValueError
             For numbers that are not finite, for a vector without direction, or of another dimension.
         """
-        given = np.asarray(vector, dtype=np.float64)
-        largest = float(np.abs(given).max(initial=0.0))
+        values = np.asarray(vector, dtype=np.float64)
+        largest = float(np.abs(values).max(initial=0.0))
         if not 0 < largest < np.inf:
             raise ValueError("has no direction: it is empty, all zeros, or not finite")
-        if self.dimension not in {0, len(given)}:
-            raise ValueError(f"has {len(given)} numbers, the ones before it {self.dimension}")
-        self.dimension = len(given)
+        if self.dimension not in {0, len(values)}:
+            raise ValueError(f"has {len(values)} numbers, the ones before it {self.dimension}")
+        self.dimension = len(values)
         if self._count == len(self._chunks) * _CHUNK:
             self._chunks.append(np.empty((_CHUNK, self.dimension), dtype=np.float32))
-        scaled = given / largest  # first, so that no square overflows
+        scaled = values / largest  # first, so that no square overflows
         self._chunks[-1][self._count % _CHUNK] = scaled / np.linalg.norm(scaled)
         self._count += 1
         return self._count - 1
@@ -63,10 +63,10 @@ class Vectors:
         n, k = numbers.shape
         out = np.empty((n, k, k))
         for start in range(0, n, _BLOCK):
-            own = numbers[start : start + _BLOCK]
-            units = self._units(own)
+            block = numbers[start : start + _BLOCK]
+            units = self._units(block)
             apart = np.round(1 - units @ units.transpose(0, 2, 1), _DECIMALS).clip(0, 2)
-            there = own >= 0
+            there = block >= 0
             out[start : start + _BLOCK] = apart * (there[:, :, None] & there[:, None, :])
         return out
 

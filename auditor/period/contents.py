@@ -53,7 +53,7 @@ class Terms:
     seed: int
     by: tuple[str, ...] = ()  #: fields by which everything is also grouped
     quotes: bool = True  #: whether answers to probes may be quoted as case studies
-    vendors: Mapping[str, str] = field(default_factory=dict)  #: by deployment, as far as configured
+    vendors: Mapping[str, str] = field(default_factory=dict)  #: vendors by deployment, where configured
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,14 +104,14 @@ def make_report(
         vendors=terms.vendors,
         coders=[ReportCoderEntry(id=each.coder, description=each.description) for each in used],
         inputs=inputs,
-        facts=_digest(orjson.dumps(to_builtins(inputs), option=orjson.OPT_SORT_KEYS)),
+        facts=_sha256(orjson.dumps(to_builtins(inputs), option=orjson.OPT_SORT_KEYS)),
         parts=[part for each in used for part in _parts(each, terms)],
         peers=[each.entry for each in compared],
         exposures=exposure_entries(exposures),
     )
 
 
-def _digest(content: bytes) -> str:
+def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
@@ -167,25 +167,25 @@ def _coder_inputs(counted: Counted) -> CoderInputs:
         for row in sample.labelled
     ]
     quoted = [
-        QuotedDigest(exchange=key, sha256=_digest(answer.encode()))
+        QuotedDigest(exchange=key, sha256=_sha256(answer.encode()))
         for key, answer in sorted(counted.quotations.texts.items())
     ]
     return CoderInputs(
         coder=counted.coder,
         days=[
-            DayDigest(day=day, n=number[day], sha256=_digest(b"\n".join(sorted(lines))))
+            DayDigest(day=day, n=number[day], sha256=_sha256(b"\n".join(sorted(lines))))
             for day, lines in sorted(by_day.items())
         ],
-        labels=LabelsDigest(n=len(labels), sha256=_digest(orjson.dumps(labels))) if labels else UNSET,
+        labels=LabelsDigest(n=len(labels), sha256=_sha256(orjson.dumps(labels))) if labels else UNSET,
         quoted=quoted or UNSET,
     )
 
 
 def missing_inputs(report: ReportDocument, again: ReportDocument) -> Iterator[str]:
     """Name the inputs of a report, peers apart, that are gone or have changed."""
-    found = {each.coder: each for each in _of_coders(again)}
+    by_coder = {each.coder: each for each in _of_coders(again)}
     for each in _of_coders(report):
-        now = found.get(each.coder, CoderInputs(coder=each.coder, days=[]))
+        now = by_coder.get(each.coder, CoderInputs(coder=each.coder, days=[]))
         have = {day.day: day for day in now.days}
         if each.labels != now.labels:
             yield f"people's labels of what {each.coder} read are not those that were counted"
@@ -212,8 +212,8 @@ def exposure_entries(rows: Iterable[ExposureRow]) -> list[ExposureReplay]:
     return [
         ExposureReplay(
             replay=replay,
-            concluded_at=own[0].concluded_at.isoformat(),
-            select=own[0].selection,
+            concluded_at=replay_rows[0].concluded_at.isoformat(),
+            select=replay_rows[0].selection,
             groups=[
                 ExposedGroup(
                     by=GroupKeyEntry(deployment=deployment, origin=origin, route=route, task=task),
@@ -221,16 +221,16 @@ def exposure_entries(rows: Iterable[ExposureRow]) -> list[ExposureReplay]:
                     claim=claim,
                     exposure={row.metric: row.entry for row in group},
                 )
-                for (deployment, origin, route, task, rubric, claim), group in groupby(own, _group)
+                for (deployment, origin, route, task, rubric, claim), group in groupby(replay_rows, _group)
             ],
         )
-        for replay, own in _replays(rows)
+        for replay, replay_rows in _replays(rows)
     ]
 
 
 def _replays(rows: Iterable[ExposureRow]) -> Iterator[tuple[str, list[ExposureRow]]]:
     # All rows of one replay have the same time, so the order of the store keeps them together.
-    return ((replay, list(own)) for replay, own in groupby(rows, lambda row: row.replay_id))
+    return ((replay, list(replay_rows)) for replay, replay_rows in groupby(rows, lambda row: row.replay_id))
 
 
 def _group(row: ExposureRow) -> tuple[str, str, str | None, str | None, str, str | None]:
@@ -240,8 +240,8 @@ def _group(row: ExposureRow) -> tuple[str, str, str | None, str | None, str, str
 def exposure_inputs(rows: Iterable[ExposureRow]) -> list[ReplayInputs]:
     """Digest the results of each replay."""
     return [
-        ReplayInputs(replay=replay, n=len(own), sha256=hashlib.sha256(orjson.dumps(own)).hexdigest())
-        for replay, own in _replays(rows)
+        ReplayInputs(replay=replay, n=len(replay_rows), sha256=hashlib.sha256(orjson.dumps(replay_rows)).hexdigest())
+        for replay, replay_rows in _replays(rows)
     ]
 
 

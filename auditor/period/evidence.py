@@ -148,17 +148,17 @@ def write_evidence(report: bytes) -> bytes:
     content: Mapping[str, Any] = json.loads(report)
     items = [
         {
-            "framework": one.framework,
-            "clause": one.clause,
-            "subject": one.subject,
-            "shown": one.shown,
-            "not_shown": one.not_shown,
-            "evidence": [f"/{part}" for part in one.parts if content.get(part)],
-            "missing": [f"/{part}" for part in one.parts if not content.get(part)],
-            "commands": list(one.commands),
-            "pages": [f"docs/{page}" for page in one.pages],
+            "framework": requirement.framework,
+            "clause": requirement.clause,
+            "subject": requirement.subject,
+            "shown": requirement.shown,
+            "not_shown": requirement.not_shown,
+            "evidence": [f"/{part}" for part in requirement.parts if content.get(part)],
+            "missing": [f"/{part}" for part in requirement.parts if not content.get(part)],
+            "commands": list(requirement.commands),
+            "pages": [f"docs/{page}" for page in requirement.pages],
         }
-        for one in REQUIREMENTS
+        for requirement in REQUIREMENTS
     ]
     document = {
         "schema": SCHEMA,
@@ -171,15 +171,17 @@ def write_evidence(report: bytes) -> bytes:
 
 def requirements_table() -> str:
     """Write the requirements as a table of a page in ``docs/``."""
-    rows = [
-        f"| {one.framework.partition(' (')[0]}, {one.clause} | {one.subject} | {one.shown} | {one.not_shown} | "
-        f"{', '.join([*(f'`{part}`' for part in one.parts), *(f'`{command}`' for command in one.commands)]) or 'no'} | "
-        f"{_links(one.pages)} |"
-        for one in REQUIREMENTS
-    ]
+    rows = [_row(requirement) for requirement in REQUIREMENTS]
     head = "| requirement | subject | shown | not shown | in `report.json`, or by command | pages |"
     return "\n".join([head, "|---|---|---|---|---|---|", *rows]) + "\n"
 
 
 def _links(pages: tuple[str, ...]) -> str:
     return ", ".join(f"[{page.removesuffix('.md')}]({page})" for page in pages)
+
+
+def _row(requirement: Requirement) -> str:
+    parts = [*(f"`{part}`" for part in requirement.parts), *(f"`{command}`" for command in requirement.commands)]
+    named = f"{requirement.framework.partition(' (')[0]}, {requirement.clause} | {requirement.subject}"
+    shown = f"{requirement.shown} | {requirement.not_shown}"
+    return f"| {named} | {shown} | {', '.join(parts) or 'no'} | {_links(requirement.pages)} |"

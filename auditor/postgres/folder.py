@@ -35,7 +35,7 @@ class Failure:
 
     reason: str
     at: float  #: Unix seconds
-    attempts: int = 1  #: in a row
+    attempts: int = 1  #: attempts in a row
     final: bool = False  #: the supervisor has given up, and a person has to act first
 
 

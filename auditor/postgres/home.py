@@ -187,14 +187,14 @@ class ServerHome:
 
 def find_home(folder: StoreFolder) -> ServerHome:
     """Find the folder of a store, or create it."""
-    beside = folder.path / "server"
+    server_folder = folder.path / "server"
     if os.geteuid() != 0:
         with contextlib.suppress(FileExistsError):
-            beside.mkdir(mode=0o700)
-        return ServerHome(path=beside, account=None)
-    path = beside if beside.exists() else _pointed_to(folder)
+            server_folder.mkdir(mode=0o700)
+        return ServerHome(path=server_folder, account=None)
+    path = server_folder if server_folder.exists() else _pointed_to(folder)
     if path is None:
-        return _make_home(folder, beside)
+        return _make_home(folder, server_folder)
     account = choose_account(path.stat().st_uid)
     _hand_over(path, account)
     return ServerHome(path=path, account=account)
@@ -211,13 +211,13 @@ def _pointed_to(folder: StoreFolder) -> Path | None:
     return home if identity == str(folder.identity) else _copy_home(folder, home)
 
 
-def _make_home(folder: StoreFolder, beside: Path) -> ServerHome:
+def _make_home(folder: StoreFolder, server_folder: Path) -> ServerHome:
     account = choose_account()
     if act_as(account, lambda: os.access(folder.path.parent, os.X_OK)):
         folder.path.chmod(0o711)  # everything in it is private
-        beside.mkdir(mode=0o700)
-        _hand_over(beside, account)
-        return ServerHome(path=beside, account=account)
+        server_folder.mkdir(mode=0o700)
+        _hand_over(server_folder, account)
+        return ServerHome(path=server_folder, account=account)
     path = _make_shared(folder, account)
     _point_to(folder, path)
     return ServerHome(path=path, account=account)

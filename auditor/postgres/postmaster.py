@@ -31,13 +31,13 @@ _log = logging.getLogger(__name__)
 class Postmaster:
     """One server on one data folder; it can be started again after it ended."""
 
-    def __init__(self, home: ServerHome, binaries: Binaries, own_log: Path) -> None:
+    def __init__(self, home: ServerHome, binaries: Binaries, supervisor_log: Path) -> None:
         self._home = home
         self._binaries = binaries
-        self._own_log = own_log
+        self._supervisor_log = supervisor_log
         self._process: subprocess.Popen[bytes] | None = None
         self._began = 0.0
-        self._own_log_size = 0
+        self._supervisor_log_size = 0
         self._status = 0
 
     @property
@@ -53,7 +53,7 @@ class Postmaster:
         port = _usable(port)
         account = self._home.account
         self._began = time.time()
-        self._own_log_size = self._own_log.stat().st_size
+        self._supervisor_log_size = self._supervisor_log.stat().st_size
         self._process = subprocess.Popen(  # noqa: S603 -- fixed arguments
             [self._binaries.postgres, "-D", str(data), "-p", str(port), "-k", str(self._home.socket or "")],
             stdin=subprocess.DEVNULL,
@@ -85,12 +85,12 @@ class Postmaster:
     def end_reason(self) -> str:
         """Return how and why the server ended, and the log with the error."""
         how = f"by signal {-self._status}" if self._status < 0 else f"with status {self._status}"
-        early = self._own_log.read_bytes()[self._own_log_size :].decode(errors="replace")
+        early = self._supervisor_log.read_bytes()[self._supervisor_log_size :].decode(errors="replace")
         log = self._home.newest_log()
         if log is not None and log.stat().st_mtime >= self._began:
             late = log.read_text(errors="replace")
             return f"PostgreSQL ended {how}: {error_line(late)} (see {log})"
-        return f"PostgreSQL ended {how}: {error_line(early)} (see {self._own_log})"
+        return f"PostgreSQL ended {how}: {error_line(early)} (see {self._supervisor_log})"
 
     def stop(self) -> None:
         """Stop the server with everything written out; after a long wait, kill it."""

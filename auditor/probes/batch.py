@@ -67,7 +67,7 @@ async def write_batches(
         The store does not answer.
     """
     # A file goes to the provider, past the gateway, so the provider's name of the model counts.
-    models = {one.name: one.model or pinned_model(config, one) for one in deployments}
+    models = {deployment.name: deployment.model or pinned_model(config, deployment) for deployment in deployments}
     await store_plan(engine, planned, models, datetime.now(UTC))
     answered = await answered_calls(engine, planned, deployments)
     folder.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,9 @@ async def write_batches(
 def _lines(planned: Planned, deployment: str, model: str, answered: set[int]) -> Iterator[Record]:
     for call in planned.calls(deployment):
         if call.position not in answered:
-            messages = [{"role": one.role, "content": one.content} for one in planned.item(call.position).messages]
+            messages = [
+                {"role": message.role, "content": message.content} for message in planned.item(call.position).messages
+            ]
             yield {
                 "custom_id": call.ref,
                 "method": "POST",
@@ -102,7 +104,7 @@ class BatchCounts:
     """What became of the lines of an output file."""
 
     stored: int = 0
-    known: int = 0  #: of calls that had an answer already
+    known: int = 0  #: answers of calls that had one already
     failed: Counter[str] = field(default_factory=Counter)  #: not stored, so the call can be asked again; by reason
     skipped: int = 0  #: bad rows
     complaints: list[str] = field(default_factory=list)
@@ -120,7 +122,10 @@ async def import_batch(
     StoreUnavailable
         The store does not answer.
     """
-    counts, models = BatchCounts(), {one.name: _route_of(config, one) for one in config.deployments}
+    counts, models = (
+        BatchCounts(),
+        {deployment.name: _route_of(config, deployment) for deployment in config.deployments},
+    )
     rows = Rows(path, skip_bad=skip_bad, on_bytes=on_bytes)
     lines = rows.read(_output_line)
     while chunk := list(islice(lines, _ROWS)):
@@ -139,7 +144,7 @@ async def import_batch(
                 answers[line.custom_id] = made
         await add_exchanges(engine, list(answers.values()))
         async with transaction(engine) as connection:
-            new = await count_as_answered(connection, {ref: one.id for ref, one in answers.items()})
+            new = await count_as_answered(connection, {ref: answer.id for ref, answer in answers.items()})
         counts.stored += len(new)
         counts.known += len(answers) - len(new)
     counts.skipped, counts.complaints = rows.skipped, rows.complaints
@@ -190,9 +195,9 @@ def _exchange(line: _OutputLine, call: StoredCall, models: Mapping[str, str]) ->
     finish = (choice or {}).get("finish_reason")
     created = body.get("created")
     at_us = int(created * 1e6) if isinstance(created, int | float) and created > 0 else _now_us()
-    told = body.get("usage")
-    usage: Mapping[str, Any] = told if isinstance(told, dict) else {}
-    asked = _request(call, models.get(call.deployment, ANY_MODEL))
+    reported = body.get("usage")
+    usage: Mapping[str, Any] = reported if isinstance(reported, dict) else {}
+    request = _request(call, models.get(call.deployment, ANY_MODEL))
     digest = int.from_bytes(blake2b(line.custom_id.encode(), digest_size=16).digest(), "big")
     return Exchange(
         id=new_id(min(at_us, _now_us()) // 1000, lambda bits: digest & ((1 << bits) - 1)),
@@ -216,9 +221,9 @@ def _exchange(line: _OutputLine, call: StoredCall, models: Mapping[str, str]) ->
         finish_reason=finish if isinstance(finish, str) else None,
         prompt_tokens=_count(usage, "prompt_tokens"),
         completion_tokens=_count(usage, "completion_tokens"),
-        request_bytes=len(asked),
+        request_bytes=len(request),
         response_bytes=len(content),
-        request=asked,
+        request=request,
         response=content,
     )
 
@@ -226,13 +231,13 @@ def _exchange(line: _OutputLine, call: StoredCall, models: Mapping[str, str]) ->
 def _request(call: StoredCall, model: str) -> bytes:
     """Return the body of the call as it was planned."""
     messages = ask(statement_of(dict(call.statement)), find_template(call.template_id))
-    said = [{"role": one.role, "content": one.content} for one in messages]
-    return json.dumps({"model": model, "messages": said}, ensure_ascii=False).encode()
+    entries = [{"role": message.role, "content": message.content} for message in messages]
+    return json.dumps({"model": model, "messages": entries}, ensure_ascii=False).encode()
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int | None:
-    given = usage.get(name)
-    return given if isinstance(given, int) and given >= 0 else None
+    count = usage.get(name)
+    return count if isinstance(count, int) and count >= 0 else None
 
 
 def _now_us() -> int:

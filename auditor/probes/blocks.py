@@ -22,8 +22,8 @@ from auditor.config import Deployment, Probe
 from auditor.counting.joint import Floats
 from auditor.domain.estimate import Insufficient
 from auditor.domain.plan import TARGET
-from auditor.probes.estimate import call_usage
-from auditor.probes.plan import PlanItem, Planned, PlanSpec, digest, make_plan, plan_name
+from auditor.probes.forecast import call_usage
+from auditor.probes.plan import PlanItem, Planned, PlanSpec, hash_id, make_plan, plan_name
 from auditor.probes.run import Runner
 from auditor.stats.intervals import Interval, z_quantile
 from auditor.stats.sequential import asymptotic_sequence
@@ -82,21 +82,21 @@ def shares(rates: Floats, weights: Floats, costs: Floats) -> Floats:
             smallest = scale
         else:
             largest = scale
-    found = np.clip(largest * wanted, low, high)
-    return np.asarray(found / found.sum())
+    clipped = np.clip(largest * wanted, low, high)
+    return np.asarray(clipped / clipped.sum())
 
 
-def needed(rates: Floats, weights: Floats, asked: Floats, half_width: float, conf: float = 0.95) -> int:
+def needed(rates: Floats, weights: Floats, proportions: Floats, half_width: float, conf: float = 0.95) -> int:
     """Return the number of answers for an interval of this half-width: ``(z / h)^2 sum_c w_c^2 p_c (1 - p_c) / a_c``.
 
     Parameters
     ----------
-    rates, weights, asked
-        Shape [C]; ``asked`` are the shares of the questions.
+    rates, weights, proportions
+        Shape [C]; ``proportions`` are the shares of the questions.
     half_width
-        Half-width of the interval for a single look.
+        Half-width of the interval for a single look, in (0, 1).
     conf
-        Two-sided level.
+        Two-sided level, in (0, 1).
 
     Examples
     --------
@@ -105,7 +105,7 @@ def needed(rates: Floats, weights: Floats, asked: Floats, half_width: float, con
     >>> needed(np.array([0.29]), np.ones(1), np.ones(1), 0.02)
     1978
     """
-    variance = float((weights**2 * rates * (1 - rates) / asked).sum())
+    variance = float((weights**2 * rates * (1 - rates) / proportions).sum())
     return math.ceil((z_quantile(conf) / half_width) ** 2 * variance)
 
 
@@ -155,40 +155,43 @@ class Blocks(Planned):
         """Draw the questions of one block."""
         drawn = []
         for cell, size in zip(self.cells, self.sizes, strict=True):
-            named = [(self._order(number, cell.condition.key, one.id), at) for at, one in enumerate(self.statements)]
+            named = [
+                (self._order(number, cell.condition.key, statement.id), at)
+                for at, statement in enumerate(self.statements)
+            ]
             for _, at in sorted(named)[:size]:
                 template = cell.rotated(at, self.number + number)
                 drawn.append(PlanItem(statement=self.statements[at], template=template))
         return tuple(sorted(drawn, key=lambda item: self._order(number, item.key)))
 
-    def _order(self, number: int, *named: str) -> str:
-        return digest(str(self.plan.seed), self.plan.id, str(number), *named)
+    def _order(self, number: int, *parts: str) -> str:
+        return hash_id(self.plan.seed, self.plan.id, number, *parts)
 
 
-def make_blocks(asked: PlanSpec, half_width: float, rates: Mapping[str, float] | None = None) -> Blocks:
+def make_blocks(spec: PlanSpec, half_width: float, rates: Mapping[str, float] | None = None) -> Blocks:
     """Make the plan of a pass that asks until its rate is known to ``half_width``.
 
     The id does not depend on ``rates``. The rates known at the start are stored in the settings of the plan.
 
     Parameters
     ----------
-    asked
+    spec
         Design, statements, seed and number of the pass.
     half_width
         Half-width of the confidence sequence, in (0, 1).
     rates
         Past rates by condition; one half if there is none.
     """
-    whole = make_plan(asked)
+    whole = make_plan(spec)
     conditions = [cell.condition.key for cell in whole.cells]
     known = {name: (rates or {}).get(name, 0.5) for name in conditions}
     sizes = _sizes(whole, np.array([known[name] for name in conditions]), half_width)
     plan = replace(
         whole.plan,
-        id=f"{TARGET}-{digest(whole.plan.id, repr(half_width), size=6)}",
-        name=block_plan_name(asked.design, asked.number, half_width),
+        id=f"{TARGET}-{hash_id(whole.plan.id, repr(half_width), size=6)}",
+        name=block_plan_name(spec.design, spec.number, half_width),
         design=TARGET,
-        settings={**whole.plan.settings, "half_width": half_width, "rates": known, "design": asked.design.value},
+        settings={**whole.plan.settings, "half_width": half_width, "rates": known, "design": spec.design.value},
     )
     return Blocks(
         plan=plan, statements=whole.statements, cells=whole.cells, draws=FEWEST, number=whole.number, sizes=sizes
@@ -200,14 +203,14 @@ def block_plan_name(design: str, number: int, half_width: float) -> str:
     return f"{plan_name(design, number)} to {half_width:g}"
 
 
-def _sizes(whole: Planned, rates: Floats, half_width: float) -> tuple[int, ...]:
+def _sizes(planned: Planned, rates: Floats, half_width: float) -> tuple[int, ...]:
     """Return the number of questions per condition with which ``AIM`` blocks have enough answers for the sequence."""
     weights = np.full(len(rates), 1 / len(rates))
-    first = [PlanItem(statement=whole.statements[0], template=cell.templates[0]) for cell in whole.cells]
+    first = [PlanItem(statement=planned.statements[0], template=cell.templates[0]) for cell in planned.cells]
     costs = np.array([float(usage.prompt + usage.completion) for usage in map(call_usage, first)])
-    asked = shares(rates, weights, costs)
-    block = _WIDER**2 * needed(rates, weights, asked, half_width) / AIM
-    return tuple(min(len(whole.statements), max(1, round(float(share) * block))) for share in asked)
+    proportions = shares(rates, weights, costs)
+    block = _WIDER**2 * needed(rates, weights, proportions, half_width) / AIM
+    return tuple(min(len(planned.statements), max(1, round(float(share) * block))) for share in proportions)
 
 
 def sequence_of(values: Floats) -> Interval | Insufficient:
@@ -232,9 +235,11 @@ def sequence_of(values: Floats) -> Interval | Insufficient:
 
 def is_known(values: Floats, probe: Probe) -> bool:
     """Return whether the rate of a probe is known to its ``half_width``."""
-    found = sequence_of(values)
+    interval = sequence_of(values)
     return (
-        isinstance(found, Interval) and probe.half_width is not None and found.high - found.low <= 2 * probe.half_width
+        isinstance(interval, Interval)
+        and probe.half_width is not None
+        and interval.high - interval.low <= 2 * probe.half_width
     )
 
 
@@ -243,7 +248,7 @@ _WEEK: Final = 7 * 86_400.0
 
 
 async def stages(
-    runner: Runner, probe: Probe, asked: PlanSpec, deployments: Sequence[Deployment], coder: str
+    runner: Runner, probe: Probe, spec: PlanSpec, deployments: Sequence[Deployment], coder: str
 ) -> list[tuple[Blocks, list[Deployment]]]:
     """Return the blocks to ask now, and the deployments: a plan for each number of blocks.
 
@@ -253,38 +258,38 @@ async def stages(
     ----------
     probe
         A probe with a ``half_width``.
-    asked
+    spec
         The pass.
     deployments
         All deployments of the probe.
     coder
         The coder whose codings determine the rates of the blocks.
     """
-    blocks = await _blocks(runner, probe, asked, deployments, coder)
+    blocks = await _blocks(runner, probe, spec, deployments, coder)
     async with transaction(runner.engine) as connection:
         stored = await count_calls(connection, blocks.plan.id)
         heard = await count_blocks(connection, coder, blocks.plan.id)
-    found: dict[int, list[Deployment]] = defaultdict(list)
-    for one in deployments:
-        draws = _draws(probe, blocks, stored.get(one.name, Count()), heard.get(one.name, []))
+    by_draws: dict[int, list[Deployment]] = defaultdict(list)
+    for deployment in deployments:
+        draws = _draws(probe, blocks, stored.get(deployment.name, Count()), heard.get(deployment.name, []))
         if draws is not None:
-            found[draws].append(one)
-    return [(blocks.of(draws), found[draws]) for draws in sorted(found)]
+            by_draws[draws].append(deployment)
+    return [(blocks.of(draws), by_draws[draws]) for draws in sorted(by_draws)]
 
 
-def _draws(probe: Probe, blocks: Blocks, stored: Count, heard: Sequence[BlockCount]) -> int | None:
+def _draws(probe: Probe, blocks: Blocks, stored: Count, counts: Sequence[BlockCount]) -> int | None:
     """Return the number of blocks for a deployment; ``None`` if answers are missing or the rate is known."""
     so_far = stored.planned // sum(blocks.sizes)
     if so_far == 0:
         return FEWEST
     if stored.answered < stored.planned:
         return so_far
-    if sum(one.coded for one in heard) < stored.planned or is_known(block_rates(heard), probe):
+    if sum(count.coded for count in counts) < stored.planned or is_known(block_rates(counts), probe):
         return None
     return so_far + 1
 
 
-def block_rates(heard: Iterable[BlockCount]) -> Floats:
+def block_rates(counts: Iterable[BlockCount]) -> Floats:
     """Return the rate of each block, with equal weights of its conditions. Blocks without a condition are left out.
 
     >>> block_rates([BlockCount(block=0, condition=name, coded=4, events=events, trials=4)
@@ -292,19 +297,19 @@ def block_rates(heard: Iterable[BlockCount]) -> Floats:
     [0.5]
     """
     by_block: dict[int, list[BlockCount]] = defaultdict(list)
-    for one in heard:
-        by_block[one.block].append(one)
-    whole = [by_block[number] for number in sorted(by_block) if all(one.trials for one in by_block[number])]
-    return np.array([np.mean([one.events / one.trials for one in block]) for block in whole])
+    for count in counts:
+        by_block[count.block].append(count)
+    whole = [by_block[number] for number in sorted(by_block) if all(count.trials for count in by_block[number])]
+    return np.array([np.mean([count.events / count.trials for count in block]) for block in whole])
 
 
 async def _blocks(
-    runner: Runner, probe: Probe, asked: PlanSpec, deployments: Iterable[Deployment], coder: str
+    runner: Runner, probe: Probe, spec: PlanSpec, deployments: Iterable[Deployment], coder: str
 ) -> Blocks:
     """Make the plan of the pass from its stored rates; if it has not begun, from the rates known before it."""
     assert probe.half_width is not None
-    begun = make_blocks(asked, probe.half_width)
-    week = asked.number * probe.every // _WEEK * _WEEK
+    begun = make_blocks(spec, probe.half_width)
+    week = spec.number * probe.every // _WEEK * _WEEK
     until = datetime.fromtimestamp(week, UTC)
     since = until - timedelta(seconds=max(runner.config.monitor.windows))
     async with transaction(runner.engine) as connection:
@@ -312,8 +317,9 @@ async def _blocks(
         if settings is not None:
             rates: Mapping[str, float] = settings["rates"]
         else:
-            past = await count_past(connection, coder, [one.name for one in deployments], since, until)
+            past = await count_past(connection, coder, [deployment.name for deployment in deployments], since, until)
             rates = {
-                name: float(plug_in(np.array([one.events]), np.array([one.trials]))[0]) for name, one in past.items()
+                name: float(plug_in(np.array([count.events]), np.array([count.trials]))[0])
+                for name, count in past.items()
             }
-    return make_blocks(asked, probe.half_width, rates)
+    return make_blocks(spec, probe.half_width, rates)

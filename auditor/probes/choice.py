@@ -12,7 +12,7 @@ from auditor.domain.statement import Statement
 from auditor.errors import UsageError
 from auditor.instrument.designs import FACTORS, Design, DesignVariation, cells
 from auditor.instrument.pool import pool_of_design
-from auditor.probes.estimate import SHARE
+from auditor.probes.forecast import SHARE
 from auditor.probes.plan import Planned, PlanSpec, make_plan
 from auditor.probes.run import RunLimits, default_deployments
 
@@ -48,9 +48,9 @@ class PlanChoice:
         return asdict(self)
 
     @classmethod
-    def of_json(cls, given: Mapping[str, Any]) -> "PlanChoice":
+    def of_json(cls, document: Mapping[str, Any]) -> "PlanChoice":
         """Read what ``to_json`` wrote."""
-        return cls(**{**given, "deployments": tuple(given["deployments"])})
+        return cls(**{**document, "deployments": tuple(document["deployments"])})
 
 
 #: Reads the statements that can be asked in every one of these tasks.
@@ -77,7 +77,7 @@ def plan_choice(config: Config, choice: PlanChoice, read: ReadStatements | None 
         raise UsageError(f"{next(iter(chosen))}: oat varies every level of every factor; use factorial to choose")
     variation = DesignVariation(levels=chosen, templates=choice.templates, both_orders=ORDERS[choice.orders])
     tasks = tuple(dict.fromkeys(cell.condition.task for cell in cells(Design(design), variation)))
-    asked = PlanSpec(
+    spec = PlanSpec(
         design=Design(design),
         statements=pool_of_design(design) if read is None else read(tasks),
         draws=choice.draws,
@@ -85,14 +85,14 @@ def plan_choice(config: Config, choice: PlanChoice, read: ReadStatements | None 
         number=choice.number,
         variation=variation,
     )
-    return make_plan(asked)
+    return make_plan(spec)
 
 
-def _levels(factor: str, listed: str) -> tuple[str, ...]:
+def _levels(factor: str, text: str) -> tuple[str, ...]:
     known = tuple(FACTORS[factor])
-    if listed.strip() == ALL_LEVELS:
+    if text.strip() == ALL_LEVELS:
         return known
-    wanted = tuple(dict.fromkeys(level.strip() for level in listed.split(",") if level.strip()))
+    wanted = tuple(dict.fromkeys(level.strip() for level in text.split(",") if level.strip()))
     odd = [level for level in wanted if level not in known]
     if odd or not wanted:
         raise UsageError(f"{factor}: {repr(odd[0]) if odd else 'an empty list'} is not one of {', '.join(known)}")
@@ -107,14 +107,14 @@ def choose_deployments(config: Config, names: Sequence[str]) -> tuple[Deployment
     UsageError
         No deployment has one of these names; the message begins with the name of the field.
     """
-    declared = [one.name for one in config.deployments]
+    declared = [deployment.name for deployment in config.deployments]
     for name in names:
         if name not in declared:
             near = suggest(name, declared) or f"; declared: {', '.join(declared)}"
             raise UsageError(f"deployment: there is no deployment named {name!r}{near}")
     if not names:
         return default_deployments(config)
-    return tuple(one for one in config.deployments if one.name in names)
+    return tuple(deployment for deployment in config.deployments if deployment.name in names)
 
 
 def command(verb: str, choice: PlanChoice, file: str) -> str:
@@ -125,11 +125,11 @@ def command(verb: str, choice: PlanChoice, file: str) -> str:
     verb
         ``plan`` or ``run``.
     choice
-        What is planned.
+        The plan's options.
     file
         The configuration, quoted for a shell.
     """
-    usual = PlanChoice()
+    defaults = PlanChoice()
     options: list[object] = ["--design", choice.design]
     for name in choice.deployments:
         options += ["--deployment", name]
@@ -139,7 +139,7 @@ def command(verb: str, choice: PlanChoice, file: str) -> str:
         names |= {"budget_calls": "--budget-calls", "budget_usd": "--budget-usd"}
     for name, option in names.items():
         value = getattr(choice, name)
-        if value != getattr(usual, name):
+        if value != getattr(defaults, name):
             options += [option, value]
     for factor, listed in choice.levels.items():
         options += [f"--{factor}", listed]

@@ -31,11 +31,13 @@ async def ask_pieces(endpoint: JudgeEndpoint, on_answer: Callable[[], None] = la
         on_answer()
         if reply.status != 200:
             return None
-        said = read_completion(reply.body, lambda text: text)
-        return piece.id, said if isinstance(said, str) else "" if isinstance(said, Refused) else said.content
+        completion = read_completion(reply.body, lambda text: text)
+        if isinstance(completion, str):
+            return piece.id, completion
+        return piece.id, "" if isinstance(completion, Refused) else completion.content
 
     try:
-        found = await asyncio.gather(*map(ask, pieces()))
+        replies = await asyncio.gather(*map(ask, pieces()))
     finally:
         await client.aclose()
-    return dict(one for one in found if one is not None)
+    return dict(reply for reply in replies if reply is not None)

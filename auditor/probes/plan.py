@@ -82,8 +82,8 @@ class Planned:
 
         Each draw asks all of them in this order before the next draw begins.
         """
-        found = _items(self.statements, self.cells, self.number)
-        return tuple(sorted(found, key=lambda item: digest(str(self.plan.seed), self.plan.id, item.key)))
+        items = _items(self.statements, self.cells, self.number)
+        return tuple(sorted(items, key=lambda item: hash_id(self.plan.seed, self.plan.id, item.key)))
 
     def item(self, position: int) -> PlanItem:
         """Return the question of the call at this position."""
@@ -94,7 +94,7 @@ class Planned:
         for position in range(self.instances):
             item, draw = self.item(position), position // len(self.items)
             yield PlannedCall(
-                ref=f"{self.plan.id}.{digest(deployment, item.key, str(draw), size=12)}",
+                ref=f"{self.plan.id}.{hash_id(deployment, item.key, draw, size=12)}",
                 plan_id=self.plan.id,
                 deployment=deployment,
                 statement_id=item.statement.id,
@@ -106,7 +106,7 @@ class Planned:
             )
 
 
-def make_plan(asked: PlanSpec) -> Planned:
+def make_plan(spec: PlanSpec) -> Planned:
     """Make the plan.
 
     Raises
@@ -114,27 +114,27 @@ def make_plan(asked: PlanSpec) -> Planned:
     InputError
         A statement lacks a field that one of the tasks shows.
     """
-    statements = asked.statements
-    if asked.design is Design.SENTINEL:
-        statements = balanced(statements, SENTINEL_SIZE, asked.seed)
-    grid = cells(asked.design, asked.variation)
+    statements = spec.statements
+    if spec.design is Design.SENTINEL:
+        statements = balanced(statements, SENTINEL_SIZE, spec.seed)
+    grid = cells(spec.design, spec.variation)
     _check(statements, grid)
     plan = Plan(
-        id=f"{asked.design}-{_identity(asked, statements, grid)}",
-        name=plan_name(asked.design, asked.number),
-        design=asked.design,
-        seed=asked.seed,
+        id=f"{spec.design}-{_identity(spec, statements, grid)}",
+        name=plan_name(spec.design, spec.number),
+        design=spec.design,
+        seed=spec.seed,
         rubric=RUBRIC,
         settings={
             "version": _VERSION,
-            "number": asked.number,
-            "draws": asked.draws,
+            "number": spec.number,
+            "draws": spec.draws,
             "statements": len(statements),
             "conditions": [cell.condition.key for cell in grid],
-            "templates": _template_ids(len(statements), grid, asked.number),
+            "templates": _template_ids(len(statements), grid, spec.number),
         },
     )
-    return Planned(plan=plan, statements=statements, cells=grid, draws=asked.draws, number=asked.number)
+    return Planned(plan=plan, statements=statements, cells=grid, draws=spec.draws, number=spec.number)
 
 
 def plan_name(design: str, number: int) -> str:
@@ -150,13 +150,15 @@ def balanced(statements: Sequence[Statement], size: int, seed: int) -> tuple[Sta
     if len(statements) <= size:
         return tuple(statements)
     by_category: dict[str, list[Statement]] = defaultdict(list)
-    for one in sorted(statements, key=lambda one: digest(str(seed), one.id)):
-        by_category[one.category or ""].append(one)
+    for statement in sorted(statements, key=lambda statement: hash_id(seed, statement.id)):
+        by_category[statement.category or ""].append(statement)
     ranked = sorted(
-        (place, category, one.id) for category, found in by_category.items() for place, one in enumerate(found)
+        (place, category, statement.id)
+        for category, members in by_category.items()
+        for place, statement in enumerate(members)
     )
     chosen = {statement_id for _, _, statement_id in ranked[:size]}
-    return tuple(one for one in statements if one.id in chosen)
+    return tuple(statement for statement in statements if statement.id in chosen)
 
 
 def _check(statements: Sequence[Statement], grid: Sequence[Cell]) -> None:
@@ -175,30 +177,32 @@ def _items(statements: Sequence[Statement], grid: Sequence[Cell], number: int) -
 
 
 def _template_ids(statements: int, grid: Sequence[Cell], number: int) -> list[str]:
-    used = {one.template_id for cell in grid for at in range(statements) for one in cell.templates_for(at, number)}
+    used = {
+        template.template_id for cell in grid for at in range(statements) for template in cell.templates_for(at, number)
+    }
     return sorted(used)
 
 
-def _identity(asked: PlanSpec, statements: Sequence[Statement], grid: Sequence[Cell]) -> str:
+def _identity(spec: PlanSpec, statements: Sequence[Statement], grid: Sequence[Cell]) -> str:
     """Return twelve hexadecimal digits that change with any question or its wording."""
     first = statements[0]
     wordings = [
-        [cell.condition.key, template.template_id, *(one.content for one in ask(first, template))]
+        [cell.condition.key, template.template_id, *(message.content for message in ask(first, template))]
         for cell in grid
         for template in cell.wordings
     ]
     whole = {
         "version": _VERSION,
-        "design": asked.design,
-        "draws": asked.draws,
-        "seed": asked.seed,
-        "number": asked.number,
-        "statements": [record_of(one) for one in statements],
+        "design": spec.design,
+        "draws": spec.draws,
+        "seed": spec.seed,
+        "number": spec.number,
+        "statements": [record_of(statement) for statement in statements],
         "wordings": wordings,
     }
-    return digest(json.dumps(whole, sort_keys=True, ensure_ascii=False), size=6)
+    return hash_id(json.dumps(whole, sort_keys=True, ensure_ascii=False), size=6)
 
 
-def digest(*parts: str, size: int = 16) -> str:
-    """Return a hexadecimal digest of some strings."""
-    return blake2b("\x1f".join(parts).encode(), digest_size=size).hexdigest()
+def hash_id(*parts: object, size: int = 16) -> str:
+    """Return a hexadecimal BLAKE2b hash of the parts, ``size`` bytes long."""
+    return blake2b("\x1f".join(map(str, parts)).encode(), digest_size=size).hexdigest()

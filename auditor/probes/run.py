@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from auditor.access import GatewayAccess
 from auditor.config import Config, Deployment
 from auditor.instrument.pool import record_of
-from auditor.probes.estimate import SHARE, CallTokens, call_usage, kind_of, stats_of
+from auditor.probes.forecast import SHARE, CallTokens, call_usage, kind_of, stats_of
 from auditor.probes.plan import Planned
 from auditor.probes.send import CallTarget, Outgoing, Patience, RunBudget, Tally
 from auditor.probes.session import open_session, target_of
@@ -62,9 +62,9 @@ class RunResult:
 
 def default_deployments(config: Config) -> tuple[Deployment, ...]:
     """Return the deployments that are probed by default: all except those that only serve a judge."""
-    routed = {one.name for route in config.routes for one in route.deployments}
-    judging = {one.deployment for one in config.judges} - routed
-    return tuple(one for one in config.deployments if one.name not in judging)
+    routed = {entry.name for route in config.routes for entry in route.deployments}
+    judging = {judge.deployment for judge in config.judges} - routed
+    return tuple(deployment for deployment in config.deployments if deployment.name not in judging)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,9 +101,9 @@ class Runner:
             The store does not answer, or the gateway's spool does not reach it.
         """
         chosen = tuple(deployments)
-        targets = [target_of(self.config, one, share) for one in chosen]
+        targets = [target_of(self.config, deployment, share) for deployment in chosen]
         async with open_session(self.engine, self.access, planned.plan.id, targets, self.patience) as session:
-            await store_plan(self.engine, planned, [one.name for one in chosen], self.now())
+            await store_plan(self.engine, planned, [deployment.name for deployment in chosen], self.now())
             before = await answered_calls(self.engine, planned, chosen)
             budget, stats = await self._means(planned, limits)
             budget.stop = stop
@@ -126,13 +126,13 @@ class Runner:
         chosen = tuple(deployments)
         answered = await answered_calls(self.engine, planned, chosen)
         budget, stats = await self._means(planned, limits)
-        found = []
-        for one in chosen:
-            target = target_of(self.config, one, SHARE)
-            call = next(_outgoing(planned, answered[one.name], target, stats), None)
+        affordable = []
+        for deployment in chosen:
+            target = target_of(self.config, deployment, SHARE)
+            call = next(_outgoing(planned, answered[deployment.name], target, stats), None)
             if call is not None and budget.refuses(call.usd) is None:
-                found.append(one)
-        return tuple(found)
+                affordable.append(deployment)
+        return tuple(affordable)
 
     async def _means(self, planned: Planned, limits: RunLimits) -> tuple[RunBudget, AnswerStatsByKind]:
         """Read the cost of the plan so far and the statistics of answers."""
@@ -152,7 +152,7 @@ async def store_plan(engine: AsyncEngine, planned: Planned, deployments: Iterabl
     StoreUnavailable
         The store does not answer.
     """
-    records = {one.id: record_of(one) for one in planned.statements}
+    records = {statement.id: record_of(statement) for statement in planned.statements}
     async with transaction(engine) as connection:
         stored = await count_calls(connection, planned.plan.id)
         fewer = [name for name in deployments if stored.get(name, Count()).planned < planned.instances]
@@ -165,7 +165,10 @@ async def answered_calls(
 ) -> dict[str, set[int]]:
     """Return the positions of a plan's answered calls, by deployment."""
     async with transaction(engine) as connection:
-        return {one.name: await answered_positions(connection, planned.plan.id, one.name) for one in deployments}
+        return {
+            deployment.name: await answered_positions(connection, planned.plan.id, deployment.name)
+            for deployment in deployments
+        }
 
 
 class _Progress:
@@ -188,8 +191,8 @@ def open_budget(limits: RunLimits, deployments: Iterable[Deployment], spent: Map
     return RunBudget(
         calls_limit=limits.calls,
         usd_limit=limits.usd,
-        calls=sum(one.calls for one in spent.values()),
-        usd=sum(usd_of(one, spent[one.name]) for one in deployments if one.name in spent),
+        calls=sum(usage.calls for usage in spent.values()),
+        usd=sum(usd_of(deployment, spent[deployment.name]) for deployment in deployments if deployment.name in spent),
     )
 
 

@@ -90,7 +90,7 @@ class CallTarget:
 class Patience:
     """Limits of retries. Times are seconds."""
 
-    attempts: int = 6  #: of one call
+    attempts: int = 6  #: attempts of one call
     first_backoff: float = 0.5
     longest_backoff: float = 8.0
     failed_in_a_row: int = 10  #: failed calls in a row after which the deployment is given up
@@ -155,8 +155,8 @@ class Sender:
             raise self._broken
         return self.tally
 
-    async def _work(self, rest: Iterator[Outgoing]) -> None:
-        for call in rest:
+    async def _work(self, calls: Iterator[Outgoing]) -> None:
+        for call in calls:
             try:
                 why = await self._call(call)
                 await self._keep_block(call)
@@ -174,17 +174,17 @@ class Sender:
         if exchange_id is not None and self._on_block is not None:
             await self._on_block(call.ref, exchange_id)
 
-    def _settle(self, why: str | None) -> None:
-        if why is None:
+    def _settle(self, reason: str | None) -> None:
+        if reason is None:
             self._failed_in_a_row = 0
             return
-        self.tally.failed[why] += 1
+        self.tally.failed[reason] += 1
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= self._patience.failed_in_a_row:
-            self._stop(f"{self._failed_in_a_row} calls in a row failed, the last with {why}")
+            self._stop(f"{self._failed_in_a_row} calls in a row failed, the last with {reason}")
 
-    def _stop(self, why: str) -> None:
-        self.tally.stopped = self.tally.stopped or why
+    def _stop(self, reason: str) -> None:
+        self.tally.stopped = self.tally.stopped or reason
 
     async def _call(self, call: Outgoing) -> str | None:
         """Send one call until it is answered, or return the reason of its failure."""
@@ -227,9 +227,9 @@ class Sender:
         if self._pauses > self._patience.pauses_in_a_row:
             self._stop(f"HTTP 429 after {self._patience.pauses_in_a_row} pauses in a row")
             return
-        asked = read_retry_after(answer.headers)
-        own = self._patience.first_pause * 2 ** min(self._pauses - 1, 8)
-        pause = min(own if asked is None else asked, _LONGEST_PAUSE)
+        retry_after = read_retry_after(answer.headers)
+        backoff = self._patience.first_pause * 2 ** min(self._pauses - 1, 8)
+        pause = min(backoff if retry_after is None else retry_after, _LONGEST_PAUSE)
         self._resume_at = max(self._resume_at, now + pause)
 
     async def _post(self, call: Outgoing) -> tuple[httpx2.Response | None, str | None]:
@@ -252,7 +252,7 @@ class Sender:
         # No other parameter is set, so the deployment answers as it answers everybody.
         return {
             "model": self._target.model,
-            "messages": [{"role": one.role, "content": one.content} for one in call.messages],
+            "messages": [{"role": message.role, "content": message.content} for message in call.messages],
             **call.members,
         }
 
@@ -300,7 +300,7 @@ def is_block(error: object) -> bool:
         return False
     inner = error.get("innererror") or error.get("inner_error")
     named = [error.get("code"), error.get("type"), inner.get("code") if isinstance(inner, dict) else None]
-    words = " ".join(str(one) for one in named if one).casefold()
+    words = " ".join(str(part) for part in named if part).casefold()
     return any(block in words for block in _BLOCKS)
 
 

@@ -18,7 +18,7 @@ from auditor.access import GatewayAccess, pinned_model
 from auditor.config import Config, Deployment
 from auditor.domain.exchange import Origin
 from auditor.errors import AuditError, StoreUnavailable, UsageError
-from auditor.probes.estimate import CallTokens, in_flight
+from auditor.probes.forecast import CallTokens, in_flight
 from auditor.probes.send import CallTarget, Outgoing, Patience, RunBudget, Sender, Tally
 from auditor.store.engine import store_errors, transaction
 from auditor.store.plans import count_as_answered, lock_plan
@@ -70,10 +70,10 @@ async def _read_backlog(client: httpx2.AsyncClient, access: GatewayAccess) -> tu
         raise AuditError(
             f"the gateway at {access.url} does not answer: {type(error).__name__} {error}".strip()
         ) from error
-    found = {name: float(value) for name, value in _SERIES.findall(answer.text)}
-    if "bytes" not in found:
+    series = {name: float(value) for name, value in _SERIES.findall(answer.text)}
+    if "bytes" not in series:
         raise AuditError(f"{url} does not name biasmeter_spool_bytes; is this a biasmeter gateway?")
-    return found["bytes"], found.get("oldest_seconds")
+    return series["bytes"], series.get("oldest_seconds")
 
 
 #: Seconds added to a deployment's own timeout, so that the gateway answers first.
@@ -140,9 +140,9 @@ class Session:
         }
         sending = [senders[target.deployment].send(outgoing) for target, outgoing in calls]
         ended = await asyncio.gather(*sending, return_exceptions=True)
-        for one in ended:
-            if isinstance(one, BaseException):
-                raise one
+        for outcome in ended:
+            if isinstance(outcome, BaseException):
+                raise outcome
         return {name: sender.tally for name, sender in senders.items()}
 
     async def _count_block(self, ref: str, exchange_id: UUID) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from auditor.probes.estimate import FEWEST_STATEMENTS, TYPICAL
+from auditor.probes.forecast import FEWEST_STATEMENTS, TYPICAL
 from auditor.stats.intervals import t_quantile
 
 #: Numbers of templates whose half width is printed.
@@ -70,9 +70,9 @@ def contrast_half_width(spread: TemplateSpread, *, statements: int, templates: i
     (0.093, 0.042)
     """
     chance = spread.residual / (statements * per_statement)
-    own, wording = spread.statement_condition / statements, spread.template / templates + chance
-    variance = 2 * (own + wording)
-    df = variance**2 / ((2 * own) ** 2 / (statements - 1) + 2 * wording**2 / (templates - 1))
+    condition, wording = spread.statement_condition / statements, spread.template / templates + chance
+    variance = 2 * (condition + wording)
+    df = variance**2 / ((2 * condition) ** 2 / (statements - 1) + 2 * wording**2 / (templates - 1))
     return min(1.0, t_quantile(0.95, df) * math.sqrt(variance))
 
 

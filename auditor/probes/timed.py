@@ -37,7 +37,7 @@ class DuePass:
     """One pass of one configured probe."""
 
     probe: Probe
-    asked: PlanSpec
+    spec: PlanSpec
     planned: Planned
     before: Planned  #: the pass before it
     deployments: tuple[Deployment, ...]
@@ -67,28 +67,30 @@ def delay(seed: int, probe: Probe, deployment: str) -> float:
 def current_pass(config: Config, probe: Probe, now: datetime) -> DuePass:
     """Return the pass of a configured probe at this moment."""
     number, elapsed = divmod(now.timestamp(), probe.every)
-    asked = PlanSpec(
+    spec = PlanSpec(
         design=Design(probe.plan),
         statements=pool_of_design(probe.plan, probe.statements),
         seed=config.seed,
         number=int(number),
     )
-    declared = {one.name: one for one in config.deployments}
+    declared = {deployment.name: deployment for deployment in config.deployments}
     probed = (
         default_deployments(config) if ALL in probe.deployments else tuple(declared[name] for name in probe.deployments)
     )
     return DuePass(
         probe=probe,
-        asked=asked,
-        planned=_plan(probe, asked),
-        before=_plan(probe, replace(asked, number=asked.number - 1)),
+        spec=spec,
+        planned=_plan(probe, spec),
+        before=_plan(probe, replace(spec, number=spec.number - 1)),
         deployments=probed,
-        waiting=frozenset(one.name for one in probed if delay(config.seed, probe, one.name) > elapsed),
+        waiting=frozenset(
+            deployment.name for deployment in probed if delay(config.seed, probe, deployment.name) > elapsed
+        ),
     )
 
 
-def _plan(probe: Probe, asked: PlanSpec) -> Planned:
-    return make_plan(asked) if probe.half_width is None else make_blocks(asked, probe.half_width)
+def _plan(probe: Probe, spec: PlanSpec) -> Planned:
+    return make_plan(spec) if probe.half_width is None else make_blocks(spec, probe.half_width)
 
 
 async def run_due(runner: Runner, coder: str | None = None) -> tuple[RunResult, ...]:
@@ -100,7 +102,7 @@ async def run_due(runner: Runner, coder: str | None = None) -> tuple[RunResult, 
     Parameters
     ----------
     runner
-        What plans are run with.
+        Runner of the plans.
     coder
         The coder whose codings show when a rate is known. Without one, probes with a ``half_width`` are skipped.
     """
@@ -121,7 +123,7 @@ async def _stages(runner: Runner, due: DuePass, coder: str | None) -> Sequence[t
     """Return the plans to ask now and their deployments. Parts may be answered already."""
     if due.probe.half_width is None:
         return [(due.planned, due.deployments)]
-    return [] if coder is None else await stages(runner, due.probe, due.asked, due.deployments, coder)
+    return [] if coder is None else await stages(runner, due.probe, due.spec, due.deployments, coder)
 
 
 async def _run(
@@ -131,8 +133,8 @@ async def _run(
     if not chosen:
         return ()
     ended = await runner.run(planned, chosen, limits=due.limits, share=due.probe.share)
-    for one in ended:
-        log.info("probe %s at %s: %s", planned.plan.name, one.deployment, describe(one))
+    for result in ended:
+        log.info("probe %s at %s: %s", planned.plan.name, result.deployment, describe(result))
     return ended
 
 
@@ -149,16 +151,20 @@ async def _open(
         before = await count_calls(connection, due.before.plan.id) if due.waiting else {}
     left_alone = resting(spent, runner.now()) | (due.waiting & set(before))
     left = [
-        one
-        for one in deployments
-        if one.name not in left_alone and counted.get(one.name, Count()).answered < planned.instances
+        deployment
+        for deployment in deployments
+        if deployment.name not in left_alone and counted.get(deployment.name, Count()).answered < planned.instances
     ]
     return await runner.affordable(planned, left, due.limits) if left else ()
 
 
 def resting(spent: Mapping[str, Spent], now: datetime) -> set[str]:
     """Return the deployments whose latest call of a plan has just failed."""
-    return {name for name, one in spent.items() if one.last_at and not one.last_complete and now - one.last_at < REST}
+    return {
+        name
+        for name, usage in spent.items()
+        if usage.last_at and not usage.last_complete and now - usage.last_at < REST
+    }
 
 
 def describe(ended: RunResult) -> str:

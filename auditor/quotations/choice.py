@@ -76,11 +76,11 @@ class CaseFinder:
             return
         key = (row.deployment, stratum)
         self._seen[key] += 1
-        own = (length(row), str(row.id))
-        if key not in self._first or own < self._first[key][0]:
-            self._first[key] = (own, row, condition)
+        order = (length(row), str(row.id))
+        if key not in self._first or order < self._first[key][0]:
+            self._first[key] = (order, row, condition)
 
-    def found(self) -> tuple[CaseEntry, ...]:
+    def cases(self) -> tuple[CaseEntry, ...]:
         """Return a case for each deployment and stratum that has one, sorted by both."""
         order = sorted(self._first, key=lambda key: (key[0], STRATA.index(key[1])))
         return tuple(self._case(deployment, stratum) for deployment, stratum in order)
@@ -117,7 +117,7 @@ def widest_swing(rates: Mapping[str, Mapping[str, Fraction]]) -> tuple[str, Frac
     Parameters
     ----------
     rates
-        By statement and task.
+        Rates by statement and task.
 
     Returns
     -------
@@ -130,7 +130,11 @@ def widest_swing(rates: Mapping[str, Mapping[str, Fraction]]) -> tuple[str, Frac
     >>> widest_swing({"S2": {"BJ": half, "CTO": one}, "S1": {"BJ": one, "CTO": half}, "S0": {"CTO": one}})
     ('S1', Fraction(1, 2))
     """
-    deltas = {name: max(own.values()) - min(own.values()) for name, own in rates.items() if len(own) > 1}
+    deltas = {
+        name: max(task_rates.values()) - min(task_rates.values())
+        for name, task_rates in rates.items()
+        if len(task_rates) > 1
+    }
     if not deltas:
         return None
     name = min(deltas, key=lambda each: (-deltas[each], each))
@@ -177,8 +181,8 @@ class _Held:
         self.n += 1
         if row.sel == "E":
             self.endorsed += 1
-        own = length(row)
-        if own <= self.shown.length and (own, str(row.id)) < (self.shown.length, self.shown.id):
+        n_characters = length(row)
+        if n_characters <= self.shown.length and (n_characters, str(row.id)) < (self.shown.length, self.shown.id):
             self.shown = _shown(row)
 
     def answer(self, task: str) -> SwingAnswer:
@@ -212,19 +216,19 @@ class SwingFinder:
             held = self._held[key] = _Held(_shown(row))
         held.add(row)
 
-    def found(self) -> tuple[SwingEntry, ...]:
+    def swings(self) -> tuple[SwingEntry, ...]:
         """Return a swing for each deployment with a statement that was asked under two tasks, by deployment."""
         rates: dict[str, dict[str, dict[str, Fraction]]] = {}
         for (deployment, statement, task), held in self._held.items():
             if task not in FREE_TASKS:
                 rate = Fraction(held.endorsed, held.n)
                 rates.setdefault(deployment, {}).setdefault(statement, {})[task] = rate
-        widest = {deployment: widest_swing(own) for deployment, own in sorted(rates.items())}
+        widest = {deployment: widest_swing(by_statement) for deployment, by_statement in sorted(rates.items())}
         return tuple(self._swing(deployment, *swing) for deployment, swing in widest.items() if swing)
 
     def _swing(self, deployment: str, statement: str, delta: Fraction) -> SwingEntry:
-        own = {task: held for task in TASKS if (held := self._held.get((deployment, statement, task)))}
-        shown = next(iter(own.values())).shown
+        by_task = {task: held for task in TASKS if (held := self._held.get((deployment, statement, task)))}
+        shown = next(iter(by_task.values())).shown
         return SwingEntry(
             rubric=STATEMENT,
             deployment=deployment,
@@ -232,5 +236,5 @@ class SwingFinder:
             statement=shown.statement,
             metric=SWING_METRIC,
             delta=float(delta),
-            tasks=[held.answer(task) for task, held in own.items()],
+            tasks=[held.answer(task) for task, held in by_task.items()],
         )

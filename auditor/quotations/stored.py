@@ -53,38 +53,38 @@ def text_of(stored: StoredAnswer) -> str | None:
 
 
 def choose_cases(
-    found: Iterable[Row], answers: Mapping[Any, StoredAnswer], votes: Mapping[Any, Sequence[tuple[str, str]]]
+    divergent: Iterable[Row], answers: Mapping[Any, StoredAnswer], votes: Mapping[Any, Sequence[tuple[str, str]]]
 ) -> tuple[CaseEntry, ...]:
     """Choose a case for each deployment and stratum.
 
     Parameters
     ----------
-    found
+    divergent
         The result of ``auditor.store.quotations.find_divergent``.
     answers, votes
-        By exchange.
+        Stored answers, and votes as (judge, label), by exchange.
     """
     finder = CaseFinder()
     sizes: dict[tuple[str, str], int] = {}
-    for row in found:
+    for row in divergent:
         stored = answers.get(row["exchange_id"])
-        if stored is None or stored.asked is None:
+        if stored is None or stored.planned_call is None:
             continue
         sizes[row["deployment"], row["stratum"]] = row["n"]
         cast = tuple(Vote(judge=judge, label=label) for judge, label in votes.get(row["exchange_id"], ()))
-        finder.add(_coded(row, stored, cast), condition_of(stored.asked))
-    return tuple(structs.replace(case, n=sizes[case.deployment, case.stratum]) for case in finder.found())
+        finder.add(_coded(row, stored, cast), condition_of(stored.planned_call))
+    return tuple(structs.replace(case, n=sizes[case.deployment, case.stratum]) for case in finder.cases())
 
 
 def _coded(row: Row, stored: StoredAnswer, votes: tuple[Vote, ...]) -> CodedRow:
-    asked, record = stored.asked or {}, stored.statement or {}
+    call, record = stored.planned_call or {}, stored.statement or {}
     return CodedRow(
         id=str(row["exchange_id"]),
         deployment=row["deployment"],
-        task=asked["task"],
+        task=call["task"],
         sel=row["sel"],
         elab=row["elab"],
-        statement_id=asked["statement_id"],
+        statement_id=call["statement_id"],
         statement=record.get("statement"),
         category=record.get("category"),
         votes=votes,
@@ -93,41 +93,41 @@ def _coded(row: Row, stored: StoredAnswer, votes: tuple[Vote, ...]) -> CodedRow:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _TaskCount:
     """Counts of one deployment's answers to a statement under a task: labelled, and endorsing."""
 
     n: int = 0
     endorsed: int = 0
 
 
-_Counts = Mapping[tuple[str, str, str], _Asked]
+_Counts = Mapping[tuple[str, str, str], _TaskCount]
 
 
-def count_asked(rows: Iterable[Row]) -> dict[tuple[str, str, str], _Asked]:
+def count_by_task(rows: Iterable[Row]) -> dict[tuple[str, str, str], _TaskCount]:
     """Count a period's rows of planned calls by deployment, statement and task."""
-    counts: dict[tuple[str, str, str], _Asked] = {}
+    counts: dict[tuple[str, str, str], _TaskCount] = {}
     for row in rows:
         if row["uncoded"] is None and (row["elab"] if row["task"] in FREE_TASKS else row["sel"]) != ABSTAIN:
-            asked = counts.setdefault((row["deployment"], row["cluster"], row["task"]), _Asked())
-            asked.n += row["n"]
-            asked.endorsed += row["n"] if row["sel"] == "E" else 0
+            count = counts.setdefault((row["deployment"], row["cluster"], row["task"]), _TaskCount())
+            count.n += row["n"]
+            count.endorsed += row["n"] if row["sel"] == "E" else 0
     return counts
 
 
 def widest(counts: _Counts) -> dict[str, tuple[str, Fraction]]:
     """Find the statement of each deployment whose selections have the largest swing, and the swing."""
     rates: dict[str, dict[str, dict[str, Fraction]]] = {}
-    for (deployment, cluster, task), asked in counts.items():
+    for (deployment, cluster, task), count in counts.items():
         if task not in FREE_TASKS:
-            rates.setdefault(deployment, {}).setdefault(cluster, {})[task] = Fraction(asked.endorsed, asked.n)
-    found = {deployment: widest_swing(own) for deployment, own in sorted(rates.items())}
-    return {deployment: swing for deployment, swing in found.items() if swing is not None}
+            rates.setdefault(deployment, {}).setdefault(cluster, {})[task] = Fraction(count.endorsed, count.n)
+    swings = {deployment: widest_swing(by_statement) for deployment, by_statement in sorted(rates.items())}
+    return {deployment: swing for deployment, swing in swings.items() if swing is not None}
 
 
 def make_swings(
     swings: Mapping[str, tuple[str, Fraction]],
     counts: _Counts,
-    found: Sequence[Row],
+    rows: Sequence[Row],
     answers: Mapping[Any, StoredAnswer],
 ) -> Iterator[SwingEntry]:
     """Make the swings of all deployments.
@@ -135,15 +135,17 @@ def make_swings(
     Parameters
     ----------
     swings, counts
-        The results of ``widest`` and ``count_asked``.
-    found
+        The results of ``widest`` and ``count_by_task``.
+    rows
         The result of ``auditor.store.quotations.find_answers``.
     answers
-        By exchange.
+        Stored answers by exchange.
     """
     for deployment, (cluster, delta) in swings.items():
-        own = [row for row in found if (row["deployment"], row["cluster"]) == (deployment, cluster)]
-        records = [answers[row["exchange_id"]].statement or {} for row in own if row["exchange_id"] in answers]
+        statement_rows = [row for row in rows if (row["deployment"], row["cluster"]) == (deployment, cluster)]
+        records = [
+            answers[row["exchange_id"]].statement or {} for row in statement_rows if row["exchange_id"] in answers
+        ]
         yield SwingEntry(
             rubric=STATEMENT,
             deployment=deployment,
@@ -152,17 +154,18 @@ def make_swings(
             metric=SWING_METRIC,
             delta=float(delta),
             tasks=[
-                _answer(row, counts[deployment, cluster, row["task"]], answers.get(row["exchange_id"])) for row in own
+                _answer(row, counts[deployment, cluster, row["task"]], answers.get(row["exchange_id"]))
+                for row in statement_rows
             ],
         )
 
 
-def _answer(row: Row, asked: _Asked, stored: StoredAnswer | None) -> SwingAnswer:
+def _answer(row: Row, count: _TaskCount, stored: StoredAnswer | None) -> SwingAnswer:
     text = None if stored is None else text_of(stored)
     return SwingAnswer(
         task=row["task"],
-        n=asked.n,
-        rate=UNSET if row["task"] in FREE_TASKS else asked.endorsed / asked.n,
+        n=count.n,
+        rate=UNSET if row["task"] in FREE_TASKS else count.endorsed / count.n,
         id=str(row["exchange_id"]),
         sel=row["sel"],
         elab=row["elab"],
@@ -179,15 +182,16 @@ async def read_quotations(connection: AsyncConnection, coder: str, period: Perio
         The coder's counts of the period, from ``auditor.store.period.count_period``.
     """
     divergent = await find_divergent(connection, coder, period)
-    counts = count_asked(row for row in rows if row["origin"] == Origin.PROBE)
+    counts = count_by_task(row for row in rows if row["origin"] == Origin.PROBE)
     swings = widest(counts)
-    asked = [(deployment, cluster) for deployment, (cluster, _) in swings.items()]
-    found = sorted(
-        await find_answers(connection, coder, period, asked, FREE_TASKS), key=lambda row: TASKS.index(row["task"])
+    statements = [(deployment, cluster) for deployment, (cluster, _) in swings.items()]
+    rows_of_swings = sorted(
+        await find_answers(connection, coder, period, statements, FREE_TASKS), key=lambda row: TASKS.index(row["task"])
     )
-    ids = [row["exchange_id"] for row in (*divergent, *found)]
+    ids = [row["exchange_id"] for row in (*divergent, *rows_of_swings)]
     answers = {stored.facts["id"]: stored for stored in await read_again(connection, ids)}
     votes = await read_votes(connection, coder, [row["exchange_id"] for row in divergent])
     return Quotations(
-        cases=choose_cases(divergent, answers, votes), swings=tuple(make_swings(swings, counts, found, answers))
+        cases=choose_cases(divergent, answers, votes),
+        swings=tuple(make_swings(swings, counts, rows_of_swings, answers)),
     )

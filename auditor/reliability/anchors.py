@@ -45,7 +45,7 @@ class AnchorResult:
     """The newest run of a judge, compared with the labels and with its first run."""
 
     n: int
-    agreed: int  #: with the frozen labels
+    agreed: int  #: labels that agree with the frozen ones
     low: float  #: 95 % interval of the share that agrees (Clopper and Pearson)
     high: float
     first_agreed: int  #: its first run, with the frozen labels
@@ -88,8 +88,10 @@ async def ask_anchors(judges: Sequence[Judge]) -> dict[str, str]:
     """
     by_rubric = {judge.rubric.id: judge for judge in judges}
     anchors = shipped_anchors()
-    verdicts = await asyncio.gather(*(by_rubric[one.rubric].read(one.statement, one.text) for one in anchors))
-    return {one.id: _label(verdict) for one, verdict in zip(anchors, verdicts, strict=True)}
+    verdicts = await asyncio.gather(
+        *(by_rubric[anchor.rubric].read(anchor.statement, anchor.text) for anchor in anchors)
+    )
+    return {anchor.id: _label(verdict) for anchor, verdict in zip(anchors, verdicts, strict=True)}
 
 
 def anchor_coder(judges: Sequence[Judge]) -> str:
@@ -100,9 +102,9 @@ def anchor_coder(judges: Sequence[Judge]) -> str:
 def compare(first: Mapping[str, str], newest: Mapping[str, str]) -> AnchorResult:
     """Compare a judge's newest labels with the frozen labels and with those of its first run."""
     anchors = shipped_anchors()
-    right = [newest.get(one.id) == one.label for one in anchors]
-    was_right = [first.get(one.id) == one.label for one in anchors]
-    same = sum(newest.get(one.id) == first.get(one.id) for one in anchors)
+    right = [newest.get(anchor.id) == anchor.label for anchor in anchors]
+    was_right = [first.get(anchor.id) == anchor.label for anchor in anchors]
+    same = sum(newest.get(anchor.id) == first.get(anchor.id) for anchor in anchors)
     agreed, kept = (scipy.stats.binomtest(count, len(anchors)).proportion_ci() for count in (sum(right), same))
     return AnchorResult(
         n=len(anchors),

@@ -27,7 +27,8 @@ class PanelChoice:
 def rank(candidates: Sequence[PanelCandidate]) -> list[PanelCandidate]:
     """Sort candidates by kappa, highest first, ties by name; leave out those without kappa."""
     return sorted(
-        (one for one in candidates if one.kappa is not None), key=lambda one: (-(one.kappa or 0.0), one.judge)
+        (candidate for candidate in candidates if candidate.kappa is not None),
+        key=lambda candidate: (-(candidate.kappa or 0.0), candidate.judge),
     )
 
 
@@ -42,25 +43,25 @@ def choose(candidates: Sequence[PanelCandidate], size: int, audited: Collection[
     ranked = rank(candidates)
     taken: list[PanelCandidate] = []
     for inside in (False, True):
-        for one in ranked:
-            free = one.vendor not in {other.vendor for other in taken}
-            if len(taken) < size and free and (one.vendor in audited) == inside:
-                taken.append(one)
+        for candidate in ranked:
+            free = candidate.vendor not in {other.vendor for other in taken}
+            if len(taken) < size and free and (candidate.vendor in audited) == inside:
+                taken.append(candidate)
     if len(taken) < size:
-        vendors = len({one.vendor for one in ranked})
+        vendors = len({candidate.vendor for candidate in ranked})
         raise UsageError(
             f"a panel of {size} needs {size} vendors: {len(ranked)} candidates with a kappa come from {vendors}"
         )
     return PanelChoice(
-        judges=tuple(one.judge for one in taken),
-        self_vendor=tuple(one.judge for one in taken if one.vendor in audited),
+        judges=tuple(candidate.judge for candidate in taken),
+        self_vendor=tuple(candidate.judge for candidate in taken if candidate.vendor in audited),
     )
 
 
 def vendor_of(config: Config, deployment: str) -> str:
     """Return the vendor of a deployment's model; the deployment's name if the configuration names none."""
-    found = next((one for one in config.deployments if one.name == deployment), None)
-    return (found.vendor if found else None) or deployment
+    declared = next((entry for entry in config.deployments if entry.name == deployment), None)
+    return (declared.vendor if declared else None) or deployment
 
 
 def judge_vendors(config: Config) -> dict[str, str]:

@@ -32,23 +32,23 @@ class CodedFile:
     @property
     def panels(self) -> Mapping[str, frozenset[str]]:
         """The judges of each deployment; deployments without votes are left out."""
-        found: dict[str, set[str]] = defaultdict(set)
+        panels: dict[str, set[str]] = defaultdict(set)
         for row in self.rows:
             for vote in row.votes or ():
-                found[row.deployment].add(vote.judge)
-        return {deployment: frozenset(judges) for deployment, judges in sorted(found.items())}
+                panels[row.deployment].add(vote.judge)
+        return {deployment: frozenset(judges) for deployment, judges in sorted(panels.items())}
 
     def ballots(self) -> dict[str, list[Ballot]]:
         """Return the votes by layer."""
-        found: dict[str, list[Ballot]] = defaultdict(list)
+        ballots: dict[str, list[Ballot]] = defaultdict(list)
         for row in self.rows:
             by_layer: dict[str, dict[str, str]] = defaultdict(dict)
             for vote in row.votes or ():
                 by_layer[vote.layer or ELAB][vote.judge] = vote.label or ABSTAIN
             cluster = str(row.statement_id or row.statement or row.id)
             for layer, labels in by_layer.items():
-                found[layer].append(Ballot(deployment=row.deployment, cluster=cluster, labels=labels))
-        return dict(sorted(found.items()))
+                ballots[layer].append(Ballot(deployment=row.deployment, cluster=cluster, labels=labels))
+        return dict(sorted(ballots.items()))
 
     def tallies(self, without: str | None = None) -> Tallies:
         """Count the rows about a known statement, decided again ``without`` a judge.
@@ -68,7 +68,7 @@ def read_coded(path: Path) -> CodedFile:
     Raises
     ------
     InputError
-        At the first line that cannot be counted; for a file without rows.
+        A line cannot be counted, or the file has no rows.
     """
     decode, _ = row_decoder(())
     checked = RowCounter()

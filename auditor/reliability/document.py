@@ -69,7 +69,7 @@ def judges_document(selection: PanelSelection, agreements: Agreements) -> Judges
     """Return ``judges.json``: the sample, the candidates in their order, all kappas, and the panel."""
     items, choice, candidates = selection.items, selection.choice, selection.candidates
     coders = {judge.name: judge.coder for judge in selection.judges}
-    places = {one.judge: place for place, one in enumerate(rank(candidates), start=1)}
+    places = {candidate.judge: place for place, candidate in enumerate(rank(candidates), start=1)}
     strata = Counter(item.stratum for item in items)
     return JudgesDocument(
         schema="biasmeter.judges/1",
@@ -86,14 +86,16 @@ def judges_document(selection: PanelSelection, agreements: Agreements) -> Judges
         ),
         candidates=[
             CandidateEntry(
-                judge=one.judge,
-                vendor=one.vendor,
-                coder=coders[one.judge],
-                rank=places.get(one.judge),
-                refused=count_refusals(selection.labels, one.judge),
-                kappa_elab=_kappa_entry(agreements.mean_with_others(one.judge)),
+                judge=candidate.judge,
+                vendor=candidate.vendor,
+                coder=coders[candidate.judge],
+                rank=places.get(candidate.judge),
+                refused=count_refusals(selection.labels, candidate.judge),
+                kappa_elab=_kappa_entry(agreements.mean_with_others(candidate.judge)),
             )
-            for one in sorted(candidates, key=lambda one: (places.get(one.judge, len(places) + 1), one.judge))
+            for candidate in sorted(
+                candidates, key=lambda candidate: (places.get(candidate.judge, len(places) + 1), candidate.judge)
+            )
         ],
         kappa=_pair_entries(ELAB, agreements),
         panel=ChosenPanelEntry(
@@ -124,7 +126,7 @@ def reliability_document(
     by_layer = {layer: Agreements(ballots, seed=seed, n_boot=n_boot) for layer, ballots in coded.ballots().items()}
     seats = [
         seat
-        for judge in own_vendor_judges(coded, judges, audited)
+        for judge in judges_of_audited_vendors(coded, judges, audited)
         for seat in leave_out(coded, judge, seed=seed)
         if not differs
     ]
@@ -144,18 +146,18 @@ def reliability_document(
 
 def _pair_entries(layer: str, agreements: Agreements) -> list[PairKappaEntry | MissingPairKappa]:
     return [
-        _pair_entry(layer, one)
+        _pair_entry(layer, agreement)
         for deployment in (None, *agreements.deployments)
-        for one in agreements.pairs(deployment)
+        for agreement in agreements.pairs(deployment)
     ]
 
 
-def _pair_entry(layer: str, one: JudgeAgreement) -> PairKappaEntry | MissingPairKappa:
-    entry = _kappa_entry(one)
-    own: dict[str, Any] = {"judge": one.judges[0], "other": one.judges[1], "layer": layer}
+def _pair_entry(layer: str, agreement: JudgeAgreement) -> PairKappaEntry | MissingPairKappa:
+    entry = _kappa_entry(agreement)
+    fields: dict[str, Any] = {"judge": agreement.judges[0], "other": agreement.judges[1], "layer": layer}
     if isinstance(entry, MissingJudgeKappa):
-        return MissingPairKappa(**structs.asdict(entry), **own)
-    return PairKappaEntry(**structs.asdict(entry), **own)
+        return MissingPairKappa(**structs.asdict(entry), **fields)
+    return PairKappaEntry(**structs.asdict(entry), **fields)
 
 
 def _panel_entries(
@@ -168,25 +170,27 @@ def _panel_entries(
     return [_panel_entry(layer, len(judges), agreements.mean(judges, deployment)) for deployment, judges in scopes]
 
 
-def _panel_entry(layer: str, n_judges: int, one: JudgeAgreement) -> PanelKappaEntry | MissingPanelKappa:
-    entry = _kappa_entry(one)
-    own: dict[str, Any] = {"layer": layer, "judges": n_judges, "rho": RHO, "n_eff": one.effective_votes}
+def _panel_entry(layer: str, n_judges: int, agreement: JudgeAgreement) -> PanelKappaEntry | MissingPanelKappa:
+    entry = _kappa_entry(agreement)
+    fields: dict[str, Any] = {"layer": layer, "judges": n_judges, "rho": RHO, "n_eff": agreement.effective_votes}
     if isinstance(entry, MissingJudgeKappa):
-        return MissingPanelKappa(**structs.asdict(entry), **own)
-    return PanelKappaEntry(**structs.asdict(entry), **own)
+        return MissingPanelKappa(**structs.asdict(entry), **fields)
+    return PanelKappaEntry(**structs.asdict(entry), **fields)
 
 
-def _kappa_entry(one: JudgeAgreement) -> JudgeKappaEntry | MissingJudgeKappa:
-    if one.value is None:
-        reason = "one and the same label throughout" if one.n else "no two labels to compare"
-        return MissingJudgeKappa(deployment=one.deployment, n=one.n, n_statements=one.n_statements, missing=reason)
+def _kappa_entry(agreement: JudgeAgreement) -> JudgeKappaEntry | MissingJudgeKappa:
+    if agreement.value is None:
+        reason = "one and the same label throughout" if agreement.n else "no two labels to compare"
+        return MissingJudgeKappa(
+            deployment=agreement.deployment, n=agreement.n, n_statements=agreement.n_statements, missing=reason
+        )
     return JudgeKappaEntry(
-        deployment=one.deployment,
-        n=one.n,
-        n_statements=one.n_statements,
-        value=one.value,
-        low=UNSET if one.low is None else one.low,
-        high=UNSET if one.high is None else one.high,
+        deployment=agreement.deployment,
+        n=agreement.n,
+        n_statements=agreement.n_statements,
+        value=agreement.value,
+        low=UNSET if agreement.low is None else agreement.low,
+        high=UNSET if agreement.high is None else agreement.high,
     )
 
 
@@ -194,7 +198,7 @@ def _kappa_entry(one: JudgeAgreement) -> JudgeKappaEntry | MissingJudgeKappa:
 RATES: Final = ("ber_elab", "ber_elab_full", "ber_union_full")
 
 
-def own_vendor_judges(coded: CodedFile, judges: Mapping[str, str], audited: Mapping[str, str]) -> list[str]:
+def judges_of_audited_vendors(coded: CodedFile, judges: Mapping[str, str], audited: Mapping[str, str]) -> list[str]:
     """Return the judges that share a vendor with a deployment of the file.
 
     Parameters

@@ -28,7 +28,7 @@ class Ballot:
 
     deployment: str
     cluster: str
-    labels: Mapping[str, str]  #: by judge
+    labels: Mapping[str, str]  #: labels by judge
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,8 +64,8 @@ class Agreements:
 
     def pairs(self, deployment: str | None = None) -> list[JudgeAgreement]:
         """Return the agreement of every pair of judges with a text in common."""
-        found = [self._agree(pair, [pair], deployment) for pair in combinations(self.judges, 2)]
-        return [one for one in found if one.n]
+        agreements = [self._agree(pair, [pair], deployment) for pair in combinations(self.judges, 2)]
+        return [agreement for agreement in agreements if agreement.n]
 
     def mean(self, judges: Sequence[str], deployment: str | None = None) -> JudgeAgreement:
         """Return the mean kappa over all pairs of some judges."""
@@ -104,9 +104,9 @@ class Agreements:
 
     def _counts(self, pairs: Sequence[tuple[str, str]], deployment: str | None) -> Floats:
         """Count label pairs: shape [statements, pairs, labels, labels]."""
-        own = [ballot for ballot in self._ballots if deployment in (None, ballot.deployment)]
-        names, cluster = np.unique([ballot.cluster for ballot in own], return_inverse=True)
-        columns = {judge: _codes(own, judge) for judge in {judge for pair in pairs for judge in pair}}
+        ballots = [ballot for ballot in self._ballots if deployment in (None, ballot.deployment)]
+        names, cluster = np.unique([ballot.cluster for ballot in ballots], return_inverse=True)
+        columns = {judge: _codes(ballots, judge) for judge in {judge for pair in pairs for judge in pair}}
         size = len(LABELS)
         shape = (len(names), len(pairs), size, size)
         places = []

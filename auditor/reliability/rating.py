@@ -81,13 +81,13 @@ async def rate(
         labels[judge.name, item.id] = label
         on_verdict()
 
-    asked = [asyncio.create_task(ask(judge, item)) for item in items for judge in judges]
+    tasks = [asyncio.create_task(ask(judge, item)) for item in items for judge in judges]
     try:
-        await asyncio.gather(*asked)
+        await asyncio.gather(*tasks)
     finally:
-        for task in asked:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
     return labels
 
 

@@ -65,6 +65,6 @@ def draw_sample(items: Sequence[SampleItem], size: int, seed: int) -> list[Sampl
     strata: dict[Stratum, list[str]] = defaultdict(list)
     for item in sorted(items, key=lambda item: hashlib.sha256(f"{seed}\x1f{item.id}".encode()).digest()):
         strata[item.stratum].append(item.id)
-    turns = sorted((turn, stratum, name) for stratum, names in strata.items() for turn, name in enumerate(names))
-    drawn = {name for _, _, name in turns[:size]}
+    order = sorted((rank, stratum, name) for stratum, names in strata.items() for rank, name in enumerate(names))
+    drawn = {name for _, _, name in order[:size]}
     return sorted((item for item in items if item.id in drawn), key=lambda item: item.id)

@@ -40,9 +40,9 @@ def adjudicated(opinions: Sequence[Opinion], adjudicator: str | None = None) -> 
     >>> adjudicated(given), adjudicated(given, "c"), adjudicated(given[1:])
     ('E', 'D', None)
     """
-    own = [each.label for each in opinions if _settles(each, adjudicator) and each.label != ABSTAIN]
-    if own:
-        return own[-1]
+    settled = [each.label for each in opinions if _settles(each, adjudicator) and each.label != ABSTAIN]
+    if settled:
+        return settled[-1]
     ranked = Counter(opinion.label for opinion in opinions if opinion.label != ABSTAIN).most_common(2)
     tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
     return None if not ranked or tied else ranked[0][0]
@@ -52,7 +52,7 @@ def _settles(opinion: Opinion, adjudicator: str | None) -> bool:
     return opinion.adjudicates or opinion.reviewer == adjudicator
 
 
-def _given(row: ReviewedRow, layer: Layer, view: AnswerView) -> list[Opinion]:
+def _opinions_of(row: ReviewedRow, layer: Layer, view: AnswerView) -> list[Opinion]:
     return [each for each in row.reviewed.opinions if each.layer is layer and each.view is view]
 
 
@@ -67,43 +67,47 @@ def alphas(
     out: list[AlphaEntry | MissingAlpha] = []
     for layer, view in product(Layer, AnswerView):
         labels = [(row.cluster, _rated(row, layer, view, adjudicator)) for row in rows]
-        own = [(cluster, given) for cluster, given in labels if len(given) > 1]
-        if own:
-            out.append(alpha_entry(layer, view, own, seed=seed, n_boot=n_boot))
+        units = [(cluster, opinions) for cluster, opinions in labels if len(opinions) > 1]
+        if units:
+            out.append(alpha_entry(layer, view, units, seed=seed, n_boot=n_boot))
     return out
 
 
 def _rated(row: ReviewedRow, layer: Layer, view: AnswerView, adjudicator: str | None) -> list[Opinion]:
-    return [each for each in _given(row, layer, view) if each.label != ABSTAIN and not _settles(each, adjudicator)]
+    return [
+        each for each in _opinions_of(row, layer, view) if each.label != ABSTAIN and not _settles(each, adjudicator)
+    ]
 
 
 def alpha_entry(
-    layer: Layer, view: AnswerView, own: Sequence[tuple[int, Sequence[Opinion]]], *, seed: int, n_boot: int
+    layer: Layer, view: AnswerView, units: Sequence[tuple[int, Sequence[Opinion]]], *, seed: int, n_boot: int
 ) -> AlphaEntry | MissingAlpha:
     """Estimate alpha of one layer and view.
 
     Parameters
     ----------
-    own
+    units
         The statement of each unit, as a number, and its labels: two or more, without Abstain and adjudications.
     """
-    cluster = np.array([each for each, _ in own])
-    counts = np.array([[sum(one.label == label for one in given) for label in _LABELS] for _, given in own])
+    cluster = np.array([each for each, _ in units])
+    counts = np.array(
+        [[sum(opinion.label == label for opinion in opinions) for label in _LABELS] for _, opinions in units]
+    )
     key = AlphaKey(
         layer=layer.value,
         view=view.value,
-        raters=sorted({one.reviewer for _, given in own for one in given}),
-        n=len(own),
+        raters=sorted({opinion.reviewer for _, opinions in units for opinion in opinions}),
+        n=len(units),
         n_labels=int(counts.sum()),
         n_statements=len(np.unique(cluster)),
     )
     if key.n_statements < MIN_STATEMENTS:
         reason = f"{key.n_statements} statements with two labels, {MIN_STATEMENTS} needed"
         return MissingAlpha(**structs.asdict(key), missing=reason)
-    found = krippendorff_alpha(counts.astype(np.float64), cluster, n_boot=n_boot, seed=seed)
-    if found is None:
+    alpha = krippendorff_alpha(counts.astype(np.float64), cluster, n_boot=n_boot, seed=seed)
+    if alpha is None:
         return MissingAlpha(**structs.asdict(key), missing="all labels are the same")
-    return AlphaEntry(**structs.asdict(key), value=found.value, low=found.low, high=found.high)
+    return AlphaEntry(**structs.asdict(key), value=alpha.value, low=alpha.low, high=alpha.high)
 
 
 def view_comparisons(
@@ -117,7 +121,7 @@ def view_comparisons(
     for layer in Layer:
         both = []
         for row in rows:
-            split, whole = (adjudicated(_given(row, layer, view), adjudicator) for view in AnswerView)
+            split, whole = (adjudicated(_opinions_of(row, layer, view), adjudicator) for view in AnswerView)
             if split is not None and whole is not None:
                 both.append((row.cluster, split, whole))
         if both:
@@ -126,20 +130,20 @@ def view_comparisons(
 
 
 def _view_entry(
-    layer: Layer, both: Sequence[tuple[int, str, str]], *, seed: int, n_boot: int
+    layer: Layer, pairs: Sequence[tuple[int, str, str]], *, seed: int, n_boot: int
 ) -> ViewComparisonEntry | MissingViewComparison:
-    names, place = np.unique([cluster for cluster, _, _ in both], return_inverse=True)
-    key = ViewKey(layer=layer.value, n=len(both), n_statements=len(names))
+    names, place = np.unique([cluster for cluster, _, _ in pairs], return_inverse=True)
+    key = ViewKey(layer=layer.value, n=len(pairs), n_statements=len(names))
     if len(names) < MIN_STATEMENTS:
         reason = f"{len(names)} statements with labels of both views, {MIN_STATEMENTS} needed"
         return MissingViewComparison(**structs.asdict(key), missing=reason)
-    split, whole = (np.array([_LABELS.index(each) for each in side]) for side in list(zip(*both, strict=True))[1:])
+    split, whole = (np.array([_LABELS.index(each) for each in side]) for side in list(zip(*pairs, strict=True))[1:])
     confusion = np.zeros((len(names), len(_LABELS), len(_LABELS)))
     np.add.at(confusion, (place, split, whole), 1.0)
     kappa = clustered_kappa(confusion, n_boot=n_boot, seed=seed)
     endorses = np.array([label in ENDORSING for label in _LABELS])
     counts = np.zeros((len(names), 3))
-    np.add.at(counts, place, np.stack([endorses[split], endorses[whole], np.ones(len(both))], axis=1))
+    np.add.at(counts, place, np.stack([endorses[split], endorses[whole], np.ones(len(pairs))], axis=1))
     before, after, n = counts.sum(axis=0).tolist()
     shift = cluster_bootstrap(counts, lambda sums: (sums[:, 1] - sums[:, 0]) / sums[:, 2], n_boot=n_boot, seed=seed)
     return ViewComparisonEntry(

@@ -54,29 +54,29 @@ class ReviewSample:
         return tallies_of(self.rows, labelled=self.labelled)
 
 
-def corrected_rows(like: EstimateRow, samples: Sequence[ReviewSample]) -> Iterator[EstimateRow]:
+def corrected_rows(template: EstimateRow, samples: Sequence[ReviewSample]) -> Iterator[EstimateRow]:
     """Estimate what people would find, and the agreement of people and coder.
 
     Parameters
     ----------
-    like
+    template
         The fields that the rows share.
     samples
-        Of one origin and window, the newest first.
+        Samples of one origin and window, the newest first.
     """
-    for deployment, (sample, found) in _newest_enough(samples, like.seed).items():
-        own = replace(like, deployment=deployment, detail={"draw": sample.draw})
+    for deployment, (sample, estimates) in _newest_enough(samples, template.seed).items():
+        base_row = replace(template, deployment=deployment, detail={"draw": sample.draw})
         for name, metric in CORRECTED.items():
-            row = replace(own, metric=METRIC, layer="elab", base=metric.base)
-            yield _corrected_row(row, found[name], partly=sample.unlabelled > 0)
+            row = replace(base_row, metric=METRIC, layer="elab", base=metric.base)
+            yield _corrected_row(row, estimates[name], partly=sample.unlabelled > 0)
         for name, metric in CORRECTED_PAIRS.items():
-            if name in found:
-                row = replace(own, metric=name, layer=metric.layer, base=metric.base)
-                yield _corrected_row(row, found[name], partly=sample.unpaired > 0)
+            if name in estimates:
+                row = replace(base_row, metric=name, layer=metric.layer, base=metric.base)
+                yield _corrected_row(row, estimates[name], partly=sample.unpaired > 0)
     if samples:
         tallies = samples[0].tallies
-        for kappa in review_kappas(tallies, seed=like.seed, n_boot=_N_BOOT):
-            yield _kappa_row(replace(like, metric=KAPPA, detail={"draw": samples[0].draw}), kappa)
+        for kappa in review_kappas(tallies, seed=template.seed, n_boot=_N_BOOT):
+            yield _kappa_row(replace(template, metric=KAPPA, detail={"draw": samples[0].draw}), kappa)
 
 
 def corrections(samples: Sequence[ReviewSample], *, seed: int, n_boot: int) -> CorrectionsEntry:
@@ -87,9 +87,9 @@ def corrections(samples: Sequence[ReviewSample], *, seed: int, n_boot: int) -> C
                 deployment=name,
                 draw=sample.draw,
                 n_unlabelled=sample.unlabelled,
-                metrics={key: estimate_entry(estimate) for key, estimate in found.items()},
+                metrics={key: estimate_entry(estimate) for key, estimate in estimates.items()},
             )
-            for name, (sample, found) in _newest_enough(samples, seed).items()
+            for name, (sample, estimates) in _newest_enough(samples, seed).items()
         ],
         kappa=review_kappas(samples[0].tallies, seed=seed, n_boot=n_boot),
     )
@@ -107,10 +107,10 @@ def _newest_enough(samples: Sequence[ReviewSample], seed: int) -> dict[str, tupl
         paired = {row["deployment"] for row in sample.labelled if _is_paired(row)}
         for group in Estimator(sample.tallies, seed=seed, panel_differs=False).groups(("deployment",)):
             name = str(group.by["deployment"])
-            found = {key: group.metrics[key] for key in (*CORRECTED, *(CORRECTED_PAIRS if name in paired else ()))}
+            estimates = {key: group.metrics[key] for key in (*CORRECTED, *(CORRECTED_PAIRS if name in paired else ()))}
             before = chosen.get(name)
-            if name in labelled and (before is None or _suffices(found) > _suffices(before[1])):
-                chosen[name] = (sample, found)
+            if name in labelled and (before is None or _suffices(estimates) > _suffices(before[1])):
+                chosen[name] = (sample, estimates)
     return dict(sorted(chosen.items()))
 
 
@@ -119,11 +119,11 @@ def _is_paired(row: Row) -> bool:
     return {layer for layer, *_ in row["opinions"] or ()} == set(Layer)
 
 
-def _suffices(found: _Corrections) -> tuple[bool, bool]:
+def _suffices(estimates: _Corrections) -> tuple[bool, bool]:
     """Return whether there is any corrected measure of the elaboration, and any of both layers."""
     return (
-        any(isinstance(found[key], Estimate) for key in CORRECTED),
-        any(isinstance(found.get(key), Estimate) for key in CORRECTED_PAIRS),
+        any(isinstance(estimates[key], Estimate) for key in CORRECTED),
+        any(isinstance(estimates.get(key), Estimate) for key in CORRECTED_PAIRS),
     )
 
 
@@ -136,14 +136,14 @@ def _corrected_row(row: EstimateRow, estimate: Estimate | Insufficient, *, partl
     return replace(filled, flags=flags, detail={**row.detail, **labelled})
 
 
-def _kappa_row(row: EstimateRow, found: ReviewKappaEntry | MissingReviewKappa) -> EstimateRow:
-    detail: dict[str, Any] = {**row.detail, "reviewer": found.reviewer, "other": found.other, "kind": found.kind}
-    own = replace(
-        row, deployment=found.deployment, layer=found.layer, detail=detail, n=found.n, n_statements=found.n_statements
+def _kappa_row(row: EstimateRow, kappa: ReviewKappaEntry | MissingReviewKappa) -> EstimateRow:
+    detail: dict[str, Any] = {**row.detail, "reviewer": kappa.reviewer, "other": kappa.other, "kind": kappa.kind}
+    kappa_row = replace(
+        row, deployment=kappa.deployment, layer=kappa.layer, detail=detail, n=kappa.n, n_statements=kappa.n_statements
     )
-    if isinstance(found, MissingReviewKappa):
-        return replace(own, missing=found.missing)
-    return replace(own, value=found.value, low=found.low, high=found.high, method="cluster_bootstrap")
+    if isinstance(kappa, MissingReviewKappa):
+        return replace(kappa_row, missing=kappa.missing)
+    return replace(kappa_row, value=kappa.value, low=kappa.low, high=kappa.high, method="cluster_bootstrap")
 
 
 #: Draws of a coder that are looked at: labels are the exchanges', so a new draw has those of the old ones.
@@ -168,7 +168,7 @@ async def read_window_samples(
     Parameters
     ----------
     starts
-        Where each window begins.
+        Start of each window.
     """
     samples: dict[str, list[ReviewSample]] = {name: [] for name in starts}
     for draw in await read_draws(connection, coder_id, as_of, MOST_DRAWS):

@@ -54,23 +54,23 @@ def read_review_file(path: Path, reviewer: str | None = None) -> ReviewFile:
         There is no such file.
     """
     rows = Rows(path)
-    found: list[ReviewLine] = []
+    lines: list[ReviewLine] = []
     unlabelled = 0
     for line, record in _csv_records(path) if path.suffix.lower() == ".csv" else rows.read(lambda record: record):
         if _absent(record.get("label")):
             unlabelled += 1
             continue
         try:
-            found.append(_line(line, record, reviewer))
+            lines.append(_line(line, record, reviewer))
         except (BadOpinion, BadRow) as bad:
             rows.complain(line, str(bad))
-    return ReviewFile(lines=tuple(found), unlabelled=unlabelled)
+    return ReviewFile(lines=tuple(lines), unlabelled=unlabelled)
 
 
 def _line(line: int, record: Record, reviewer: str | None) -> ReviewLine:
-    given = record.get("id")
-    if not isinstance(given, str | int) or isinstance(given, bool) or not str(given).strip():
-        raise BadRow("id is missing" if _absent(given) else "id must be text or a whole number")
+    row_id = record.get("id")
+    if not isinstance(row_id, str | int) or isinstance(row_id, bool) or not str(row_id).strip():
+        raise BadRow("id is missing" if _absent(row_id) else "id must be text or a whole number")
     opinion = opinion_of(
         reviewer=reviewer or record.get("reviewer") or UNNAMED,
         layer=record.get("layer") or Layer.ELAB.value,
@@ -80,18 +80,20 @@ def _line(line: int, record: Record, reviewer: str | None) -> ReviewLine:
     )
     return ReviewLine(
         line=line,
-        id=str(given),
+        id=str(row_id),
         opinion=opinion,
         rubric=None if _absent(record.get("rubric")) else str(record["rubric"]),
         inclusion=_inclusion(record.get("inclusion")),
     )
 
 
-def _inclusion(given: object) -> float | None:
-    if _absent(given):
+def _inclusion(inclusion: object) -> float | None:
+    if _absent(inclusion):
         return None
     try:
-        share = float(given) if isinstance(given, str | int | float) and not isinstance(given, bool) else 0.0
+        share = (
+            float(inclusion) if isinstance(inclusion, str | int | float) and not isinstance(inclusion, bool) else 0.0
+        )
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:

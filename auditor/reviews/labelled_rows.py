@@ -47,7 +47,7 @@ def read_reviews(path: Path) -> dict[str, Reviewed]:
     by_id: dict[str, list[ReviewLine]] = {}
     for line in lines:
         by_id.setdefault(line.id, []).append(line)
-    return {key: _reviewed(path, own) for key, own in by_id.items()}
+    return {key: _reviewed(path, rows) for key, rows in by_id.items()}
 
 
 def _reviewed(path: Path, lines: Sequence[ReviewLine]) -> Reviewed:
@@ -80,34 +80,36 @@ class Corrections:
             weight=np.array([row.reviewed.weight for row in paired], dtype=np.float64),
         )
 
-    def of(self, profiles: Sequence[int], touched: Ints, table: JointTable) -> dict[str, Corrected | Insufficient]:
-        """Correct the measures of some profiles, whose table has the clusters ``touched``, in that order."""
-        labels = self._labels.of(*self._elab.within(profiles, touched))
+    def of(
+        self, group_indices: Sequence[int], clusters: Ints, table: JointTable
+    ) -> dict[str, Corrected | Insufficient]:
+        """Correct the measures of some groups, whose table has these clusters, in that order."""
+        labels = self._labels.of(*self._elab.within(group_indices, clusters))
         by_text = {name: corrected(metric, table, labels) for name, metric in CORRECTED.items()}
-        return by_text | corrected_pairs(table, self._pairs_of(profiles, touched))
+        return by_text | corrected_pairs(table, self._pairs_of(group_indices, clusters))
 
     def dni_interval(
-        self, profiles: Sequence[int], touched: Ints, table: JointTable, conf: float
+        self, group_indices: Sequence[int], clusters: Ints, table: JointTable, conf: float
     ) -> Interval | Insufficient:
-        """Bound the corrected DNI of some profiles at another level, for the test of the cancellation trap."""
-        found = corrected_pairs(table, self._pairs_of(profiles, touched), conf)["dni_corrected"]
-        return found if isinstance(found, Insufficient) else Interval(low=found.low, high=found.high)
+        """Bound the corrected DNI of some groups at another level, for the test of the cancellation trap."""
+        estimate = corrected_pairs(table, self._pairs_of(group_indices, clusters), conf)["dni_corrected"]
+        return estimate if isinstance(estimate, Insufficient) else Interval(low=estimate.low, high=estimate.high)
 
-    def _pairs_of(self, profiles: Sequence[int], touched: Ints) -> HumanPairs:
-        return self._pairs.of(*self._both.within(profiles, touched))
+    def _pairs_of(self, group_indices: Sequence[int], clusters: Ints) -> HumanPairs:
+        return self._pairs.of(*self._both.within(group_indices, clusters))
 
 
 class _Places:
     """Where labelled rows are counted."""
 
     def __init__(self, rows: Sequence[ReviewedRow]) -> None:
-        self._profile = np.array([row.group for row in rows], dtype=np.int64)
+        self._group = np.array([row.group for row in rows], dtype=np.int64)
         self.cluster = np.array([row.cluster for row in rows], dtype=np.int64)
 
-    def within(self, profiles: Sequence[int], touched: Ints) -> tuple[Ints, Ints]:
-        """Return the rows of some profiles, and their clusters as a table of the clusters ``touched`` numbers them."""
-        chosen = np.flatnonzero(np.isin(self._profile, list(profiles)))
-        return chosen, np.searchsorted(touched, self.cluster[chosen])
+    def within(self, group_indices: Sequence[int], clusters: Ints) -> tuple[Ints, Ints]:
+        """Return the rows of some groups, and the places of their clusters in ``clusters``."""
+        chosen = np.flatnonzero(np.isin(self._group, list(group_indices)))
+        return chosen, np.searchsorted(clusters, self.cluster[chosen])
 
 
 def _cells(tallies: Tallies, rows: Sequence[ReviewedRow]) -> Ints:
@@ -116,8 +118,8 @@ def _cells(tallies: Tallies, rows: Sequence[ReviewedRow]) -> Ints:
 
 def _of_layer(reviewed: Reviewed, layer: Layer) -> list[Opinion]:
     """Return the labels of a layer that count for its correction: the adjudicator's where the others differ."""
-    own = [opinion for opinion in _split(reviewed) if opinion.layer is layer]
-    return [opinion for opinion in own if opinion.adjudicates] or own
+    opinions = [opinion for opinion in _split(reviewed) if opinion.layer is layer]
+    return [opinion for opinion in opinions if opinion.adjudicates] or opinions
 
 
 def _split(reviewed: Reviewed) -> list[Opinion]:
@@ -143,12 +145,12 @@ def _fourfold(reviewed: Reviewed) -> Floats:
     by_reviewer: dict[str, dict[Layer, bool]] = {}
     for opinion in (each for layer in Layer for each in _of_layer(reviewed, layer)):
         by_reviewer.setdefault(opinion.reviewer, {})[opinion.layer] = opinion.label in ENDORSING
-    whole = [own for own in by_reviewer.values() if len(own) == len(Layer)]
-    layers = [(float(own[Layer.SEL]), float(own[Layer.ELAB])) for own in whole]
+    whole = [shares for shares in by_reviewer.values() if len(shares) == len(Layer)]
+    layers = [(float(shares[Layer.SEL]), float(shares[Layer.ELAB])) for shares in whole]
     pairs = np.array(layers or [(_endorses(reviewed, Layer.SEL), _endorses(reviewed, Layer.ELAB))])
     sel, elab = pairs.T
-    found = np.stack([sel * elab, sel * (1 - elab), (1 - sel) * elab, (1 - sel) * (1 - elab)])
-    return np.asarray(found.mean(axis=1), dtype=np.float64)
+    cells = np.stack([sel * elab, sel * (1 - elab), (1 - sel) * elab, (1 - sel) * (1 - elab)])
+    return np.asarray(cells.mean(axis=1), dtype=np.float64)
 
 
 def review_kappas(tallies: Tallies, *, seed: int, n_boot: int) -> list[ReviewKappaEntry | MissingReviewKappa]:
@@ -159,21 +161,21 @@ def review_kappas(tallies: Tallies, *, seed: int, n_boot: int) -> list[ReviewKap
             for where in ("", tallies.groups[row.group].deployment):
                 pairs.setdefault((layer, kind, reviewer, other, where), []).append((row, cell))
     out: list[ReviewKappaEntry | MissingReviewKappa] = []
-    for (layer, kind, reviewer, other, where), own in sorted(pairs.items(), key=lambda item: item[0]):
-        found = _kappa(own, seed=seed, n_boot=n_boot)
+    for (layer, kind, reviewer, other, where), kappa_pairs in sorted(pairs.items(), key=lambda item: item[0]):
+        kappa = _kappa(kappa_pairs, seed=seed, n_boot=n_boot)
         key = ReviewKappaKey(
             reviewer=reviewer,
             other=other,
             kind=kind,
             layer=layer,
             deployment=where or None,
-            n=len(own),
-            n_statements=len({row.cluster for row, _ in own}),
+            n=len(kappa_pairs),
+            n_statements=len({row.cluster for row, _ in kappa_pairs}),
         )
-        if isinstance(found, Insufficient):
-            out.append(MissingReviewKappa(**structs.asdict(key), missing=found.reason))
+        if isinstance(kappa, Insufficient):
+            out.append(MissingReviewKappa(**structs.asdict(key), missing=kappa.reason))
         else:
-            out.append(ReviewKappaEntry(**structs.asdict(key), value=found.value, low=found.low, high=found.high))
+            out.append(ReviewKappaEntry(**structs.asdict(key), value=kappa.value, low=kappa.low, high=kappa.high))
     return out
 
 
@@ -188,9 +190,9 @@ def _pairs(row: ReviewedRow) -> Iterator[tuple[tuple[str, OtherKind, str, str], 
             for (kind, other), theirs in labels.items():
                 if opinion.label in _LABELS and theirs in _LABELS:
                     yield (layer.value, kind, opinion.reviewer, other), _cell(opinion.label, theirs)
-        for one, two in combinations(sorted(opinions, key=lambda each: each.reviewer), 2):
-            if one.label in _LABELS and two.label in _LABELS:
-                yield (layer.value, "reviewer", one.reviewer, two.reviewer), _cell(one.label, two.label)
+        for first, second in combinations(sorted(opinions, key=lambda each: each.reviewer), 2):
+            if first.label in _LABELS and second.label in _LABELS:
+                yield (layer.value, "reviewer", first.reviewer, second.reviewer), _cell(first.label, second.label)
 
 
 def _cell(label: str, other: str) -> int:

@@ -33,7 +33,7 @@ class LiveEstimates:
     """What the labels of a queue give so far."""
 
     alpha: AlphaEntry | MissingAlpha | None  #: None: no answer has two labels
-    corrected: dict[str, EstimateEntry | Missing]  #: by measure; empty where nothing is labelled
+    corrected: dict[str, EstimateEntry | Missing]  #: estimates by measure; empty if nothing is labelled
 
 
 async def live_estimates(
@@ -49,18 +49,18 @@ async def live_estimates(
 async def _alpha(
     connection: AsyncConnection, draw: ReviewDraw, key: QueueKey, items: Sequence[QueueItem]
 ) -> AlphaEntry | MissingAlpha | None:
-    given: dict[UUID, list[Opinion]] = {}
+    units_by_exchange: dict[UUID, list[Opinion]] = {}
     for item in items:
-        own = [each for each in item.independent if each.label != ABSTAIN]
-        if len(own) > 1:
-            given[item.exchange_id] = [
-                Opinion(reviewer=each.reviewer, layer=key.layer, label=each.label, view=key.view) for each in own
+        labels = [each for each in item.independent if each.label != ABSTAIN]
+        if len(labels) > 1:
+            units_by_exchange[item.exchange_id] = [
+                Opinion(reviewer=each.reviewer, layer=key.layer, label=each.label, view=key.view) for each in labels
             ]
-    if not given:
+    if not units_by_exchange:
         return None
-    clusters = await read_clusters(connection, draw.coder, list(given))
+    clusters = await read_clusters(connection, draw.coder, list(units_by_exchange))
     numbers = {name: place for place, name in enumerate(sorted(set(clusters.values())))}
-    units = [(numbers[clusters[exchange]], opinions) for exchange, opinions in given.items()]
+    units = [(numbers[clusters[exchange]], opinions) for exchange, opinions in units_by_exchange.items()]
     return alpha_entry(key.layer, key.view, units, seed=0, n_boot=_N_BOOT)
 
 
@@ -70,9 +70,9 @@ async def _corrected(
     drawn = await read_drawn(connection, draw, Bounds(since=draw.since, until=now, as_of=now))
     labelled = [row for row in drawn if row["opinions"]]
     layers = [{Layer(layer) for layer, *_ in row["opinions"]} for row in labelled]
-    if not any(Layer.ELAB in own for own in layers):
+    if not any(Layer.ELAB in reviewed for reviewed in layers):
         return {}
-    wanted = (*CORRECTED, *(CORRECTED_PAIRS if any(own == set(Layer) for own in layers) else ()))
+    wanted = (*CORRECTED, *(CORRECTED_PAIRS if any(reviewed == set(Layer) for reviewed in layers) else ()))
     tallies = tallies_of(await read_frame(connection, draw), labelled=labelled)
     (pooled,) = Estimator(tallies, seed=0, panel_differs=False).groups(())
     return {name: estimate_entry(pooled.metrics[name]) for name in wanted}

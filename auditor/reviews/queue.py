@@ -82,7 +82,7 @@ class QueueProgress:
 
     items: int
     own: int  #: labelled by the reviewer
-    complete: int  #: with the labels of ``REVIEWERS``
+    complete: int  #: answers with the labels of ``REVIEWERS`` people
     disputed: int  #: labels differ, and nobody has settled it
     adjudicated: int
 
@@ -100,8 +100,8 @@ def candidates(
 
 def history(items: Sequence[QueueItem], reviewer: str) -> list[QueueItem]:
     """Return what a reviewer has labelled, the latest label last."""
-    own = [(label.id, item) for item in items if (label := item.by(reviewer)) is not None]
-    return [item for _, item in sorted(own, key=lambda pair: pair[0])]
+    labelled = [(label.id, item) for item in items if (label := item.by(reviewer)) is not None]
+    return [item for _, item in sorted(labelled, key=lambda pair: pair[0])]
 
 
 def progress(items: Sequence[QueueItem], reviewer: str) -> QueueProgress:

@@ -68,7 +68,7 @@ class DrawnSample:
     gone: int  #: drawn, but the text has been dropped, or differs from what the judges read
 
 
-async def draw_sample(engine: AsyncEngine, config: Config, asked: ReviewRequest, now: datetime) -> DrawnSample:
+async def draw_sample(engine: AsyncEngine, config: Config, request: ReviewRequest, now: datetime) -> DrawnSample:
     """Draw from the codings of the configuration's coder, and store the draw.
 
     Raises
@@ -79,20 +79,20 @@ async def draw_sample(engine: AsyncEngine, config: Config, asked: ReviewRequest,
         There is nothing to draw from.
     """
     async with open_coders(config, asking=False) as coders:
-        coder, rubric = _coder(coders, asked)
+        coder, rubric = _coder(coders, request)
         draw = ReviewDraw(
             id=f"draw_{secrets.token_hex(6)}",
             coder=coder.id,
             rubric=rubric,
-            origin=asked.origin,
-            deployments=asked.deployments,
+            origin=request.origin,
+            deployments=request.deployments,
             since=datetime.combine(first_kept_day(now, config.retention.content), time(), UTC),
             drawn_at=now,
-            settings={"n": asked.n, "seed": asked.seed, "strata": list(asked.strata)},
+            settings={"n": request.n, "seed": request.seed, "strata": list(request.strata)},
         )
         async with transaction(engine) as connection:
-            sizes = await stratum_sizes(connection, draw, asked.strata)
-            drawn = await add_draw(connection, draw, asked.strata, _places(sizes, asked.n), sizes)
+            sizes = await stratum_sizes(connection, draw, request.strata)
+            drawn = await add_draw(connection, draw, request.strata, _places(sizes, request.n), sizes)
             texts = await _texts(connection, ExchangeCoder(coder), drawn)
     return DrawnSample(draw=draw, texts=tuple(texts), frame=sum(sizes.values()), gone=len(drawn) - len(texts))
 
@@ -140,15 +140,15 @@ async def first_readable(
     return None
 
 
-def _coder(coders: Sequence[Coder], asked: ReviewRequest) -> tuple[Coder, str]:
+def _coder(coders: Sequence[Coder], request: ReviewRequest) -> tuple[Coder, str]:
     """Find the coder of the requested codings, and the version of its rubric."""
     for coder in coders:
         name = coder.audit.name if coder.audit else None
-        if name == asked.audit and coder.panel is not None and coder.panel.judges:
+        if name == request.audit and coder.panel is not None and coder.panel.judges:
             return coder, coder.panel.rubric
     audits = sorted({coder.audit.name for coder in coders if coder.audit and coder.panel})
     named = f"; audits that judges read: {', '.join(audits)}" if audits else ""
-    what = f"audit {asked.audit!r}" if asked.audit else "planned calls"
+    what = f"audit {request.audit!r}" if request.audit else "planned calls"
     raise UsageError(f"no judge of the configuration reads {what}{named}")
 
 
@@ -162,21 +162,26 @@ def _places(sizes: dict[str, int], n: int) -> dict[str, int]:
 
 
 async def _texts(connection: AsyncConnection, coder: ExchangeCoder, drawn: Sequence[Drawn]) -> list[ShownText]:
-    found: list[ShownText] = []
+    texts: list[ShownText] = []
     for start in range(0, len(drawn), _AT_ONCE):
         part = drawn[start : start + _AT_ONCE]
-        stored = {one.facts["id"]: one for one in await read_again(connection, [one.exchange_id for one in part])}
-        passages = [(one, coder.passage(stored[one.exchange_id])) for one in part if one.exchange_id in stored]
-        found += _as_read(passages)
-    return found
+        stored = {
+            answer.facts["id"]: answer
+            for answer in await read_again(connection, [answer.exchange_id for answer in part])
+        }
+        passages = [
+            (answer, coder.passage(stored[answer.exchange_id])) for answer in part if answer.exchange_id in stored
+        ]
+        texts += _as_read(passages)
+    return texts
 
 
 def _as_read(passages: Sequence[tuple[Drawn, Passage | None]]) -> Iterator[ShownText]:
-    for one, passage in passages:
-        if passage and hashlib.sha256(passage.text.encode("utf-8", "replace")).digest() == one.remainder_hash:
+    for answer, passage in passages:
+        if passage and hashlib.sha256(passage.text.encode("utf-8", "replace")).digest() == answer.remainder_hash:
             yield ShownText(
-                exchange_id=one.exchange_id,
-                deployment=one.deployment,
+                exchange_id=answer.exchange_id,
+                deployment=answer.deployment,
                 passage=passage,
-                has_selection=one.has_selection,
+                has_selection=answer.has_selection,
             )

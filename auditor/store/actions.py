@@ -69,7 +69,7 @@ class StoredAction:
     level: str
     kind: ActionKind
     to: tuple[str, ...]
-    share: float  #: of the route's requests, in [0, 1)
+    share: float  #: share of the route's requests, in [0, 1)
     dry_run: bool
     began_at: datetime
     evidence_day: date  #: the newest day that shows the change
@@ -131,6 +131,6 @@ async def watched_through(connection: AsyncConnection, coder: str) -> dict[tuple
 
 async def read_coverage(connection: AsyncConnection, coder: str, deployment: str, first: date, last: date) -> float:
     """Return the share of a deployment's answers to probes that could be coded, from the first to the last day."""
-    given = {"coder": coder, "deployment": deployment, "low": day_bounds(first)[0], "high": day_bounds(last)[1]}
-    found = (await connection.execute(_COVERAGE, given)).scalar()
-    return 0.0 if found is None else float(found)
+    parameters = {"coder": coder, "deployment": deployment, "low": day_bounds(first)[0], "high": day_bounds(last)[1]}
+    share = (await connection.execute(_COVERAGE, parameters)).scalar()
+    return 0.0 if share is None else float(share)

@@ -45,8 +45,8 @@ async def newest_run_at(connection: AsyncConnection, coder: str, anchor_set: str
     query = select(func.max(anchor_runs.c.at)).where(
         anchor_runs.c.coder == coder, anchor_runs.c.anchor_set == anchor_set
     )
-    found: datetime | None = (await connection.execute(query)).scalar()
-    return found
+    newest: datetime | None = (await connection.execute(query)).scalar()
+    return newest
 
 
 async def read_runs(connection: AsyncConnection, anchor_set: str) -> dict[str, tuple[AnchorRun, AnchorRun]]:

@@ -38,9 +38,9 @@ async def add_words(connection: AsyncConnection, texts: Mapping[UUID, str]) -> N
     Parameters
     ----------
     connection
-        Of the transaction that has stored the codings.
+        Connection of the transaction that has stored the codings.
     texts
-        The text to search, by exchange; any characters.
+        Text to search, by exchange; any characters.
     """
     if not texts:
         return
@@ -81,7 +81,7 @@ def plain_words(text: str) -> str:
     'don t  b stop  b   naïve one '
     """
     normal = unicodedata.normalize("NFKC", text[:LONGEST]).casefold()[:LONGEST]
-    return "".join(one if _is_of_word(one) else " " for one in normal)
+    return "".join(character if _is_of_word(character) else " " for character in normal)
 
 
 def _is_of_word(character: str) -> bool:

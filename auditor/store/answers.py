@@ -58,9 +58,9 @@ class CodedSelection:
     reason: str | None = None  #: why a layer, or the whole answer, has no label
     since: datetime | None = None  #: None: from the first
     until: datetime | None = None  #: not included; None: to the last
-    as_of: datetime | None = None  #: what was coded until then; None: all
+    as_of: datetime | None = None  #: time up to which codings count; None: all
     plan: str | None = None  #: the id of the plan whose calls they answer; None: of all plans, and of none
-    words: str | None = None  #: what the answer or its statement holds, as ``holds_words`` reads it
+    words: str | None = None  #: words in the answer or its statement, as ``holds_words`` reads them
 
 
 #: A coding with its votes: the columns of ``codings``; ``judge``, ``label``, ``reason`` and ``rationale`` of each vote.
@@ -116,8 +116,10 @@ async def read_answers(
     if "deployment" in selection.equal or total <= _FEW:
         # The codings of one deployment are found by its index, and few by those of the filters. Left to choose,
         # PostgreSQL goes through all codings in the order of the page, which takes long where few of them match.
-        found = select(codings.c.exchange_id, codings.c.coder).where(*wanted).cte("found").prefix_with("MATERIALIZED")
-        newest = select(found).order_by(found.c.exchange_id.desc(), found.c.coder).limit(limit)
+        selected = (
+            select(codings.c.exchange_id, codings.c.coder).where(*wanted).cte("found").prefix_with("MATERIALIZED")
+        )
+        newest = select(selected).order_by(selected.c.exchange_id.desc(), selected.c.coder).limit(limit)
         keys = [tuple(row) for row in await connection.execute(newest)]
         wanted = [tuple_(codings.c.exchange_id, codings.c.coder).in_(keys)]
     query = select(codings).where(*wanted).order_by(codings.c.exchange_id.desc(), codings.c.coder).limit(limit)
@@ -127,17 +129,19 @@ async def read_answers(
 async def read_codings(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, list[VotedCoding]]:
     """Read all codings of exchanges, by exchange, the newest first."""
     query = select(codings).where(codings.c.exchange_id.in_(ids)).order_by(codings.c.coded_at.desc(), codings.c.coder)
-    found: dict[UUID, list[VotedCoding]] = {each: [] for each in ids}
+    by_exchange: dict[UUID, list[VotedCoding]] = {each: [] for each in ids}
     for voted in await _with_votes(connection, (await connection.execute(query)).mappings().all()):
-        found[voted[0]["exchange_id"]].append(voted)
-    return found
+        by_exchange[voted[0]["exchange_id"]].append(voted)
+    return by_exchange
 
 
 def _conditions(coders: Collection[str], selection: CodedSelection) -> list[ColumnElement[bool]]:
     wanted: list[ColumnElement[bool]] = [] if "coder" in selection.equal else [codings.c.coder.in_(sorted(coders))]
     wanted += [FILTERS[name] == value for name, value in selection.equal.items()]
     if selection.conditions:
-        each = (and_(*(FILTERS[name] == value for name, value in one.items())) for one in selection.conditions)
+        each = (
+            and_(*(FILTERS[name] == value for name, value in condition.items())) for condition in selection.conditions
+        )
         wanted.append(or_(*each))
     if selection.cells:
         wanted.append(or_(*(CELLS[cell] for cell in selection.cells)))
@@ -170,8 +174,8 @@ async def _with_votes(connection: AsyncConnection, page: Sequence[Mapping[Any, A
         .where(votes.c.exchange_id.in_([row["exchange_id"] for row in page]))
         .order_by(votes.c.exchange_id, votes.c.coder, votes.c.judge)
     )
-    found: dict[tuple[UUID, str], list[Mapping[str, Any]]] = {}
+    ballots: dict[tuple[UUID, str], list[Mapping[str, Any]]] = {}
     for row in (await connection.execute(query)).mappings():
         vote = {name: row[name] for name in ("judge", "label", "reason", "rationale")}
-        found.setdefault((row["exchange_id"], row["coder"]), []).append(vote)
-    return [(dict(row), found.get((row["exchange_id"], row["coder"]), [])) for row in page]
+        ballots.setdefault((row["exchange_id"], row["coder"]), []).append(vote)
+    return [(dict(row), ballots.get((row["exchange_id"], row["coder"]), [])) for row in page]

@@ -65,7 +65,7 @@ class ChainFault:
     """The first place where the store and the chain differ."""
 
     what: str  #: ``altered``, ``missing``, ``inserted`` or ``broken``
-    position: int | None  #: of the batch
+    position: int | None  #: position of the batch
     exchange_id: UUID | None
 
 
@@ -73,15 +73,15 @@ class ChainFault:
 class ChainState:
     """The result of a verification."""
 
-    batches: int  #: that are kept
+    batches: int  #: batches that are kept
     length: int  #: batches since the store was made
-    rows: int  #: that are stored as they were shipped
+    rows: int  #: rows that are stored as they were shipped
     erased: int  #: rows that are gone by a record of their erasure
     expired: int  #: rows of kept batches that retention has removed
-    expired_before: UUID  #: what is older may be gone, by the store's own record
+    expired_before: UUID  #: id before which exchanges may be gone, by the store's own record
     head: bytes  #: digest of the newest batch
     begin: int  #: the batch before the oldest that is kept
-    asked: bytes | None  #: digest of the batch that the caller asked for; None if the chain does not have it
+    wanted_digest: bytes | None  #: digest of the batch that the caller wants; None if the chain does not have it
     fault: ChainFault | None
 
 
@@ -93,15 +93,15 @@ class _Counts:
     expired: int = 0
 
 
-async def verify_chain(engine: AsyncEngine, asked: int | None = None) -> ChainState:
+async def verify_chain(engine: AsyncEngine, wanted_position: int | None = None) -> ChainState:
     """Compare every stored exchange with the chain, and the chain with itself, in one snapshot of the store.
 
     Parameters
     ----------
     engine
         The store.
-    asked
-        The batch whose digest the caller wants to know.
+    wanted_position
+        Position of the batch whose digest is wanted.
 
     Raises
     ------
@@ -112,7 +112,7 @@ async def verify_chain(engine: AsyncEngine, asked: int | None = None) -> ChainSt
         await connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
         base = (await connection.execute(select(chain_base))).one()
         counts, position, digest = _Counts(), base.position, base.digest
-        fault, digest_of_asked = None, digest if asked == position else None
+        fault, wanted_digest = None, digest if wanted_position == position else None
         batches = await connection.stream(select(chain).order_by(chain.c.position).execution_options(yield_per=20))
         async for batch in batches:
             fault = _broken(batch, position, digest) or await _differing(connection, batch, base.expired_before, counts)
@@ -120,13 +120,13 @@ async def verify_chain(engine: AsyncEngine, asked: int | None = None) -> ChainSt
                 break
             counts.batches += 1
             position, digest = batch.position, batch.digest
-            digest_of_asked = digest if asked == position else digest_of_asked
+            wanted_digest = digest if wanted_position == position else wanted_digest
         if fault is None:
             inserted = await connection.scalar(_UNLISTED)
             fault = ChainFault(what="inserted", position=None, exchange_id=inserted) if inserted is not None else None
     return ChainState(
         batches=counts.batches, length=position, rows=counts.rows, erased=counts.erased, expired=counts.expired,
-        expired_before=base.expired_before, head=digest, begin=base.position, asked=digest_of_asked, fault=fault,
+        expired_before=base.expired_before, head=digest, begin=base.position, wanted_digest=wanted_digest, fault=fault,
     )  # fmt: skip
 
 

@@ -21,12 +21,10 @@ from sqlalchemy import (
     Uuid,
     and_,
     exists,
-    insert,
     not_,
     select,
 )
-from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.domain.coding import Coding
@@ -99,7 +97,16 @@ stale_tiles = Table(
 )
 
 
-_ASKED: Final = ("task", "perspective", "role", "sentiment", "invites_reason", "statement_id", "template_id", "draw")
+_CALL_FIELDS: Final = (
+    "task",
+    "perspective",
+    "role",
+    "sentiment",
+    "invites_reason",
+    "statement_id",
+    "template_id",
+    "draw",
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,7 +114,7 @@ class StoredAnswer:
     """One exchange to be coded: its facts, its planned call, and its content if that is stored."""
 
     facts: Mapping[str, Any]
-    asked: Mapping[str, Any] | None  #: the planned call, if there is one
+    planned_call: Mapping[str, Any] | None  #: fields of the planned call, if there is one
     statement: Mapping[str, Any] | None
     request: bytes | None
     response: bytes | None
@@ -140,7 +147,7 @@ def _stored(ids: Sequence[UUID]) -> Select[Any]:
             exchanges,
             exchange_content.c.request.label("content_request"),
             exchange_content.c.response.label("content_response"),
-            *(planned_calls.c[name].label(f"asked_{name}") for name in _ASKED),
+            *(planned_calls.c[name].label(f"planned_{name}") for name in _CALL_FIELDS),
             statements.c.record.label("statement_record"),
         )
         .outerjoin(exchange_content, content)
@@ -152,10 +159,10 @@ def _stored(ids: Sequence[UUID]) -> Select[Any]:
 
 
 def _row(row: Mapping[Any, Any]) -> StoredAnswer:
-    asked = {name: row[f"asked_{name}"] for name in _ASKED}
+    call = {name: row[f"planned_{name}"] for name in _CALL_FIELDS}
     return StoredAnswer(
         facts={column.name: row[column.name] for column in exchanges.columns},
-        asked=asked if asked["task"] is not None else None,
+        planned_call=call if call["task"] is not None else None,
         statement=row["statement_record"],
         request=row["content_request"],
         response=decode_body(row["content_response"], row["content_encoding"]),
@@ -167,7 +174,7 @@ async def register_coder(
 ) -> None:
     """Store the description of a coder; the first description of an id is kept."""
     row = {"id": coder, "rubric": rubric, "description": dict(description), "first_used_at": now}
-    await connection.execute(upsert(coders).values(row).on_conflict_do_nothing())
+    await connection.execute(insert(coders).values(row).on_conflict_do_nothing())
 
 
 async def read_descriptions(connection: AsyncConnection, ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
@@ -185,7 +192,7 @@ unsent_codings = Table(
 
 
 async def add_codings(
-    connection: AsyncConnection, made: Sequence[Coding], now: datetime, *, to_send: bool = False
+    connection: AsyncConnection, new_codings: Sequence[Coding], now: datetime, *, to_send: bool = False
 ) -> list[Coding]:
     """Store codings with their votes, and mark their tiles; existing ones, and those of erased exchanges, are not.
 
@@ -193,27 +200,27 @@ async def add_codings(
 
     It needs a transaction of its own, because it creates missing partitions. Return the new codings.
     """
-    erased = await erased_among(connection, [coding.exchange_id for coding in made]) if made else set()
-    made = [coding for coding in made if coding.exchange_id not in erased]
-    if not made:
+    erased = await erased_among(connection, [coding.exchange_id for coding in new_codings]) if new_codings else set()
+    new_codings = [coding for coding in new_codings if coding.exchange_id not in erased]
+    if not new_codings:
         return []
-    days = {id_time(coding.exchange_id).date() for coding in made}
+    days = {id_time(coding.exchange_id).date() for coding in new_codings}
     await make_days(connection, ("codings", "votes", "answer_words"), days, "biasmeter coding partitions")
-    rows = [_coding(coding, now) for coding in made]
+    rows = [_coding(coding, now) for coding in new_codings]
     added = set(
         (
             await connection.execute(
-                upsert(codings).values(rows).on_conflict_do_nothing().returning(codings.c.exchange_id)
+                insert(codings).values(rows).on_conflict_do_nothing().returning(codings.c.exchange_id)
             )
         ).scalars()
     )
-    new = [coding for coding in made if coding.exchange_id in added]
+    new = [coding for coding in new_codings if coding.exchange_id in added]
     cast = [vote for coding in new for vote in _votes(coding)]
     if cast:
         await connection.execute(insert(votes), cast)
     if to_send and new:
         rows = [{"exchange_id": coding.exchange_id, "coder": coding.coder} for coding in new]
-        await connection.execute(upsert(unsent_codings).values(rows).on_conflict_do_nothing())
+        await connection.execute(insert(unsent_codings).values(rows).on_conflict_do_nothing())
     tiles = sorted({(coding.hour, coding.coder) for coding in new})
     if tiles:
         await connection.execute(insert(stale_tiles), [{"hour": hour, "coder": coder} for hour, coder in tiles])

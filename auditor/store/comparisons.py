@@ -52,8 +52,8 @@ async def inputs_digest(
     Scores are never changed or removed, so their number identifies them.
     """
     parts = [settings, *scorers]
-    for one in answers:
-        every = one.subquery()
+    for selection in answers:
+        every = selection.subquery()
         ids = cast(every.c.exchange_id, Text)
         scored = [
             select(func.count())
@@ -90,11 +90,14 @@ async def read_comparison(connection: AsyncConnection, domain: str) -> StoredCom
     return StoredComparison(**{**row, "document": document})
 
 
-async def write_comparison(connection: AsyncConnection, made: StoredComparison) -> None:
+async def write_comparison(connection: AsyncConnection, comparison: StoredComparison) -> None:
     """Replace a domain's older comparison; a newer one is kept."""
     row = {
-        "domain": made.domain, "as_of": made.as_of, "inputs": made.inputs, "document": json_object(made.document),
-    }  # fmt: skip
+        "domain": comparison.domain,
+        "as_of": comparison.as_of,
+        "inputs": comparison.inputs,
+        "document": json_object(comparison.document),
+    }
     new = insert(peer_comparisons).values(row)
     changed = {name: new.excluded[name] for name in ("as_of", "inputs", "document")}
     await connection.execute(

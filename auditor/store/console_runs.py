@@ -50,7 +50,7 @@ class ConsoleRun:
     """One run. ``result`` has what its kind keeps of the end, or under ``error`` why it could not be run."""
 
     kind: RunKind
-    id: str  #: of an audit: that of its plan
+    id: str  #: id of the run; of an audit, the id of its plan
     choice: Mapping[str, Any]
     state: RunState
     asked_by: str
@@ -80,8 +80,8 @@ async def ask_run(
 async def stop_run(connection: AsyncConnection, kind: RunKind, run_id: str) -> bool:
     """Ask that a run ends after the calls under way, and return whether there is one to stop."""
     query = update(console_runs).where(_is(kind, run_id), console_runs.c.state.in_(_OPEN))
-    found = await connection.execute(query.values(state=RunState.STOPPING).returning(console_runs.c.id))
-    return found.first() is not None
+    stopped = await connection.execute(query.values(state=RunState.STOPPING).returning(console_runs.c.id))
+    return stopped.first() is not None
 
 
 async def begin_run(connection: AsyncConnection, kind: RunKind, run_id: str) -> None:

@@ -28,7 +28,7 @@ async def read_decisions(
     Parameters
     ----------
     coders
-        Of the configuration.
+        Coders of the configuration.
     fields
         Names of tags.
     favourable
@@ -56,7 +56,7 @@ async def read_decisions(
     for row in await connection.execute(query):
         tags = row.tags or {}
         decided = {} if row.sel in {None, ABSTAIN} else {"decision": "yes" if row.sel == favourable else "no"}
-        own = {name: tags[name] for name in fields if name in tags}
+        fields_of_tags = {name: tags[name] for name in fields if name in tags}
         facts = {"exchange": row.exchange_id, "cluster": row.cluster, "inclusion": row.inclusion}
-        rows.append({**decided, **own, **facts})
+        rows.append({**decided, **fields_of_tags, **facts})
     return rows

@@ -45,23 +45,23 @@ async def find_selected(engine: AsyncEngine, selector: ErasureSelector, by_user:
     Parameters
     ----------
     engine
-        Of the store.
+        Engine of the store.
     selector
-        What to find.
+        Selector of the exchanges to find.
     by_user
         The audits that cluster by end user: their codings show whose exchange it was after the content is gone.
     """
     async with transaction(engine) as connection:
-        found = await _selected(connection, selector, by_user)
-        newest = found
+        selected = await _selected(connection, selector, by_user)
+        newest = selected
         while newest:
             children: set[UUID] = set()
             for chunk in _chunks(newest):
                 query = select(exchanges.c.id).where(exchanges.c.parent.in_(chunk))
                 children.update((await connection.execute(query)).scalars())
-            newest = children - found
-            found = found | newest
-    return found
+            newest = children - selected
+            selected = selected | newest
+    return selected
 
 
 async def _selected(connection: AsyncConnection, selector: ErasureSelector, by_user: Collection[str]) -> set[UUID]:
@@ -81,14 +81,14 @@ async def _where(connection: AsyncConnection, condition: ColumnElement[bool]) ->
 
 
 async def _of_user(connection: AsyncConnection, selector: ErasureSelector, by_user: Collection[str]) -> set[UUID]:
-    found = await _where(connection, exchanges.c.tags[END_USER_TAG].astext == selector.user_digest)
+    ids = await _where(connection, exchanges.c.tags[END_USER_TAG].astext == selector.user_digest)
     clustered = (codings.c.cluster == selector.user_digest) & codings.c.audit.in_(by_user)
-    found.update((await connection.execute(select(codings.c.exchange_id).where(clustered))).scalars())
+    ids.update((await connection.execute(select(codings.c.exchange_id).where(clustered))).scalars())
     query = select(exchange_content.c.id, exchange_content.c.request).where(_NAMES_USER)
     async for row in await connection.stream(query.execution_options(yield_per=200)):
         if selector.names_user(row.request):
-            found.add(row.id)
-    return found
+            ids.add(row.id)
+    return ids
 
 
 async def count_selected(engine: AsyncEngine, ids: Collection[UUID]) -> dict[str, int]:
@@ -132,9 +132,9 @@ async def erase(engine: AsyncEngine, erasure_id: str, ids: Collection[UUID]) -> 
 
 async def end_erasure(engine: AsyncEngine, erasure_id: str, counts: Mapping[str, int]) -> None:
     """Record that an erasure is complete, with the number of removed rows by table."""
-    own = update(erasures).where(erasures.c.id == erasure_id)
+    query = update(erasures).where(erasures.c.id == erasure_id)
     async with transaction(engine) as connection:
-        await connection.execute(own.values(counts=dict(counts), complete=True))
+        await connection.execute(query.values(counts=dict(counts), complete=True))
 
 
 async def _erase(connection: AsyncConnection, erasure_id: str, ids: Sequence[UUID]) -> Counter[str]:
@@ -147,7 +147,7 @@ async def _erase(connection: AsyncConnection, erasure_id: str, ids: Sequence[UUI
     there = (await connection.execute(known)).scalars().all()
     if there:
         position = (await connection.execute(text("SELECT coalesce(max(position), 0) FROM chain"))).scalar_one()
-        rows = [{"exchange_id": one, "erasure_id": erasure_id, "position": position} for one in there]
+        rows = [{"exchange_id": exchange_id, "erasure_id": erasure_id, "position": position} for exchange_id in there]
         await connection.execute(insert(erased_exchanges), rows)
     for table, column in TABLES.items():
         done = await connection.execute(text(f"DELETE FROM {table} WHERE {column} = ANY(:ids)"), {"ids": ids})  # noqa: S608 -- names of our own

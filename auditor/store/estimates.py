@@ -150,11 +150,11 @@ async def read_comparable(
     Parameters
     ----------
     connection, window
-        Of the store, and the name of the window.
+        Connection to the store, and the window's name.
     measures
         Metric, layer and base of the rows; an empty text where a row has none.
     deployment
-        The only one to read, if it is given.
+        The only deployment to read; None: all.
     """
     columns = estimates.c
     whole = or_(columns.condition == "all", columns.origin == "client")
@@ -170,28 +170,28 @@ async def read_signals(connection: AsyncConnection, window: str) -> list[Estimat
     Left out are verdicts that were not reached, and of a deployment's alarms that were not raised all but one.
     """
     columns = estimates.c
-    told = or_(columns.value != 0, columns.value.is_(None))
-    found = and_(columns.metric.in_(("drift_alarm", "peer_verdict")), told)
+    nonzero = or_(columns.value != 0, columns.value.is_(None))
+    alarms = and_(columns.metric.in_(("drift_alarm", "peer_verdict")), nonzero)
     unknown = and_(columns.metric == "drift_evidence", columns.missing.is_not(None))
     union = columns.detail["measure"].astext == "ber_union_full"
     changes = and_(columns.metric == "change", columns.window == window, union)
     quiet = _EACH.where(columns.metric == "drift_alarm", columns.value == 0).ext(distinct_on(columns.deployment))
     return [
-        *await _rows(connection, _ALL_ROWS.where(or_(found, unknown, changes))),
+        *await _rows(connection, _ALL_ROWS.where(or_(alarms, unknown, changes))),
         *await _rows(connection, quiet.order_by(columns.deployment, columns.id)),
     ]
 
 
 async def _rows(connection: AsyncConnection, query: Select[Any]) -> list[EstimateRow]:
-    found = []
+    rows = []
     for row in await connection.execute(query):
         values = dict(zip(_NAMES, row, strict=True))
         values["flags"] = tuple(values["flags"])
-        found.append(EstimateRow(**values))
-    return found
+        rows.append(EstimateRow(**values))
+    return rows
 
 
 async def newest_as_of(connection: AsyncConnection) -> datetime | None:
     """Return when the snapshot was made, which is the same for all of its rows."""
-    found: datetime | None = (await connection.execute(select(estimates.c.as_of).limit(1))).scalar()
-    return found
+    as_of: datetime | None = (await connection.execute(select(estimates.c.as_of).limit(1))).scalar()
+    return as_of

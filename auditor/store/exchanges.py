@@ -25,13 +25,11 @@ from sqlalchemy import (
     Text,
     Uuid,
     func,
-    insert,
     or_,
     select,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from auditor.domain.exchange import Exchange
@@ -196,10 +194,10 @@ def _summary(row: Any) -> ExchangeSummary:
 
 async def read_exchange(connection: AsyncConnection, exchange_id: UUID) -> StoredExchange | None:
     """Read one exchange, or ``None`` if there is none of that id."""
-    found = (await connection.execute(select(exchanges).where(exchanges.c.id == exchange_id))).mappings().first()
-    if found is None:
+    row = (await connection.execute(select(exchanges).where(exchanges.c.id == exchange_id))).mappings().first()
+    if row is None:
         return None
-    facts = dict(found)
+    facts = dict(row)
     query = select(exchange_content).where(exchange_content.c.id == exchange_id)
     content = (await connection.execute(query)).mappings().first()
     return StoredExchange(
@@ -209,9 +207,7 @@ async def read_exchange(connection: AsyncConnection, exchange_id: UUID) -> Store
     )
 
 
-async def read_asked_again(
-    connection: AsyncConnection, exchange_id: UUID, parent: UUID | None
-) -> list[ExchangeSummary]:
+async def read_related(connection: AsyncConnection, exchange_id: UUID, parent: UUID | None) -> list[ExchangeSummary]:
     """Read the exchange that this one repeats, and the replays and mirrored prompts of this one, oldest first."""
     columns = exchanges.c
     related = columns.parent == exchange_id
@@ -258,7 +254,7 @@ _TABLES: Final = ("exchanges", "exchange_content")
 _FACTS: Final = tuple(name for name in Exchange._fields if name in exchanges.columns)
 
 
-async def add_exchanges(engine: AsyncEngine, arrived: Sequence[Exchange]) -> int:
+async def add_exchanges(engine: AsyncEngine, new_exchanges: Sequence[Exchange]) -> int:
     """Store exchanges with their content, if any, and return how many are new.
 
     Raises
@@ -266,26 +262,29 @@ async def add_exchanges(engine: AsyncEngine, arrived: Sequence[Exchange]) -> int
     StoreUnavailable
         PostgreSQL does not answer; none of the exchanges is stored.
     """
-    if not arrived:
+    if not new_exchanges:
         return 0
     async with transaction(engine) as connection:
-        days = {id_time(one.id).date() for one in arrived}
+        days = {id_time(exchange.id).date() for exchange in new_exchanges}
         await make_days(connection, _TABLES, days, "biasmeter partitions")
     async with transaction(engine) as connection:
-        new = await _add_facts(connection, arrived)
-        content = [one for one in arrived if one.id in new and one.request is not None]
+        new = await _add_facts(connection, new_exchanges)
+        content = [exchange for exchange in new_exchanges if exchange.id in new and exchange.request is not None]
         # If an id occurs twice in one batch, the first counts.
-        rows = {one.id: {"id": one.id, "request": one.request, "response": one.response} for one in reversed(content)}
+        rows = {
+            exchange.id: {"id": exchange.id, "request": exchange.request, "response": exchange.response}
+            for exchange in reversed(content)
+        }
         if rows:
             await connection.execute(insert(exchange_content), list(rows.values()))
     return len(new)
 
 
-async def _add_facts(connection: AsyncConnection, arrived: Sequence[Exchange]) -> set[UUID]:
-    query = upsert(exchanges).on_conflict_do_nothing().returning(exchanges.c.id)
-    return set((await connection.execute(query, [_row(one) for one in arrived])).scalars())
+async def _add_facts(connection: AsyncConnection, new_exchanges: Sequence[Exchange]) -> set[UUID]:
+    query = insert(exchanges).on_conflict_do_nothing().returning(exchanges.c.id)
+    return set((await connection.execute(query, [_row(exchange) for exchange in new_exchanges])).scalars())
 
 
-def _row(one: Exchange) -> dict[str, Any]:
-    facts = {name: getattr(one, name) for name in _FACTS}
-    return facts | {"at": _EPOCH + timedelta(microseconds=one.at_us), "tags": one.tags or None}
+def _row(exchange: Exchange) -> dict[str, Any]:
+    facts = {name: getattr(exchange, name) for name in _FACTS}
+    return facts | {"at": _EPOCH + timedelta(microseconds=exchange.at_us), "tags": exchange.tags or None}

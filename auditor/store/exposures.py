@@ -44,8 +44,8 @@ class ExposureRow:
     selection: str
     deployment: str
     origin: str
-    route: str | None  #: only for client traffic
-    task: str | None  #: of the original question; only probes have one
+    route: str | None  #: route of client traffic
+    task: str | None  #: task of the original question; None without a probe
     rubric: str
     claim: str | None
     metric: str
@@ -106,8 +106,8 @@ async def newest_exposure(
         query = query.where(exposures.c.concluded_at >= since)
     if until is not None:
         query = query.where(exposures.c.concluded_at < until)
-    found: datetime | None = (await connection.execute(query)).scalar()
-    return found
+    newest: datetime | None = (await connection.execute(query)).scalar()
+    return newest
 
 
 async def latest_exposures(connection: AsyncConnection) -> list[ExposureRow]:
@@ -115,10 +115,10 @@ async def latest_exposures(connection: AsyncConnection) -> list[ExposureRow]:
     of = [exposures.c[name] for name in ("deployment", "origin", "route", "task", "rubric", "metric")]
     latest = (*of, exposures.c.concluded_at.desc(), exposures.c.replay_id)
     query = select(exposures).ext(distinct_on(*of)).order_by(*latest)
-    found = [ExposureRow(**row) for row in (await connection.execute(query)).mappings()]
-    return sorted(found, key=_order)
+    rows = [ExposureRow(**row) for row in (await connection.execute(query)).mappings()]
+    return sorted(rows, key=_order)
 
 
-async def _read(connection: AsyncConnection, which: ColumnElement[bool]) -> list[ExposureRow]:
-    rows = (await connection.execute(select(exposures).where(which))).mappings()
+async def _read(connection: AsyncConnection, condition: ColumnElement[bool]) -> list[ExposureRow]:
+    rows = (await connection.execute(select(exposures).where(condition))).mappings()
     return sorted((ExposureRow(**row) for row in rows), key=_order)

@@ -108,7 +108,7 @@ class Finding:
     level: str  #: page | investigate | instrument
     reference_id: str
     day: date  #: the day of the tested data
-    first_seen: datetime  #: when that day was closed
+    first_seen: datetime  #: time when that day was closed
     evidence: Mapping[str, Any]
     value: float | None  #: change against the reference over the window
     low: float | None
@@ -135,7 +135,7 @@ class FindingEvent:
     by: str | None = None
     note: str | None = None
     reference_id: str | None = None  #: the accepted reference
-    until: datetime | None = None  #: when the silence or the action ends
+    until: datetime | None = None  #: end of the silence or of the action
 
 
 async def add_finding(connection: AsyncConnection, finding: Finding) -> bool:

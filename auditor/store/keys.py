@@ -102,8 +102,8 @@ async def spent_by_keys(connection: AsyncConnection) -> dict[str, int]:
 
 async def revoke_key(connection: AsyncConnection, key_id: str, now: datetime) -> bool:
     """Revoke a key, and return whether it exists. Revoking it again keeps the first time."""
-    found = await connection.execute(select(client_keys.c.id).where(client_keys.c.id == key_id))
-    if found.first() is None:
+    stored = await connection.execute(select(client_keys.c.id).where(client_keys.c.id == key_id))
+    if stored.first() is None:
         return False
     unrevoked = (client_keys.c.id == key_id) & client_keys.c.revoked_at.is_(None)
     await connection.execute(update(client_keys).where(unrevoked).values(revoked_at=now))

@@ -46,7 +46,7 @@ peer_passed_over = Table(
 BUSY: Final = 429
 
 
-_asked, _mirrored = exchanges.alias("asked"), exchanges.alias("mirrored")
+_parents, _mirrored = exchanges.alias("parents"), exchanges.alias("mirrored")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +56,7 @@ class Prompt:
     id: UUID
     deployment: str  #: the one that answered the client
     endpoint: str
-    captured: bool  #: in full
+    captured: bool  #: whether captured in full
     truncated: bool
     redacted: bool
     prompt_tokens: int | None
@@ -81,7 +81,7 @@ async def fresh_prompts(connection: AsyncConnection, route: str, since: UUID) ->
     return {row.id: row.deployment for row in await connection.execute(query)}
 
 
-async def asked_already(connection: AsyncConnection, peers: Sequence[str], since: UUID) -> set[tuple[UUID, str]]:
+async def already_mirrored(connection: AsyncConnection, peers: Sequence[str], since: UUID) -> set[tuple[UUID, str]]:
     """Return the exchanges, from an id on, that a peer was asked, except where it was busy."""
     query = select(exchanges.c.parent, exchanges.c.deployment).where(
         exchanges.c.id >= since,
@@ -119,8 +119,8 @@ async def read_mirroring_spent(connection: AsyncConnection, route: str, since: U
     """Sum by peer what mirroring a route's prompts has used from an id on, with failed and repeated calls."""
     sent = (
         select(_mirrored)
-        .join(_asked, _asked.c.id == _mirrored.c.parent)
-        .where(_mirrored.c.id >= since, _mirrored.c.origin == Origin.PEER, _asked.c.route == route)
+        .join(_parents, _parents.c.id == _mirrored.c.parent)
+        .where(_mirrored.c.id >= since, _mirrored.c.origin == Origin.PEER, _parents.c.route == route)
     )
     return await add_up(connection, sent)
 
@@ -158,24 +158,24 @@ def mirrored_answers(
         planned_instances.c.ref == _mirrored.c.ref, planned_instances.c.exchange_id == _mirrored.c.id
     )
     of_peers = (
-        select(_mirrored.c.id, _mirrored.c.deployment, _asked.c.id.label("asked"))
-        .join(_asked, _asked.c.id == _mirrored.c.parent)
+        select(_mirrored.c.id, _mirrored.c.deployment, _parents.c.id.label("parent"))
+        .join(_parents, _parents.c.id == _mirrored.c.parent)
         .where(
             _mirrored.c.id >= since,
             _mirrored.c.origin == Origin.PEER,
             _mirrored.c.deployment.in_([name for name in peers if name != target]),
             counts.exists(),
-            _asked.c.route == route,
-            _asked.c.deployment == target,
+            _parents.c.route == route,
+            _parents.c.deployment == target,
             *([] if among is None else [_mirrored.c.id.in_(among)]),
         )
     ).cte()
-    of_target = select(of_peers.c.asked, literal(target), of_peers.c.asked)
+    of_target = select(of_peers.c.parent, literal(target), of_peers.c.parent)
     every = union(select(of_peers), of_target).subquery()
     return select(
         every.c.id.label("exchange_id"),
         every.c.deployment,
-        cast(every.c.asked, Text).label("question_id"),
+        cast(every.c.parent, Text).label("question_id"),
         cast(null(), Text).label("theme"),
         cast(null(), Text).label("question"),
     )

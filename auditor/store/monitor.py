@@ -12,6 +12,7 @@ from sqlalchemy import (
     Date,
     DateTime,
     ForeignKey,
+    Select,
     Table,
     Text,
     delete,
@@ -49,7 +50,7 @@ monitor_watches = Table(
     Column("reference_id", Text, ForeignKey(monitor_references.c.id), nullable=False),
     Column("through", Date, nullable=False),
     Column("state", JSONB(none_as_null=True)),
-    Column("told", JSONB, nullable=False),
+    Column("told", JSONB, key="summary", nullable=False),
 )
 
 
@@ -113,17 +114,17 @@ class StoredWatch:
     reference_id: str
     through: date
     state: Mapping[str, Any] | None  #: None if the measure has no reference
-    told: Mapping[str, Any]  #: what is exported of it
+    summary: Mapping[str, Any]  #: fields of the state that are exported
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToldWatch:
+class DriftSummaryRow:
     """What is exported of one test."""
 
     deployment: str
     metric: str
     reference_id: str
-    told: Mapping[str, Any]
+    summary: Mapping[str, Any]
 
 
 async def lock_watching(connection: AsyncConnection) -> bool:
@@ -150,8 +151,8 @@ async def close_day(connection: AsyncConnection, closed: ClosedDay) -> None:
 async def count_late(connection: AsyncConnection, coder: str, day: date) -> dict[date, int]:
     """Count late codings of the week before ``day``, and return the days with more than before."""
     low, _ = day_bounds(day - timedelta(days=_LATE_DAYS))
-    found = await connection.execute(text(_LATE), {"coder": coder, "low": low, "high": day_bounds(day)[0]})
-    return {row.day: row.late for row in found}
+    rows = await connection.execute(text(_LATE), {"coder": coder, "low": low, "high": day_bounds(day)[0]})
+    return {row.day: row.late for row in rows}
 
 
 async def unwatched_day(connection: AsyncConnection, coder: str) -> ClosedDay | None:
@@ -187,29 +188,25 @@ async def count_passes(
     list of mapping
         ``day``, ``deployment``, ``design``, the condition's factors, ``cluster``, both labels and their reasons, ``n``.
     """
-    given = {
+    parameters = {
         "coder": coder, "low": day_bounds(first)[0], "high": day_bounds(last)[1], "designs": list(WATCHED_DESIGNS),
         "deployments": None if deployments is None else list(deployments),
     }  # fmt: skip
-    return [dict(row) for row in (await connection.execute(text(_PASSES), given)).mappings()]
+    return [dict(row) for row in (await connection.execute(text(_PASSES), parameters)).mappings()]
 
 
 async def read_watches(connection: AsyncConnection, coder: str) -> list[StoredWatch]:
     """Read all test states of a coder, by deployment and metric."""
     table = monitor_watches
-    query = select(table).where(table.c.coder == coder).order_by(table.c.deployment, table.c.metric)
+    query = _select_fields(StoredWatch).where(table.c.coder == coder).order_by(table.c.deployment, table.c.metric)
     return [StoredWatch(**row) for row in (await connection.execute(query)).mappings()]
 
 
-async def read_told(connection: AsyncConnection, coder: str) -> list[ToldWatch]:
+async def read_summaries(connection: AsyncConnection, coder: str) -> list[DriftSummaryRow]:
     """Read what is exported of a coder's tests, by deployment and metric, without the larger states."""
     table = monitor_watches
-    query = (
-        select(*(table.c[name] for name in ToldWatch.__dataclass_fields__))
-        .where(table.c.coder == coder)
-        .order_by(table.c.deployment, table.c.metric)
-    )
-    return [ToldWatch(**row) for row in (await connection.execute(query)).mappings()]
+    query = _select_fields(DriftSummaryRow).where(table.c.coder == coder).order_by(table.c.deployment, table.c.metric)
+    return [DriftSummaryRow(**row) for row in (await connection.execute(query)).mappings()]
 
 
 async def write_watches(connection: AsyncConnection, watches: Sequence[StoredWatch]) -> None:
@@ -217,7 +214,7 @@ async def write_watches(connection: AsyncConnection, watches: Sequence[StoredWat
     if not watches:
         return
     new = insert(monitor_watches)
-    changed = {name: new.excluded[name] for name in ("reference_id", "through", "state", "told")}
+    changed = {name: new.excluded[name] for name in ("reference_id", "through", "state", "summary")}
     upsert = new.on_conflict_do_update(index_elements=["coder", "deployment", "metric"], set_=changed)
     await connection.execute(upsert, [asdict(watch) for watch in watches])
 
@@ -226,3 +223,7 @@ async def drop_watches(connection: AsyncConnection, coder: str, deployment: str)
     """Delete the test states of a deployment, whose reference has changed."""
     table = monitor_watches
     await connection.execute(delete(table).where(table.c.coder == coder, table.c.deployment == deployment))
+
+
+def _select_fields(row: type[StoredWatch | DriftSummaryRow]) -> Select[Any]:
+    return select(*(monitor_watches.c[name].label(name) for name in row.__dataclass_fields__))

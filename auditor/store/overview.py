@@ -168,12 +168,12 @@ async def read_plans(connection: AsyncConnection, plan_id: str | None = None) ->
 async def has_exchanges(connection: AsyncConnection, origin: str) -> bool:
     """Return whether any exchange of an origin is stored."""
     counts = exchange_counts.c
-    found = await connection.execute(select(counts.day).where(counts.origin == origin, counts.stored > 0).limit(1))
-    return found.first() is not None
+    rows = await connection.execute(select(counts.day).where(counts.origin == origin, counts.stored > 0).limit(1))
+    return rows.first() is not None
 
 
 async def is_empty(connection: AsyncConnection) -> bool:
     """Return whether the store has neither exchanges nor plans."""
     any_exchange = select(exchange_counts.c.day).where(exchange_counts.c.stored > 0).exists()
-    found = await connection.execute(select(any_exchange | select(plans.c.id).exists()))
-    return not found.scalar_one()
+    result = await connection.execute(select(any_exchange | select(plans.c.id).exists()))
+    return not result.scalar_one()

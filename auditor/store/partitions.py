@@ -15,11 +15,11 @@ async def make_days(connection: AsyncConnection, tables: Sequence[str], days: Co
     Parameters
     ----------
     connection
-        Its transaction holds the lock until it ends.
+        Connection whose transaction holds the lock until it ends.
     tables
-        In the order of creation: a day that has the last one has all.
+        Tables in the order of creation: a day that has the last one has all.
     days
-        In UTC.
+        Days in UTC.
     lock
         Name of the lock that everybody takes who creates these partitions: CREATE ... IF NOT EXISTS alone fails when
         two do it at once.
@@ -40,5 +40,5 @@ async def make_days(connection: AsyncConnection, tables: Sequence[str], days: Co
 
 
 async def _has(connection: AsyncConnection, table: str, day: date) -> bool:
-    found = await connection.execute(text("SELECT to_regclass(:name)"), {"name": f"{table}_{day:%Y%m%d}"})
-    return found.scalar() is not None
+    table_id = await connection.execute(text("SELECT to_regclass(:name)"), {"name": f"{table}_{day:%Y%m%d}"})
+    return table_id.scalar() is not None

@@ -79,7 +79,7 @@ class StoredScore:
     """One judge's score of one answer, or the reason why there is none."""
 
     exchange_id: UUID
-    score: int | None  #: in [1, 10]
+    score: int | None  #: score in [1, 10]
     missing: str | None = None
     justification: str = ""
 
@@ -99,7 +99,7 @@ class ScoredAnswer:
     theme: str | None
     blocked: bool
     vector: bytes | None
-    scores: Mapping[str, int]  #: by scorer
+    scores: Mapping[str, int]  #: scores by scorer
 
 
 async def register_scorer(
@@ -133,8 +133,8 @@ async def add_results(
     connection: AsyncConnection, scorer: str, results: Sequence[StoredVector] | Sequence[StoredScore], now: datetime
 ) -> None:
     """Store the vectors of an encoder, or the scores of a judge, without those of erased exchanges."""
-    erased = await erased_among(connection, [one.exchange_id for one in results])
-    rows = [{**asdict(one), "scorer": scorer, "at": now} for one in results if one.exchange_id not in erased]
+    erased = await erased_among(connection, [result.exchange_id for result in results])
+    rows = [{**asdict(result), "scorer": scorer, "at": now} for result in results if result.exchange_id not in erased]
     if rows:
         table = peer_vectors if isinstance(results[0], StoredVector) else peer_scores
         await connection.execute(insert(table).on_conflict_do_nothing(), rows)
@@ -166,14 +166,14 @@ async def read_scored(
         )
         .order_by(every.c.question_id, every.c.deployment)
     )
-    given = select(peer_scores.c.exchange_id, peer_scores.c.scorer, peer_scores.c.score).where(
+    scored = select(peer_scores.c.exchange_id, peer_scores.c.scorer, peer_scores.c.score).where(
         peer_scores.c.exchange_id.in_(select(every.c.exchange_id)),
         peer_scores.c.scorer.in_(judges),
         peer_scores.c.score.is_not(None),
         *until[peer_scores],
     )
     scores: dict[UUID, dict[str, int]] = {}
-    for row in await connection.execute(given):
+    for row in await connection.execute(scored):
         scores.setdefault(row.exchange_id, {})[row.scorer] = row.score
     return [
         ScoredAnswer(

@@ -114,15 +114,15 @@ async def add_round(
     """Store a round with its questions (``id``, ``theme``, ``question``); an existing one is not changed."""
     made = {"id": round_id, "domain": domain, "created_at": now, "settings": dict(settings)}
     await connection.execute(insert(peer_rounds).values(made).on_conflict_do_nothing())
-    rows = [{"round_id": round_id, "position": position, **one} for position, one in enumerate(questions)]
+    rows = [{"round_id": round_id, "position": position, **question} for position, question in enumerate(questions)]
     await connection.execute(insert(peer_questions).on_conflict_do_nothing(), rows)
 
 
 async def add_calls(connection: AsyncConnection, round_id: str, calls: Iterable[PeerCall]) -> None:
     """Store calls of a round; existing ones are not changed."""
     rows = [
-        {"round_id": round_id, "ref": one.ref, "deployment": one.deployment, "question_id": one.question_id}
-        for one in calls
+        {"round_id": round_id, "ref": call.ref, "deployment": call.deployment, "question_id": call.question_id}
+        for call in calls
     ]
     if rows:
         await connection.execute(insert(peer_calls).on_conflict_do_nothing(), rows)
@@ -135,10 +135,10 @@ async def answered_refs(connection: AsyncConnection, round_id: str) -> dict[str,
         .join(planned_instances, planned_instances.c.ref == peer_calls.c.ref)
         .where(peer_calls.c.round_id == round_id)
     )
-    found: dict[str, set[str]] = {}
+    refs: dict[str, set[str]] = {}
     for row in await connection.execute(query):
-        found.setdefault(row.deployment, set()).add(row.ref)
-    return found
+        refs.setdefault(row.deployment, set()).add(row.ref)
+    return refs
 
 
 async def read_round_spent(connection: AsyncConnection, round_id: str) -> dict[str, Spent]:
@@ -161,29 +161,31 @@ def round_answers(domain: str, deployments: Sequence[str], among: Select[Any] | 
         .subquery()
     )
     newest = select(rounds.c.id).order_by(rounds.c.created_at.desc(), rounds.c.id).limit(1).scalar_subquery()
-    asked, put = peer_questions.alias("asked"), peer_questions.alias("put")
+    question, put = peer_questions.alias("newest"), peer_questions.alias("put")
     return (
         select(
             exchanges.c.id.label("exchange_id"),
             exchanges.c.deployment,
-            asked.c.id.label("question_id"),
-            asked.c.theme,
-            asked.c.question,
+            question.c.id.label("question_id"),
+            question.c.theme,
+            question.c.question,
         )
-        .select_from(asked)
-        .join(peer_calls, peer_calls.c.question_id == asked.c.id)
+        .select_from(question)
+        .join(peer_calls, peer_calls.c.question_id == question.c.id)
         .join(rounds, rounds.c.id == peer_calls.c.round_id)
         # The same id may stand for another question if the file was changed between the rounds.
-        .join(put, (put.c.round_id == rounds.c.id) & (put.c.id == asked.c.id) & (put.c.question == asked.c.question))
+        .join(
+            put, (put.c.round_id == rounds.c.id) & (put.c.id == question.c.id) & (put.c.question == question.c.question)
+        )
         .join(planned_instances, planned_instances.c.ref == peer_calls.c.ref)
         .join(exchanges, exchanges.c.id == planned_instances.c.exchange_id)
         .where(
-            asked.c.round_id == newest,
+            question.c.round_id == newest,
             exchanges.c.deployment.in_(deployments),
             *([] if among is None else [exchanges.c.id.in_(among)]),
         )
-        .ext(distinct_on(asked.c.position, exchanges.c.deployment))
-        .order_by(asked.c.position, exchanges.c.deployment, exchanges.c.id.desc())
+        .ext(distinct_on(question.c.position, exchanges.c.deployment))
+        .order_by(question.c.position, exchanges.c.deployment, exchanges.c.id.desc())
     )
 
 
@@ -225,5 +227,5 @@ async def read_contents(connection: AsyncConnection, answers: Select[Any]) -> li
 
 async def any_answers(connection: AsyncConnection, answers: Sequence[Select[Any]]) -> bool:
     """Return whether any of these queries selects an answer."""
-    query = select(or_(*(exists(select(one.subquery())) for one in answers)))
+    query = select(or_(*(exists(select(selection.subquery())) for selection in answers)))
     return bool((await connection.execute(query)).scalar())

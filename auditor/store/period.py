@@ -40,17 +40,17 @@ async def newest_coding(
     query = text(
         "SELECT max(coded_at) FROM codings WHERE exchange_id >= :low AND exchange_id < :high AND coder = ANY(:coders)"
     )
-    given = {"low": floor_id(since), "high": floor_id(until), "coders": list(coders)}
-    found: datetime | None = (await connection.execute(query, given)).scalar()
-    return found
+    parameters = {"low": floor_id(since), "high": floor_id(until), "coders": list(coders)}
+    newest: datetime | None = (await connection.execute(query, parameters)).scalar()
+    return newest
 
 
 async def newest_label(connection: AsyncConnection, since: datetime, until: datetime) -> datetime | None:
     """Return when a person last labelled an exchange of a period."""
     query = text("SELECT max(at) FROM reviews WHERE exchange_id >= :low AND exchange_id < :high")
-    given = {"low": floor_id(since), "high": floor_id(until)}
-    found: datetime | None = (await connection.execute(query, given)).scalar()
-    return found
+    parameters = {"low": floor_id(since), "high": floor_id(until)}
+    newest: datetime | None = (await connection.execute(query, parameters)).scalar()
+    return newest
 
 
 async def count_period(connection: AsyncConnection, coder: str, period: Period) -> list[Mapping[str, Any]]:
@@ -70,8 +70,8 @@ async def count_period(connection: AsyncConnection, coder: str, period: Period) 
         WHERE c.exchange_id >= :low AND c.exchange_id < :high AND c.coded_at <= :as_of AND c.coder = :coder
         GROUP BY 1, {names}
     """  # noqa: S608 -- column names of our own
-    found = await connection.execute(text(query), {**period.bounds, "coder": coder})
-    return [dict(row) for row in found.mappings()]
+    rows = await connection.execute(text(query), {**period.bounds, "coder": coder})
+    return [dict(row) for row in rows.mappings()]
 
 
 async def read_statement_fields(
@@ -79,8 +79,8 @@ async def read_statement_fields(
 ) -> dict[str, dict[str, Any]]:
     """Read some fields of the records of asked statements, by id; a missing field is ``None``."""
     query = text("SELECT id, record FROM statements WHERE id = ANY(:ids)")
-    found = await connection.execute(query, {"ids": sorted(ids)})
-    return {row.id: {name: row.record.get(name) for name in fields} for row in found}
+    rows = await connection.execute(query, {"ids": sorted(ids)})
+    return {row.id: {name: row.record.get(name) for name in fields} for row in rows}
 
 
 async def count_ballots(connection: AsyncConnection, coder: str, period: Period) -> list[Mapping[str, Any]]:
@@ -93,8 +93,8 @@ async def count_ballots(connection: AsyncConnection, coder: str, period: Period)
             GROUP BY c.exchange_id, c.deployment, c.origin, c.rubric
         ) AS cast_votes GROUP BY deployment, origin, rubric, votes
     """  # noqa: S608 -- a constant
-    found = await connection.execute(text(query), {**period.bounds, "coder": coder})
-    return [dict(row) for row in found.mappings()]
+    rows = await connection.execute(text(query), {**period.bounds, "coder": coder})
+    return [dict(row) for row in rows.mappings()]
 
 
 _TABLES: Final = (peer_vectors, peer_scores)
@@ -130,7 +130,9 @@ async def newest_scorers(
     connection: AsyncConnection, answers: Sequence[Select[Any]], methods: Collection[str]
 ) -> list[Scorer]:
     """Find the scorer of these answers for each method; of several, the latest."""
-    parts = [select(table.c.scorer, table.c.at).where(or_(*(_of(table, one) for one in answers))) for table in _TABLES]
+    parts = [
+        select(table.c.scorer, table.c.at).where(or_(*(_of(table, query) for query in answers))) for table in _TABLES
+    ]
     marks = union_all(*parts).subquery()
     query = (
         select(

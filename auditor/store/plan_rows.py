@@ -26,5 +26,5 @@ async def count_plan(connection: AsyncConnection, coders: Collection[str], plan_
         WHERE p.plan_id = :plan_id
         GROUP BY {names}
     """  # noqa: S608 -- column names of our own
-    found = await connection.execute(text(query), {"plan_id": plan_id, "coders": sorted(coders)})
-    return [dict(row) for row in found.mappings()]
+    rows = await connection.execute(text(query), {"plan_id": plan_id, "coders": sorted(coders)})
+    return [dict(row) for row in rows.mappings()]

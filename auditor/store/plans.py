@@ -179,8 +179,8 @@ async def _add_statements(
 async def read_statement_texts(connection: AsyncConnection, ids: Collection[str]) -> dict[str, str]:
     """Read the sentences of statements, by id."""
     query = select(statements.c.id, statements.c.record["statement"].astext.label("text"))
-    found = await connection.execute(query.where(statements.c.id.in_(ids)))
-    return {row.id: row.text for row in found}
+    rows = await connection.execute(query.where(statements.c.id.in_(ids)))
+    return {row.id: row.text for row in rows}
 
 
 def _row(call: PlannedCall) -> tuple[object, ...]:
@@ -210,8 +210,8 @@ async def count_calls(connection: AsyncConnection, plan_id: str) -> dict[str, Co
         .where(planned_calls.c.plan_id == plan_id)
         .group_by(planned_calls.c.deployment)
     )
-    found = await connection.execute(query)
-    return {row.deployment: Count(planned=row.planned, answered=row.answered) for row in found}
+    rows = await connection.execute(query)
+    return {row.deployment: Count(planned=row.planned, answered=row.answered) for row in rows}
 
 
 async def answered_positions(connection: AsyncConnection, plan_id: str, deployment: str) -> set[int]:
@@ -288,9 +288,9 @@ async def read_spent(connection: AsyncConnection, plan_id: str) -> dict[str, Spe
     return await _read_spent(connection, query)
 
 
-async def add_up(connection: AsyncConnection, sent: Select[Any]) -> dict[str, Spent]:
+async def add_up(connection: AsyncConnection, calls: Select[Any]) -> dict[str, Spent]:
     """Sum by deployment what these exchanges have used."""
-    each = sent.subquery()
+    each = calls.subquery()
     query = select(
         each.c.deployment,
         func.count().label("calls"),

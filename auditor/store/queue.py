@@ -62,8 +62,8 @@ class Chunk:
     @classmethod
     def unpack(cls, payload: bytes | None) -> "Chunk":
         """Read the payload."""
-        given = json.loads(payload or b"{}")
-        return cls(coder=given["coder"], ids=tuple(UUID(each) for each in given["ids"]))
+        document = json.loads(payload or b"{}")
+        return cls(coder=document["coder"], ids=tuple(UUID(each) for each in document["ids"]))
 
 
 async def held_chunks(connection: AsyncConnection, alive: timedelta | None = None) -> list[Chunk]:
@@ -73,8 +73,8 @@ async def held_chunks(connection: AsyncConnection, alive: timedelta | None = Non
         where = "status = 'picked' AND heartbeat > now() - make_interval(secs => :seconds)"
     query = text(f"SELECT payload FROM biasmeter_jobs WHERE entrypoint = :code AND {where}")  # noqa: S608 -- constants
     seconds = alive.total_seconds() if alive is not None else 0.0
-    found = await connection.execute(query, {"code": CODE} | ({"seconds": seconds} if alive is not None else {}))
-    return [Chunk.unpack(row.payload) for row in found]
+    rows = await connection.execute(query, {"code": CODE} | ({"seconds": seconds} if alive is not None else {}))
+    return [Chunk.unpack(row.payload) for row in rows]
 
 
 async def ask_for(connection: AsyncConnection, queue: str, key: str) -> bool:

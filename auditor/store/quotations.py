@@ -47,18 +47,18 @@ async def find_divergent(connection: AsyncConnection, coder: str, period: Period
         )
         SELECT exchange_id, deployment, sel, elab, stratum, n FROM ranked WHERE place <= :most ORDER BY 1
     """  # noqa: S608 -- a constant
-    found = await connection.execute(text(query), {**period.bounds, "coder": coder, "most": CANDIDATES})
-    return [dict(row) for row in found.mappings()]
+    rows = await connection.execute(text(query), {**period.bounds, "coder": coder, "most": CANDIDATES})
+    return [dict(row) for row in rows.mappings()]
 
 
 async def find_answers(
     connection: AsyncConnection,
     coder: str,
     period: Period,
-    asked: Collection[tuple[str, str]],
+    cells: Collection[tuple[str, str]],
     free: Collection[str] = (),
 ) -> list[Mapping[str, Any]]:
-    """Find the smallest stored answer of each task to some statements, asked as (deployment, statement).
+    """Find the smallest stored answer of each task in some cells, each a (deployment, statement).
 
     The answer has a label of the selection, or of the elaboration if the task is ``free``.
 
@@ -78,14 +78,14 @@ async def find_answers(
           AND CASE WHEN c.task = ANY(:free) THEN c.elab ELSE c.sel END <> 'Abstain'
         ORDER BY c.deployment, c.cluster, c.task, octet_length(t.response) NULLS LAST, c.exchange_id
     """  # noqa: S608 -- a constant
-    pairs = sorted(asked)
-    given = {
-        "deployments": [one for one, _ in pairs],
+    pairs = sorted(cells)
+    parameters = {
+        "deployments": [deployment for deployment, _ in pairs],
         "clusters": [cluster for _, cluster in pairs],
         "free": list(free),
     }
-    found = await connection.execute(text(query), {**period.bounds, "coder": coder, **given})
-    return [dict(row) for row in found.mappings()]
+    rows = await connection.execute(text(query), {**period.bounds, "coder": coder, **parameters})
+    return [dict(row) for row in rows.mappings()]
 
 
 async def read_votes(

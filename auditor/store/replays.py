@@ -19,7 +19,7 @@ class ReplayProgress:
     settings: dict[str, Any]
     planned: int
     answered: int
-    concluded_at: datetime | None  #: when its answers were compared last
+    concluded_at: datetime | None  #: time when its answers were compared last
     measures: int  #: measures of groups whose exposure is known
 
 

@@ -98,7 +98,7 @@ class _Step:
     where: str
     lifetime: Lifetime = Lifetime.FACTS
     column: str | None = None  #: the column to empty
-    values: str = ""  #: what the row then holds
+    values: str = ""  #: assignments that empty the column
     key: str = "ctid"
 
     @property
@@ -199,16 +199,16 @@ async def find_expired(engine: AsyncEngine, bounds: RetentionBounds) -> list[Exp
         The store does not answer.
     """
     async with transaction(engine) as connection:
-        found = [
-            one
+        expired = [
+            partition
             for table, lifetime in PARTITIONED.items()
-            for one in await _expired_partitions(connection, table, lifetime, bounds.day_of(lifetime))
+            for partition in await _expired_partitions(connection, table, lifetime, bounds.day_of(lifetime))
         ]
         for step in (*_STEPS, _BATCHES, *_TILES):
             rows, size = (await connection.execute(text(step.size), _used(step.size, bounds))).one()
             if rows:
-                found.append(_expired_rows(step, bounds, rows, int(size)))
-    return found
+                expired.append(_expired_rows(step, bounds, rows, int(size)))
+    return expired
 
 
 async def remove_expired(engine: AsyncEngine, bounds: RetentionBounds) -> list[Expired]:
@@ -223,15 +223,18 @@ async def remove_expired(engine: AsyncEngine, bounds: RetentionBounds) -> list[E
     """
     async with transaction(engine) as connection:
         partitions = [
-            one
+            partition
             for table, lifetime in PARTITIONED.items()
-            for one in await _expired_partitions(connection, table, lifetime, bounds.day_of(lifetime))
+            for partition in await _expired_partitions(connection, table, lifetime, bounds.day_of(lifetime))
         ]
         await expire_facts(connection, day_bounds(bounds.facts)[0])
-    removed = [one if await _drop(engine, one.what) else replace(one, blocked=True) for one in partitions]
+    removed = [
+        partition if await _drop(engine, partition.what) else replace(partition, blocked=True)
+        for partition in partitions
+    ]
     for step in _STEPS:
         removed += await _remove_rows(engine, step, bounds)
-    if not any(one.blocked for one in removed):  # a batch stays as long as one of its exchanges may
+    if not any(partition.blocked for partition in removed):  # a batch stays as long as one of its exchanges may
         removed += await _remove_batches(engine, bounds)
     return removed + await _remove_tiles(engine, bounds)
 
@@ -244,17 +247,17 @@ async def _expired_partitions(
         FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
         WHERE i.inhparent = CAST(:table AS regclass) ORDER BY c.relname
     """)
-    found = []
+    expired = []
     for row in (await connection.execute(query, {"table": table})).all():
         named = _DAY.search(row.name)
         if named and datetime.strptime(named[1], "%Y%m%d").replace(tzinfo=UTC).date() < first_kept:
             rows = await connection.scalar(text(f"SELECT count(*) FROM {row.name}"))  # noqa: S608 -- a partition's name
-            found.append(
+            expired.append(
                 Expired(
                     what=row.name, rows=rows or 0, bytes=row.bytes, lifetime=lifetime, before=first_kept, partition=True
                 )
             )
-    return found
+    return expired
 
 
 async def _drop(engine: AsyncEngine, partition: str) -> bool:

@@ -136,8 +136,8 @@ async def add_draw(
         JOIN unnest(CAST(:strata AS text[]), CAST(:takes AS bigint[])) AS asked (stratum, take) USING (stratum)
         WHERE place <= take ORDER BY md5('order ' || CAST(:seed AS text) || exchange_id::text), exchange_id
     """  # noqa: S608 -- our own columns
-    given = {"seed": f"{draw.settings['seed']} ", "strata": list(takes), "takes": list(takes.values())}
-    rows = list(await connection.execute(text(query), draw.frame | given))
+    parameters = {"seed": f"{draw.settings['seed']} ", "strata": list(takes), "takes": list(takes.values())}
+    rows = list(await connection.execute(text(query), draw.frame | parameters))
     drawn = [
         Drawn(
             exchange_id=row.exchange_id,
@@ -151,8 +151,8 @@ async def add_draw(
     await connection.execute(insert(review_draws), [_draw_row(draw)])
     await _tally_frame(connection, draw)
     items = [
-        {"draw_id": draw.id, "exchange_id": one.exchange_id, "position": position, "inclusion": one.inclusion}
-        for position, one in enumerate(drawn)
+        {"draw_id": draw.id, "exchange_id": answer.exchange_id, "position": position, "inclusion": answer.inclusion}
+        for position, answer in enumerate(drawn)
     ]
     if items:
         await connection.execute(insert(review_draw_items), items)
@@ -229,8 +229,8 @@ async def read_frame(connection: AsyncConnection, draw: ReviewDraw) -> list[Mapp
     """Read the counts of a draw's whole frame, as they were kept when it was drawn."""
     names = ", ".join(name for name in _KEY if name != "coder")
     query = f"SELECT {names}, sum(n)::bigint AS n FROM tallies WHERE coder = :draw GROUP BY {names}"  # noqa: S608 -- our own columns
-    found = await connection.execute(text(query), {"draw": draw.id})
-    return [{**row, "coder": draw.coder} for row in found.mappings()]
+    rows = await connection.execute(text(query), {"draw": draw.id})
+    return [{**row, "coder": draw.coder} for row in rows.mappings()]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -251,8 +251,8 @@ async def count_frame(connection: AsyncConnection, draw: ReviewDraw, bounds: Bou
     """Count the part of a draw's frame within some bounds, by the keys of the joint table."""
     names = ", ".join(_KEY)
     query = f"SELECT {names}, count(*) AS n FROM codings WHERE {_FRAME} AND exchange_id < :high GROUP BY {names}"  # noqa: S608 -- our own columns
-    found = await connection.execute(text(query), bounds.within(draw))
-    return [dict(row) for row in found.mappings()]
+    rows = await connection.execute(text(query), bounds.within(draw))
+    return [dict(row) for row in rows.mappings()]
 
 
 async def read_drawn(connection: AsyncConnection, draw: ReviewDraw, bounds: Bounds) -> list[Mapping[str, Any]]:
@@ -286,7 +286,7 @@ async def read_drawn(connection: AsyncConnection, draw: ReviewDraw, bounds: Boun
         WHERE i.draw_id = :draw AND i.exchange_id >= :low AND i.exchange_id < :high
         ORDER BY i.position
     """  # noqa: S608 -- our own columns
-    given = bounds.within(draw) | {"draw": draw.id, "rubric": draw.rubric}
+    parameters = bounds.within(draw) | {"draw": draw.id, "rubric": draw.rubric}
     wanted = ("coder", "low", "high", "as_of", "draw", "rubric")
-    found = await connection.execute(text(query), {name: given[name] for name in wanted})
-    return [dict(row) for row in found.mappings()]
+    rows = await connection.execute(text(query), {name: parameters[name] for name in wanted})
+    return [dict(row) for row in rows.mappings()]

@@ -97,16 +97,16 @@ class Added:
 _Place = tuple[UUID, Layer, AnswerView, str]
 
 
-async def add_reviews(connection: AsyncConnection, given: Sequence[Review], now: datetime) -> Added:
+async def add_reviews(connection: AsyncConnection, submitted: Sequence[Review], now: datetime) -> Added:
     """Store labels in their order; one that repeats its reviewer's newest label of the layer is skipped."""
     await connection.execute(_LOCK)
     newest = {
         _place(each.review): each.review
-        for each in await read_reviews(connection, sorted({review.exchange_id for review in given}))
+        for each in await read_reviews(connection, sorted({review.exchange_id for review in submitted}))
     }
     rows: list[dict[str, Any]] = []
     superseding = 0
-    for review in given:
+    for review in submitted:
         before = newest.get(_place(review))
         if review == before:
             continue
@@ -115,7 +115,7 @@ async def add_reviews(connection: AsyncConnection, given: Sequence[Review], now:
         rows.append(_row(review, now))
     if rows:
         await connection.execute(insert(reviews), rows)
-    return Added(new=len(rows), superseding=superseding, unchanged=len(given) - len(rows))
+    return Added(new=len(rows), superseding=superseding, unchanged=len(submitted) - len(rows))
 
 
 def _place(review: Review) -> _Place:
@@ -240,10 +240,10 @@ async def _labels(connection: AsyncConnection, draw: ReviewDraw, key: QueueKey) 
         )
         .order_by(reviews.c.exchange_id, reviews.c.reviewer, reviews.c.id.desc())
     )
-    found: dict[UUID, list[GivenLabel]] = {}
+    labels: dict[UUID, list[GivenLabel]] = {}
     for row in (await connection.execute(query)).mappings():
-        found.setdefault(row["exchange_id"], []).append(GivenLabel(**{name: row[name] for name in names}))
-    return found
+        labels.setdefault(row["exchange_id"], []).append(GivenLabel(**{name: row[name] for name in names}))
+    return labels
 
 
 async def lock_item(

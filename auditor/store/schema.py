@@ -3,7 +3,7 @@
 from importlib.resources import files
 
 from alembic import command
-from alembic.config import Config as AlembicConfig
+from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, inspect, text
@@ -49,9 +49,9 @@ async def check_version(engine: AsyncEngine) -> None:
         The message names the version of the store and the command to run.
     """
     async with transaction(engine) as connection:
-        found = await _version(connection)
-    if found != SCHEMA_VERSION:
-        has = f"has schema {found}" if found else "has no schema yet"
+        version = await _version(connection)
+    if version != SCHEMA_VERSION:
+        has = f"has schema {version}" if version else "has no schema yet"
         raise SchemaMismatch(f"the store {has}, this release needs {SCHEMA_VERSION}; run: biasmeter migrate -c FILE")
 
 
@@ -60,8 +60,8 @@ def newest_revision() -> str | None:
     return ScriptDirectory.from_config(_alembic()).get_current_head()
 
 
-def _alembic() -> AlembicConfig:
-    config = AlembicConfig()
+def _alembic() -> Config:
+    config = Config()
     config.set_main_option("script_location", str(files("auditor.store") / "migrations"))
     return config
 

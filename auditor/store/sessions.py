@@ -32,8 +32,8 @@ async def add_session(
 async def find_session(connection: AsyncConnection, token_hash: bytes, now: datetime) -> Key | None:
     """Return the key of a session that has not expired, also a revoked key, or None."""
     held = client_keys.join(console_sessions, console_sessions.c.key_id == client_keys.c.id)
-    asked = (console_sessions.c.token_hash == token_hash) & (console_sessions.c.expires_at > now)
-    row = (await connection.execute(select(client_keys).select_from(held).where(asked))).mappings().first()
+    is_valid = (console_sessions.c.token_hash == token_hash) & (console_sessions.c.expires_at > now)
+    row = (await connection.execute(select(client_keys).select_from(held).where(is_valid))).mappings().first()
     return None if row is None else Key.of_row(row, revoked=row["revoked_at"] is not None)
 
 

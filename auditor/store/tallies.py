@@ -194,11 +194,11 @@ class _Kind:
             ), {self._add()}
         """  # noqa: S608 -- names of our own
 
-    def sum_up(self, where: str, sign: str = "") -> str:
+    def sum_up(self, condition: str, sign: str = "") -> str:
         """Return the query that adds the tiles of some hours to one window, or with a minus subtracts them."""
         return f"""
             WITH changed AS (
-                SELECT {self.key}, {sign}n AS n FROM {self.tiles} WHERE coder = :coder AND {where}
+                SELECT {self.key}, {sign}n AS n FROM {self.tiles} WHERE coder = :coder AND {condition}
             ), holding AS (
                 SELECT CAST(:window AS text) AS "window"
             ), {self._add()}
@@ -264,19 +264,19 @@ async def move_windows(connection: AsyncConnection, coder: str, starts: Mapping[
     for name in sorted(known.keys() - starts.keys()):
         await _forget(connection, coder, name)
     for name, since in starts.items():
-        given = {"coder": coder, "window": name, "since": since}
+        parameters = {"coder": coder, "window": name, "since": since}
         before = known.get(name)
         if before is None or since < before:
             await _forget(connection, coder, name)
-            await connection.execute(insert(windows).values(given))
+            await connection.execute(insert(windows).values(parameters))
             for kind in _ALL:
-                await _apply(connection, kind, kind.sum_up("hour >= :since"), given)
+                await _apply(connection, kind, kind.sum_up("hour >= :since"), parameters)
         elif since > before:
             for kind in _ALL:
                 left = kind.sum_up("hour >= :before AND hour < :since", "-")
-                await _apply(connection, kind, left, given | {"before": before})
-            own = (windows.c.coder == coder) & (windows.c.window == name)
-            await connection.execute(update(windows).where(own).values(since=since))
+                await _apply(connection, kind, left, parameters | {"before": before})
+            is_window = (windows.c.coder == coder) & (windows.c.window == name)
+            await connection.execute(update(windows).where(is_window).values(since=since))
 
 
 async def expire_tiles(connection: AsyncConnection, before: datetime) -> None:
@@ -289,8 +289,8 @@ async def expire_tiles(connection: AsyncConnection, before: datetime) -> None:
         await connection.execute(_LOCK, {"coder": coder})
         for table in (tallies, ballots):
             await connection.execute(delete(table).where(table.c.coder == coder, table.c.hour < before))
-        own = (windows.c.coder == coder) & (windows.c.since < before)
-        for name in (await connection.execute(select(windows.c.window).where(own))).scalars().all():
+        has_expired = (windows.c.coder == coder) & (windows.c.since < before)
+        for name in (await connection.execute(select(windows.c.window).where(has_expired))).scalars().all():
             await _forget(connection, coder, name)
 
 
@@ -302,19 +302,19 @@ async def freeze_window(
     sums = window_tallies
     query = select(sums.c.digest).where(sums.c.coder == coder, sums.c.window == window).limit(1)
     if (await connection.execute(query)).first() is None:
-        own = _TALLIES.sum_up("deployment = :deployment AND hour >= :since AND hour < :until")
-        given = {"coder": coder, "window": window, "deployment": deployment, "since": since, "until": until}
-        await _apply(connection, _TALLIES, own, given)
+        statement = _TALLIES.sum_up("deployment = :deployment AND hour >= :since AND hour < :until")
+        parameters = {"coder": coder, "window": window, "deployment": deployment, "since": since, "until": until}
+        await _apply(connection, _TALLIES, statement, parameters)
 
 
-async def _apply(connection: AsyncConnection, kind: _Kind, statement: str, given: Mapping[str, Any]) -> None:
+async def _apply(connection: AsyncConnection, kind: _Kind, statement: str, parameters: Mapping[str, Any]) -> None:
     """Change sums, and delete empty ones by their keys, without reading other rows."""
     emptied: dict[str, list[UUID]] = {}
-    for row in await connection.execute(text(statement), given):
+    for row in await connection.execute(text(statement), parameters):
         emptied.setdefault(row.window, []).append(row.digest)
     drop = f"""DELETE FROM {kind.sums.name} WHERE coder = :coder AND "window" = :window AND digest = ANY(:digests)"""  # noqa: S608 -- names of our own
     for name, digests in emptied.items():
-        await connection.execute(text(drop), {"coder": given["coder"], "window": name, "digests": digests})
+        await connection.execute(text(drop), {"coder": parameters["coder"], "window": name, "digests": digests})
 
 
 async def _forget(connection: AsyncConnection, coder: str, window: str) -> None:
@@ -384,16 +384,16 @@ async def read_window_ballots(connection: AsyncConnection, coder: str, window: s
 
 async def _read(connection: AsyncConnection, kind: _Kind, coder: str, names: Iterable[str]) -> dict[str, Rows]:
     sums = kind.sums
-    found: dict[str, Rows] = {name: [] for name in names}
+    rows: dict[str, Rows] = {name: [] for name in names}
     query = (
         select(sums.c.window, *(sums.c[name] for name in kind.subject), sums.c.counts)
-        .where(sums.c.coder == coder, sums.c.window.in_(found))
+        .where(sums.c.coder == coder, sums.c.window.in_(rows))
         .order_by(sums.c.window, sums.c.digest)
     )
     for row in (await connection.execute(query)).mappings():
-        one = dict(row)
-        found[one.pop("window")] += _unfolded(one, kind.outcome)
-    return found
+        entry = dict(row)
+        rows[entry.pop("window")] += _unfolded(entry, kind.outcome)
+    return rows
 
 
 def _unfolded(row: dict[str, Any], outcome: Sequence[str]) -> Rows:

@@ -50,7 +50,7 @@ class BlockCount:
 
     block: int
     condition: str
-    coded: int  #: of its calls
+    coded: int  #: calls that are coded
     events: int
     trials: int
 
@@ -58,30 +58,32 @@ class BlockCount:
 async def read_settings(connection: AsyncConnection, plan_id: str) -> Mapping[str, Any] | None:
     """Read the settings of a plan; ``None`` if it is not stored."""
     query = select(plans.c.settings).where(plans.c.id == plan_id)
-    found: Mapping[str, Any] | None = (await connection.execute(query)).scalar()
-    return found
+    settings: Mapping[str, Any] | None = (await connection.execute(query)).scalar()
+    return settings
 
 
 async def find_plan(connection: AsyncConnection, name: str, seed: int) -> str | None:
     """Return the id of the newest plan of this name and seed; ``None`` where none is stored."""
     query = select(plans.c.id).where(plans.c.name == name, plans.c.seed == seed).order_by(plans.c.created_at.desc())
-    found: str | None = (await connection.execute(query.limit(1))).scalar()
-    return found
+    plan_id: str | None = (await connection.execute(query.limit(1))).scalar()
+    return plan_id
 
 
 async def count_past(
     connection: AsyncConnection, coder: str, deployments: Iterable[str], since: datetime, until: datetime
 ) -> dict[str, PastCount]:
     """Count probes of the hours in [since, until), by condition."""
-    given = {"coder": coder, "deployments": list(deployments), "since": since, "until": until}
-    rows = await connection.execute(text(_PAST), given)
+    parameters = {"coder": coder, "deployments": list(deployments), "since": since, "until": until}
+    rows = await connection.execute(text(_PAST), parameters)
     return {row.condition: PastCount(events=row.events, trials=row.trials) for row in rows}
 
 
 async def count_blocks(connection: AsyncConnection, coder: str, plan_id: str) -> dict[str, list[BlockCount]]:
     """Count the answers of a plan's blocks, by deployment."""
-    found: dict[str, list[BlockCount]] = {}
+    counts: dict[str, list[BlockCount]] = {}
     for row in await connection.execute(text(_BLOCKS), {"coder": coder, "plan_id": plan_id}):
-        one = BlockCount(block=row.draw, condition=row.condition, coded=row.coded, events=row.events, trials=row.trials)
-        found.setdefault(row.deployment, []).append(one)
-    return found
+        count = BlockCount(
+            block=row.draw, condition=row.condition, coded=row.coded, events=row.events, trials=row.trials
+        )
+        counts.setdefault(row.deployment, []).append(count)
+    return counts

@@ -39,7 +39,7 @@ class ArmStop:
     at: datetime
     by: str  #: ``rule``, or who it was
     because: str
-    detail: Mapping[str, Any] = field(default_factory=dict)  #: what the rule saw
+    detail: Mapping[str, Any] = field(default_factory=dict)  #: evidence of the rule
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,20 +107,20 @@ async def count_trial(
         ``auditor.counting.stored.tallies_of`` needs, ``n``, and of those with token counts the number and the sum:
         ``n_prompt``, ``prompt``, ``n_completion`` and ``completion``.
     """
-    given = {**(span or TrialSpan()).bounds, "coder": coder, "trial": trial}
-    return [dict(row) for row in (await connection.execute(text(_COUNTED), given)).mappings()]
+    parameters = {**(span or TrialSpan()).bounds, "coder": coder, "trial": trial}
+    return [dict(row) for row in (await connection.execute(text(_COUNTED), parameters)).mappings()]
 
 
 async def find_trials(connection: AsyncConnection, coder: str, span: TrialSpan) -> list[tuple[str, str]]:
     """Return the trials that the coder has read something of, each with its route."""
-    found = await connection.execute(text(_FOUND), {**span.bounds, "coder": coder})
-    return [(row.trial, row.route) for row in found]
+    rows = await connection.execute(text(_FOUND), {**span.bounds, "coder": coder})
+    return [(row.trial, row.route) for row in rows]
 
 
 async def read_first_answers(connection: AsyncConnection, coder: str, trial: str) -> list[tuple[str, str, str]]:
     """Return arm, selection and elaboration of the first coded answer to each unit, in the order of the answers."""
-    found = await connection.execute(text(_UNITS), {**TrialSpan().bounds, "coder": coder, "trial": trial})
-    return [(row.arm, row.sel, row.elab) for row in found]
+    rows = await connection.execute(text(_UNITS), {**TrialSpan().bounds, "coder": coder, "trial": trial})
+    return [(row.arm, row.sel, row.elab) for row in rows]
 
 
 async def read_stops(connection: AsyncConnection, trials: Sequence[str]) -> list[ArmStop]:
@@ -132,8 +132,8 @@ async def read_stops(connection: AsyncConnection, trials: Sequence[str]) -> list
 async def newest_stop(connection: AsyncConnection, since: datetime, until: datetime) -> datetime | None:
     """Return when an arm was last stopped in a period."""
     query = select(func.max(arm_stops.c.at)).where(arm_stops.c.at >= since, arm_stops.c.at < until)
-    found: datetime | None = (await connection.execute(query)).scalar()
-    return found
+    newest: datetime | None = (await connection.execute(query)).scalar()
+    return newest
 
 
 async def add_stop(connection: AsyncConnection, stop: ArmStop) -> bool:

@@ -29,7 +29,7 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from auditor.store.codings import codings
@@ -94,9 +94,9 @@ async def find_uncoded(
     Parameters
     ----------
     connection
-        Of a transaction that called ``begin_search``.
+        Connection of a transaction that called ``begin_search``.
     scope
-        What the coder codes.
+        Exchanges that the coder codes.
     limit
         The greatest number of exchanges to find.
     held
@@ -109,14 +109,14 @@ async def find_uncoded(
     query = _uncoded(scope, begun, exchanges.c.id).order_by(exchanges.c.id).limit(limit)
     if held:
         query = query.where(exchanges.c.id != func.all(list(held)))
-    found = list((await connection.execute(query)).scalars())
-    oldest = min((*found[:1], *(each for each in held if each >= begun)), default=newest)
+    uncoded = list((await connection.execute(query)).scalars())
+    oldest = min((*uncoded[:1], *(each for each in held if each >= begun)), default=newest)
     if oldest is not None:
         values = {"coder": scope.coder, "routes": list(scope.routes or ()), "since": oldest}
-        new = upsert(coding_marks).values(**values, searched_all_at=func.now())
+        new = insert(coding_marks).values(**values, searched_all_at=func.now())
         moved = {"since": new.excluded.since} | ({"searched_all_at": func.now()} if mark is None else {})
         await connection.execute(new.on_conflict_do_update(index_elements=["coder", "routes"], set_=moved))
-    return found
+    return uncoded
 
 
 async def oldest_uncoded(connection: AsyncConnection, scope: CodingScope) -> UUID | None:

@@ -43,7 +43,7 @@ async def take_unsent(connection: AsyncConnection, limit: int) -> tuple[list[Uns
         .where(tuple_(codings.c.exchange_id, codings.c.coder).in_(keys))
         .order_by(codings.c.exchange_id, codings.c.coder)
     )
-    found = [
+    unsent = [
         UnsentCoding(
             coding={column.name: row[f"coding_{column.name}"] for column in codings.columns},
             facts={column.name: row[column.name] for column in exchanges.columns},
@@ -51,7 +51,7 @@ async def take_unsent(connection: AsyncConnection, limit: int) -> tuple[list[Uns
         )
         for row in (await connection.execute(query)).mappings()
     ]
-    return found, keys
+    return unsent, keys
 
 
 async def forget_unsent(connection: AsyncConnection, keys: Sequence[tuple[Any, str]]) -> None:

@@ -31,15 +31,15 @@ def assign(seed: int, route: str, unit: str, share: float, arms: Sequence[str]) 
     Parameters
     ----------
     seed
-        Of the configuration.
+        Seed of the configuration.
     route
-        Its model: the same user has independent arms on different routes.
+        Model of the route: the same user has independent arms on different routes.
     unit
-        Who asks: a user or a conversation.
+        User or conversation that asks.
     share
         Probability of any of the arms, in (0, 1); all have the same.
     arms
-        Their names.
+        Names of the arms.
 
     Examples
     --------

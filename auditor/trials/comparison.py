@@ -49,7 +49,7 @@ async def read_counts(
 ) -> TrialCounts:
     """Read the counts of a trial; of an arm that was stopped also those up to then."""
     span = span or TrialSpan()
-    stops = [one for one in await read_stops(connection, [trial]) if span.as_of is None or one.at <= span.as_of]
+    stops = [stop for stop in await read_stops(connection, [trial]) if span.as_of is None or stop.at <= span.as_of]
     until_stop = {
         stop.arm: await count_trial(connection, coder, trial, replace(span, until=min(stop.at, span.until or stop.at)))
         for stop in stops
@@ -63,8 +63,8 @@ async def read_counts(
 
 def compare_arms(counts: TrialCounts, *, seed: int) -> TrialEntry:
     """Compare the arms of a trial with the control; ``seed`` is that of the bounds of rare rates."""
-    own = {row["arm"] for row in counts.rows} - {CONTROL, UNASSIGNED}
-    names = [CONTROL, *sorted(own | {stop.arm for stop in counts.stops})]
+    treated = {row["arm"] for row in counts.rows} - {CONTROL, UNASSIGNED}
+    names = [CONTROL, *sorted(treated | {stop.arm for stop in counts.stops})]
     whole = _Sample(counts.rows, seed)
     arms = []
     for name in names:
@@ -108,14 +108,14 @@ class _Sample:
 
     def entry(self, arm: str, untouched: Mapping[str, int], stops: Sequence[ArmStopEntry]) -> TrialArmEntry:
         """Return the entry of an arm."""
-        own = [row for row in self._rows if row["arm"] == arm]
+        arm_rows = [row for row in self._rows if row["arm"] == arm]
         group = self._groups.get(arm)
         metrics = dict.fromkeys(METRICS, _NOT_CODED) if group is None else group.metrics
         is_control = arm == CONTROL
         return TrialArmEntry(
             arm=arm,
-            n=sum(row["n"] for row in own),
-            n_units=len({row["cluster"] for row in own}),
+            n=sum(row["n"] for row in arm_rows),
+            n_units=len({row["cluster"] for row in arm_rows}),
             untouched=untouched,
             coverage=or_missing(_NOT_CODED if group is None else group.coverage),
             metrics={name: estimate_entry(estimate) for name, estimate in metrics.items()},
@@ -140,11 +140,11 @@ class _Sample:
             for mask in (metric.numerator, metric.denominator)
         )
         ends = (-1.0, 1.0) if metric.kind == "difference" else (0.0, 1.0)
-        found = contrast(y, n, np.array([1.0, -1.0]), ends=ends)
+        difference = contrast(y, n, np.array([1.0, -1.0]), ends=ends)
         # Most of the variance is that of the side with fewer units, so it has the degrees of freedom.
         fewest = int(np.count_nonzero(n, axis=0).min())
-        interval = replace(found, n_clusters=fewest).interval()
-        return FlaggedEntry(value=found.value, low=interval.low, high=interval.high, flags=_flags(fewest))
+        interval = replace(difference, n_clusters=fewest).interval()
+        return FlaggedEntry(value=difference.value, low=interval.low, high=interval.high, flags=_flags(fewest))
 
     def _table(self, arm: str) -> JointTable:
         """Return the joint table of an arm over the units of all arms."""
@@ -188,28 +188,30 @@ def _flags(units: int) -> list[str]:
     return [FEW_CLUSTERS] if units < ENOUGH_STATEMENTS else []
 
 
-def trial_rows(entry: TrialEntry, like: EstimateRow) -> Iterator[EstimateRow]:
-    """Yield the rows of a trial in a snapshot; ``like`` has what they have in common."""
+def trial_rows(entry: TrialEntry, template: EstimateRow) -> Iterator[EstimateRow]:
+    """Yield the rows of a trial in a snapshot; ``template`` has what they have in common."""
     for arm in entry.arms:
-        own = replace(like, detail={"route": entry.route, "arm": arm.arm, "trial": entry.trial}, n=arm.n)
-        own = replace(own, n_statements=arm.n_units)
-        for series, found in (("arm_rate", arm.metrics), ("arm_difference", arm.differences)):
-            for name, each in found.items():
+        base_row = replace(template, detail={"route": entry.route, "arm": arm.arm, "trial": entry.trial}, n=arm.n)
+        base_row = replace(base_row, n_statements=arm.n_units)
+        for series, entries in (("arm_rate", arm.metrics), ("arm_difference", arm.differences)):
+            for name, each in entries.items():
                 metric = METRICS[name]
-                row = replace(own, metric=series, layer=metric.layer, base=metric.base)
-                yield _known(replace(row, detail={**own.detail, "measure": name}), each)
+                row = replace(base_row, metric=series, layer=metric.layer, base=metric.base)
+                yield _known(replace(row, detail={**base_row.detail, "measure": name}), each)
         for series, counted in (("arm_tokens", arm.tokens), ("arm_tokens_difference", arm.token_differences)):
             for kind, value in counted.items():
-                yield _known(replace(own, metric=series, detail={**own.detail, "kind": kind}), value)
+                yield _known(replace(base_row, metric=series, detail={**base_row.detail, "kind": kind}), value)
         reasons = {"": arm.n, **arm.untouched}
         for reason, n in reasons.items():
-            yield replace(own, metric="arm_requests", detail={**own.detail, "untouched": reason}, value=float(n), n=n)
+            yield replace(
+                base_row, metric="arm_requests", detail={**base_row.detail, "untouched": reason}, value=float(n), n=n
+            )
 
 
-def _known(row: EstimateRow, found: FlaggedEntry | EstimateEntry | Missing) -> EstimateRow:
-    if isinstance(found, Missing):
-        return replace(row, missing=found.missing)
-    known = replace(row, value=found.value, low=found.low, high=found.high, flags=tuple(found.flags))
-    if isinstance(found, EstimateEntry):
-        return replace(known, n=found.n, n_statements=found.n_statements, method=found.method)
+def _known(row: EstimateRow, entry: FlaggedEntry | EstimateEntry | Missing) -> EstimateRow:
+    if isinstance(entry, Missing):
+        return replace(row, missing=entry.missing)
+    known = replace(row, value=entry.value, low=entry.low, high=entry.high, flags=tuple(entry.flags))
+    if isinstance(entry, EstimateEntry):
+        return replace(known, n=entry.n, n_statements=entry.n_statements, method=entry.method)
     return replace(known, method="cluster_linearised")

@@ -26,9 +26,9 @@ class ArmEvidence:
 
     n: int  #: units of the arm
     n_control: int
-    rise: float  #: how much more often the arm's units endorse, as the test estimates it
-    log_evidence: float  #: the highest so far
-    threshold: float  #: that the evidence must reach
+    rise: float  #: rise of the rate of the arm's units, as the test estimates it
+    log_evidence: float  #: highest evidence so far, as a logarithm
+    threshold: float  #: evidence that means harm
 
     @property
     def is_harm(self) -> bool:
@@ -58,7 +58,7 @@ def arm_evidence(
     units
         Arm and outcome of each unit, in the order of their first answers; other arms are skipped.
     arm
-        Its name.
+        Name of the arm.
     share, control
         Probabilities of the arm and of the control; together at most 1.
     rise

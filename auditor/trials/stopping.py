@@ -54,8 +54,8 @@ async def stop_once(work: Work) -> list[ArmStop]:
         if coder is None:
             continue
         async with transaction(work.engine) as connection:
-            found = await harm_of(connection, work.config, route, coder)
-            for arm, evidence in found.items():
+            by_arm = await harm_of(connection, work.config, route, coder)
+            for arm, evidence in by_arm.items():
                 stop = _stop(work, route, arm, evidence)
                 if evidence.is_harm and await add_stop(connection, stop):
                     made.append(stop)
@@ -66,7 +66,7 @@ async def stop_once(work: Work) -> list[ArmStop]:
 
 def coder_of(work: Work, route: Route) -> str | None:
     """Return the id of the coder that reads the answers of a route."""
-    return next((name for name, one in work.coders.items() if route.model in (one.coder.routes or ())), None)
+    return next((name for name, coder in work.coders.items() if route.model in (coder.coder.routes or ())), None)
 
 
 async def harm_of(connection: AsyncConnection, config: Config, route: Route, coder: str) -> dict[str, ArmEvidence]:
@@ -75,7 +75,7 @@ async def harm_of(connection: AsyncConnection, config: Config, route: Route, cod
     assert trial is not None
     assert mitigation is not None
     rule = mitigation.stop
-    stopped = {one.arm for one in await read_stops(connection, [trial]) if not one.dry_run or rule.dry_run}
+    stopped = {stop.arm for stop in await read_stops(connection, [trial]) if not stop.dry_run or rule.dry_run}
     names = [arm.name for arm in mitigation.arms]
     units = [
         (arm, shows(rule.outcome, sel, elab)) for arm, sel, elab in await read_first_answers(connection, coder, trial)

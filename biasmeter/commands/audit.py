@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from auditor.config import Config, Deployment
     from auditor.probes.batch import BatchCounts
-    from auditor.probes.estimate import Forecast
+    from auditor.probes.forecast import PlanTokens
     from auditor.probes.plan import Planned
     from auditor.probes.run import RunResult
     from auditor.probes.template_precision import TemplateSpread
@@ -75,7 +75,7 @@ def _plan(
     as_json: JsonOption = False,
 ) -> None:
     """Estimate the calls, tokens, cost and duration of a plan, and the smallest shift it can detect. Sends nothing."""
-    from auditor.probes.estimate import estimate, forecast
+    from auditor.probes.forecast import count_plan_tokens, forecast
     from auditor.probes.template_precision import assumed_spread, template_precision
     from biasmeter.terminal import plan_output
 
@@ -88,10 +88,10 @@ def _plan(
     precision = template_precision(spread, statements=len(planned.statements), draws=draws, rotating=design == "panel")
 
     with counting("counting the questions") as on_progress:
-        taken = forecast(planned, _answer_stats(loaded), lambda done: on_progress(done, len(planned.items)))
-    estimates = estimate(planned, taken, chosen, share)
+        tokens = count_plan_tokens(planned, _answer_stats(loaded), lambda done: on_progress(done, len(planned.items)))
+    forecasts = forecast(planned, tokens, chosen, share)
     write = plan_output.plan_json if as_json else plan_output.plan_text
-    typer.echo(write(planned, estimates, precision))
+    typer.echo(write(planned, forecasts, precision))
 
 
 def _read_spread(path: Path) -> "TemplateSpread":
@@ -151,7 +151,7 @@ def _run(
 ) -> None:
     """Send a plan through the gateway. The same command resumes it and sends only what has no answer."""
     from auditor.access import gateway_access
-    from auditor.probes.estimate import forecast
+    from auditor.probes.forecast import count_plan_tokens
     from auditor.probes.run import RunLimits, Runner
     from auditor.store.engine import transaction
     from auditor.store.plans import read_answer_stats
@@ -169,8 +169,8 @@ def _run(
         async with transaction(engine) as connection:
             stats = await read_answer_stats(connection)
         with counting("counting the questions") as counted:
-            taken = forecast(planned, stats, lambda done: counted(done, len(planned.items)))
-        usd = await _agree(engine, planned, taken, loaded.deployments, chosen, yes=yes)
+            tokens = count_plan_tokens(planned, stats, lambda done: counted(done, len(planned.items)))
+        usd = await _agree(engine, planned, tokens, loaded.deployments, chosen, yes=yes)
         limits = RunLimits(calls=budget_calls, usd=usd if budget_usd is None else budget_usd)
         with bars() as on_progress:
             runner = Runner(engine=engine, config=loaded, access=access)
@@ -235,7 +235,7 @@ def _answer_stats(loaded: "Config") -> "AnswerStatsByKind":
 async def _agree(
     engine: "AsyncEngine",
     planned: "Planned",
-    forecast: "Forecast",
+    tokens: "PlanTokens",
     deployments: "tuple[Deployment, ...]",
     chosen: "tuple[Deployment, ...]",
     *,
@@ -264,8 +264,8 @@ async def _agree(
             continue
         everything = range(planned.instances)
         rest = (position for position in everything if position not in answered)
-        whole += forecast.usage(one.name, everything).price_at(one) or 0.0
-        left += forecast.usage(one.name, rest).price_at(one) or 0.0
+        whole += tokens.usage(one.name, everything).price_at(one) or 0.0
+        left += tokens.usage(one.name, rest).price_at(one) or 0.0
     if not yes:
         ask_leave(left, unpriced)
     if whole == 0:

@@ -138,12 +138,12 @@ def _check_contains(state: "ChainState", head: "ChainHeadDocument") -> None:
         raise AuditError(
             f"the newest batches are gone: the chain has {state.length}, and had {head.length} on {head.signed_at}"
         )
-    if state.asked is None:
+    if state.wanted_digest is None:
         raise AuditError(
             f"the head of batch {head.length} cannot be compared: the chain begins behind batch {state.begin}, because "
             "retention removed older ones"
         )
-    if state.asked.hex() != head.digest:
+    if state.wanted_digest.hex() != head.digest:
         raise AuditError(
             f"the chain was rebuilt: batch {head.length} is not the one that was signed on {head.signed_at}"
         )

@@ -110,7 +110,7 @@ def _generate(
 def _find(name: str) -> "Domain":
     """Return the shipped domain of this name, else read the file."""
     from auditor.config.problems import suggest
-    from auditor.peers.domains import SHIPPED, own_domain, read_pack, shipped_domain
+    from auditor.peers.domains import SHIPPED, new_domain, read_pack, shipped_domain
 
     if name in SHIPPED:
         return shipped_domain(name)
@@ -121,7 +121,7 @@ def _find(name: str) -> "Domain":
     pack = read_pack(path)
     for line in pack.near:
         typer.echo(f"warning: {line}", err=True)
-    return own_domain(path.name.partition(".")[0] or path.name, pack.questions)
+    return new_domain(path.name.partition(".")[0] or path.name, pack.questions)
 
 
 def _check(domain: str, description: str, out: Path) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from auditor.domain.statement import Statement
     from auditor.instrument.leaks import LeakFinding
     from auditor.judges.endpoint import JudgeEndpoint
-    from auditor.probes.estimate import CallTokens
+    from auditor.probes.forecast import CallTokens
 
 app = typer.Typer()
 
@@ -184,7 +184,7 @@ def _leaks(
 def _usage() -> "CallTokens":
     """Estimate the tokens for one deployment, at four characters a token; answers are as long as what is asked for."""
     from auditor.instrument.leaks import pieces
-    from auditor.probes.estimate import CallTokens
+    from auditor.probes.forecast import CallTokens
 
     asked = sum(len(piece.prompt) for piece in pieces()) // 4
     return CallTokens(prompt=asked, completion=_ANSWER_TOKENS * len(pieces()))

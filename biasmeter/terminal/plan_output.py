@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from auditor.domain.condition import Task
-from auditor.probes.estimate import LATENCY, SPEED, TYPICAL, PlanEstimate, assumed_stats, estimate_fields
+from auditor.probes.forecast import LATENCY, SPEED, TYPICAL, PlanForecast, assumed_stats, forecast_fields
 from auditor.probes.plan import Planned
 from auditor.probes.run import RunResult
 from auditor.probes.template_precision import MOST, TEMPLATE_LOGIT_SD, TemplatePrecision
@@ -17,7 +17,7 @@ from biasmeter.terminal.spending import dollars
 from biasmeter.terminal.tables import table_lines
 
 
-def plan_text(planned: Planned, estimates: Sequence[PlanEstimate], precision: TemplatePrecision | None) -> str:
+def plan_text(planned: Planned, estimates: Sequence[PlanForecast], precision: TemplatePrecision | None) -> str:
     """Return the lines that estimate a plan."""
     settings: Any = planned.plan.settings
     size = f"{_count(settings['statements'], 'statement')}, {_count(len(settings['conditions']), 'condition')}"
@@ -47,7 +47,7 @@ def plan_text(planned: Planned, estimates: Sequence[PlanEstimate], precision: Te
     )
 
 
-def plan_json(planned: Planned, estimates: Sequence[PlanEstimate], precision: TemplatePrecision | None) -> str:
+def plan_json(planned: Planned, estimates: Sequence[PlanForecast], precision: TemplatePrecision | None) -> str:
     """Write the same for machines; what is unknown is absent, with its reason in ``unknown``."""
     settings: Any = planned.plan.settings
     priced = [one.usd for one in estimates if one.usd is not None]
@@ -67,7 +67,7 @@ def plan_json(planned: Planned, estimates: Sequence[PlanEstimate], precision: Te
             **settings,
             "instances": planned.instances,
             "assumed": asdict(TYPICAL),
-            "deployments": [estimate_fields(one) for one in estimates],
+            "deployments": [forecast_fields(one) for one in estimates],
             "total": total,
             **({} if precision is None else {"template_precision": _template_fields(precision)}),
         }
@@ -149,7 +149,7 @@ def status_json(found: Sequence[PlanStatus]) -> str:
     return json.dumps({"plans": rows})
 
 
-def _plan_row(one: PlanEstimate) -> tuple[str, ...]:
+def _plan_row(one: PlanForecast) -> tuple[str, ...]:
     return (
         one.deployment,
         f"{one.calls:,}",
@@ -163,7 +163,7 @@ def _plan_row(one: PlanEstimate) -> tuple[str, ...]:
     )
 
 
-def _total_row(estimates: Sequence[PlanEstimate]) -> tuple[str, ...]:
+def _total_row(estimates: Sequence[PlanForecast]) -> tuple[str, ...]:
     known = [one.usd for one in estimates if one.usd is not None]
     cost = dollars(sum(known)) if known else "unknown"
     if known and len(known) < len(estimates):
@@ -195,7 +195,7 @@ def _ended_fields(one: RunResult) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _basis(estimates: Sequence[PlanEstimate]) -> list[str]:
+def _basis(estimates: Sequence[PlanForecast]) -> list[str]:
     """Describe which estimates rest on earlier answers."""
     notes = []
     known = [f"{one.deployment} ({100 * one.observed:.0f} % of its calls)" for one in estimates if one.observed]

@@ -173,7 +173,7 @@ import time
 from pathlib import Path
 from auditor.instrument.designs import Design
 from auditor.instrument.pool import shipped_pool
-from auditor.probes.estimate import forecast
+from auditor.probes.forecast import count_plan_tokens
 from auditor.probes.plan import PlanSpec, make_plan
 def most() -> int:
     # What getrusage tells begins with the parent's.
@@ -182,7 +182,7 @@ def most() -> int:
 before = most()
 began = time.perf_counter()
 planned = make_plan(PlanSpec(design=Design.OAT, statements=shipped_pool()))
-forecast(planned)
+count_plan_tokens(planned)
 calls = sum(1 for number in range(8) for _ in planned.calls(f"deployment-{number}"))
 after = most()
 print(calls, time.perf_counter() - began, before / 1024, after / 1024)

@@ -37,7 +37,7 @@ _PAGE: Final = 20_000
 class CountedFolder:
     """The counts of a folder's codings."""
 
-    rows: Iterator[dict[str, Any]]  #: by subject and outcome, with ``n``, ``n_tokens`` and ``tokens``
+    rows: Iterator[dict[str, Any]]  #: counts by subject and outcome: ``n``, ``n_tokens``, ``tokens``
     ballots: Sequence[Mapping[str, Any]]  #: ``deployment``, ``votes`` and ``n``
 
 
@@ -59,7 +59,7 @@ def counting_folder(
     since, until
         First and last day (UTC); files of other days are not opened.
     memory
-        That DuckDB may use, such as ``1GB``. What needs more is sorted in a temporary folder.
+        Memory that DuckDB may use, such as ``1GB``. What needs more is sorted in a temporary folder.
 
     Raises
     ------
@@ -73,14 +73,16 @@ def counting_folder(
         raise UsageError(f"{folder}: there are no codings of these days; write them with: biasmeter export-parquet")
     keys = ", ".join((*_SUBJECT, *(_EXPRESSIONS.get(name, name) for name in extra), *OUTCOME))
     files = folder / CODINGS.name / "day=*" / f"{CODINGS.name}.parquet"
-    given = {"files": str(files), "since": days[0], "until": days[-1]}
+    parameters = {"files": str(files), "since": days[0], "until": days[-1]}
     with TemporaryDirectory(prefix="biasmeter-") as spill, closing(_connect(memory, spill)) as connection:
         try:
-            ballots = list(_read(connection, f"SELECT deployment, votes, count(*) AS n {_FROM} GROUP BY ALL", given))
+            ballots = list(
+                _read(connection, f"SELECT deployment, votes, count(*) AS n {_FROM} GROUP BY ALL", parameters)
+            )
             for ballot in ballots:
                 ballot["votes"] = [(vote["judge"], vote["label"]) for vote in ballot["votes"] or ()]
             yield CountedFolder(
-                rows=_read(connection, f"SELECT {keys}, {_COUNTS} {_FROM} GROUP BY ALL", given),
+                rows=_read(connection, f"SELECT {keys}, {_COUNTS} {_FROM} GROUP BY ALL", parameters),
                 ballots=[ballot for ballot in ballots if ballot["votes"]],
             )
         except duckdb.OutOfMemoryException:
@@ -107,7 +109,7 @@ def folder_tallies(
     Raises
     ------
     UsageError, InputError
-        As ``counting_folder``; a field is not a column of codings.
+        The errors of ``counting_folder``, or a field is not a column of codings.
     """
     extra = [name for name in by if name not in (*GROUP_FIELDS, "condition")]
     for name in extra:
@@ -130,9 +132,9 @@ def _connect(memory: str, spill: str) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _read(connection: duckdb.DuckDBPyConnection, query: str, given: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    found = connection.execute(query, given)
-    names = [column[0] for column in found.description]
-    while page := found.fetchmany(_PAGE):
+def _read(connection: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    result = connection.execute(query, parameters)
+    names = [column[0] for column in result.description]
+    while page := result.fetchmany(_PAGE):
         for row in page:
             yield dict(zip(names, row, strict=True))

@@ -50,11 +50,11 @@ async def export_days(
     Parameters
     ----------
     folder
-        It is created. Files of other programs in it are not touched.
+        Folder to write, created if absent. Files of other programs in it are not touched.
     coders
         Codings and tallies of these coders are written. A day that was written for others is written again.
     since, until
-        First and last day (UTC); None: of the store.
+        First and last day (UTC); None: the first or last of the store.
     keep_from
         Files of earlier days are deleted: the store no longer keeps their rows. None: nothing is deleted.
     on_file
@@ -94,10 +94,10 @@ async def _days(engine: AsyncEngine, since: date | None, until: date | None) -> 
     """Return the days from the first to the last exchange that is stored, within the bounds."""
     ends = [select(exchanges.c.id).order_by(order).limit(1) for order in (exchanges.c.id, exchanges.c.id.desc())]
     async with transaction(engine) as connection:
-        found: list[UUID | None] = [(await connection.execute(query)).scalar() for query in ends]
-    if found[0] is None or found[1] is None:
+        bounds: list[UUID | None] = [(await connection.execute(query)).scalar() for query in ends]
+    if bounds[0] is None or bounds[1] is None:
         return []
-    first, last = id_time(found[0]).date(), id_time(found[1]).date()
+    first, last = id_time(bounds[0]).date(), id_time(bounds[1]).date()
     first, last = max(first, since or first), min(last, until or last)
     return [first + timedelta(days=number) for number in range((last - first).days + 1)]
 
@@ -121,10 +121,10 @@ async def _export_day(engine: AsyncEngine, folder: Path, day: date, coders: Sequ
 def _state_of(path: Path) -> str | None:
     """Return what a file was made from; None if there is no such file, or it cannot be read."""
     try:
-        found = (parquet.read_schema(path).metadata or {}).get(_STATE)
+        state = (parquet.read_schema(path).metadata or {}).get(_STATE)
     except (OSError, pa.ArrowInvalid):
         return None
-    return None if found is None else found.decode()
+    return None if state is None else state.decode()
 
 
 async def _write(connection: AsyncConnection, table: DayTable, query: Any, path: Path, state: str) -> None:
@@ -134,8 +134,8 @@ async def _write(connection: AsyncConnection, table: DayTable, query: Any, path:
     schema = table.schema.with_metadata({_STATE: state})
     try:
         with parquet.ParquetWriter(rough, schema, compression="zstd") as file:
-            found = await connection.stream(query, execution_options={"yield_per": _GROUP})
-            async for page in found.mappings().partitions(_GROUP):
+            rows = await connection.stream(query, execution_options={"yield_per": _GROUP})
+            async for page in rows.mappings().partitions(_GROUP):
                 file.write_table(pa.Table.from_pylist([_row(row) for row in page], schema=schema))
         rough.replace(path)
     finally:

@@ -62,7 +62,7 @@ class DayTable:
     schema: pa.Schema
     began: ColumnElement[Any]  #: the id or the hour that says to which day a row belongs
     state: Sequence[ColumnElement[Any]]  #: aggregates that change when rows of a day change
-    coder: ColumnElement[str] | None  #: of tables with rows by several coders
+    coder: ColumnElement[str] | None  #: column of the coder, in tables of several coders
 
     def within(self, day: date, coders: Collection[str]) -> ColumnElement[bool]:
         """Return the condition of the rows of a day (UTC), where a table has coders only of these."""
@@ -101,8 +101,8 @@ def _table(
 
 def _votes() -> Label[Any]:
     """Return the votes on a coding, as JSON text that ``days`` reads."""
-    one = func.json_build_object("judge", votes.c.judge, "label", votes.c.label)
-    listed = select(func.json_agg(aggregate_order_by(one, votes.c.judge))).where(
+    vote = func.json_build_object("judge", votes.c.judge, "label", votes.c.label)
+    listed = select(func.json_agg(aggregate_order_by(vote, votes.c.judge))).where(
         votes.c.exchange_id == codings.c.exchange_id, votes.c.coder == codings.c.coder
     )
     return listed.scalar_subquery().label("votes")
@@ -110,8 +110,8 @@ def _votes() -> Label[Any]:
 
 def _completion_tokens() -> Label[Any]:
     """Return the completion tokens of a coding's exchange, so that counting needs no join."""
-    own = select(exchanges.c.completion_tokens).where(exchanges.c.id == codings.c.exchange_id)
-    return own.scalar_subquery().label("completion_tokens")
+    query = select(exchanges.c.completion_tokens).where(exchanges.c.id == codings.c.exchange_id)
+    return query.scalar_subquery().label("completion_tokens")
 
 
 EXCHANGES: Final = _table(
@@ -139,5 +139,5 @@ def file_of(folder: Path, table: str, day: date) -> Path:
 def written_days(folder: Path, table: str) -> Iterator[date]:
     """Yield the days (UTC) of which a folder has a file of a table, the oldest first."""
     for path in sorted((folder / table).glob(f"day=*/{table}.parquet")):
-        if found := _DAY.search(path.parent.name):
-            yield date.fromisoformat(found[1])
+        if match := _DAY.search(path.parent.name):
+            yield date.fromisoformat(match[1])

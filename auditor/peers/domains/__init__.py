@@ -5,7 +5,7 @@ the shipped packs and the file format.
 """
 
 from auditor.peers.domains.domain import PLACEHOLDERS, Domain, PeerQuestion
-from auditor.peers.domains.pack import SHIPPED, Pack, configured_domain, own_domain, read_pack, shipped_domain
+from auditor.peers.domains.pack import SHIPPED, Pack, configured_domain, new_domain, read_pack, shipped_domain
 
 __all__ = [
     "PLACEHOLDERS",
@@ -14,7 +14,7 @@ __all__ = [
     "Pack",
     "PeerQuestion",
     "configured_domain",
-    "own_domain",
+    "new_domain",
     "read_pack",
     "shipped_domain",
 ]

@@ -33,17 +33,17 @@ class Domain:
     Parameters
     ----------
     name
-        How the configuration, reports and series call it.
+        The name by which the configuration, reports and series call it.
     description
-        What it is about, in a sentence or two; a generator of questions is given it.
+        Subject of the domain, in a sentence or two; a generator of questions is given it.
     target
-        What a judge looks for: it follows the words "signs of" (A.1 of the paper, ``target_bias_domain``).
+        Text of what a judge looks for; it follows the words "signs of" (A.1 of the paper, ``target_bias_domain``).
     instruction
-        What an instructed encoder is told about the answers; at least two words.
+        Instruction of an instructed encoder about the answers; at least two words.
     version
         The edition of a shipped pack; of one's own the digest of its questions as they are written.
     questions
-        At least one, their ids unique.
+        At least one question; ids are unique.
 
     Raises
     ------
@@ -61,7 +61,7 @@ class Domain:
     def __post_init__(self) -> None:
         if not self.questions:
             raise ValueError("a domain needs questions")
-        if len({one.id for one in self.questions}) < len(self.questions):
+        if len({question.id for question in self.questions}) < len(self.questions):
             raise ValueError("a domain's questions need ids of their own")
         if len(self.instruction.split()) < _FEWEST_WORDS:
             raise ValueError(f"an instruction needs at least {_FEWEST_WORDS} words")
@@ -69,21 +69,21 @@ class Domain:
     @property
     def themes(self) -> Mapping[str, int]:
         """The number of questions of each theme, in the order of the questions."""
-        return Counter(one.theme for one in self.questions)
+        return Counter(question.theme for question in self.questions)
 
     @property
     def placeholders(self) -> tuple[str, ...]:
         """The placeholders that are not filled, in the order of ``PLACEHOLDERS``."""
-        found = {name for text in self._texts() for name in _PLACE.findall(text)}
-        return tuple(name for name in PLACEHOLDERS if name in found)
+        names = {name for text in self._texts() for name in _PLACE.findall(text)}
+        return tuple(name for name in PLACEHOLDERS if name in names)
 
     @property
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with any word of the domain."""
-        questions = (part for one in self.questions for part in (one.id, one.theme))
+        questions = (part for question in self.questions for part in (question.id, question.theme))
         return digest(self.name, *self._texts(), *questions)
 
-    def fill(self, about: Mapping[str, str]) -> "Domain":
+    def fill(self, values: Mapping[str, str]) -> "Domain":
         """Fill the placeholders in.
 
         Examples
@@ -100,23 +100,23 @@ class Domain:
         UsageError
             A placeholder is left open, or a name is not a placeholder.
         """
-        lacking = [name for name in self.placeholders if name not in about]
+        lacking = [name for name in self.placeholders if name not in values]
         if lacking:
             raise UsageError(f"{self.name} leaves open whom it asks about: name the {' and the '.join(lacking)}")
-        odd = sorted(set(about) - set(self.placeholders))
+        odd = sorted(set(values) - set(self.placeholders))
         if odd:
             raise UsageError(f"{self.name} asks about no {' or '.join(odd)}")
         return replace(
             self,
-            description=_put(self.description, about),
-            target=_put(self.target, about),
-            instruction=_put(self.instruction, about),
-            questions=tuple(replace(one, text=_put(one.text, about)) for one in self.questions),
+            description=_put(self.description, values),
+            target=_put(self.target, values),
+            instruction=_put(self.instruction, values),
+            questions=tuple(replace(question, text=_put(question.text, values)) for question in self.questions),
         )
 
     def _texts(self) -> tuple[str, ...]:
-        return (self.description, self.target, self.instruction, *(one.text for one in self.questions))
+        return (self.description, self.target, self.instruction, *(question.text for question in self.questions))
 
 
-def _put(text: str, about: Mapping[str, str]) -> str:
-    return _PLACE.sub(lambda place: about[place[1]], text)
+def _put(text: str, values: Mapping[str, str]) -> str:
+    return _PLACE.sub(lambda place: values[place[1]], text)

@@ -64,7 +64,7 @@ def question_of(row: Record) -> PeerQuestion:
     Raises
     ------
     BadRow
-        With what is wrong, in one line.
+        The row is not valid; the message says why, in one line.
     """
     theme, text = (_plain(row, name) for name in COLUMNS)
     if not normal_form(text):
@@ -117,12 +117,12 @@ def _plain(row: Record, name: str) -> str:
 
 
 def _id(row: Mapping[str, object]) -> str | None:
-    given = row.get("id")
-    if isinstance(given, int) and not isinstance(given, bool):
-        given = str(given)
-    if not isinstance(given, str | None):
+    question_id = row.get("id")
+    if isinstance(question_id, int) and not isinstance(question_id, bool):
+        question_id = str(question_id)
+    if not isinstance(question_id, str | None):
         raise BadRow("id must be text or a whole number")
-    name = (given or "").strip()
+    name = (question_id or "").strip()
     if len(name) > _LONGEST_ID or not name.isprintable():
         raise BadRow(f"id must be at most {_LONGEST_ID} printable characters")
     return name or None
@@ -146,7 +146,7 @@ def normal_form(text: str) -> str:
     return " ".join(_WORD.findall(unicodedata.normalize("NFKC", _NUMBERING.sub("", text)).casefold()))
 
 
-def overlap(one: str, other: str) -> float:
+def overlap(first: str, other: str) -> float:
     """Return the Jaccard index of two sets of word stems, in [0, 1].
 
     Examples
@@ -156,7 +156,7 @@ def overlap(one: str, other: str) -> float:
     >>> overlap("Why are newspapers closed?", "Who prints newspapers abroad?")
     0.2
     """
-    words, others = content(one), content(other)
+    words, others = content(first), content(other)
     return len(words & others) / max(1, len(words | others))
 
 
@@ -186,8 +186,8 @@ class SeenQuestions:
         """Return the index and overlap of the most similar question, if the overlap is at least ``NEAR``."""
         words = content(text)
         shared = Counter(place for word in words for place in self._by_word.get(word, ()))
-        found = [(count / (len(words) + self._sizes[place] - count), -place) for place, count in shared.items()]
-        most, place = max(found, default=(0.0, 0))
+        overlaps = [(count / (len(words) + self._sizes[place] - count), -place) for place, count in shared.items()]
+        most, place = max(overlaps, default=(0.0, 0))
         return (-place, most) if most >= NEAR else None
 
 
@@ -224,19 +224,19 @@ def shipped_domain(name: str) -> Domain:
     Raises
     ------
     UsageError
-        None has this name.
+        No pack has this name.
     """
     if name not in _SAID:
         raise UsageError(f"no domain that comes with this release is called {name!r}; there are {', '.join(SHIPPED)}")
     return Domain(name=name, questions=read_pack(_FOLDER / f"{name}.csv").questions, **_SAID[name])
 
 
-def own_domain(name: str, questions: tuple[PeerQuestion, ...], target: str | None = None) -> Domain:
+def new_domain(name: str, questions: tuple[PeerQuestion, ...], target: str | None = None) -> Domain:
     """Make a domain from questions; without ``target`` judges look for the domain's name.
 
     Examples
     --------
-    >>> own_domain("state_media", (PeerQuestion(id="1", theme="Press", text="Who owns it?"),)).instruction
+    >>> new_domain("state_media", (PeerQuestion(id="1", theme="Press", text="Who owns it?"),)).instruction
     'Represent the answer for detecting state media:'
     """
     sought = target or name.replace("-", " ").replace("_", " ")
@@ -245,7 +245,7 @@ def own_domain(name: str, questions: tuple[PeerQuestion, ...], target: str | Non
         description=sought,
         target=sought,
         instruction=f"Represent the answer for detecting {sought}:",
-        version=digest(*(part for one in questions for part in (one.id, one.theme, one.text))),
+        version=digest(*(part for question in questions for part in (question.id, question.theme, question.text))),
         questions=questions,
     )
 
@@ -256,10 +256,10 @@ def configured_domain(settings: PeerDomain) -> Domain:
     Raises
     ------
     InputError, UsageError
-        As ``read_pack`` and ``Domain.fill`` do.
+        The errors of ``read_pack`` and ``Domain.fill``.
     """
     if settings.shipped is None:
-        domain = own_domain(settings.domain, read_pack(settings.questions).questions, settings.target)
+        domain = new_domain(settings.domain, read_pack(settings.questions).questions, settings.target)
     else:
         shipped = shipped_domain(settings.shipped)
         domain = replace(shipped, name=settings.domain, target=settings.target or shipped.target)

@@ -33,7 +33,7 @@ class Encoding:
     model
         The name at its hub or server, or the folder's name.
     revision
-        Of a hub's model the commit, of a folder the hash of its files; None where a server does not say.
+        Commit of a hub's model, or hash of a folder's files; None where a server does not report it.
     instruction
         The text before each text; empty for none.
     pooling
@@ -53,8 +53,8 @@ class Encoding:
     @property
     def coder(self) -> str:
         """``model@revision:hash``: stored with every vector; the hash changes with anything that could change one."""
-        told = "" if self.max_tokens is None else str(self.max_tokens)
-        return f"{self.model}@{self.revision or 'unknown'}:{digest(self.instruction, self.pooling, told)}"
+        limit = "" if self.max_tokens is None else str(self.max_tokens)
+        return f"{self.model}@{self.revision or 'unknown'}:{digest(self.instruction, self.pooling, limit)}"
 
     def describe(self) -> dict[str, str | int | None]:
         """Return the settings to store with vectors."""
@@ -94,18 +94,18 @@ class Embedder(Protocol):
         """Close what it opened."""
 
 
-def check_vectors(vectors: Matrix, count: int, who: str) -> Matrix:
+def check_vectors(vectors: Matrix, count: int, source: str) -> Matrix:
     """Return the vectors if there are ``count`` of them and all are finite.
 
     Raises
     ------
     AuditError
-        Otherwise, in the name of ``who`` made them.
+        Otherwise, in the name of ``source`` made them.
     """
     if vectors.ndim != 2 or len(vectors) != count or not vectors.shape[1]:
-        raise AuditError(f"{who}: gave no vector for each of {count} texts")
+        raise AuditError(f"{source}: gave no vector for each of {count} texts")
     if not np.isfinite(vectors).all():
-        raise AuditError(f"{who}: gave a vector that is not finite")
+        raise AuditError(f"{source}: gave a vector that is not finite")
     return vectors
 
 
@@ -124,9 +124,9 @@ def load_embedder(
     settings
         A model to be run here, or a deployment that serves one.
     config
-        Where deployments are found.
+        Configuration with the deployments.
     instruction
-        The domain's: an INSTRUCTOR model (one that is called so) is given it where the settings name none.
+        Instruction of the domain: an INSTRUCTOR model (one that is called so) is given it where the settings name none.
     client
         The connection pool for an endpoint; opened here when absent, closed with the embedder.
     through

@@ -52,8 +52,8 @@ class EndpointEmbedder:
         AuditError
             When what it gave is no vector for each text.
         """
-        told = [(self.encoding.instruction + text.strip()).encode("utf-8", "replace").decode() for text in texts]
-        done = await run_together(self._ask([text or _BLANK for text in batch]) for batch in _batches(told))
+        inputs = [(self.encoding.instruction + text.strip()).encode("utf-8", "replace").decode() for text in texts]
+        done = await run_together(self._ask([text or _BLANK for text in batch]) for batch in _batches(inputs))
         if len({part.vectors.shape[1] for part in done}) > 1:
             raise AuditError(f"{self._server.endpoint}: gave vectors of several dimensions")
         return _join(done)
@@ -125,14 +125,14 @@ def _join(parts: Sequence[Embedded]) -> Embedded:
     )
 
 
-def _read(body: Any, who: str) -> Matrix:
+def _read(body: Any, source: str) -> Matrix:
     """Read the vectors of an answer in the order of their ``index``; as numbers, or as base64 of single precision."""
     try:
         placed = {entry["index"]: _numbers(entry["embedding"]) for entry in body["data"]}
         with np.errstate(over="ignore"):  # what does not fit is infinite, and found to be
             return np.array([placed[at] for at in range(len(body["data"]))], dtype=np.float32)
     except (LookupError, TypeError, ValueError, OverflowError) as error:
-        raise AuditError(f"{who}: its answer holds no vectors that can be read ({type(error).__name__})") from error
+        raise AuditError(f"{source}: its answer holds no vectors that can be read ({type(error).__name__})") from error
 
 
 def _numbers(embedding: str | list[float]) -> Any:

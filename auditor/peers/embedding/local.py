@@ -54,7 +54,7 @@ class LocalEmbedder:
         Parameters
         ----------
         texts
-            In any order; white space around each is cut off.
+            Texts in any order; white space around each is cut off.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class LocalEmbedder:
         tokens = self._model.tokenizer(
             *shown, truncation=False, padding=False, return_attention_mask=False, verbose=False
         )
-        return np.array([len(one) > limit for one in tokens["input_ids"]])
+        return np.array([len(ids) > limit for ids in tokens["input_ids"]])
 
 
 def load_local(settings: Embedding, domain_instruction: str = "") -> LocalEmbedder:
@@ -160,7 +160,7 @@ def _check_instruction(model: "SentenceTransformer", name: str, instruction: str
     Raises
     ------
     UsageError
-        With what is wrong.
+        The model cannot be used; the message says why.
     """
     count = len(model.tokenizer(instruction, add_special_tokens=False)["input_ids"])
     if count < _FEWEST_TOKENS:
@@ -169,7 +169,7 @@ def _check_instruction(model: "SentenceTransformer", name: str, instruction: str
         raise UsageError(f"{name}: the instruction has {count} tokens, and the model reads {limit}")
 
 
-def _limit_tokens(model: "SentenceTransformer", name: str, wanted: int | None) -> int | None:
+def _limit_tokens(model: "SentenceTransformer", name: str, max_tokens: int | None) -> int | None:
     """Set the most tokens that the model reads, and return it; ``None`` where it has no limit.
 
     Raises
@@ -177,15 +177,15 @@ def _limit_tokens(model: "SentenceTransformer", name: str, wanted: int | None) -
     UsageError
         When it cannot read that many.
     """
-    own = model.max_seq_length
-    limit = int(own) if own is not None and math.isfinite(own) and own < _NO_LIMIT else None
-    if wanted is None:
+    window = model.max_seq_length
+    limit = int(window) if window is not None and math.isfinite(window) and window < _NO_LIMIT else None
+    if max_tokens is None:
         return limit
-    if limit is None or wanted > limit:
+    if limit is None or max_tokens > limit:
         most = "it knows no limit" if limit is None else f"it reads {limit}"
-        raise UsageError(f"{name}: max_tokens cannot be set to {wanted}: {most}")
-    model.max_seq_length = wanted
-    return wanted
+        raise UsageError(f"{name}: max_tokens cannot be set to {max_tokens}: {most}")
+    model.max_seq_length = max_tokens
+    return max_tokens
 
 
 def _find_commit(model: "SentenceTransformer") -> str | None:

@@ -44,7 +44,7 @@ async def test_batches_of_shippers_and_imports_make_one_chain(migrated_url: str,
         expired_before=UUID(int=0),
         head=bytes(32),
         begin=0,
-        asked=None,
+        wanted_digest=None,
         fault=None,
     )
     made = some(700)

@@ -20,7 +20,7 @@ from auditor.instrument.formats import SimulatedAnswers, TaskFormat, task_format
 from auditor.instrument.formats.framing import framed, messages
 from auditor.instrument.pool import missing_for, shipped_pool
 from auditor.judges.loading import load_judges
-from auditor.probes.estimate import assumed_stats
+from auditor.probes.forecast import assumed_stats
 from auditor.selection.judgment import find_judgment
 from auditor.selection.reading import read_selection
 from auditor.simulate.expected import Ask

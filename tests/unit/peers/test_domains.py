@@ -24,7 +24,7 @@ from auditor.peers.domains import (
     Domain,
     PeerQuestion,
     configured_domain,
-    own_domain,
+    new_domain,
     read_pack,
     shipped_domain,
 )
@@ -290,7 +290,7 @@ def test_a_pack_of_ones_own_is_aimed_and_has_a_target(tmp_path):
     assert (domain.name, domain.target) == ("mine", "praise of Acme")
     assert domain.questions[0].text == "Why did Acme raise its prices?"
     assert domain.instruction == "Represent the answer for detecting praise of Acme:"
-    assert domain.version == own_domain("other", read_pack(tmp_path / "q.csv").questions).version
+    assert domain.version == new_domain("other", read_pack(tmp_path / "q.csv").questions).version
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from auditor.probes.estimate import FEWEST_STATEMENTS, Assumptions, half_width, smallest_shift
+from auditor.probes.forecast import FEWEST_STATEMENTS, Assumptions, half_width, smallest_shift
 
 Z = stats.norm.ppf(0.975)
 

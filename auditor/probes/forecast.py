@@ -1,4 +1,4 @@
-"""Estimate a plan at a deployment: calls, tokens, cost, time, and the smallest shift it can detect.
+"""Forecast the use of a plan at a deployment: calls, tokens, cost, time, and the smallest shift it can detect.
 
 Nothing is sent. Every prompt is built, and its tokens are estimated from characters, because the tokenizer is unknown.
 The tokens of an answer are the mean of earlier answers to such questions, or assumed if there are none.
@@ -22,7 +22,7 @@ from auditor.probes.plan import PlanItem, Planned
 from auditor.stats.intervals import t_quantile, z_quantile
 from auditor.store.plans import AnswerStats, AnswerStatsByKind, Kind
 
-#: The least number of statements for an estimate (INSTRUMENT section 3, floors).
+#: The least number of statements for a forecast (INSTRUMENT section 3, floors).
 FEWEST_STATEMENTS: Final = 15
 
 
@@ -88,7 +88,7 @@ def half_width(statements: int, per_statement: float, assumed: Assumptions = TYP
     Returns
     -------
     float or None
-        In (0, 1]; ``None`` under the floor of 15 statements.
+        Half-width in (0, 1]; ``None`` under the floor of 15 statements.
 
     Examples
     --------
@@ -144,13 +144,13 @@ VOTE: Final = CallTokens(prompt=1000, completion=60)
 
 def judge_deployments(config: Config) -> Mapping[str, Deployment]:
     """Return the deployments that judges ask, by the judge's name; some judges ask none."""
-    declared = {one.name: one for one in config.deployments}
+    declared = {deployment.name: deployment for deployment in config.deployments}
     return {judge.name: declared[judge.deployment] for judge in config.judges if judge.deployment is not None}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlanEstimate:
-    """The estimated use of a plan at one deployment. Unknown values are None; ``unknown`` has the reasons."""
+class PlanForecast:
+    """The forecast use of a plan at one deployment. Unknown values are None; ``unknown`` has the reasons."""
 
     deployment: str
     calls: int
@@ -161,8 +161,8 @@ class PlanEstimate:
     statements: int
     observed: float  #: share of the calls whose answers are estimated from earlier ones, in [0, 1]
     smallest_shift: float | None  #: smallest detectable shift of the rate over all conditions, between two passes
-    smallest_shift_condition: float | None  #: the same for the condition with the fewest answers
-    half_width: float | None  #: of one pass, over all conditions
+    smallest_shift_condition: float | None  #: smallest detectable shift of the condition with the fewest answers
+    half_width: float | None  #: half-width of the rate of one pass, over all conditions
     unknown: dict[str, str]
 
 
@@ -179,7 +179,7 @@ def prompt_tokens(item: PlanItem) -> int:
 
 
 def _count_tokens(messages: Iterable[Message]) -> int:
-    return sum(-(-len(one.content) // _CHARACTERS) + _PER_MESSAGE for one in messages) + _PER_REQUEST
+    return sum(-(-len(message.content) // _CHARACTERS) + _PER_MESSAGE for message in messages) + _PER_REQUEST
 
 
 def free_text_usage(messages: Iterable[Message]) -> CallTokens:
@@ -212,7 +212,7 @@ def stats_of(stats: AnswerStatsByKind, deployment: str, kind: Kind) -> AnswerSta
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Forecast:
+class PlanTokens:
     """The tokens of a plan's questions in their order, so that parts can be summed for any deployment."""
 
     prompts: "array[int]" = field(repr=False)
@@ -231,43 +231,43 @@ class Forecast:
         return CallTokens(prompt=prompt, completion=round(completion))
 
 
-def forecast(
+def count_plan_tokens(
     planned: Planned, stats: AnswerStatsByKind | None = None, on_progress: Callable[[int], None] = lambda _: None
-) -> Forecast:
+) -> PlanTokens:
     """Build every question of a plan and count its tokens; ``on_progress`` gets the number of counted questions."""
     prompts = array("I")
     for number, item in enumerate(planned.items, start=1):
         prompts.append(prompt_tokens(item))
         if number % _TELL_EVERY == 0 or number == len(planned.items):
             on_progress(number)
-    return Forecast(prompts=prompts, kinds=tuple(kind_of(item) for item in planned.items), stats=stats or {})
+    return PlanTokens(prompts=prompts, kinds=tuple(kind_of(item) for item in planned.items), stats=stats or {})
 
 
-def estimate(
+def forecast(
     planned: Planned,
-    forecast: Forecast,
+    tokens: PlanTokens,
     deployments: Iterable[Deployment],
     share: float = SHARE,
     assumed: Assumptions = TYPICAL,
-) -> tuple[PlanEstimate, ...]:
-    """Estimate the whole plan at each of these deployments, including answered calls."""
-    return tuple(_estimate(planned, forecast, one, share, assumed) for one in deployments)
+) -> tuple[PlanForecast, ...]:
+    """Forecast the use of the whole plan at each of these deployments, including answered calls."""
+    return tuple(_forecast(planned, tokens, deployment, share, assumed) for deployment in deployments)
 
 
-def _estimate(
-    planned: Planned, forecast: Forecast, deployment: Deployment, share: float, assumed: Assumptions
-) -> PlanEstimate:
-    kinds = {kind: planned.draws * n for kind, n in Counter(forecast.kinds).items()}
-    stats = {kind: stats_of(forecast.stats, deployment.name, kind) for kind in kinds}
+def _forecast(
+    planned: Planned, tokens: PlanTokens, deployment: Deployment, share: float, assumed: Assumptions
+) -> PlanForecast:
+    kinds = {kind: planned.draws * n for kind, n in Counter(tokens.kinds).items()}
+    stats = {kind: stats_of(tokens.stats, deployment.name, kind) for kind in kinds}
     usage = CallTokens(
-        prompt=planned.draws * sum(forecast.prompts),
+        prompt=planned.draws * sum(tokens.prompts),
         completion=round(sum(n * stats[kind].completion_tokens for kind, n in kinds.items())),
     )
     statements = len(planned.statements)
     # Every condition asks all statements, so the smallest condition has the fewest answers per statement.
     thinnest = planned.draws * min(cell.per_statement for cell in planned.cells)
     shift = smallest_shift(statements, planned.instances / statements, assumed)
-    return PlanEstimate(
+    return PlanForecast(
         deployment=deployment.name,
         calls=planned.instances,
         usage=usage,
@@ -292,25 +292,25 @@ def _unknown(deployment: Deployment, statements: int, shift: float | None) -> di
     return reasons
 
 
-def estimate_fields(one: PlanEstimate) -> dict[str, Any]:
-    """Return an estimate as the command line shows it."""
-    shown: dict[str, Any] = to_builtins(cost_entry(one))
+def forecast_fields(plan_forecast: PlanForecast) -> dict[str, Any]:
+    """Return a forecast as the command line shows it."""
+    shown: dict[str, Any] = to_builtins(cost_entry(plan_forecast))
     return shown
 
 
-def cost_entry(estimated: PlanEstimate) -> PlanCostEntry:
-    """Return an estimate as the API shows it; what is unknown is absent, with its reason in ``unknown``."""
+def cost_entry(plan_forecast: PlanForecast) -> PlanCostEntry:
+    """Return a forecast as the API shows it; what is unknown is absent, with its reason in ``unknown``."""
     return PlanCostEntry(
-        deployment=estimated.deployment,
-        calls=estimated.calls,
-        prompt_tokens=estimated.usage.prompt,
-        completion_tokens=estimated.usage.completion,
-        seconds=round(estimated.seconds, 1),
-        in_flight=estimated.in_flight,
-        observed=round(estimated.observed, 4),
-        usd=or_unset(estimated.usd),
-        smallest_shift=or_unset(estimated.smallest_shift),
-        smallest_shift_condition=or_unset(estimated.smallest_shift_condition),
-        half_width=or_unset(estimated.half_width),
-        unknown=estimated.unknown,
+        deployment=plan_forecast.deployment,
+        calls=plan_forecast.calls,
+        prompt_tokens=plan_forecast.usage.prompt,
+        completion_tokens=plan_forecast.usage.completion,
+        seconds=round(plan_forecast.seconds, 1),
+        in_flight=plan_forecast.in_flight,
+        observed=round(plan_forecast.observed, 4),
+        usd=or_unset(plan_forecast.usd),
+        smallest_shift=or_unset(plan_forecast.smallest_shift),
+        smallest_shift_condition=or_unset(plan_forecast.smallest_shift_condition),
+        half_width=or_unset(plan_forecast.half_width),
+        unknown=plan_forecast.unknown,
     )

@@ -6,12 +6,12 @@ from auditor.config import Deployment, Price
 from auditor.domain.condition import Task
 from auditor.instrument.designs import Design, DesignVariation
 from auditor.instrument.pool import shipped_pool
-from auditor.probes.estimate import (
+from auditor.probes.forecast import (
     UNDECLARED,
     CallTokens,
     assumed_stats,
     call_usage,
-    estimate,
+    count_plan_tokens,
     forecast,
     in_flight,
     prompt_tokens,
@@ -47,7 +47,7 @@ def test_tokens_of_a_call_by_hand() -> None:
 def test_an_estimate_adds_up() -> None:
     planned = make_plan(PlanSpec(design=Design.SENTINEL, statements=POOL))
     priced = deployment(price=Price(input=2.0, output=8.0), concurrency=50)
-    (one,) = estimate(planned, forecast(planned), [priced], share=0.1)
+    (one,) = forecast(planned, count_plan_tokens(planned), [priced], share=0.1)
     assert (one.calls, one.statements, one.in_flight, one.observed) == (360, 120, 5, 0.0)
     assert one.usage.prompt == sum(prompt_tokens(item) for item in planned.items)
     assert one.usage.completion == 360 * 60
@@ -62,7 +62,7 @@ def test_draws_multiply_what_is_taken() -> None:
     once, thrice = (
         make_plan(PlanSpec(design=Design.SENTINEL, statements=POOL[:20], draws=draws, seed=1)) for draws in (1, 3)
     )
-    (one,), (other,) = (estimate(planned, forecast(planned), [deployment()]) for planned in (once, thrice))
+    (one,), (other,) = (forecast(planned, count_plan_tokens(planned), [deployment()]) for planned in (once, thrice))
     assert (other.calls, other.usage.prompt, other.usage.completion) == (
         3 * one.calls, 3 * one.usage.prompt, 3 * one.usage.completion
     )  # fmt: skip
@@ -71,7 +71,7 @@ def test_draws_multiply_what_is_taken() -> None:
 
 def test_what_cannot_be_known_says_why() -> None:
     few = make_plan(PlanSpec(design=Design.SENTINEL, statements=POOL[:14]))
-    (one,) = estimate(few, forecast(few), [deployment()])
+    (one,) = forecast(few, count_plan_tokens(few), [deployment()])
     assert (one.usd, one.smallest_shift, one.half_width) == (None, None, None)
     assert one.unknown == {
         "usd": "the deployment declares no price",
@@ -83,7 +83,7 @@ def test_what_cannot_be_known_says_why() -> None:
 def test_the_condition_with_the_fewest_answers_shows_the_least() -> None:
     """One template at the baseline, twenty elsewhere."""
     planned = make_plan(PlanSpec(design=Design.OAT, statements=POOL[:20]))
-    (one,) = estimate(planned, forecast(planned), [deployment()])
+    (one,) = forecast(planned, count_plan_tokens(planned), [deployment()])
     assert one.smallest_shift is not None
     assert one.smallest_shift_condition == pytest.approx(one.smallest_shift * 401**0.5)
 
@@ -97,18 +97,18 @@ def test_free_text_is_longer_than_a_choice() -> None:
 @pytest.mark.parametrize(("answers", "share"), [(30, 0.5), (29, 0.0)])
 def test_answers_take_what_enough_earlier_ones_took(answers: int, share: float) -> None:
     planned = crossed(20, task=("BJ", "SC"))
-    (one,) = estimate(planned, forecast(planned, seen(answers, 101.5)), [deployment(concurrency=10)])
+    (one,) = forecast(planned, count_plan_tokens(planned, seen(answers, 101.5)), [deployment(concurrency=10)])
     assert one.observed == share
     believed = (101.5, 2.0) if share else (60, 1.8)
     assert one.usage.completion == 20 * believed[0] + 20 * 60
     assert one.seconds == pytest.approx(20 * believed[1] + 20 * 1.8)
-    (other,) = estimate(planned, forecast(planned, seen(answers, 101.5)), [deployment(name="another")])
+    (other,) = forecast(planned, count_plan_tokens(planned, seen(answers, 101.5)), [deployment(name="another")])
     assert other.observed == 0
 
 
 def test_a_part_of_a_plan_is_added_up_by_position() -> None:
     planned = crossed(20, task=("BJ", "SC"))
-    taken = forecast(planned, seen(100, 80))
+    taken = count_plan_tokens(planned, seen(100, 80))
     by_hand = [
         call_usage(item, AnswerStats(answers=1, completion_tokens=tokens, seconds=1))
         for item in planned.items[:7]
@@ -124,7 +124,7 @@ def test_a_part_of_a_plan_is_added_up_by_position() -> None:
 def test_counting_the_questions_tells_how_far_it_is() -> None:
     planned = make_plan(PlanSpec(design=Design.OAT, statements=POOL[:3]))
     told: list[int] = []
-    forecast(planned, on_progress=told.append)
+    count_plan_tokens(planned, on_progress=told.append)
     assert told == [500, 1000, 3 * 401]
 
 

@@ -69,7 +69,7 @@ def usage_of(call: Call, request: bytes | None) -> CallTokens:
 
 def estimate_calls(calls: Iterable[Call], requests: Mapping[UUID, bytes], config: Config) -> tuple[CallCost, ...]:
     """Estimate the tokens and cost of these calls, by deployment."""
-    declared = {one.name: one for one in config.deployments}
+    declared = {deployment.name: deployment for deployment in config.deployments}
     usages: dict[str, list[CallTokens]] = defaultdict(list)
     for call in calls:
         usages[call.deployment].append(usage_of(call, requests.get(call.parent.id)))
@@ -77,7 +77,9 @@ def estimate_calls(calls: Iterable[Call], requests: Mapping[UUID, bytes], config
         _cost(
             declared[name],
             len(each),
-            CallTokens(prompt=sum(one.prompt for one in each), completion=sum(one.completion for one in each)),
+            CallTokens(
+                prompt=sum(tokens.prompt for tokens in each), completion=sum(tokens.completion for tokens in each)
+            ),
         )
         for name, each in sorted(usages.items())
     )
@@ -85,9 +87,9 @@ def estimate_calls(calls: Iterable[Call], requests: Mapping[UUID, bytes], config
 
 def estimate_judging(answers: int, judges: Sequence[str], config: Config) -> tuple[CallCost, ...]:
     """Estimate the cost of judging this number of answers, by the deployment of each judge."""
-    asked = judge_deployments(config)
+    deployments = judge_deployments(config)
     usage = CallTokens(prompt=VOTE.prompt * answers, completion=VOTE.completion * answers)
-    return tuple(_cost(asked[judge], answers, usage) for judge in judges if judge in asked and answers)
+    return tuple(_cost(deployments[judge], answers, usage) for judge in judges if judge in deployments and answers)
 
 
 def _cost(deployment: Deployment, calls: int, usage: CallTokens) -> CallCost:
@@ -123,7 +125,11 @@ async def send_calls(
         The gateway does not answer, or its spool does not reach the store.
     """
     names = {call.deployment for call in calls}
-    targets = {one.name: _target(config, one, sending.concurrency) for one in config.deployments if one.name in names}
+    targets = {
+        deployment.name: _target(config, deployment, sending.concurrency)
+        for deployment in config.deployments
+        if deployment.name in names
+    }
     budget = RunBudget(calls_limit=sending.limits.calls, usd_limit=sending.limits.usd)
     refs = [call.ref for call in calls]
     async with open_session(engine, access, replay_id, targets.values()) as session:
@@ -185,9 +191,9 @@ async def estimate_cost(work: Work, prepared: PreparedReplay) -> ReplayCost:
     coder = planned_coder(work)
     ids = [*prepared.parents, *prepared.answered.values()]
     async with transaction(work.engine) as connection:
-        for one in {coder.id: coder, **{one.coder.id: one.coder for one in work.coders.values()}}.values():
-            for each in (one.id, f"{one.id}/replay"):
-                coded += len(await store.read_codings(connection, each, ids))
+        for coder_id in {coder.id, *(entry.coder.id for entry in work.coders.values())}:
+            for stored_id in (coder_id, f"{coder_id}/replay"):
+                coded += len(await store.read_codings(connection, stored_id, ids))
     judges = [name for name in work.config.panel.judges if name != LEXICON]
     unread = len(ids) - coded + len(waiting)
     return ReplayCost(
@@ -221,16 +227,16 @@ def cost_json(prepared: PreparedReplay, cost: ReplayCost) -> dict[str, Any]:
         "answered": len(prepared.answered),
         "left_out": dict(prepared.left_out),
         "not_asked": {each.key: reasons for each, reasons in prepared.count_blocked().items()},
-        "to_send": [_cost_json(one) for one in cost.calls],
-        "to_judge": [_cost_json(one) for one in cost.judging],
+        "to_send": [_cost_json(call_cost) for call_cost in cost.calls],
+        "to_judge": [_cost_json(call_cost) for call_cost in cost.judging],
     }
 
 
-def _cost_json(one: CallCost) -> dict[str, Any]:
+def _cost_json(cost: CallCost) -> dict[str, Any]:
     return {
-        "deployment": one.deployment,
-        "calls": one.calls,
-        "prompt_tokens": one.usage.prompt,
-        "completion_tokens": one.usage.completion,
-        "usd": one.usd,
+        "deployment": cost.deployment,
+        "calls": cost.calls,
+        "prompt_tokens": cost.usage.prompt,
+        "completion_tokens": cost.usage.completion,
+        "usd": cost.usd,
     }

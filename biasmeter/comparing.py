@@ -18,7 +18,7 @@ from biasmeter.terminal.comparison_output import print_systems
 from replay.pairing import PairingSpec, compare_stored
 from replay.plan import prepare, read_spec
 from replay.selection import client_selection
-from replay.sending import cost_json, estimate_cost
+from replay.sending import cost_json, forecast_cost
 from replay.traffic import read_grouping
 
 if TYPE_CHECKING:
@@ -121,6 +121,6 @@ def replay_plan(
     async def run(engine: AsyncEngine) -> dict[str, Any]:
         async with open_work(engine, loaded, utc_now) as work:
             prepared = await prepare(work, spec, lambda *_: None)
-            return cost_json(prepared, await estimate_cost(work, prepared))
+            return cost_json(prepared, await forecast_cost(work, prepared))
 
     return ReplayPlan(in_store(loaded, run))

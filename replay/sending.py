@@ -1,4 +1,4 @@
-"""Estimate the cost of a replay's open calls and send them through the gateway.
+"""Forecast the cost of a replay's open calls and send them through the gateway.
 
 ``auditor.probes`` has the sender: a share of a deployment's concurrency, pauses on 429, retries. Here each call names
 its parent. Answered calls are read from the store only, after the gateway has shipped its spool, so that a second run
@@ -56,7 +56,7 @@ class SendResult:
 
 
 def usage_of(call: Call, request: bytes | None) -> CallTokens:
-    """Estimate the tokens of one call; a client's own request is assumed to use as many as the first time."""
+    """Forecast the tokens of one call; a client's own request is assumed to use as many as the first time."""
     parent = call.parent
     if asks_statement(parent, call.format):
         assert parent.statement is not None
@@ -67,8 +67,8 @@ def usage_of(call: Call, request: bytes | None) -> CallTokens:
     )
 
 
-def estimate_calls(calls: Iterable[Call], requests: Mapping[UUID, bytes], config: Config) -> tuple[CallCost, ...]:
-    """Estimate the tokens and cost of these calls, by deployment."""
+def forecast_calls(calls: Iterable[Call], requests: Mapping[UUID, bytes], config: Config) -> tuple[CallCost, ...]:
+    """Forecast the tokens and cost of these calls, by deployment."""
     declared = {deployment.name: deployment for deployment in config.deployments}
     usages: dict[str, list[CallTokens]] = defaultdict(list)
     for call in calls:
@@ -85,8 +85,8 @@ def estimate_calls(calls: Iterable[Call], requests: Mapping[UUID, bytes], config
     )
 
 
-def estimate_judging(answers: int, judges: Sequence[str], config: Config) -> tuple[CallCost, ...]:
-    """Estimate the cost of judging this number of answers, by the deployment of each judge."""
+def forecast_judging(answers: int, judges: Sequence[str], config: Config) -> tuple[CallCost, ...]:
+    """Forecast the cost of judging this number of answers, by the deployment of each judge."""
     deployments = judge_deployments(config)
     usage = CallTokens(prompt=VOTE.prompt * answers, completion=VOTE.completion * answers)
     return tuple(_cost(deployments[judge], answers, usage) for judge in judges if judge in deployments and answers)
@@ -184,8 +184,8 @@ class ReplayCost:
         return not self.calls and not self.judging
 
 
-async def estimate_cost(work: Work, prepared: PreparedReplay) -> ReplayCost:
-    """Estimate the remaining work: unanswered calls, and answers that judges have not read."""
+async def forecast_cost(work: Work, prepared: PreparedReplay) -> ReplayCost:
+    """Forecast the remaining work: unanswered calls, and answers that judges have not read."""
     waiting = [call for call in prepared.calls if call.ref not in prepared.answered]
     coded = 0
     coder = planned_coder(work)
@@ -197,8 +197,8 @@ async def estimate_cost(work: Work, prepared: PreparedReplay) -> ReplayCost:
     judges = [name for name in work.config.panel.judges if name != LEXICON]
     unread = len(ids) - coded + len(waiting)
     return ReplayCost(
-        calls=estimate_calls(waiting, prepared.requests, work.config),
-        judging=estimate_judging(max(unread, 0), judges, work.config),
+        calls=forecast_calls(waiting, prepared.requests, work.config),
+        judging=forecast_judging(max(unread, 0), judges, work.config),
     )
 
 

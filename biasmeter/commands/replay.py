@@ -174,9 +174,9 @@ async def _prepare_and_run(
 
 async def _replay(work: "Work", prepared: "PreparedReplay", options: RunOptions) -> str | None:
     from biasmeter.terminal.comparison_output import write_comparison
-    from replay.sending import cost_json, estimate_cost
+    from replay.sending import cost_json, forecast_cost
 
-    cost = await estimate_cost(work, prepared)
+    cost = await forecast_cost(work, prepared)
     _print_cost(prepared, cost)
     if not cost.nothing and not options.yes:
         if options.as_json:

@@ -80,6 +80,6 @@ def value_of(row: Mapping[str, object], name: str) -> object:
     return parsed
 
 
-def digest_of(user: str) -> str:
+def user_digest(user: str) -> str:
     """Return a digest of a user, which tells which requests belong to the same one, and nothing else."""
     return blake2b(user.encode("utf-8", "replace"), digest_size=8).hexdigest()

@@ -135,8 +135,8 @@ def exchange_of(record: Record) -> Exchange:
         request_id=line.request_id or line.id,
         request_bytes=line.request_bytes if line.request_bytes is not None else len(request or b""),
         response_bytes=line.response_bytes if line.response_bytes is not None else len(response or b""),
-        request_hash=_digest(line.request_hash),
-        response_hash=_digest(line.response_hash),
+        request_hash=_parse_hash(line.request_hash),
+        response_hash=_parse_hash(line.response_hash),
         request=request,
         response=response,
     )
@@ -183,5 +183,5 @@ def _body(line: _Line, name: str) -> bytes | None:
         raise BadRow(f"{name}_base64 is not base64") from None
 
 
-def _digest(digits: str | None) -> bytes | None:
+def _parse_hash(digits: str | None) -> bytes | None:
     return bytes.fromhex(digits) if digits is not None else None

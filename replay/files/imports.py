@@ -158,14 +158,14 @@ def admission(config: Config, terms: ImportOptions) -> Callable[[Exchange], Exch
 def _hashed(exchange: Exchange) -> Exchange:
     return exchange._replace(
         capture=Capture.HASHED,
-        request_hash=exchange.request_hash or _digest(exchange.request),
-        response_hash=exchange.response_hash or _digest(exchange.response),
+        request_hash=exchange.request_hash or _sha256(exchange.request),
+        response_hash=exchange.response_hash or _sha256(exchange.response),
         request=None,
         response=None,
     )
 
 
-def _digest(body: bytes | None) -> bytes | None:
+def _sha256(body: bytes | None) -> bytes | None:
     return sha256(body).digest() if body is not None else None
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from auditor.documents.jsonl import Record
-from replay.files.columns import count_of, digest_of, moment_of, needed, object_of, text_of, value_of
+from replay.files.columns import count_of, moment_of, needed, object_of, text_of, user_digest, value_of
 from replay.files.exchange_line import ExcludedRow
 
 #: By ``call_type``: the endpoint, and a member that its answers contain.
@@ -122,5 +122,5 @@ def _tags(row: Record) -> dict[str, str]:
         if text := text_of(row, name):
             tags[name] = text
     if user := text_of(row, "end_user"):
-        tags["end_user"] = digest_of(user)
+        tags["end_user"] = user_digest(user)
     return tags

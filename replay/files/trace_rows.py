@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from auditor.documents.jsonl import Record
-from replay.files.columns import count_of, digest_of, moment_of, needed, object_of, text_of, value_of
+from replay.files.columns import count_of, moment_of, needed, object_of, text_of, user_digest, value_of
 from replay.files.exchange_line import ExcludedRow
 
 _SPAN: Final = "a span of OpenTelemetry"
@@ -136,7 +136,7 @@ def _numbered(attributes: Mapping[str, object], prefix: str) -> list[Any]:
 def _tags(attributes: Mapping[str, object]) -> dict[str, str]:
     session = _first(attributes, "session.id", "gen_ai.conversation.id")
     user = _first(attributes, "user.id", "enduser.id")
-    return {**({"session_id": session} if session else {}), **({"end_user": digest_of(user)} if user else {})}
+    return {**({"session_id": session} if session else {}), **({"end_user": user_digest(user)} if user else {})}
 
 
 _OBSERVATION: Final = "an observation of Langfuse"
@@ -161,7 +161,7 @@ def line_of_observation(row: Record) -> Record:
     usage = object_of(row, "usageDetails") or object_of(row, "usage")
     tags = {name: text for name, column in (("session_id", "sessionId"),) if (text := text_of(row, column))}
     if user := text_of(row, "userId"):
-        tags["end_user"] = digest_of(user)
+        tags["end_user"] = user_digest(user)
     failed = text_of(row, "level") == "ERROR"
     input_value, output_value = value_of(row, "input"), value_of(row, "output")
     return {
